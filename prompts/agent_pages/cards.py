@@ -61,15 +61,15 @@ class PersonaCard:
 
 
 def list_persona_cards(workspace: Workspace, deciding: EffectiveSettings) -> list[PersonaCard]:
-    rows, levels = deciding.persona()
+    rows, levels = deciding.get_persona()
     return [build_persona_card(workspace, deciding, name, rows[name], levels) for name in PERSONA_FIELDS]
 
 
 def build_persona_card(
     workspace: Workspace, deciding: EffectiveSettings, name: str, row: Record | None, levels: SettingSources
 ) -> PersonaCard:
-    level, others = levels[name], deciding.saying(name)
-    file = deciding.file_of(name) if level == "file" else None
+    level, others = levels[name], deciding.list_overriding_channels(name)
+    file = deciding.find_file(name) if level == "file" else None
     if row is not None:
         url = reverse(f"{PERSONA_FAMILIES[name]}:detail", args=[workspace.slug, cast("Named", row).slug])
         text, facts = get_persona_text(row)
@@ -127,8 +127,8 @@ def list_guidance_lines(layout: str, own: Mapping[str, Sequence[str]]) -> list[G
     table = GUIDELINES_BY_LAYOUT.get(layout)
     if table is None:
         return []
-    rules = {line: rule for rule in (*table.rules, *table.standing) for line in rule.words}
-    told = table.told(own, own)
+    rules = {line: rule for rule in (*table.rules, *table.general_rules) for line in rule.lines}
+    told = table.select_lines(own, own)
     return [
         GuidanceLine(line, [name], is_own=True)
         if name

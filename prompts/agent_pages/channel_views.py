@@ -45,14 +45,14 @@ class ChannelCard:
 def index(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_object_or_404(list_agents_with_parts(request.workspace), slug=agent)
     lines = list_channel_statuses(row)
-    deciding = EffectiveSettings.of(row, get_agent_files(row).persona)
+    deciding = EffectiveSettings.load(row, get_agent_files(row).persona)
     readers = get_recent_readers(row, [line.prompt_id for line in lines if line.prompt_id])
     cards = [
         ChannelCard(
             line,
-            deciding.token_budget(line.channel_id),
+            deciding.get_token_budget(line.channel_id),
             list_channel_personas(request.workspace, deciding, line.channel_id),
-            deciding.values(line.channel_id),
+            deciding.list_values(line.channel_id),
             readers.get(line.prompt_id or 0, ReaderSummary()),
         )
         for line in lines
@@ -66,10 +66,10 @@ def list_channel_personas(
     workspace: Workspace, deciding: EffectiveSettings, channel: int
 ) -> list[ChannelPersona]:
     """Who the agent is on a channel, and who decided that."""
-    rows, levels = deciding.persona(channel)
+    rows, levels = deciding.get_persona(channel)
     found = []
     for name in PERSONA_FIELDS:
-        record, file = rows[name], deciding.file_of(name) if levels[name] == "file" else None
+        record, file = rows[name], deciding.find_file(name) if levels[name] == "file" else None
         words = str(record) if record else file.file.path if file else str(EMPTY_PERSONA_LABELS[name])
         url = (
             reverse(f"{PERSONA_FAMILIES[name]}:detail", args=[workspace.slug, getattr(record, "slug", "")])

@@ -1,1 +1,1 @@
-"""The pure core that turns inputs into prompts: standard library only."""
+"""Assemble prompts from inputs: a pure package that uses only the standard library."""

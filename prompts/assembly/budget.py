@@ -1,4 +1,4 @@
-"""Limits: cutting a part to size with a notice everyone sees, and fitting a whole prompt into a budget."""
+"""Enforce character limits: truncate single parts with a notice, and fit a prompt into a total budget."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -8,12 +8,12 @@ from prompts.assembly.report import PartReport
 from prompts.assembly.segments import Origin, Segment, TextChunk, TextChunks
 from prompts.assembly.text import format_cut_notice
 
-# Below this a part says nothing useful, so it is left alone and the budget is reported as exceeded.
+# A shorter part is useless, so it is not cut further and the budget is reported as exceeded.
 MIN_PART_SIZE = 200
 
 
 class AssembledParts(NamedTuple):
-    """Segments, a report on every part, the texts of those that are there, and where volatility changes."""
+    """Segments, a report on every part, the text of each included part, and where the volatility changes."""
 
     segments: list[Segment]
     parts: list[PartReport]
@@ -22,20 +22,20 @@ class AssembledParts(NamedTuple):
 
 
 def cut_chunks(body: TextChunks, limit: int) -> tuple[TextChunks, int]:
-    """The body up to its limit and a notice of what is missing; with it, how much that is."""
+    """Truncate a body and append a notice; return it with the number of removed characters."""
     size = sum([len(text) for text, _ in body])
     if size <= limit:
         return body, 0
     kept: list[TextChunk] = []
-    room = limit
+    remaining = limit
     for text, origin in body:
-        if len(text) > room:
+        if len(text) > remaining:
             break
         kept.append(TextChunk(text, origin))
-        room -= len(text)
+        remaining -= len(text)
     text, origin = body[len(kept)]
-    if room > 0:
-        kept.append(TextChunk(text[:room], origin))
+    if remaining > 0:
+        kept.append(TextChunk(text[:remaining], origin))
     return [*kept, TextChunk(format_cut_notice(size - limit))], size - limit
 
 
@@ -45,28 +45,31 @@ def fit_to_budget(
     total: int,
     assemble: Callable[[Mapping[str, int]], AssembledParts],
 ) -> tuple[AssembledParts, tuple[str, ...]]:
-    """Cut the largest parts that may be cut until the whole fits; what cannot fit is said, never torn."""
-    tried: dict[str, int] = dict(limits)
-    spent: set[str] = set()
+    """Cut the largest cuttable parts, one after the other, until the prompt fits into `total` characters.
+
+    When that is not enough, return the prompt with a problem message instead of cutting other parts.
+    """
+    part_limits: dict[str, int] = dict(limits)
+    already_cut: set[str] = set()
     while True:
-        made = assemble(tried)
-        over = sum(map(len, made.texts)) - total
+        assembled = assemble(part_limits)
+        over = sum(map(len, assembled.texts)) - total
         if over <= 0:
-            return made, ()
-        sizes = {part.name: part.kept for part in made.parts}
-        names = [part.name for part in layout.parts if part.is_cuttable and part.name not in spent]
+            return assembled, ()
+        sizes = {part.name: part.kept for part in assembled.parts}
+        names = [part.name for part in layout.parts if part.is_cuttable and part.name not in already_cut]
         largest = max(names, key=lambda name: sizes.get(name, 0), default=None)
         if largest is None or sizes.get(largest, 0) <= MIN_PART_SIZE:
-            return made, (f"The prompt is {over:,} characters over its limit of {total:,}.",)
-        tried[largest] = max(MIN_PART_SIZE, sizes[largest] - over - MIN_PART_SIZE)
-        spent.add(largest)
+            return assembled, (f"The prompt is {over:,} characters over its limit of {total:,}.",)
+        part_limits[largest] = max(MIN_PART_SIZE, sizes[largest] - over - MIN_PART_SIZE)
+        already_cut.add(largest)
 
 
 CutResult = tuple[TextChunks, int]
 
 
 def cut_entries(body: TextChunks, limit: int) -> CutResult:
-    """As many whole entries as fit, then a notice of what is missing; with it, how much that is."""
+    """Keep as many complete entries as fit and append a notice; return the number of removed characters."""
     size = count_chunk_characters(body)
     if size <= limit:
         return body, 0
@@ -76,24 +79,24 @@ def cut_entries(body: TextChunks, limit: int) -> CutResult:
 
 
 def cut_elements(body: TextChunks, limit: int) -> CutResult:
-    """The same for elements, but the first that does not fit is cut inside its tags."""
+    """Keep complete elements like `cut_entries`, but truncate the first that does not fit inside its tags."""
     kept = take_fitting_chunks(body, limit)
-    room = limit - count_chunk_characters(kept)
+    remaining = limit - count_chunk_characters(kept)
     rest = body[len(kept) :]
-    shorter = cut_element_body(*rest[0], room) if rest else None
+    shorter = cut_element_body(*rest[0], remaining) if rest else None
     if shorter is None:
         return cut_entries(body, limit)
-    piece, missing = shorter
+    element, missing = shorter
     later = count_chunk_characters(rest[1:])
     notice = [TextChunk(format_cut_notice(later))] if later else []
-    return [*kept, piece, *notice], missing + later
+    return [*kept, element, *notice], missing + later
 
 
-def cut_element_body(text: str, origin: Origin, room: int) -> tuple[TextChunk, int] | None:
-    """An element with less between its tags; None when not even those fit."""
-    # No attribute can hold a bare `>`, so the first one ends the opening tag.
+def cut_element_body(text: str, origin: Origin, limit: int) -> tuple[TextChunk, int] | None:
+    """Truncate an element between its tags; None when not even the tags fit into the limit."""
+    # `>` is escaped in attributes, so the first one ends the opening tag.
     opening, ending = text.index(">\n") + 2, text.rindex("\n</")
-    kept = room - opening - (len(text) - ending)
+    kept = limit - opening - (len(text) - ending)
     if kept <= 0:
         return None
     missing = ending - opening - kept
@@ -101,11 +104,11 @@ def cut_element_body(text: str, origin: Origin, room: int) -> tuple[TextChunk, i
 
 
 def take_fitting_chunks(body: TextChunks, limit: int) -> TextChunks:
-    """The first pieces that fit whole."""
-    for place, (text, _) in enumerate(body):
+    """Return the leading chunks that fit without truncation."""
+    for index, (text, _) in enumerate(body):
         limit -= len(text)
         if limit < 0:
-            return body[:place]
+            return body[:index]
     return body
 
 

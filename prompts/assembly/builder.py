@@ -1,4 +1,4 @@
-"""The only assembler: one loop over a layout's parts; nothing is appended after it returns."""
+"""Build a prompt: one loop over the parts of a layout. Nothing else appends text to a prompt."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -25,7 +25,7 @@ EMPTY_SLOT_REASON = "the call says nothing"
 
 
 class AssembledPrompt(NamedTuple):
-    """A build: segments whose join is the text, and what is known about them."""
+    """A built prompt: its text, the segments that join to it, and the report."""
 
     layout: str
     segments: tuple[Segment, ...]
@@ -36,33 +36,34 @@ class AssembledPrompt(NamedTuple):
 
 
 def build_prompt(layout: Layout, inputs: PromptInputs) -> AssembledPrompt:
-    """Assemble; slots stand in with the words they were built with."""
+    """Assemble the prompt; slots contain their placeholder or default text."""
     limits = inputs.limits
-    made = assemble_parts(layout, inputs, limits.parts)
-    text = "".join(made.texts)
+    assembled = assemble_parts(layout, inputs, limits.parts)
+    text = "".join(assembled.texts)
     if "\r" in text:
         return build_prompt(layout, normalize_inputs(inputs))
-    check_encodable_texts(made.texts, made.segments)
+    check_encodable_texts(assembled.texts, assembled.segments)
     problems = tuple(layout.problems(inputs))
     if limits.total is not None and len(text) > limits.total:
-        made, over = fit_to_budget(
+        assembled, over = fit_to_budget(
             layout, limits.parts, limits.total, partial(assemble_parts, layout, inputs)
         )
-        text, problems = "".join(made.texts), problems + over
-    told = (
-        tuple(made.parts),
+        text, problems = "".join(assembled.texts), problems + over
+    report = (
+        tuple(assembled.parts),
         problems,
         list_unplaced_inputs(layout, inputs),
-        find_cache_boundaries(made.starts),
+        find_cache_boundaries(assembled.starts),
     )
     tools = list_tool_definitions(inputs) if can_offer_definitions(inputs) else ()
     return new_tuple(
-        AssembledPrompt, (layout.name, tuple(made.segments), text, new_tuple(AssemblyReport, told), tools, ())
+        AssembledPrompt,
+        (layout.name, tuple(assembled.segments), text, new_tuple(AssemblyReport, report), tools, ()),
     )
 
 
 def assemble_parts(layout: Layout, inputs: PromptInputs, limits: Mapping[str, int]) -> AssembledParts:
-    """Every part in its order; an empty one leaves nothing behind."""
+    """Assemble every part in order; an empty part adds no text and no separator."""
     segments: list[Segment] = []
     parts: list[PartReport] = []
     texts: list[str] = []
@@ -70,14 +71,14 @@ def assemble_parts(layout: Layout, inputs: PromptInputs, limits: Mapping[str, in
     volatility, size = "", 0
     for part in layout.parts:
         body = part.section(inputs)
-        given = part.given(inputs) if part.given and body else None
-        if not body or (given is None and part.slot):
+        slot_data = part.slot_data(inputs) if part.slot_data and body else None
+        if not body or (slot_data is None and part.slot):
             parts.append(part.absent)
             continue
         cut = 0
         if part.name in limits:
             body, cut = (part.shorten or cut_chunks)(body, limits[part.name])
-        text = part.place(segments, body, given)
+        text = part.place(segments, body, slot_data)
         parts.append(new_tuple(PartReport, (part.name, len(text), cut, "")))
         texts.append(text)
         if part.volatility != volatility:
@@ -88,7 +89,7 @@ def assemble_parts(layout: Layout, inputs: PromptInputs, limits: Mapping[str, in
 
 
 def build_filled_prompt(layout: Layout, inputs: PromptInputs, slots: Slots) -> AssembledPrompt:
-    """Build and fill in one go: the same bytes as filling a stored build."""
+    """Build a prompt and fill its slots; the bytes equal those of filling a stored build."""
     built = build_prompt(layout, inputs)
     segments = fill_segments(built.segments, slots)
     texts = [segment.text for segment in segments]
@@ -107,7 +108,7 @@ def build_filled_prompt(layout: Layout, inputs: PromptInputs, slots: Slots) -> A
 def build_filled_part_reports(
     parts: Iterable[PartReport], segments: Iterable[Segment]
 ) -> tuple[PartReport, ...]:
-    """The same parts with what stands of them after the call has spoken."""
+    """Return the part reports with the sizes they have after the slots were filled."""
     sizes: dict[str, int] = {}
     for segment in segments:
         sizes[segment.section] = sizes.get(segment.section, 0) + len(segment.text)

@@ -1,4 +1,4 @@
-"""The data inventory: a typed table of what a program reads in `ctx/`, with samples, without secrets."""
+"""Format the data inventory: a table of the values in `ctx/` with types and samples; hides secret fields."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ HIDDEN_FIELDS_NOTE = (
 )
 HIDDEN_VALUE = "[Hidden]"
 UNKNOWN_TYPE = ":any"
-# As deep as inputs may be; a value made in the program has not been through the reader that checks.
+# The same limit as in json_codec, which does not check values that were built in Python.
 MAX_DEPTH = 64
-# Python calls these line ends, and JSON lets them stand: a row must stay one line.
+# JSON does not escape these characters, but most of them end a line in Python: a row must stay one line.
 LINE_END_ESCAPES = str.maketrans(
     {"\x7f": "\\u007f", "\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
@@ -29,7 +29,7 @@ PLAIN_NAME_PATTERN = re.compile(r"[\w?!*+/.-]+")
 
 
 class SampleLimits(NamedTuple):
-    """How many items of a list and characters of a string are shown; None shows all."""
+    """How many list items and string characters a sample shows; None means all."""
 
     items: int | None = None
     characters: int | None = None
@@ -39,12 +39,12 @@ NO_SAMPLE_LIMITS = SampleLimits()
 
 
 def is_hidden_field(name: str) -> bool:
-    """A firewalled field: programs may read it, prompts never show it."""
+    """Tell whether a field is firewalled: programs may read it, prompts never show it."""
     return name.startswith("_")
 
 
 def build_data_inventory(inputs: PromptInputs) -> TextChunks:
-    """The table, keys in the order of the values; nothing without data."""
+    """Build the table with keys in the order of the values; empty when there is no data."""
     data = inputs.data
     if data is None:
         return ()
@@ -63,45 +63,45 @@ def build_data_inventory(inputs: PromptInputs) -> TextChunks:
 
 
 def format_inventory_row(key: str, kind: str, value: Any, cuts: SampleLimits) -> str:
-    """One line of the table; `|` in a value cannot open another cell."""
-    name, shown = format_code_span(f"ctx/{escape_string(key)}"), format_sample(key, value, cuts)
-    return f"\n| {escape_pipes(name)} | `{kind}` | {escape_pipes(shown)} |"
+    """Format one table row; `|` is escaped so that a value cannot start another cell."""
+    name, sample = format_code_span(f"ctx/{escape_string(key)}"), format_sample(key, value, cuts)
+    return f"\n| {escape_pipes(name)} | `{kind}` | {escape_pipes(sample)} |"
 
 
 def escape_pipes(cell: str) -> str:
-    # Backslashes stand doubled already, so the one before the bar is always an odd one: it escapes.
+    # Backslashes are already doubled, so the one added here is always unpaired and escapes the bar.
     return cell.replace("|", "\\|")
 
 
 def format_sample(key: str, value: Any, cuts: SampleLimits) -> str:
-    """A value as a reader of the table sees it; how long a cut list is stands outside the code."""
+    """Format the sample of a value; the length of a truncated list follows the code span."""
     if is_hidden_field(key):
         return HIDDEN_VALUE
     path = f"data.values.{key}"
     if isinstance(value, list | tuple):
-        shown, count = format_list_items(value, cuts, path, 0)
-        return format_code_span(shown) + count
+        items, count = format_list_items(value, cuts, path, 0)
+        return format_code_span(items) + count
     return format_code_span(format_value(value, cuts, path))
 
 
 def format_value(value: Any, cuts: SampleLimits, path: str, depth: int = 0) -> str:
-    """A value as program text would show it; hidden fields stay hidden at any depth."""
+    """Format a value as program text; hidden fields are masked at any depth."""
     if depth > MAX_DEPTH:
         raise AssemblyError(path, f"is nested more than {MAX_DEPTH} deep")
-    writer = VALUE_FORMATTERS.get(type(value))
-    if writer is not None:
-        return writer(value, cuts, path, depth)
+    formatter = VALUE_FORMATTERS.get(type(value))
+    if formatter is not None:
+        return formatter(value, cuts, path, depth)
     if isinstance(value, Mapping):
         return _format_mapping(value, cuts, path, depth)
     raise AssemblyError(path, "is not a value that JSON knows")
 
 
 def format_list_items(values: Sequence[Any], cuts: SampleLimits, path: str, depth: int) -> tuple[str, str]:
-    """A list and, when it is cut, the note of how long it really is."""
-    said = [format_value(value, cuts, path, depth + 1) for value in values[: cuts.items]]
-    if len(said) == len(values):
-        return f"[{', '.join(said)}]", ""
-    return f"[{', '.join(said)}, ...]", f" ({len(values):,} items)"
+    """Format a list; when it is truncated, also return a note with its full length."""
+    items = [format_value(value, cuts, path, depth + 1) for value in values[: cuts.items]]
+    if len(items) == len(values):
+        return f"[{', '.join(items)}]", ""
+    return f"[{', '.join(items)}, ...]", f" ({len(values):,} items)"
 
 
 def _format_list(value: Sequence[Any], cuts: SampleLimits, path: str, depth: int) -> str:
@@ -109,12 +109,12 @@ def _format_list(value: Sequence[Any], cuts: SampleLimits, path: str, depth: int
 
 
 def _format_mapping(value: Mapping[str, Any], cuts: SampleLimits, path: str, depth: int) -> str:
-    said = [
+    fields = [
         f"{format_field_name(name)}: "
         f"{HIDDEN_VALUE if is_hidden_field(name) else format_value(field, cuts, path, depth + 1)}"
         for name, field in value.items()
     ]
-    return f"{{{', '.join(said)}}}"
+    return f"{{{', '.join(fields)}}}"
 
 
 def _format_text(value: str, cuts: SampleLimits, path: str, depth: int) -> str:
@@ -127,7 +127,7 @@ def _format_number(value: float, cuts: SampleLimits, path: str, depth: int) -> s
     try:
         return repr(value)
     except ValueError:
-        # Python refuses to write whole numbers of more than some thousand digits.
+        # Python limits the conversion of integers to text (sys.set_int_max_str_digits).
         raise AssemblyError(path, "is too long a number") from None
 
 
@@ -148,18 +148,18 @@ VALUE_FORMATTERS: dict[type, Callable[[Any, SampleLimits, str, int], str]] = {
 
 
 def escape_string(text: str) -> str:
-    """Text on one line, with quotes, backslashes and line ends written as programs write them."""
-    said = encode_json_string(text)[1:-1]
-    return said if said.isascii() and "\x7f" not in said else said.translate(LINE_END_ESCAPES)
+    """Escape quotes, backslashes and line ends, as in a JSON string."""
+    escaped = encode_json_string(text)[1:-1]
+    return escaped if escaped.isascii() and "\x7f" not in escaped else escaped.translate(LINE_END_ESCAPES)
 
 
 def format_field_name(name: str) -> str:
-    """A name as it is, or in quotes when it could be mistaken for more than a name."""
+    """Return a plain name unchanged, and any other name in quotes."""
     return name if PLAIN_NAME_PATTERN.fullmatch(name) else f'"{escape_string(name)}"'
 
 
 def get_sample_limits(limits: Limits) -> SampleLimits:
-    """How much is shown; nothing at all would be no sample."""
+    """Return the limits for samples; each must be at least 1."""
     for name in ("list_sample", "string_truncate"):
         if getattr(limits, name) < 1:
             raise AssemblyError(f"limits.{name}", "must be at least 1")
@@ -171,17 +171,17 @@ def get_data_types(data: Data) -> Mapping[str, str]:
 
 
 def list_data_problems(inputs: PromptInputs) -> list[str]:
-    """Values without a type, and types that promise a value there is none of."""
+    """List values without a type in the signature, and required types without a value."""
     if inputs.data is None:
         return []
     types, values = get_data_types(inputs.data), inputs.data.values
     untyped = [key for key in values if key not in types]
     missing = [key for key, kind in types.items() if key not in values and not kind.endswith("?")]
-    said = [(untyped, "has no type for"), (missing, "promises values that are not there:")]
-    return [f"data.signature: {what} {summarize_names(keys)}" for keys, what in said if keys]
+    problems = [(untyped, "has no type for"), (missing, "promises values that are not there:")]
+    return [f"data.signature: {problem} {summarize_names(keys)}" for keys, problem in problems if keys]
 
 
 def summarize_names(names: Sequence[str]) -> str:
-    """The first few names; a thousand would hide the other problems."""
+    """Join the first five names and count the rest, so that a long list does not hide other problems."""
     more = len(names) - 5
     return ", ".join(names[:5]) + (f" and {more:,} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""Moments in English words, whatever the locale of the machine."""
+"""Format timestamps in English, independent of the locale of the machine."""
 
 from datetime import datetime
 
@@ -19,22 +19,22 @@ MONTHS = (
 )
 
 
-def format_date(moment: datetime) -> str:
-    """Saturday, March 7, 2026."""
-    return f"{WEEKDAYS[moment.weekday()]}, {MONTHS[moment.month - 1]} {moment.day}, {moment.year}"
+def format_date(at: datetime) -> str:
+    """Format a date as in "Saturday, March 7, 2026"."""
+    return f"{WEEKDAYS[at.weekday()]}, {MONTHS[at.month - 1]} {at.day}, {at.year}"
 
 
-def format_24_hour_time(moment: datetime) -> str:
-    """08:55."""
-    return f"{moment.hour:02d}:{moment.minute:02d}"
+def format_24_hour_time(at: datetime) -> str:
+    """Format a time as in "08:55"."""
+    return f"{at.hour:02d}:{at.minute:02d}"
 
 
-def format_12_hour_time(moment: datetime) -> str:
-    """08:55:05 AM."""
-    half = "AM" if moment.hour < 12 else "PM"
-    return f"{moment.hour % 12 or 12:02d}:{moment.minute:02d}:{moment.second:02d} {half}"
+def format_12_hour_time(at: datetime) -> str:
+    """Format a time as in "08:55:05 AM"."""
+    half = "AM" if at.hour < 12 else "PM"
+    return f"{at.hour % 12 or 12:02d}:{at.minute:02d}:{at.second:02d} {half}"
 
 
-def get_zone_name(moment: datetime, zone: str = "") -> str:
-    """The zone's short name: as told, else as the moment carries it."""
-    return zone or moment.tzname() or ""
+def get_zone_name(at: datetime, zone: str = "") -> str:
+    """Return the short name of the time zone: `zone` if set, else the one of the timestamp."""
+    return zone or at.tzname() or ""

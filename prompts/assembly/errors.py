@@ -1,8 +1,8 @@
-"""Why inputs cannot become a prompt, with the path to what is wrong."""
+"""The error raised for inputs that cannot be assembled; it names the path of the invalid value."""
 
 
 class AssemblyError(ValueError):
-    """Inputs that no prompt can be made of; nothing was assembled."""
+    """The inputs are invalid; nothing was assembled."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)

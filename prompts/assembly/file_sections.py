@@ -1,4 +1,4 @@
-"""Files put into a prompt whole, each under its own heading; what is only a note to editors stays out."""
+"""Include files in a prompt, each under its own heading, without the comments at their start."""
 
 import re
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from prompts.assembly.segments import TextChunk, TextChunks
 from prompts.assembly.text import collapse_lines
 
 LEADING_COMMENT_PATTERN = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
-# The two that the data directory knows, in their order; any other stands behind them.
+# The known files of the data directory come first, in this order.
 FILE_ORDER = {"AGENTS.md": 0, "TOOLS.md": 1}
 
 
 def build_project_files(inputs: PromptInputs) -> TextChunks:
-    """Context files as they were discovered, outermost first: what is nearest to the work speaks last."""
+    """Include the context files in order of discovery: outermost directory first, nearest file last."""
     files = fit_files(
         exclude_blank_files(inputs.context_files), inputs.limits.per_file, inputs.limits.all_files
     )
@@ -23,17 +23,17 @@ def build_project_files(inputs: PromptInputs) -> TextChunks:
 
 
 def build_workspace_files(inputs: PromptInputs) -> TextChunks:
-    """The files of the data directory by name, within what the context files left of the allowance."""
+    """Include the workspace files by name, within the part of the limit that context files leave over."""
     if not inputs.workspace_files:
         return ()
-    found = exclude_blank_files(inputs.context_files)
-    both = [*found, *prepare_workspace_files(inputs.workspace_files)]
-    files = fit_files(both, inputs.limits.per_file, inputs.limits.all_files)[len(found) :]
+    context_files = exclude_blank_files(inputs.context_files)
+    all_files = [*context_files, *prepare_workspace_files(inputs.workspace_files)]
+    files = fit_files(all_files, inputs.limits.per_file, inputs.limits.all_files)[len(context_files) :]
     return build_file_chunks([(get_file_name(file), file, text) for file, text in files])
 
 
 def prepare_workspace_files(files: Sequence[ContextFile]) -> list[ContextFile]:
-    """In their order, without the comments they open with; an emptied one is left out."""
+    """Sort the files, remove their leading comments, and drop those without other text."""
     ordered = sorted(files, key=lambda file: FILE_ORDER.get(get_file_name(file), len(FILE_ORDER)))
     return exclude_blank_files(
         [remove_leading_comments(file) if "<!--" in file.text else file for file in ordered]
@@ -41,7 +41,7 @@ def prepare_workspace_files(files: Sequence[ContextFile]) -> list[ContextFile]:
 
 
 def remove_leading_comments(file: ContextFile) -> ContextFile:
-    """The file from where it begins to speak; a comment that never ends is taken for text."""
+    """Remove HTML comments from the start of a file; an unclosed comment counts as text."""
     start = 0
     while comment := LEADING_COMMENT_PATTERN.match(file.text, start):
         start = comment.end()
@@ -58,23 +58,23 @@ def build_file_chunks(files: Sequence[tuple[str, ContextFile, str]]) -> TextChun
     )
 
 
-def describe_truncated_files(inputs: PromptInputs, own: Sequence[ContextFile] = ()) -> list[str]:
-    """A line for the report about every file that does not go in whole."""
-    files, limits = (*inputs.context_files, *own), inputs.limits
+def describe_truncated_files(inputs: PromptInputs, workspace_files: Sequence[ContextFile] = ()) -> list[str]:
+    """Return a problem message for every file that the limits truncate."""
+    files, limits = (*inputs.context_files, *workspace_files), inputs.limits
     sizes = [len(file.text) for file in files]
-    # Asked first, for it nearly always holds.
+    # Fast path: nearly always everything fits.
     if not sizes or (max(sizes) <= limits.per_file and sum(sizes) <= limits.all_files):
         return []
-    both = [*exclude_blank_files(inputs.context_files), *prepare_workspace_files(own)]
+    nonblank_files = [*exclude_blank_files(inputs.context_files), *prepare_workspace_files(workspace_files)]
     return [
         f"{file.path}: only a part of its {len(file.text):,} characters is told."
-        for file, text in fit_files(both, limits.per_file, limits.all_files)
+        for file, text in fit_files(nonblank_files, limits.per_file, limits.all_files)
         if text is not file.text
     ]
 
 
 def exclude_blank_files(files: Sequence[ContextFile]) -> list[ContextFile]:
-    """Files with at least a word in them."""
+    """Return the files that contain more than whitespace."""
     return [file for file in files if file.text and not file.text.isspace()]
 
 

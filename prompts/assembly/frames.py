@@ -1,4 +1,4 @@
-"""What stands around a body: a tag, a heading, or nothing."""
+"""Frames around the body of a part: a tag, a heading, or nothing."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ Frame = Callable[[TextChunks], TextChunks]
 
 
 class TextFrame:
-    """The frame of most parts: the same words before every body and after it, and a tag it cannot close."""
+    """A frame of constant text before and after the body, with an optional tag that the body cannot close."""
 
     def __init__(self, opening: str = "", ending: str = "", tag: str = "") -> None:
         self.opening, self.ending, self.tag = opening, ending, tag
@@ -19,45 +19,46 @@ class TextFrame:
 
     def __call__(self, body: TextChunks) -> TextChunks:
         if self.tag and self.is_closed_by("".join([text for text, _ in body])):
-            body = self.kept_inside(body)
+            body = self.escape_body(body)
         return [*self.before, *body, *self.after]
 
     def is_closed_by(self, text: str) -> bool:
-        """Whether a body may close the tag; one look at all of it spares one at every piece."""
+        """Tell whether a text may close the tag; checks all chunks at once because matches are rare."""
         if not self.tag or "<" not in text:
             return False
-        # Quicker than a pattern, and safe in ASCII only: elsewhere letters have twins, such as the long s.
+        # Faster than the pattern, but valid for ASCII only: other letters, such as the long s, also match
+        # case-insensitively.
         if text.isascii() and self.tag.lower() not in text.lower():
             return False
         return self.may_close(text) is not None
 
-    def kept_inside(self, body: TextChunks) -> TextChunks:
+    def escape_body(self, body: TextChunks) -> TextChunks:
         inside = build_closing_pattern(self.tag)
         return [(inside.sub(r"&lt;\1", text), origin) for text, origin in body]
 
 
 def leave_unframed(body: TextChunks) -> TextChunks:
-    """The words alone."""
+    """Return the body without a frame."""
     return body
 
 
 def build_tag_frame(name: str) -> TextFrame:
-    """`<name>` on a line of its own, the body, `</name>`; nothing in the body can close it."""
+    """Build a frame with `<name>` and `</name>` on lines of their own; the body cannot close the tag."""
     return TextFrame(f"<{name}>\n", f"\n</{name}>", name)
 
 
-def build_heading_frame(words: str, gap: str = "\n\n") -> TextFrame:
-    """A Markdown heading above the body."""
-    return TextFrame(f"{words}{gap}")
+def build_heading_frame(heading: str, gap: str = "\n\n") -> TextFrame:
+    """Build a frame with a Markdown heading above the body."""
+    return TextFrame(f"{heading}{gap}")
 
 
-def build_fixed_heading_frame(words: str) -> Frame:
-    """A Markdown heading that stays even over nothing."""
-    above, alone = build_heading_frame(words), (TextChunk(words),)
+def build_fixed_heading_frame(heading: str) -> Frame:
+    """Build a frame with a Markdown heading that is kept when the body is empty."""
+    above, alone = build_heading_frame(heading), (TextChunk(heading),)
     return lambda body: above(body) if body[0][0] else alone
 
 
 def wrap_in_tag(name: str, body: str) -> str:
-    """The same tag around plain text, for what is rendered per call."""
+    """Wrap plain text in a tag; used for slots, which are rendered per call."""
     kept = build_closing_pattern(name).sub(r"&lt;\1", body) if "<" in body else body
     return f"<{name}>\n{kept}\n</{name}>" if body else ""

@@ -1,4 +1,7 @@
-"""Everything a prompt is put together from, already fetched: frozen, plain, loadable from JSON."""
+"""The inputs of a prompt as frozen dataclasses, readable from JSON.
+
+Fields and class docstrings are published in the JSON schema.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Inputs and slots from and to JSON; every error names the path to what is wrong."""
+"""Convert inputs and slots from and to JSON; every error names the path of the invalid value."""
 
 import types
 from collections.abc import Callable, Hashable, Mapping
@@ -12,26 +12,26 @@ from prompts.assembly.segments import Origin
 from prompts.assembly.text import normalize_line_ends
 
 T = TypeVar("T")
-# Deeper than any honest input; json itself would stop only when the stack does.
+# Limits recursion; json itself fails only when the stack is exhausted.
 MAX_DEPTH = 64
 JSON_TYPE_NAMES = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def parse_dataclass(kind: type[T], data: Any, path: str = "") -> T:
-    """A frozen value of this kind from plain JSON data."""
-    made: T = _read_value(kind, data, path)
-    return made
+    """Build a dataclass instance from plain JSON data; AssemblyError when the data is invalid."""
+    parsed: T = _read_value(kind, data, path)
+    return parsed
 
 
 def dataclass_json(value: Any) -> Any:
-    """Plain JSON data from a frozen value; what equals its default is left out."""
+    """Convert a value to plain JSON data; fields equal to their default are omitted."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: dataclass_json(item) for name, item in value._asdict().items() if item}
     if is_dataclass(value) and not isinstance(value, type):
-        said = {each.name: getattr(value, each.name) for each in fields(value)}
+        values = {field_.name: getattr(value, field_.name) for field_ in fields(value)}
         return {
             name: dataclass_json(item)
-            for name, item in said.items()
+            for name, item in values.items()
             if item != get_field_default(type(value), name)
         }
     if isinstance(value, Mapping):
@@ -42,9 +42,9 @@ def dataclass_json(value: Any) -> Any:
 
 
 def _read_value(kind: Any, data: Any, path: str) -> Any:
-    shape = get_origin(kind)
-    if shape in READERS_BY_TYPE:
-        return READERS_BY_TYPE[shape](kind, data, path)
+    type_origin = get_origin(kind)
+    if type_origin in READERS_BY_TYPE:
+        return READERS_BY_TYPE[type_origin](kind, data, path)
     if kind is Origin:
         return _read_origin(data, path)
     if is_dataclass(kind):
@@ -54,7 +54,7 @@ def _read_value(kind: Any, data: Any, path: str) -> Any:
 
 def _read_list(kind: Any, data: Any, path: str) -> Any:
     items = _require_type(list, data, path, "a list")
-    return tuple(_read_value(get_args(kind)[0], item, f"{path}[{place}]") for place, item in enumerate(items))
+    return tuple(_read_value(get_args(kind)[0], item, f"{path}[{index}]") for index, item in enumerate(items))
 
 
 def _read_optional(kind: Any, data: Any, path: str) -> Any:
@@ -69,25 +69,28 @@ def _read_choice(kind: Any, data: Any, path: str) -> Any:
 
 
 def _read_mapping(kind: Any, data: Any, path: str) -> dict[str, Any]:
-    said = _require_type(Mapping, data, path, "an object")
+    values = _require_type(Mapping, data, path, "an object")
     inner = get_args(kind)[1]
     if inner is Any:
-        return {str(key): _read_json_value(item, f"{path}.{key}", MAX_DEPTH) for key, item in said.items()}
-    read = {str(key): _read_value(inner, item, f"{path}.{key}") for key, item in said.items()}
+        return {str(key): _read_json_value(item, f"{path}.{key}", MAX_DEPTH) for key, item in values.items()}
+    read = {str(key): _read_value(inner, item, f"{path}.{key}") for key, item in values.items()}
     _check_limits(read, path)
     return read
 
 
 def _read_record(kind: type[Any], data: Any, path: str) -> Any:
-    said = _require_type(Mapping, data, path, "an object")
-    hints, known = get_field_hints(cast("Hashable", kind)), {each.name: each for each in fields(kind)}
-    for name in said:
-        if name not in known:
+    values = _require_type(Mapping, data, path, "an object")
+    hints, known_fields = (
+        get_field_hints(cast("Hashable", kind)),
+        {field_.name: field_ for field_ in fields(kind)},
+    )
+    for name in values:
+        if name not in known_fields:
             raise AssemblyError(_join_path(path, str(name)), "is not a known key")
-    for name, each in known.items():
-        if name not in said and _is_required(each):
+    for name, field_ in known_fields.items():
+        if name not in values and _is_required(field_):
             raise AssemblyError(_join_path(path, name), "is missing")
-    read = {name: _read_value(hints[name], item, _join_path(path, name)) for name, item in said.items()}
+    read = {name: _read_value(hints[name], item, _join_path(path, name)) for name, item in values.items()}
     if kind.__name__ == "Limits":
         _check_limits(read, path)
     if kind.__name__ in {"Tool", "Skill"} and not read["name"]:
@@ -96,20 +99,20 @@ def _read_record(kind: type[Any], data: Any, path: str) -> Any:
 
 
 def _read_origin(data: Any, path: str) -> Origin:
-    said = _require_type(Mapping, data, path, "an object")
-    for name in said:
+    values = _require_type(Mapping, data, path, "an object")
+    for name in values:
         if name not in Origin._fields:
             raise AssemblyError(_join_path(path, str(name)), "is not a known key")
     hints = get_field_hints(Origin)
     return Origin(
-        **{name: _read_scalar(hints[name], item, _join_path(path, name)) for name, item in said.items()}
+        **{name: _read_scalar(hints[name], item, _join_path(path, name)) for name, item in values.items()}
     )
 
 
 def _read_scalar(kind: Any, data: Any, path: str) -> Any:
     if kind is datetime:
         return _read_datetime(data, path)
-    # bool is a kind of int in Python, but not in JSON.
+    # bool is a subclass of int in Python, but a separate type in JSON.
     if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
         raise AssemblyError(path, f"must be {JSON_TYPE_NAMES[kind]}")
     return _read_text(data, path) if kind is str else data
@@ -121,7 +124,7 @@ def _read_json_value(data: Any, path: str, depth: int) -> Any:
     if isinstance(data, Mapping):
         return {str(key): _read_json_value(item, f"{path}.{key}", depth - 1) for key, item in data.items()}
     if isinstance(data, list | tuple):
-        return [_read_json_value(item, f"{path}[{place}]", depth - 1) for place, item in enumerate(data)]
+        return [_read_json_value(item, f"{path}[{index}]", depth - 1) for index, item in enumerate(data)]
     return _read_text(data, path) if isinstance(data, str) else data
 
 
@@ -136,14 +139,14 @@ def _read_text(data: str, path: str) -> str:
 
 def _read_datetime(data: Any, path: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(
+        timestamp = datetime.fromisoformat(
             _require_type(str, data, path, "a time such as 2026-03-07T08:55:05-06:00")
         )
     except ValueError:
         raise AssemblyError(path, "must be a time such as 2026-03-07T08:55:05-06:00") from None
-    if moment.tzinfo is None:
+    if timestamp.tzinfo is None:
         raise AssemblyError(path, "must say its offset from UTC, such as +01:00")
-    return moment
+    return timestamp
 
 
 def _check_limits(read: Mapping[str, Any], path: str) -> None:
@@ -152,9 +155,9 @@ def _check_limits(read: Mapping[str, Any], path: str) -> None:
             raise AssemblyError(_join_path(path, name), "must be at least 1")
 
 
-def _require_type(kind: Any, data: Any, path: str, words: str) -> Any:
+def _require_type(kind: Any, data: Any, path: str, expected: str) -> Any:
     if not isinstance(data, kind):
-        raise AssemblyError(path or "the whole", f"must be {words}")
+        raise AssemblyError(path or "the whole", f"must be {expected}")
     return data
 
 
@@ -162,8 +165,8 @@ def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _is_required(each: "Field[Any]") -> bool:
-    return each.default is MISSING and each.default_factory is MISSING
+def _is_required(field_: "Field[Any]") -> bool:
+    return field_.default is MISSING and field_.default_factory is MISSING
 
 
 @cache
@@ -173,14 +176,14 @@ def get_field_hints(kind: Any) -> dict[str, Any]:
 
 @cache
 def _get_defaults(kind: Any) -> dict[str, Any]:
-    made = {each.name: each.default for each in fields(kind) if each.default is not MISSING}
-    return made | {
-        each.name: each.default_factory() for each in fields(kind) if callable(each.default_factory)
+    defaults = {field_.name: field_.default for field_ in fields(kind) if field_.default is not MISSING}
+    return defaults | {
+        field_.name: field_.default_factory() for field_ in fields(kind) if callable(field_.default_factory)
     }
 
 
 def get_field_default(kind: type[Any], name: str) -> Any:
-    """What a field is when nothing is said; a needed field has no default, and equals nothing."""
+    """Return the default of a field, or MISSING, which equals no value, when the field is required."""
     return _get_defaults(cast("Hashable", kind)).get(name, MISSING)
 
 

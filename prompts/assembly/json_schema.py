@@ -1,4 +1,4 @@
-"""The published shape of inputs and slots, made from the same types that read them."""
+"""Generate the published JSON schemas of inputs and slots from their dataclasses."""
 
 import types
 from collections.abc import Mapping
@@ -21,58 +21,62 @@ SCALAR_SCHEMAS: dict[Any, dict[str, Any]] = {
 
 
 def build_json_schema(kind: type[Any], title: str) -> dict[str, Any]:
-    """A JSON Schema document for one kind of record and all it holds."""
-    shapes: dict[str, Any] = {}
-    top = _build_schema(kind, shapes)
+    """Build the JSON Schema document of a dataclass and everything it contains."""
+    definitions: dict[str, Any] = {}
+    top = _build_schema(kind, definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
         **top,
-        "$defs": {name: shapes[name] for name in sorted(shapes)},
+        "$defs": {name: definitions[name] for name in sorted(definitions)},
     }
 
 
-def _build_schema(kind: Any, shapes: dict[str, Any]) -> dict[str, Any]:
-    shape, inner = get_origin(kind), get_args(kind)
+def _build_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    type_origin, inner = get_origin(kind), get_args(kind)
     if kind in SCALAR_SCHEMAS:
         return SCALAR_SCHEMAS[kind]
-    if shape in (Union, types.UnionType):
+    if type_origin in (Union, types.UnionType):
         arm = next(arm for arm in inner if arm is not types.NoneType)
-        return {"anyOf": [_build_schema(arm, shapes), {"type": "null"}]}
-    if shape is Literal:
+        return {"anyOf": [_build_schema(arm, definitions), {"type": "null"}]}
+    if type_origin is Literal:
         return {"enum": list(inner)}
-    if shape is tuple:
-        return {"type": "array", "items": _build_schema(inner[0], shapes)}
-    if shape is Mapping:
-        return {"type": "object", "additionalProperties": _build_schema(inner[1], shapes)}
-    if kind.__name__ not in shapes:
-        shapes[kind.__name__] = {}
-        shapes[kind.__name__] = _build_record_schema(kind, shapes)
+    if type_origin is tuple:
+        return {"type": "array", "items": _build_schema(inner[0], definitions)}
+    if type_origin is Mapping:
+        return {"type": "object", "additionalProperties": _build_schema(inner[1], definitions)}
+    if kind.__name__ not in definitions:
+        definitions[kind.__name__] = {}
+        definitions[kind.__name__] = _build_record_schema(kind, definitions)
     return {"$ref": f"#/$defs/{kind.__name__}"}
 
 
-def _build_record_schema(kind: Any, shapes: dict[str, Any]) -> dict[str, Any]:
+def _build_record_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     hints = get_field_hints(kind)
     if kind is Origin:
-        properties = {name: _build_schema(hints[name], shapes) for name in Origin._fields}
+        properties = {name: _build_schema(hints[name], definitions) for name in Origin._fields}
         return {"type": "object", "properties": properties, "additionalProperties": False}
     assert is_dataclass(kind)  # noqa: S101  # nothing else is reachable from inputs and slots
-    known = fields(kind)
-    properties = {each.name: _build_schema(hints[each.name], shapes) for each in known}
+    known_fields = fields(kind)
+    properties = {field_.name: _build_schema(hints[field_.name], definitions) for field_ in known_fields}
     if kind is Limits:
-        properties = {name: _require_positive(shape) for name, shape in properties.items()}
-    needed = [each.name for each in known if each.default is MISSING and each.default_factory is MISSING]
-    made: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+        properties = {name: _require_positive(property_) for name, property_ in properties.items()}
+    required = [
+        field_.name
+        for field_ in known_fields
+        if field_.default is MISSING and field_.default_factory is MISSING
+    ]
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     if doc := (kind.__doc__ or "").partition("\n")[0]:
-        made["description"] = doc if not doc.startswith(f"{kind.__name__}(") else kind.__name__
-    return made | ({"required": needed} if needed else {})
+        schema["description"] = doc if not doc.startswith(f"{kind.__name__}(") else kind.__name__
+    return schema | ({"required": required} if required else {})
 
 
-def _require_positive(shape: dict[str, Any]) -> dict[str, Any]:
-    if shape.get("type") == "integer":
-        return shape | {"minimum": 1}
-    if "anyOf" in shape:
-        return {"anyOf": [_require_positive(arm) for arm in shape["anyOf"]]}
-    if "additionalProperties" in shape:
-        return shape | {"additionalProperties": _require_positive(shape["additionalProperties"])}
-    return shape
+def _require_positive(schema: dict[str, Any]) -> dict[str, Any]:
+    if schema.get("type") == "integer":
+        return schema | {"minimum": 1}
+    if "anyOf" in schema:
+        return {"anyOf": [_require_positive(arm) for arm in schema["anyOf"]]}
+    if "additionalProperties" in schema:
+        return schema | {"additionalProperties": _require_positive(schema["additionalProperties"])}
+    return schema

@@ -1,4 +1,4 @@
-"""A layout is data: an ordered tuple of parts, each a section in a frame at its place."""
+"""Layouts as data: an ordered tuple of parts, each with a section builder and a frame."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ from prompts.assembly.segments import RELEASE, Origin, TextChunk, TextChunks
 SectionBuilder = Callable[[PromptInputs], TextChunks]
 SlotDataBuilder = Callable[[PromptInputs], Mapping[str, Any] | None]
 ChunkShortener = Callable[[TextChunks, int], tuple[TextChunks, int]]
-# Marks the name of a slot that stands where a call may put words.
+# The origin of a placeholder: the name of a slot at the place where a call may insert text.
 SLOT_ORIGIN = Origin("slot")
 
 
 @dataclass(frozen=True)
 class LayoutPart:
-    """One place in a prompt.
+    """One part of a prompt.
 
-    `section` gives the words (none: the part is absent), `frame` what stands around them. A part with a
-    `slot` can be rendered anew for a call: `given` keeps at build time what its renderer will need; None
-    from it means that the part has no place in this prompt at all. `shorten` cuts a body whose pieces must
-    stay whole or closed.
+    `section` builds the body; the part is absent when it is empty. `frame` adds the text around it. A part
+    with a `slot` can be rendered again for each call: `slot_data` returns the data that the renderer will
+    need, stored with the build; when it returns None, the part is absent from this prompt. `shorten`
+    truncates a body whose chunks must stay complete or closed.
     """
 
     name: str
@@ -34,59 +34,60 @@ class LayoutPart:
     uses: tuple[str, ...] = ()
     volatility: str = RELEASE
     lead: str = "\n\n"
-    needs: str = ""
+    absent_reason: str = ""
     slot: str = ""
-    given: SlotDataBuilder | None = None
+    slot_data: SlotDataBuilder | None = None
     is_cuttable: bool = False
     shorten: ChunkShortener | None = None
 
-    # Both follow from the above, and every build asks for them.
+    # Derived from the fields above, computed once because every build uses them.
     place: PartPlacer = field(init=False, repr=False, compare=False)
     absent: PartReport = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         place = build_part_placer(self.name, self.volatility, self.frame, self.lead, self.slot)
         object.__setattr__(self, "place", place)
-        object.__setattr__(self, "absent", PartReport(self.name, omitted=self.needs or "nothing to say"))
+        reason = self.absent_reason or "nothing to say"
+        object.__setattr__(self, "absent", PartReport(self.name, omitted=reason))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A prompt dialect."""
+    """A prompt format: its parts in order, and what it accepts."""
 
     name: str
     parts: tuple[LayoutPart, ...]
     summary: str = ""
     problems: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
     slots: tuple[str, ...] = ()
-    # Inputs that have a place in this layout, but not beside these others: lost, and said so.
+    # Inputs that the layout supports but not in combination with other inputs; they are reported as lost.
     displaced: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
 
     @cached_property
     def used(self) -> frozenset[str]:
-        """The inputs that some part has a place for."""
+        """The names of the inputs that some part uses."""
         return frozenset([name for part in self.parts for name in part.uses])
 
 
 def build_call_part(name: str, slot: str, volatility: str, **more: Any) -> LayoutPart:
-    """A part that only a call can fill; in a stored build its name stands in its place."""
+    """Build a part that only a call can fill; a stored build contains its name as a placeholder."""
     body = (TextChunk(f"⟦{name}⟧"),)
     return LayoutPart(
-        name, lambda _: body, volatility=volatility, slot=slot, given=get_empty_slot_data, **more
+        name, lambda _: body, volatility=volatility, slot=slot, slot_data=get_empty_slot_data, **more
     )
 
 
 def get_empty_slot_data(_: PromptInputs) -> Mapping[str, Any]:
-    """Given to renderers that need only the call's own slots."""
+    """Return the slot data of renderers that need only the slots of the call."""
     return {}
 
 
 @cache
 def build_slot_placeholder(name: str) -> TextChunks:
-    """The body of a part that says nothing yet, but to which a call may give words."""
+    """Build the body of a part that is empty in the build but may be filled by a call."""
     return (TextChunk(f"⟦{name}⟧", SLOT_ORIGIN),)
 
 
 def frame_unless_placeholder(frame: Frame) -> Frame:
-    """The frame around words; the bare name of a slot stays bare."""
+    """Apply the frame to a body, but not to the placeholder of a slot."""
     return lambda body: body if body[0][1] is SLOT_ORIGIN else frame(body)

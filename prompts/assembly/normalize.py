@@ -1,4 +1,4 @@
-"""Text in one form: LF line ends, and nothing that UTF-8 cannot carry."""
+"""Normalize text: LF line ends, and no characters that UTF-8 cannot encode."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def normalize_inputs(value: T) -> T:
-    """The same inputs with LF line ends in every string, however deep."""
+    """Return the inputs with LF line ends in every string, at any depth."""
     changed: Any = value
     if isinstance(value, str):
         changed = normalize_line_ends(value)
@@ -26,19 +26,19 @@ def normalize_inputs(value: T) -> T:
         changed = {normalize_inputs(key): normalize_inputs(item) for key, item in value.items()}
     elif is_dataclass(value) and not isinstance(value, type):
         changed = replace(
-            value, **{each.name: normalize_inputs(getattr(value, each.name)) for each in fields(value)}
+            value, **{field_.name: normalize_inputs(getattr(value, field_.name)) for field_ in fields(value)}
         )
     return changed  # type: ignore[no-any-return]
 
 
 def check_encodable_texts(texts: Sequence[str], segments: Sequence[Segment]) -> None:
-    """A lone surrogate would only fail when the prompt is sent: say where it is."""
+    """Raise AssemblyError for a lone surrogate, which would otherwise fail only when the prompt is sent."""
     try:
         for text in texts:
-            # A few odd characters somewhere are no reason to encode everything.
+            # isascii() is cheap, and avoids encoding most texts.
             if not text.isascii():
                 text.encode()
     except UnicodeEncodeError as error:
-        odd = error.object[error.start]
-        section = next(segment.section for segment in segments if odd in segment.text)
-        raise AssemblyError(section, f"the character U+{ord(odd):04X} is half of a pair") from None
+        surrogate = error.object[error.start]
+        section = next(segment.section for segment in segments if surrogate in segment.text)
+        raise AssemblyError(section, f"the character U+{ord(surrogate):04X} is half of a pair") from None

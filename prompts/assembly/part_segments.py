@@ -1,4 +1,4 @@
-"""How a part's body becomes segments: prepared once for each part, for it runs at every build."""
+"""Convert the body of a part to segments, by a function built once per part because every build calls it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,21 +7,21 @@ from prompts.assembly.frames import Frame, TextFrame
 from prompts.assembly.segments import LAYOUT_ORIGIN, Segment, TextChunks
 
 SlotData = Mapping[str, Any] | None
-# Adds a body, with what its slot was given, to the segments so far; returns the text it added.
+# Appends a body, with its slot data, to the segments; returns the text it added.
 PartPlacer = Callable[[list[Segment], TextChunks, SlotData], str]
-# Runs for every piece, and is twice as quick as the constructor that looks for defaults.
+# Called for every chunk; twice as fast as the constructor, which handles defaults.
 new_tuple = tuple.__new__
 
 
 def build_part_placer(name: str, volatility: str, frame: Frame, lead: str, slot: str) -> PartPlacer:
-    """Where the first words are always the same, their segment is made beforehand."""
+    """Choose the function for a part; constant opening text gets a segment built in advance."""
     if isinstance(frame, TextFrame) and frame.opening and not slot:
         return build_framed_placer(name, volatility, frame, lead)
     return build_generic_placer(name, volatility, frame, lead, slot)
 
 
 def build_framed_placer(name: str, volatility: str, frame: TextFrame, lead: str) -> PartPlacer:
-    """A body between the words of its frame."""
+    """Build the function for parts with a constant opening and no slot."""
     ending, tag = frame.ending, frame.tag
     first = Segment(name, frame.opening, LAYOUT_ORIGIN, volatility)
     led = first._replace(text=lead + first.text, lead=len(lead))
@@ -29,39 +29,39 @@ def build_framed_placer(name: str, volatility: str, frame: TextFrame, lead: str)
 
     def place(segments: list[Segment], body: TextChunks, _: SlotData) -> str:
         opening = led if segments else first
-        said = body[0][0] if len(body) == 1 else "".join([text for text, _ in body])
-        if "<" in said and tag and frame.is_closed_by(said):
-            body = frame.kept_inside(body)
-            said = "".join([text for text, _ in body])
+        body_text = body[0][0] if len(body) == 1 else "".join([text for text, _ in body])
+        if "<" in body_text and tag and frame.is_closed_by(body_text):
+            body = frame.escape_body(body)
+            body_text = "".join([text for text, _ in body])
         segments.append(opening)
         segments += [
             new_tuple(Segment, (name, text, origin, volatility, 0, "", None, 1)) for text, origin in body
         ]
         if ending:
             segments.append(last)
-        return f"{opening.text}{said}{ending}"
+        return f"{opening.text}{body_text}{ending}"
 
     return place
 
 
 def build_generic_placer(name: str, volatility: str, frame: Frame, lead: str, slot: str) -> PartPlacer:
-    """Pieces of which the first carries the separator and, if a call may replace them, the slot."""
+    """Build the function for all other parts; the first segment carries the separator and the slot."""
     size = len(lead)
 
-    def place(segments: list[Segment], body: TextChunks, given: SlotData) -> str:
-        pieces = frame(body)
-        text, origin = pieces[0]
-        led, span = size if segments else 0, len(pieces)
+    def place(segments: list[Segment], body: TextChunks, slot_data: SlotData) -> str:
+        chunks = frame(body)
+        text, origin = chunks[0]
+        led, span = size if segments else 0, len(chunks)
         text = lead + text if led else text
         segments.append(
-            new_tuple(Segment, (name, text, origin, volatility, led, slot, given, span if slot else 1))
+            new_tuple(Segment, (name, text, origin, volatility, led, slot, slot_data, span if slot else 1))
         )
         if span == 1:
             return text
-        rest = pieces[1:]
+        rest = chunks[1:]
         segments += [
-            new_tuple(Segment, (name, said, origin, volatility, 0, "", None, 1)) for said, origin in rest
+            new_tuple(Segment, (name, chunk, origin, volatility, 0, "", None, 1)) for chunk, origin in rest
         ]
-        return "".join([text, *[said for said, _ in rest]])
+        return "".join([text, *[chunk for chunk, _ in rest]])
 
     return place

@@ -1,4 +1,4 @@
-"""What became of the inputs: kept, cut, omitted, lost, and what a reader should know."""
+"""The report of a build: what was kept, cut, omitted or lost, problems, and cache boundaries."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ VOLATILITY_RANKS = {volatility: rank for rank, volatility in enumerate(VOLATILIT
 
 
 class PartReport(NamedTuple):
-    """One part: how much of it stands in the prompt, how much was cut, or why it is absent."""
+    """One part: how many characters were kept and cut, or why it is absent."""
 
     name: str
     kept: int = 0
@@ -19,14 +19,14 @@ class PartReport(NamedTuple):
 
 
 class CacheBoundary(NamedTuple):
-    """Everything before this offset changes no quicker than this."""
+    """The text before `offset` changes no more often than `volatility`."""
 
     volatility: str
     offset: int
 
 
 class AssemblyReport(NamedTuple):
-    """Read by budgets, cache advice, impact and people."""
+    """The report of a build, used by budgets, cache advice, impact analysis and pages."""
 
     parts: tuple[PartReport, ...] = ()
     problems: tuple[str, ...] = ()
@@ -35,9 +35,9 @@ class AssemblyReport(NamedTuple):
 
 
 def find_cache_boundaries(starts: Iterable[tuple[str, int]]) -> tuple[CacheBoundary, ...]:
-    """The longest prefixes that hold nothing quicker than each level, shortest first; equal ones once.
+    """Find the longest prefix without text more volatile than each level; shortest first, equal ones once.
 
-    A start is a volatility and the offset at which something begins that changes so quickly.
+    A start is a volatility and the offset at which text of that volatility begins.
     """
     ends: list[CacheBoundary] = []
     level = 0

@@ -1,4 +1,4 @@
-"""Inputs to body, one small function each; shared by the layouts that want the same words."""
+"""Section builders shared by several layouts: each turns one input into the body of a part."""
 
 from collections.abc import Sequence
 
@@ -15,30 +15,30 @@ NO_CHUNKS: TextChunks = ()
 
 
 def format_identity_sentences(identity: Identity) -> str:
-    """The one-line templates; an emoji without a name gives no sentence."""
+    """Format the identity fields as sentences; an emoji without a name is ignored."""
     name = f"{identity.name} {identity.emoji}".strip() if identity.name else ""
-    said = (
+    sentences = (
         f"Your name is {name}." if name else "",
         f"You are a {identity.creature}." if identity.creature else "",
         f"Your vibe: {identity.vibe}." if identity.vibe else "",
     )
-    return " ".join([sentence for sentence in said if sentence])
+    return " ".join([sentence for sentence in sentences if sentence])
 
 
 def build_identity_section(inputs: PromptInputs) -> TextChunks:
-    """Who the agent is: the sentences its fields make, then its free text."""
+    """Build the identity: sentences from its fields, then its free text."""
     if inputs.identity is None:
         return NO_CHUNKS
-    said = format_identity_sentences(inputs.identity)
-    text = inputs.identity.text
-    whole = f"{said}\n\n{text}" if said and text else said or text
-    return [(whole, inputs.identity.origin)] if whole else NO_CHUNKS
+    sentences = format_identity_sentences(inputs.identity)
+    free_text = inputs.identity.text
+    text = f"{sentences}\n\n{free_text}" if sentences and free_text else sentences or free_text
+    return [(text, inputs.identity.origin)] if text else NO_CHUNKS
 
 
 def has_identity(inputs: PromptInputs) -> bool:
-    """Whether there is anything to say of who the agent is."""
-    held = inputs.identity
-    return held is not None and bool(held.text or format_identity_sentences(held))
+    """Tell whether the identity section would have any text."""
+    identity = inputs.identity
+    return identity is not None and bool(identity.text or format_identity_sentences(identity))
 
 
 def build_instructions_section(inputs: PromptInputs) -> TextChunks:
@@ -48,10 +48,10 @@ def build_instructions_section(inputs: PromptInputs) -> TextChunks:
 
 
 def build_memories_section(inputs: PromptInputs) -> TextChunks:
-    """One bullet each, in the order given."""
+    """Build one bullet per memory, in the order of the inputs."""
     return strip_first_gap(
         [
-            # Most have one line, and the call would cost as much as the rest.
+            # Most memories have one line; avoiding the call halves the time.
             (
                 f"\n- {text}" if "\n" not in (text := memory.text) else f"\n- {indent_continuation(text)}",
                 memory.origin,
@@ -62,27 +62,27 @@ def build_memories_section(inputs: PromptInputs) -> TextChunks:
 
 
 def build_formatting_section(inputs: PromptInputs) -> TextChunks:
-    """What the channel asks of the form; most channels ask for nothing."""
+    """Build the formatting rules of the channel; most channels have none."""
     if inputs.channel is None or not inputs.channel.formatting:
         return NO_CHUNKS
     return [(inputs.channel.formatting, inputs.channel.origin)]
 
 
-def join_chunks(pieces: TextChunks, gap: str = "\n") -> TextChunks:
-    """Pieces one under the other: each but the first begins with the gap."""
-    return strip_first_gap([(gap + text, origin) for text, origin in pieces], gap)
+def join_chunks(chunks: TextChunks, gap: str = "\n") -> TextChunks:
+    """Join chunks by prefixing each but the first with the gap."""
+    return strip_first_gap([(gap + text, origin) for text, origin in chunks], gap)
 
 
-def strip_first_gap(pieces: list[tuple[str, Origin]], gap: str = "\n") -> TextChunks:
-    """Pieces that all begin with the gap, the first without it."""
-    if pieces:
-        text, origin = pieces[0]
-        pieces[0] = text[len(gap) :], origin
-    return pieces
+def strip_first_gap(chunks: list[tuple[str, Origin]], gap: str = "\n") -> TextChunks:
+    """Remove the gap from the first of chunks that all begin with it."""
+    if chunks:
+        text, origin = chunks[0]
+        chunks[0] = text[len(gap) :], origin
+    return chunks
 
 
 def build_tagged_element(name: str, body: str, origin: Origin, source: str) -> tuple[str, Origin]:
-    """One tagged element with its body on lines of its own; the body cannot close it."""
+    """Build one tagged element with its body on separate lines; the body cannot close the tag."""
     return (
         f'<{name} source="{escape_attribute(source)}">\n{escape_closing_tags(body, name)}\n</{name}>',
         origin,
@@ -90,19 +90,19 @@ def build_tagged_element(name: str, body: str, origin: Origin, source: str) -> t
 
 
 def get_file_origin(file: ContextFile) -> Origin:
-    """Where a file's words came from: its record, and always its path."""
+    """Return the origin of a file, always with its path."""
     kind, name, revision, path = file.origin
     return file.origin if path else Origin(kind, name, revision, file.path)
 
 
 def fit_files(files: Sequence[ContextFile], per_file: int, all_files: int) -> list[tuple[ContextFile, str]]:
-    """Each file with as much of its text as the limits allow; what is left out is said in its place."""
-    room, fitting = all_files, []
+    """Truncate each file to the limits, with a notice in place of the removed text."""
+    remaining, fitting = all_files, []
     for file in files:
-        text, limit = file.text, min(per_file, room)
+        text, limit = file.text, min(per_file, remaining)
         size = len(text)
         if size > limit:
             text, size = f"{text[:limit]}{format_cut_notice(size - limit)}", limit
-        room -= size
+        remaining -= size
         fitting.append((file, text))
     return fitting

@@ -1,15 +1,15 @@
-"""What a prompt is made of: pieces of text that know where they came from."""
+"""Segments: the chunks of text that a prompt consists of, each with its origin and volatility."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-# From the slowest to the quickest to change; a cache keeps a prefix as long as nothing in it is quicker.
+# Ordered from the least to the most volatile; a prefix can be cached as long as its most volatile text.
 RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN = "release", "refresh", "channel", "user", "session", "turn"
 VOLATILITY_LEVELS = (RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN)
 
 
 class Origin(NamedTuple):
-    """The record (kind, id, revision) or file (path) that words came from."""
+    """The record (kind, id, revision) or file (path) that a text came from."""
 
     kind: str = ""
     id: str = ""
@@ -17,27 +17,28 @@ class Origin(NamedTuple):
     path: str = ""
 
 
-# Words that belong to the layout itself: tags, headings, standing guidance.
+# Text of the layout itself: tags, headings, fixed guidance.
 LAYOUT_ORIGIN = Origin("layout")
 
 
 class TextChunk(NamedTuple):
-    """Some text of one section, with its origin."""
+    """Part of the text of a section, with its origin."""
 
     text: str
     origin: Origin = LAYOUT_ORIGIN
 
 
-# A plain pair does as well, and is made three times as quickly where there are many.
+# Plain pairs are allowed too: they are created three times as fast as TextChunk.
 TextChunks = Sequence[tuple[str, Origin]]
 
 
 class Segment(NamedTuple):
-    """A piece at its place in a prompt.
+    """A chunk of text at its position in a prompt.
 
-    The first `lead` characters are the separator from what stands before; they fall away when nothing does.
+    The first `lead` characters are the separator from the previous text; they are removed when there is none.
     A segment with a `slot` begins a run of `span` segments that a call may replace: the renderer of that name
-    gets `given` and the call's slots, and what it returns takes the place of the run.
+    receives the slot data in `given` and the slots of the call, and its result replaces the run.
+    The fields are published by the API (`dataclass_json`).
     """
 
     section: str
@@ -50,6 +51,6 @@ class Segment(NamedTuple):
     span: int = 1
 
 
-def is_record_id(said: str) -> bool:
-    """Words of an agent's settings name it by its slug; they hold no record."""
-    return said.isascii() and said.isdecimal()
+def is_record_id(value: str) -> bool:
+    """Tell whether the id of an origin is a primary key; text from an agent's own fields has its slug."""
+    return value.isascii() and value.isdecimal()

@@ -1,4 +1,4 @@
-"""How large a prompt is, section by section: where to look first when it costs too much."""
+"""Measure the size of each section of a prompt in characters and tokens."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -6,12 +6,12 @@ from typing import NamedTuple
 from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.segments import Segment
 
-# Injected: which tokens a model sees is not for the pure core to know.
+# Injected, because tokenizers depend on the model and this package is pure.
 TokenCounter = Callable[[str], int]
 
 
 class SectionSize(NamedTuple):
-    """One row: a section's characters, its tokens if somebody counts them, and its share of the whole."""
+    """The characters of a section, its tokens if they were counted, and its share of the prompt."""
 
     section: str
     characters: int
@@ -20,25 +20,25 @@ class SectionSize(NamedTuple):
 
 
 def list_section_sizes(prompt: AssembledPrompt, count: TokenCounter | None = None) -> list[SectionSize]:
-    """A row for each section that stands in the prompt, the biggest contributor first."""
-    whole = len(prompt.text)
+    """List the sections of the prompt with their sizes, largest first."""
+    total = len(prompt.text)
     rows = [
-        SectionSize(section, len(text), count(text) if count else None, len(text) / whole)
+        SectionSize(section, len(text), count(text) if count else None, len(text) / total)
         for section, text in get_texts_by_section(prompt.segments).items()
     ]
-    # Sorting keeps equals in their order, so the same prompt always gives the same table.
+    # The sort is stable, so the same prompt always gives the same table.
     return sorted(rows, key=lambda row: -row.characters)
 
 
 def sum_section_sizes(rows: Sequence[SectionSize]) -> SectionSize:
-    """The whole prompt as one row; tokens may differ a little where two sections meet."""
+    """Sum the rows to a total; its tokens may differ slightly from those of the joined text."""
     tokens = [row.tokens for row in rows if row.tokens is not None]
     return SectionSize("total", sum([row.characters for row in rows]), sum(tokens) if tokens else None, 1.0)
 
 
 def get_texts_by_section(segments: Sequence[Segment]) -> dict[str, str]:
-    """What each section says, in the prompt's order; with a section goes the gap before it."""
-    pieces: dict[str, list[str]] = {}
+    """Return the text of each section in prompt order, including the separator before it."""
+    texts_by_section: dict[str, list[str]] = {}
     for segment in segments:
-        pieces.setdefault(segment.section, []).append(segment.text)
-    return {section: "".join(texts) for section, texts in pieces.items() if any(texts)}
+        texts_by_section.setdefault(segment.section, []).append(segment.text)
+    return {section: "".join(texts) for section, texts in texts_by_section.items() if any(texts)}

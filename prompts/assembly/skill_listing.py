@@ -1,4 +1,4 @@
-"""Skills as an XML listing whose files the model loads with the read tool, when it has one."""
+"""List skills as XML; the model loads their files with the read tool, so the listing requires that tool."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -28,7 +28,7 @@ def is_model_invocable(skill: Skill) -> bool:
 
 
 def build_pi_skills(inputs: PromptInputs) -> TextChunks:
-    """An entry each; kept open while the agent cannot read, for a call may bring the tool."""
+    """Build the listing, or a placeholder when the agent has no read tool, because a call may add it."""
     return build_skill_entries(inputs) if has_read_tool(inputs) else build_slot_placeholder("skills")
 
 
@@ -42,32 +42,32 @@ def build_skill_entries(inputs: PromptInputs) -> TextChunks:
     )
 
 
-# Skills seldom change between two builds, and escaping is what takes the time.
+# Cached because skills seldom change between builds, and escaping is slow.
 @lru_cache(maxsize=4_096)
 def format_skill_entry(name: str, description: str, location: str) -> str:
-    """Name, description and path; a skill that lies in no file has no path to give."""
-    place = f"    <location>{format_entry_field(location)}</location>\n" if location else ""
+    """Format name, description and path; a skill without a file has no path."""
+    location_line = f"    <location>{format_entry_field(location)}</location>\n" if location else ""
     return (
         "  <skill>\n"
         f"    <name>{format_entry_field(name)}</name>\n"
         f"    <description>{format_entry_field(description)}</description>\n"
-        f"{place}"
+        f"{location_line}"
         "  </skill>"
     )
 
 
 def format_entry_field(text: str) -> str:
-    """One line in which no tag survives; a block kept for later is not seen when line ends are put right."""
+    """Escape a field to one line without tags; line ends too, because slot data is not normalized later."""
     return escape_markup(collapse_lines(normalize_line_ends(text)))
 
 
 def frame_skill_listing(body: TextChunks) -> TextChunks:
-    """The listing under its introduction; every field is escaped, so none can close it."""
+    """Add the introduction and the tags of the listing; every field is escaped, so none can close them."""
     return [LISTING_OPENING, *body, LISTING_CLOSING]
 
 
 def get_skills_slot_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
-    """Only a build that cannot read keeps the block apart: a call that can will ask for it."""
+    """Store the listing as slot data only when the build lacks it, for calls that add the read tool."""
     if not any(map(is_model_invocable, inputs.skills)):
         return None
     if has_read_tool(inputs):
@@ -79,9 +79,9 @@ def get_skills_slot_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
 
 
 @register_slot("pi.skills")
-def render_pi_skills(slots: Slots, given: Mapping[str, Any]) -> str | None:
-    is_built: bool = given["is_built"]
-    is_wanted = is_built if slots.tools is None else READ_TOOL in slots.tools
-    if not is_wanted:
+def render_pi_skills(slots: Slots, slot_data: Mapping[str, Any]) -> str | None:
+    is_built: bool = slot_data["is_built"]
+    is_included = is_built if slots.tools is None else READ_TOOL in slots.tools
+    if not is_included:
         return ""
-    return None if is_built else str(given["block"])
+    return None if is_built else str(slot_data["block"])

@@ -1,4 +1,4 @@
-"""The Agent Skills rules: which skills may be offered, and why the others are not."""
+"""Validate skills by the rules of the Agent Skills specification."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ SKILL_FILE_SUFFIX = "/SKILL.md"
 
 
 def list_valid_skills(skills: Iterable[Skill]) -> list[Skill]:
-    """The sound ones in their order; of those with the same name, the first."""
+    """List the valid skills in order; of skills with the same name, the first."""
     kept: dict[str, Skill] = {}
     for skill in skills:
         name = skill.name
@@ -23,24 +23,24 @@ def list_valid_skills(skills: Iterable[Skill]) -> list[Skill]:
 
 
 def describe_rejected_skills(skills: Iterable[Skill]) -> list[str]:
-    """A sentence for each skill that is not offered, with the reason."""
-    seen: set[str] = set()
-    found = []
+    """Return a message with the reason for each skill that is not offered."""
+    accepted_names: set[str] = set()
+    messages = []
     for skill in skills:
         reason = find_skill_fault(skill.name, skill.description, skill.location) or (
-            "another of this name comes first" if skill.name in seen else ""
+            "another of this name comes first" if skill.name in accepted_names else ""
         )
         if reason:
-            found.append(f"The skill “{collapse_whitespace(skill.name)}” is not offered: {reason}.")
+            messages.append(f"The skill “{collapse_whitespace(skill.name)}” is not offered: {reason}.")
         else:
-            seen.add(skill.name)
-    return found
+            accepted_names.add(skill.name)
+    return messages
 
 
-# Asked twice at every build, about skills that seldom change.
+# Cached because every build calls it twice per skill, and skills seldom change.
 @lru_cache(maxsize=4_096)
 def find_skill_fault(name: str, description: str, location: str) -> str:
-    """The first rule a skill breaks; empty when it is sound."""
+    """Describe the first rule that a skill violates; empty when it is valid."""
     if len(name) > MAX_NAME_LENGTH:
         return f"its name is longer than {MAX_NAME_LENGTH} characters"
     if not NAME_PATTERN.fullmatch(name):
@@ -59,5 +59,5 @@ def find_skill_fault(name: str, description: str, location: str) -> str:
 
 
 def get_folder_name(location: str) -> str:
-    """The name of the folder a skill lies in; a location may name its file or the folder itself."""
+    """Return the name of a skill's folder; the location is either its file or the folder."""
     return location.removesuffix(SKILL_FILE_SUFFIX).rstrip("/").rpartition("/")[2]

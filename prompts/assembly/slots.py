@@ -1,4 +1,7 @@
-"""What changes per call, and how a stored build is filled with it: nothing is assembled here."""
+"""Slots: the values that change per call, and filling a stored build with them.
+
+Fields and docstrings of the dataclasses are published in the JSON schema.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,10 +73,10 @@ class Slots:
     messages: tuple[Message, ...] = ()
 
 
-# Gets the slots and what was given at build time; None keeps the text that was built, "" leaves the part out.
+# Receives the slots and the slot data of the build; None keeps the built text, "" omits the part.
 SlotRenderer = Callable[[Slots, Mapping[str, Any]], str | None]
 SLOT_RENDERERS: dict[str, SlotRenderer] = {}
-# What a slot of this kind says takes the place of everything before it.
+# The text of a slot with this suffix replaces everything before it.
 REPLACE_SUFFIX = ".replace"
 
 
@@ -90,71 +93,71 @@ def register_slot(name: str) -> Callable[[SlotRenderer], SlotRenderer]:
 
 
 class SlotSpan(NamedTuple):
-    """Literal text, or the built text of one slot with its renderer and what that needs."""
+    """Literal text, or the built text of one slot with its renderer and slot data."""
 
     text: str
     lead: str
     render: SlotRenderer | None = None
-    given: Mapping[str, Any] = EMPTY_OBJECT
+    slot_data: Mapping[str, Any] = EMPTY_OBJECT
     is_replacing: bool = False
 
 
 def build_slot_spans(segments: Sequence[Segment]) -> tuple[SlotSpan, ...]:
-    """Segments with everything between two slots joined; made once per stored build, filled many times."""
-    stretches: list[SlotSpan] = []
+    """Join the segments between two slots; done once per stored build, which is then filled many times."""
+    spans: list[SlotSpan] = []
     literal: list[str] = []
-    lead = place = 0
-    while place < len(segments):
-        first = segments[place]
-        run = [segment.text for segment in segments[place : place + first.span]]
-        place += first.span
+    lead = index = 0
+    while index < len(segments):
+        first = segments[index]
+        run = [segment.text for segment in segments[index : index + first.span]]
+        index += first.span
         if first.slot:
-            stretches += join_slot_span(literal, lead)
+            spans += join_slot_span(literal, lead)
             [built] = join_slot_span(run, first.lead)
             renderer, is_replacing = SLOT_RENDERERS[first.slot], first.slot.endswith(REPLACE_SUFFIX)
-            stretches.append(SlotSpan(*built[:2], renderer, first.given or EMPTY_OBJECT, is_replacing))
+            spans.append(SlotSpan(*built[:2], renderer, first.given or EMPTY_OBJECT, is_replacing))
             literal = []
         else:
             lead = lead if literal else first.lead
             literal += run
-    return (*stretches, *join_slot_span(literal, lead))
+    return (*spans, *join_slot_span(literal, lead))
 
 
 def join_slot_span(texts: list[str], lead: int) -> list[SlotSpan]:
-    """The texts in one, with the separator they begin with; none of none."""
-    whole = "".join(texts)
-    return [SlotSpan(whole, whole[:lead])] if texts else []
+    """Join texts to one span with their leading separator; an empty list gives no span."""
+    text = "".join(texts)
+    return [SlotSpan(text, text[:lead])] if texts else []
 
 
-def fill_spans(stretches: Iterable[SlotSpan], slots: Slots) -> str:
-    """The text of one call: built words, with the slots rendered for it."""
+def fill_spans(spans: Iterable[SlotSpan], slots: Slots) -> str:
+    """Return the text of one call: the built text with its slots rendered."""
     out: list[str] = []
-    for text, lead, render, given, is_replacing in stretches:
-        said = None if render is None else render(slots, given)
-        if said is None:
+    for text, lead, render, slot_data, is_replacing in spans:
+        rendered = None if render is None else render(slots, slot_data)
+        if rendered is None:
             out.append(text if out else text[len(lead) :])
-        elif said:
+        elif rendered:
             if is_replacing:
                 out.clear()
-            out.append(lead + said if out else said)
+            out.append(lead + rendered if out else rendered)
     return "".join(out)
 
 
 def fill_segments(segments: Sequence[Segment], slots: Slots) -> tuple[Segment, ...]:
-    """The same as `fill`, segment by segment, for those who ask where each line came from."""
+    """Fill the slots like `fill_spans`, but keep the segments and thereby the origin of each line."""
     out: list[Segment] = []
-    place = 0
-    while place < len(segments):
-        first = segments[place]
-        run = list(segments[place : place + first.span])
-        place += first.span
-        said = SLOT_RENDERERS[first.slot](slots, first.given or EMPTY_OBJECT) if first.slot else None
-        if said == "":
+    index = 0
+    while index < len(segments):
+        first = segments[index]
+        run = list(segments[index : index + first.span])
+        index += first.span
+        rendered = SLOT_RENDERERS[first.slot](slots, first.given or EMPTY_OBJECT) if first.slot else None
+        if rendered == "":
             continue
-        if said is not None:
+        if rendered is not None:
             if first.slot.endswith(REPLACE_SUFFIX):
                 out.clear()
-            run = [first._replace(text=first.text[: first.lead] + said, span=1)]
+            run = [first._replace(text=first.text[: first.lead] + rendered, span=1)]
         if not out and first.lead:
             run[0] = run[0]._replace(text=run[0].text[first.lead :], lead=0)
         out += run

@@ -1,31 +1,31 @@
-"""A bound task in words: what it is, how far it has come, and the order to stay with it."""
+"""Format the task that a call is bound to: title, description, status and steps."""
 
 from prompts.assembly.slots import Step, Task
 from prompts.assembly.text import collapse_whitespace
 
 
 def format_task(task: Task) -> str:
-    """Title, description, status and steps; what is empty leaves no line."""
-    said = [
+    """Format a task; empty fields produce no line."""
+    lines = [
         f"You are working on task #{task.number}. Focus solely on progressing this task.\n",
         f"Title: {collapse_whitespace(task.title)}",
     ]
     if task.description:
-        said.append(f"Description: {task.description}")
+        lines.append(f"Description: {task.description}")
     if task.status:
-        said.append(f"Status: {collapse_whitespace(task.status)}")
+        lines.append(f"Status: {collapse_whitespace(task.status)}")
     if task.steps:
-        said.append("Steps:")
-        said += [f"{place}. {words}" for place, words in enumerate(format_task_steps(task.steps), start=1)]
-    return "\n".join(said)
+        lines.append("Steps:")
+        lines += [f"{number}. {step}" for number, step in enumerate(format_task_steps(task.steps), start=1)]
+    return "\n".join(lines)
 
 
 def format_task_steps(steps: tuple[Step, ...]) -> list[str]:
-    """`→` marks the first step not done, `○` later open ones, `✓` done ones."""
-    following = next((place for place, step in enumerate(steps) if not step.is_done), None)
+    """Mark the first open step with `→`, later open ones with `○` and finished ones with `✓`."""
+    first_open = next((index for index, step in enumerate(steps) if not step.is_done), None)
     return [
         f"✓ {collapse_whitespace(step.title)} (done)"
         if step.is_done
-        else f"{'→' if place == following else '○'} {collapse_whitespace(step.title)}"
-        for place, step in enumerate(steps)
+        else f"{'→' if index == first_open else '○'} {collapse_whitespace(step.title)}"
+        for index, step in enumerate(steps)
     ]

@@ -1,4 +1,4 @@
-"""The one place where text is made safe: attributes, closing tags, single lines, table cells, cuts."""
+"""Escape and truncate text for attributes, tags, single lines, table cells and code blocks."""
 
 import re
 from collections.abc import Iterable
@@ -12,27 +12,27 @@ FENCE_PATTERN = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
 def escape_attribute(value: str) -> str:
-    """A value that can stand between double quotes in a tag."""
+    """Escape a value for a double-quoted attribute."""
     return value if is_attribute_safe(value) else value.translate(ATTRIBUTE_ESCAPES)
 
 
 def escape_attributes(values: list[str]) -> list[str]:
-    """The same for many: one look at all of them is enough when none needs anything, as is usual."""
+    """Escape many values; checks them all at once first because usually none needs escaping."""
     return values if is_attribute_safe("".join(values)) else [escape_attribute(value) for value in values]
 
 
 def is_attribute_safe(text: str) -> bool:
-    # Asking like this is quicker than a pattern, and far quicker than translating.
+    # Faster than a pattern, and much faster than str.translate.
     return not ("&" in text or "<" in text or ">" in text or '"' in text or "'" in text or "\n" in text)
 
 
 def escape_markup(text: str) -> str:
-    """Text in which no tag at all survives."""
+    """Escape `&`, `<` and `>`, so that the text contains no tag."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def escape_closing_tags(text: str, *tags: str) -> str:
-    """Text that cannot close any of these tags, whatever the case or spacing; all else passes unchanged."""
+    """Escape the closing forms of these tags, in any case and spacing; other text is unchanged."""
     if "<" not in text:
         return text
     for tag in tags:
@@ -42,63 +42,63 @@ def escape_closing_tags(text: str, *tags: str) -> str:
 
 @cache
 def build_loose_closing_pattern(tag: str) -> re.Pattern[str]:
-    """Finds whatever `closing` finds in any part of a text, and a little more: a quick look beforehand."""
+    """Compile a prefilter: it matches whenever `build_closing_pattern` matches in any part of the text."""
     return re.compile(rf"<\s*/\s*{re.escape(tag)}", re.IGNORECASE)
 
 
 @cache
 def build_closing_pattern(tag: str) -> re.Pattern[str]:
-    # Unfinished at the end counts too: our own closing tag would finish it.
+    # Also match an incomplete tag at the end: the frame's own closing tag would complete it.
     return re.compile(rf"<(\s*/\s*{re.escape(tag)}(?=[\s/>]|\Z))", re.IGNORECASE)
 
 
 def collapse_whitespace(text: str) -> str:
-    """All on one line, so that a list stays a list."""
+    """Collapse all whitespace to single spaces, so that the text is one line."""
     return " ".join(text.split())
 
 
 def collapse_lines(text: str) -> str:
-    """Text as it is written, unless it has more than one line."""
+    """Collapse whitespace only when the text has more than one line."""
     return collapse_whitespace(text) if "\n" in text else text
 
 
 def indent_continuation(text: str, by: str = "  ") -> str:
-    """Later lines of a list entry, moved under its first."""
+    """Indent the continuation lines of a list entry."""
     return text.replace("\n", f"\n{by}") if "\n" in text else text
 
 
 def format_bullet(text: str) -> str:
-    """A list entry whose further lines cannot be mistaken for entries of their own."""
+    """Format a list entry; continuation lines are indented so that they are not read as entries."""
     return f"- {indent_continuation(text)}"
 
 
 def format_table_cell(text: str) -> str:
-    """A table cell that cannot open another one."""
+    """Format one line for a table cell, with `|` escaped."""
     return collapse_whitespace(text).replace("|", "\\|")
 
 
 def truncate_text(text: str, limit: int, mark: str = "…") -> str:
-    """At most `limit` characters, then the mark; exactly `limit` stays whole."""
+    """Truncate a text longer than `limit` characters and append the mark."""
     return text if len(text) <= limit else f"{text[:limit]}{mark}"
 
 
 def normalize_line_ends(text: str) -> str:
-    """Line ends as LF."""
+    """Convert line ends to LF."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def join_lines(parts: Iterable[str]) -> str:
-    """The non-empty parts, one under the other."""
+    """Join the non-empty parts with line breaks."""
     return "\n".join(part for part in parts if part)
 
 
 def format_cut_notice(left_out: int) -> str:
-    """What a reader, and the model, see where text was left out."""
+    """Format the notice that replaces removed text."""
     return f"\n[… {left_out:,} characters left out]"
 
 
 def format_code_span(text: str) -> str:
-    """A code span that backticks inside it cannot end."""
+    """Format a code span that backticks in the text cannot end."""
     if "`" not in text:
         return f"`{text}`"
     ticks = "`" * (_count_longest_backticks(text) + 1)
@@ -106,19 +106,19 @@ def format_code_span(text: str) -> str:
 
 
 def format_code_block(text: str) -> str:
-    """A code block that nothing inside it can end."""
+    """Format a code block that nothing in the text can end."""
     ticks = "`" * max(3, _count_longest_backticks(text) + 1) if "```" in text else "```"
     return f"{ticks}\n{text}\n{ticks}"
 
 
 def close_code_fences(text: str) -> str:
-    """Text that leaves no code block open, so that what follows it is not taken for code."""
+    """Close an open code block, so that the following text is not read as code."""
     if "```" not in text and "~~~" not in text:
         return text
     opened = ""
     for mark, rest in FENCE_PATTERN.findall(text):
         if not opened:
-            # Markdown allows no backtick behind an opening fence: that line is a code span.
+            # An opening fence cannot be followed by a backtick: that line is a code span.
             opened = "" if mark[0] == "`" and "`" in rest else mark
         elif mark.startswith(opened) and not rest.strip():
             opened = ""

@@ -1,4 +1,4 @@
-"""Tools as a program's author needs them: a heading, the signature in a code block, what the tool does."""
+"""Format tools for generated programs: a heading, the signature in a code block, and the description."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,81 +15,81 @@ SIMPLE_TYPES = {
     "boolean": ":bool",
     "array": "[:any]",
 }
-# Deeper than this a type helps nobody: the rest of it is :any.
+# Types nested deeper are shortened to :any.
 MAX_DEPTH = 8
 
 
 def format_tool_block(name: str, signature: str, description: str) -> str:
-    """One tool; neither its signature nor its description can leave a code block open."""
-    said = f"### {name}\n{format_code_block(signature)}"
-    return f"{said}\n{close_code_fences(description)}" if description else said
+    """Format one tool; neither its signature nor its description can leave a code block open."""
+    block = f"### {name}\n{format_code_block(signature)}"
+    return f"{block}\n{close_code_fences(description)}" if description else block
 
 
 def list_tool_blocks(inputs: PromptInputs, use: str) -> list[tuple[Tool, str]]:
-    """The agent's tools of one use, in their order, each with its block."""
+    """List the tools of one use (active or planning) in order, each with its block."""
     return [
-        (tool, build_tool_block(tool, place)) for place, tool in enumerate(inputs.tools) if tool.use == use
+        (tool, build_tool_block(tool, index)) for index, tool in enumerate(inputs.tools) if tool.use == use
     ]
 
 
-def build_tool_block(tool: Tool, place: int) -> str:
-    """A tool with its own signature, else with the one that its parameters imply."""
+def build_tool_block(tool: Tool, index: int) -> str:
+    """Format a tool with its own signature, or else one derived from its parameters."""
     name = collapse_whitespace(tool.name)
     if not name:
-        raise AssemblyError(f"tools[{place}].name", "must not be empty")
+        raise AssemblyError(f"tools[{index}].name", "must not be empty")
     if tool.signature.strip():
-        signature = parse_tool_signature(tool.signature, f"tools[{place}].signature").text(name)
+        signature = parse_tool_signature(tool.signature, f"tools[{index}].signature").text(name)
     else:
         signature = f"{name}({format_schema_fields(tool.parameters or {}, MAX_DEPTH)}) -> :any"
     return format_tool_block(name, signature, tool.description.strip() or tool.snippet.strip())
 
 
 def format_schema_fields(schema: Mapping[str, Any], depth: int) -> str:
-    """The properties of a JSON schema as `name :type`; those not required may be absent."""
+    """Format the properties of a JSON schema as `name :type`; optional ones end with `?`."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, Mapping):
         return ""
     needed = (
         {name for name in required if isinstance(name, str)} if isinstance(required, list | tuple) else ()
     )
-    said = []
+    fields = []
     for name, property_ in properties.items():
         kind, may_be_absent = get_schema_type(property_, depth - 1)
         mark = "?" if may_be_absent or name not in needed else ""
-        said.append(f"{collapse_whitespace(name)} {kind}{mark}")
-    return ", ".join(said)
+        fields.append(f"{collapse_whitespace(name)} {kind}{mark}")
+    return ", ".join(fields)
 
 
 def get_schema_type(schema: Any, depth: int) -> tuple[str, bool]:
-    """The type a JSON schema stands for, and whether it allows null; what it leaves open is `:any`."""
+    """Return the type of a JSON schema, and whether it allows null; an unspecified type is `:any`."""
     if not isinstance(schema, Mapping) or depth < 1:
         return ":any", False
     kind = schema.get("type")
     kinds = list(kind) if isinstance(kind, list | tuple) else [kind]
-    named = [each for each in kinds if each != "null"]
-    word = named[0] if len(named) == 1 and isinstance(named[0], str) else ""
-    return format_schema_type(word, schema, depth), "null" in kinds
+    nonnull_types = [type_ for type_ in kinds if type_ != "null"]
+    type_name = nonnull_types[0] if len(nonnull_types) == 1 and isinstance(nonnull_types[0], str) else ""
+    return format_schema_type(type_name, schema, depth), "null" in kinds
 
 
-def format_schema_type(word: str, schema: Mapping[str, Any], depth: int) -> str:
-    if word == "object":
+def format_schema_type(type_name: str, schema: Mapping[str, Any], depth: int) -> str:
+    if type_name == "object":
         inside = format_schema_fields(schema, depth)
         return f"{{{inside}}}" if inside else ":map"
-    if word == "array" and "items" in schema:
+    if type_name == "array" and "items" in schema:
         kind, is_optional = get_schema_type(schema["items"], depth - 1)
         return f"[{kind}{'?' if is_optional else ''}]"
-    return SIMPLE_TYPES.get(word, ":any")
+    return SIMPLE_TYPES.get(type_name, ":any")
 
 
 def list_tool_problems(inputs: PromptInputs, reserved: frozenset[str]) -> list[str]:
-    """Signatures that speak of another tool, and tools that take the name of one the layout brings."""
-    said = []
-    for place, tool in enumerate(inputs.tools):
+    """List signatures that name another tool, and tools that use a reserved name of the layout."""
+    problems = []
+    for index, tool in enumerate(inputs.tools):
         name = tool.name.strip()
         if name in reserved:
-            said.append(f"tools[{place}].name: {name} is the name of a tool that every agent has")
-        # It was read before: what stands before the bracket is its name.
-        own = tool.signature.partition("(")[0].strip()
-        if own and own != name:
-            said.append(f"tools[{place}].signature: is that of {own}, not of {name}")
-    return said
+            problems.append(f"tools[{index}].name: {name} is the name of a tool that every agent has")
+        # The signature was parsed before: the text before the bracket is its name.
+        signature_name = tool.signature.partition("(")[0].strip()
+        if signature_name and signature_name != name:
+            problems.append(f"tools[{index}].signature: is that of {signature_name}, not of {name}")
+    return problems

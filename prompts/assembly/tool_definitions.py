@@ -1,11 +1,11 @@
-"""What a model sees besides the prompt: the tool definitions for the provider's interface."""
+"""Tool definitions, which are sent to the provider's API next to the prompt."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from prompts.assembly.inputs import EMPTY_OBJECT, PromptInputs
 
-# Twice as quick as the constructor, at every build.
+# Twice as fast as the constructor; every build calls it.
 new_tuple = tuple.__new__
 
 
@@ -18,7 +18,7 @@ class ToolDefinition(NamedTuple):
 
 
 def list_tool_definitions(inputs: PromptInputs) -> tuple[ToolDefinition, ...]:
-    """Only active tools, in their order; planning tools are words in the prompt and no more."""
+    """List the definitions of the active tools in order; planning tools appear only in the prompt."""
     return tuple(
         [
             new_tuple(ToolDefinition, (tool.name, tool.description, tool.parameters or EMPTY_OBJECT))
@@ -29,19 +29,23 @@ def list_tool_definitions(inputs: PromptInputs) -> tuple[ToolDefinition, ...]:
 
 
 def can_offer_definitions(inputs: PromptInputs) -> bool:
-    """A provider that takes no definitions gets none, and neither does an entry point without tools."""
+    """Tell whether definitions are sent: not without native tools, and not for the minimal entry point."""
     return inputs.native_tools and inputs.entry != "minimal"
 
 
 def select_tool_definitions(
     definitions: tuple[ToolDefinition, ...], names: tuple[str, ...] | None
 ) -> tuple[tuple[ToolDefinition, ...], tuple[str, ...]]:
-    """The definitions a call asks for, in its order, and the names nobody has defined."""
+    """Return the definitions that a call requests, in its order, and a problem for each undefined name."""
     if names is None:
         return definitions, ()
-    known = {definition.name: definition for definition in definitions}
-    asked = dict.fromkeys(names)
+    definitions_by_name = {definition.name: definition for definition in definitions}
+    requested = dict.fromkeys(names)
     unknown = tuple(
-        [f"The call names the tool {name}, which has no definition." for name in asked if name not in known]
+        [
+            f"The call names the tool {name}, which has no definition."
+            for name in requested
+            if name not in definitions_by_name
+        ]
     )
-    return tuple([known[name] for name in asked if name in known]), unknown
+    return tuple([definitions_by_name[name] for name in requested if name in definitions_by_name]), unknown

@@ -1,4 +1,4 @@
-"""What an agent is told about its tools: that it has them, what they are, how to call and to use them."""
+"""Build the sections about tools: introduction, descriptions, calling guide and guidelines."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,39 +17,42 @@ from prompts.assembly.texts.moltis import (
 )
 from prompts.assembly.tool_rules import ToolGuidelines, list_matching_lines
 
-# What a compact line may say of a tool; its schema travels beside the prompt.
+# Compact lines are short because the tool definition is sent next to the prompt.
 MAX_DESCRIPTION_LENGTH = 160
 
 
 def format_compact_tool(tool: Tool) -> str:
-    """`- name: description`, cut to size."""
-    name, said = collapse_whitespace(tool.name), truncate_text(describe_tool(tool), MAX_DESCRIPTION_LENGTH)
-    return f"- {name}: {said}" if said else f"- {name}"
+    """Format `- name: description`, truncated."""
+    name, description = (
+        collapse_whitespace(tool.name),
+        truncate_text(describe_tool(tool), MAX_DESCRIPTION_LENGTH),
+    )
+    return f"- {name}: {description}" if description else f"- {name}"
 
 
 def format_full_tool(tool: Tool) -> str:
-    """Name, description and parameter schema, for providers that take no tool definitions."""
-    takes = (
+    """Format name, description and parameter schema, for providers without native tool definitions."""
+    parameters = (
         f"Parameters:\n```json\n{format_tool_schema(tool.parameters)}\n```"
         if tool.parameters
         else "Parameters: none"
     )
-    said = (f"### {collapse_whitespace(tool.name)}", describe_tool(tool), takes)
-    return "\n\n".join([each for each in said if each])
+    blocks = (f"### {collapse_whitespace(tool.name)}", describe_tool(tool), parameters)
+    return "\n\n".join([block for block in blocks if block])
 
 
 def describe_tool(tool: Tool) -> str:
-    """What a tool does, on one line; its snippet speaks for it when nothing else does."""
+    """Return the description of a tool on one line, or else its snippet."""
     return collapse_whitespace(tool.description or tool.snippet)
 
 
 def format_tool_schema(parameters: Mapping[str, Any]) -> str:
-    """The schema on one line, so that nothing in it can end the fence around it."""
+    """Format the schema on one line, so that nothing in it can end the code fence."""
     return json.dumps(parameters, ensure_ascii=False, default=convert_json_default)
 
 
 def convert_json_default(value: Any) -> Any:
-    """What JSON has no form for: mappings that are no dict as objects, all else in its own words."""
+    """Convert values that json cannot encode: mappings to dict, everything else to text."""
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
@@ -62,15 +65,15 @@ def build_tools_introduction(tools: Sequence[Tool], _: bool) -> TextChunks:
 
 
 def build_memory_hint(tools: Sequence[Tool], _: bool) -> TextChunks:
-    """Only for agents that can reach their memory."""
+    """Build the hint about long-term memory, for agents that have memory tools."""
     names = {tool.name for tool in tools if tool.name.startswith("memory")}
     return [TextChunk(" ".join(list_matching_lines(MEMORY_RULES, names)))] if names else NO_CHUNKS
 
 
 def build_tool_schemas(tools: Sequence[Tool], native: bool) -> TextChunks:
-    """A line each where the provider takes definitions; whole schemas where it does not."""
-    described, gap = (format_compact_tool, "\n") if native else (format_full_tool, "\n\n")
-    return join_chunks([(described(tool), tool.origin) for tool in tools], gap)
+    """Format the tools: one line each with native tool definitions, else with the full schema."""
+    formatter, gap = (format_compact_tool, "\n") if native else (format_full_tool, "\n\n")
+    return join_chunks([(formatter(tool), tool.origin) for tool in tools], gap)
 
 
 def build_calling_guide(tools: Sequence[Tool], native: bool) -> TextChunks:
@@ -78,21 +81,24 @@ def build_calling_guide(tools: Sequence[Tool], native: bool) -> TextChunks:
 
 
 def build_guidelines_section(table: ToolGuidelines) -> Callable[[Sequence[Tool], bool], TextChunks]:
-    """The lines a table has for these tools and what each asks for itself, every line once."""
+    """Build a section with the matching lines of a table and the guidelines of the tools, each line once."""
 
-    def told(tools: Sequence[Tool], _: bool) -> TextChunks:
-        own = {tool.name: tool for tool in tools}
-        asked = {name: tool.guidelines for name, tool in own.items() if tool.guidelines}
-        lines = table.told(own, asked).items()
+    def section(tools: Sequence[Tool], _: bool) -> TextChunks:
+        tools_by_name = {tool.name: tool for tool in tools}
+        own = {name: tool.guidelines for name, tool in tools_by_name.items() if tool.guidelines}
+        lines = table.select_lines(tools_by_name, own).items()
         return join_chunks(
-            [(format_bullet(line), own[name].origin if name else LAYOUT_ORIGIN) for line, name in lines]
+            [
+                (format_bullet(line), tools_by_name[name].origin if name else LAYOUT_ORIGIN)
+                for line, name in lines
+            ]
         )
 
-    return told
+    return section
 
 
 def build_moltis_guidelines(tools: Sequence[Tool], _: bool) -> TextChunks:
-    """How to use the tools, what each asks for itself, every line once; then when to stay silent."""
+    """Build the guidelines for tools, each line once, followed by the rules for silent replies."""
     if not tools:
         return [TextChunk("\n".join([format_bullet(line) for line in GENERAL_RULES]))]
     return [*GUIDELINES_SECTION(tools, True), TextChunk(f"\n\n## Silent Replies\n\n{SILENT_REPLIES}")]

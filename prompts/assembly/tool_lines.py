@@ -1,4 +1,4 @@
-"""Lines that follow the active tools: built for the agent's own, said anew when a call brings others."""
+"""Sections that depend on the active tools; rendered again when a call names other tools."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ OwnGuidelines = Mapping[str, Sequence[str]]
 
 
 def get_own_guidelines(inputs: PromptInputs) -> OwnGuidelines:
-    """What each active tool asks for itself, one line each."""
+    """Return the guidelines of each active tool, one line each."""
     return {
         tool.name: [collapse_lines(line) for line in tool.guidelines if line and not line.isspace()]
         for tool in inputs.tools
@@ -25,24 +25,26 @@ def get_own_guidelines(inputs: PromptInputs) -> OwnGuidelines:
 
 
 def build_guideline_chunks(guidelines: ToolGuidelines, inputs: PromptInputs) -> TextChunks:
-    """A bullet for each guideline, with the tool that asked for it."""
+    """Build a bullet for each guideline, with the tool it belongs to as its origin."""
     origins = {tool.name: tool.origin for tool in inputs.tools if tool.use == "active"}
-    told = guidelines.told(origins, get_own_guidelines(inputs))
-    return strip_first_gap([(f"\n- {line}", origins.get(name, LAYOUT_ORIGIN)) for line, name in told.items()])
+    lines = guidelines.select_lines(origins, get_own_guidelines(inputs))
+    return strip_first_gap(
+        [(f"\n- {line}", origins.get(name, LAYOUT_ORIGIN)) for line, name in lines.items()]
+    )
 
 
 def format_guidelines(guidelines: ToolGuidelines, names: Iterable[str], own: OwnGuidelines) -> str:
-    """The same list for the tools of one call."""
-    return "\n".join([f"- {line}" for line in guidelines.told(names, own)])
+    """Format the guidelines for the tools of one call."""
+    return "\n".join([f"- {line}" for line in guidelines.select_lines(names, own)])
 
 
 def get_guidelines_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
-    """Kept with a build, so that a call with other tools can be answered without the records."""
+    """Return the guidelines as slot data, so that a call with other tools needs no records."""
     return {"own": get_own_guidelines(inputs)}
 
 
 def build_tool_chunks(builtin: Mapping[str, str], inputs: PromptInputs) -> TextChunks:
-    """A line for each active tool."""
+    """Build a line for each active tool."""
     snippets = get_own_snippets(inputs)
     return join_chunks(
         [(format_tool_line(tool.name, snippets, builtin), tool.origin) for tool in inputs.active_tools()]
@@ -50,14 +52,14 @@ def build_tool_chunks(builtin: Mapping[str, str], inputs: PromptInputs) -> TextC
 
 
 def format_tool_list(builtin: Mapping[str, str], names: Iterable[str], snippets: Mapping[str, str]) -> str:
-    """The same list for the tools of one call."""
+    """Format the tool list for the tools of one call."""
     return "\n".join([format_tool_line(name, snippets, builtin) for name in dict.fromkeys(names)])
 
 
 def format_tool_line(name: str, snippets: Mapping[str, str], builtin: Mapping[str, str]) -> str:
-    """The tool's own snippet, else what everybody knows about it, else its name once more."""
-    said = collapse_lines(name)
-    return f"- {said}: {collapse_whitespace(snippets.get(name, '')) or builtin.get(name) or said}"
+    """Format a tool with its own snippet, or else the built-in one, or else its name again."""
+    label = collapse_lines(name)
+    return f"- {label}: {collapse_whitespace(snippets.get(name, '')) or builtin.get(name) or label}"
 
 
 def get_own_snippets(inputs: PromptInputs) -> Mapping[str, str]:
@@ -65,50 +67,50 @@ def get_own_snippets(inputs: PromptInputs) -> Mapping[str, str]:
 
 
 def get_snippets_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
-    """Kept with a build, as with the guidelines."""
+    """Return the snippets as slot data, like the guidelines."""
     return {"snippets": get_own_snippets(inputs)}
 
 
-# Tools and whether the provider takes their definitions, to words.
+# Builds a section from the tools and whether the provider accepts tool definitions.
 ToolSection = Callable[[Sequence[Tool], bool], TextChunks]
 
 
 def build_tool_part(
     slot_name: str,
-    told: ToolSection,
+    build_section: ToolSection,
     *,
     frame: Frame = leave_unframed,
     keeps: tuple[str, ...] = (),
     **more: Any,
 ) -> LayoutPart:
-    """A part named by the end of its slot; `keeps` are the fields of a tool that its words are made of."""
+    """Build a part named by the last component of its slot; `keeps` are the tool fields that it needs."""
 
     @register_slot(slot_name)
-    def render(slots: Slots, given: Mapping[str, Any]) -> str | None:
+    def render(slots: Slots, slot_data: Mapping[str, Any]) -> str | None:
         if slots.tools is None:
             return None
-        body = told(build_called_tools(slots.tools, given["tools"]), given["native"])
+        body = build_section(build_called_tools(slots.tools, slot_data["tools"]), slot_data["native"])
         return "".join([text for text, _ in frame(body)]) if body else ""
 
-    def given(inputs: PromptInputs) -> Mapping[str, Any]:
+    def get_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
         tools = list_offered_tools(inputs)
         kept = {tool.name: {key: getattr(tool, key) for key in keeps} if keeps else {} for tool in tools}
         return {"tools": kept, "native": inputs.native_tools}
 
     def section(inputs: PromptInputs) -> TextChunks:
-        return told(list_offered_tools(inputs), inputs.native_tools)
+        return build_section(list_offered_tools(inputs), inputs.native_tools)
 
     name = slot_name.rpartition(".")[2]
-    return LayoutPart(name, section, frame, uses=("tools",), slot=slot_name, given=given, **more)
+    return LayoutPart(name, section, frame, uses=("tools",), slot=slot_name, slot_data=get_slot_data, **more)
 
 
 def list_offered_tools(inputs: PromptInputs) -> Sequence[Tool]:
-    """The active tools; the minimal entry point has none."""
+    """List the active tools; the minimal entry point has none."""
     if inputs.entry == "minimal":
         return ()
     return [tool for tool in inputs.tools if tool.use == "active"]
 
 
 def build_called_tools(names: Sequence[str], kept: Mapping[str, Mapping[str, Any]]) -> list[Tool]:
-    """The tools of one call, in its order and each once; a name the build does not know says nothing."""
+    """Build the tools of one call, in its order and each once; unknown names are ignored."""
     return [Tool(name, **kept[name]) for name in dict.fromkeys(names) if name in kept]

@@ -1,4 +1,4 @@
-"""Guidelines that follow from the tools an agent has: a new one is one row in a table."""
+"""Rule tables: which guidelines apply to which tools. A new guideline is one row in a table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,22 +11,22 @@ NO_TOOLS: frozenset[str] = frozenset()
 
 
 class ToolCondition(NamedTuple):
-    """Which tools must be there: every one of these, at least one of those, none of the last."""
+    """Which tools must be present: all of `every`, at least one of `some`, and none of `none`."""
 
     every: AbstractSet[str] = NO_TOOLS
     some: AbstractSet[str] = NO_TOOLS
     none: AbstractSet[str] = NO_TOOLS
 
-    def met_by(self, names: AbstractSet[str]) -> bool:
+    def is_met_by(self, names: AbstractSet[str]) -> bool:
         every, some, none = self
         return every <= names and (not some or not some.isdisjoint(names)) and none.isdisjoint(names)
 
 
 class ToolRule(NamedTuple):
-    """One row: what it needs, and the lines it gives."""
+    """A condition and the lines that apply when it is met."""
 
     needs: ToolCondition
-    words: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 OPAL_RULES = (
@@ -98,38 +98,38 @@ PI_GENERAL_RULES = (
     ToolRule(ToolCondition(), ("Show file paths clearly when working with files",)),
 )
 
-# Both spellings of the file tools, and the shell for reading only where neither is there.
+# Covers both names of the file tools; recommends the shell for reading only when neither is present.
 SHELL_SEARCH_RULE = next(rule for rule in OPAL_RULES if rule.needs.none)
 DRAMATIS_RULES = (
     *(rule for rule in OPAL_RULES if rule is not SHELL_SEARCH_RULE),
-    ToolRule(ToolCondition(some=SHELL_TOOLS, none={"read_file", "read"}), SHELL_SEARCH_RULE.words),
+    ToolRule(ToolCondition(some=SHELL_TOOLS, none={"read_file", "read"}), SHELL_SEARCH_RULE.lines),
     *PI_RULES[2:5],
 )
 
 
 class ToolGuidelines(NamedTuple):
-    """A pipeline: the rules, then what the tools ask for themselves, then what always holds."""
+    """The guidelines of a layout, in this order: rules, guidelines of the tools themselves, general rules."""
 
     rules: tuple[ToolRule, ...]
-    standing: tuple[ToolRule, ...] = ()
+    general_rules: tuple[ToolRule, ...] = ()
 
-    def told(self, names: Iterable[str], own: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Every line once, in order, with the tool that asked for it; rules name no tool."""
+    def select_lines(self, names: Iterable[str], own: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Return each line once, in order, with the name of its tool; empty for lines from rules."""
         ordered = dict.fromkeys(names)
-        known = frozenset(ordered)
-        told = dict.fromkeys(list_matching_lines(self.rules, known), "")
+        tool_names = frozenset(ordered)
+        lines = dict.fromkeys(list_matching_lines(self.rules, tool_names), "")
         for name in ordered:
             for line in own.get(name, ()):
-                told.setdefault(line, name)
-        for line in list_matching_lines(self.standing, known):
-            told.setdefault(line, "")
-        return told
+                lines.setdefault(line, name)
+        for line in list_matching_lines(self.general_rules, tool_names):
+            lines.setdefault(line, "")
+        return lines
 
-    def speak(self, names: AbstractSet[str]) -> bool:
-        """Whether a rule has anything to say to these tools."""
-        return any(rule.needs.met_by(names) for rule in (*self.standing, *self.rules))
+    def has_matching_rule(self, names: AbstractSet[str]) -> bool:
+        """Tell whether any rule applies to these tools."""
+        return any(rule.needs.is_met_by(names) for rule in (*self.general_rules, *self.rules))
 
 
 def list_matching_lines(rules: Iterable[ToolRule], names: AbstractSet[str]) -> list[str]:
-    """The lines of the rules that these tools call for."""
-    return [line for rule in rules if rule.needs.met_by(names) for line in rule.words]
+    """List the lines of the rules that apply to these tools."""
+    return [line for rule in rules if rule.needs.is_met_by(names) for line in rule.lines]

@@ -1,4 +1,4 @@
-"""Signatures such as `search(query :string) -> [{id :int}]`: read strictly, written back in one form."""
+"""Parse signatures such as `search(query :string) -> [{id :int}]` and format them uniformly."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import NamedTuple, NoReturn
 
 from prompts.assembly.errors import AssemblyError
 
-# No honest signature comes near; beyond these, reading costs stack and the cache costs memory.
+# Limits on stack depth and on the memory of the cache, far beyond real signatures.
 MAX_DEPTH = 32
 MAX_SIGNATURE_LENGTH = 100_000
 
@@ -19,23 +19,23 @@ SignatureFields = list[tuple[str, str]]
 
 
 class ToolSignature(NamedTuple):
-    """A tool's signature: its name, if it says one, and the rest as text."""
+    """A tool signature: its name, which may be empty, arguments and result as text."""
 
     name: str
     arguments: str
     returns: str
 
     def text(self, name: str) -> str:
-        """The whole on one line; a signature that says no name gets this one."""
+        """Format the signature on one line, with `name` when it has none of its own."""
         return f"{self.name or name}({self.arguments}) -> {self.returns}"
 
 
 class SignatureSyntaxError(ValueError):
-    """Where reading stopped, and why."""
+    """The position and reason of a syntax error."""
 
 
 def parse_tool_signature(text: str, path: str) -> ToolSignature:
-    """Arguments and result of a tool; the path names the culprit when it does not parse."""
+    """Parse the signature of a tool; AssemblyError with the path when it is invalid."""
     try:
         return _parse_call(text)
     except SignatureSyntaxError as error:
@@ -43,7 +43,7 @@ def parse_tool_signature(text: str, path: str) -> ToolSignature:
 
 
 def parse_context_types(text: str, path: str) -> Mapping[str, str]:
-    """The type of each key of a data context, written `{key :type, …}` or `(key :type, …)`."""
+    """Parse the types of a data context, written `{key :type, …}` or `(key :type, …)`."""
     try:
         return _parse_context(text)
     except SignatureSyntaxError as error:
@@ -52,31 +52,31 @@ def parse_context_types(text: str, path: str) -> Mapping[str, str]:
 
 @lru_cache(maxsize=512)
 def _parse_call(text: str) -> ToolSignature:
-    reader = SignatureParser(text)
-    name = "" if reader.word == "(" else reader.name("a tool's name or (")
-    reader.take("(")
-    arguments = join_signature_fields(reader.fields(")", 0))
-    reader.take("->")
-    returns = reader.kind(0)
-    reader.end()
+    parser = SignatureParser(text)
+    name = "" if parser.current == "(" else parser.parse_name("a tool's name or (")
+    parser.expect("(")
+    arguments = join_signature_fields(parser.parse_fields(")", 0))
+    parser.expect("->")
+    returns = parser.parse_type(0)
+    parser.expect_end()
     return ToolSignature(name, arguments, returns)
 
 
 @lru_cache(maxsize=512)
 def _parse_context(text: str) -> Mapping[str, str]:
-    reader = SignatureParser(text)
-    if reader.word not in CLOSING_BRACKETS:
-        reader.refuse("{ or (")
-    closing = CLOSING_BRACKETS[reader.word]
-    reader.advance()
+    parser = SignatureParser(text)
+    if parser.current not in CLOSING_BRACKETS:
+        parser.fail("{ or (")
+    closing = CLOSING_BRACKETS[parser.current]
+    parser.advance()
     # `{:id :int}` and `{id :int}` name the same key.
-    types = {name.removeprefix(":"): kind for name, kind in reader.fields(closing, 0)}
-    reader.end()
+    types = {name.removeprefix(":"): kind for name, kind in parser.parse_fields(closing, 0)}
+    parser.expect_end()
     return MappingProxyType(types)
 
 
 class SignatureParser:
-    """One pass over the tokens of a signature; the end is a token of its own, the empty one."""
+    """A recursive descent parser for signatures; an empty token marks the end."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_SIGNATURE_LENGTH:
@@ -84,69 +84,69 @@ class SignatureParser:
                 f"at character {MAX_SIGNATURE_LENGTH + 1:,}: longer than any signature may be"
             )
         self.tokens = [
-            (found[1] or found[2], found.start()) for found in TOKEN_PATTERN.finditer(text) if found.lastindex
+            (match[1] or match[2], match.start()) for match in TOKEN_PATTERN.finditer(text) if match.lastindex
         ]
         self.tokens.append(("", len(text)))
-        self.place = 0
-        self.word = self.tokens[0][0]
+        self.position = 0
+        self.current = self.tokens[0][0]
 
     def advance(self) -> str:
-        taken = self.word
-        self.place += 1
-        self.word = self.tokens[self.place][0]
-        return taken
+        token = self.current
+        self.position += 1
+        self.current = self.tokens[self.position][0]
+        return token
 
-    def take(self, expected: str) -> None:
-        if self.word != expected:
-            self.refuse(expected)
+    def expect(self, expected: str) -> None:
+        if self.current != expected:
+            self.fail(expected)
         self.advance()
 
-    def name(self, expected: str) -> str:
-        first = self.word[:1]
-        if not (is_type_keyword(self.word) or first == "_" or first.isalpha()):
-            self.refuse(expected)
+    def parse_name(self, expected: str) -> str:
+        first = self.current[:1]
+        if not (is_type_keyword(self.current) or first == "_" or first.isalpha()):
+            self.fail(expected)
         return self.advance()
 
-    def fields(self, closing: str, depth: int) -> SignatureFields:
-        """Names with their types up to the closing bracket, commas between them."""
-        said: SignatureFields = []
+    def parse_fields(self, closing: str, depth: int) -> SignatureFields:
+        """Parse comma-separated names with types up to the closing bracket."""
+        fields: SignatureFields = []
         names: set[str] = set()
-        while self.word != closing:
-            if said:
-                self.take(",")
-            if self.word in names:
-                self.refuse("a name not used before")
-            name = self.name("a name")
+        while self.current != closing:
+            if fields:
+                self.expect(",")
+            if self.current in names:
+                self.fail("a name not used before")
+            name = self.parse_name("a name")
             names.add(name)
-            said.append((name, self.kind(depth)))
+            fields.append((name, self.parse_type(depth)))
         self.advance()
-        return said
+        return fields
 
-    def kind(self, depth: int) -> str:
-        """`:word`, `[type]` or `{name type, …}`, each with `?` behind it when it may be absent."""
+    def parse_type(self, depth: int) -> str:
+        """Parse `:word`, `[type]` or `{name type, …}`, each followed by `?` when it is optional."""
         if depth > MAX_DEPTH:
-            self.refuse(f"brackets at most {MAX_DEPTH} deep")
-        if is_type_keyword(self.word):
+            self.fail(f"brackets at most {MAX_DEPTH} deep")
+        if is_type_keyword(self.current):
             return self.advance()
-        if self.word == "[":
+        if self.current == "[":
             self.advance()
-            said = f"[{self.kind(depth + 1)}]"
-            self.take("]")
+            type_text = f"[{self.parse_type(depth + 1)}]"
+            self.expect("]")
         else:
-            if self.word != "{":
-                self.refuse("a type such as :string")
+            if self.current != "{":
+                self.fail("a type such as :string")
             self.advance()
-            said = f"{{{join_signature_fields(self.fields('}', depth + 1))}}}"
-        return said + self.advance() if self.word == "?" else said
+            type_text = f"{{{join_signature_fields(self.parse_fields('}', depth + 1))}}}"
+        return type_text + self.advance() if self.current == "?" else type_text
 
-    def end(self) -> None:
-        if self.word:
-            self.refuse("nothing more")
+    def expect_end(self) -> None:
+        if self.current:
+            self.fail("nothing more")
 
-    def refuse(self, expected: str) -> NoReturn:
-        found = f"found {self.word[:20]!r}" if self.word else "it ends"
+    def fail(self, expected: str) -> NoReturn:
+        actual = f"found {self.current[:20]!r}" if self.current else "it ends"
         raise SignatureSyntaxError(
-            f"at character {self.tokens[self.place][1] + 1:,}: expected {expected}, {found}"
+            f"at character {self.tokens[self.position][1] + 1:,}: expected {expected}, {actual}"
         )
 
 

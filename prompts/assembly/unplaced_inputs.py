@@ -1,4 +1,4 @@
-"""Which inputs a layout has no place for: named, so that nothing is dropped in silence."""
+"""List the inputs and slots that a layout does not use, so that nothing is dropped silently."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -10,11 +10,11 @@ from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout
 from prompts.assembly.slots import Slots
 
-# Messages travel beside every prompt; a zone's names only say more about the time.
+# Messages are sent next to every prompt; the zone names only supplement the time.
 ALWAYS_PLACED_SLOTS = frozenset({"messages", "timezone", "zone"})
 
 get_tool_use = attrgetter("use")
-# Whether what an input holds says anything.
+# Tells whether an input has any content.
 ContentTest = Callable[[Any], Any]
 
 
@@ -26,7 +26,7 @@ def _build_tool_facet(use: str) -> tuple[str, ContentTest]:
     return "tools", lambda tools: use in map(get_tool_use, tools)
 
 
-# Every input by the name that parts use for it: which field of the inputs it is, and what is asked of it.
+# Every input by the name that layout parts use: its field in PromptInputs, and the test for content.
 INPUT_FACETS: dict[str, tuple[str, ContentTest]] = {
     **_build_field_facets("identity", "name", "emoji", "creature", "vibe", "text"),
     "soul": ("soul", attrgetter("text")),
@@ -44,27 +44,27 @@ INPUT_FACETS: dict[str, tuple[str, ContentTest]] = {
 
 
 def list_unplaced_inputs(layout: Layout, inputs: PromptInputs) -> tuple[str, ...]:
-    """The inputs that say something and that no part of the layout uses."""
+    """List the inputs that have content and that no part of the layout uses."""
     displaced = layout.displaced(inputs)
     placed = layout.used.difference(displaced) if displaced else layout.used
     return tuple(
         [
             name
-            for name, of, says in list_unplaced_facets(placed)
-            if (held := getattr(inputs, of)) and says(held)
+            for name, field_name, has_content in list_unplaced_facets(placed)
+            if (value := getattr(inputs, field_name)) and has_content(value)
         ]
     )
 
 
 @cache
 def list_unplaced_facets(placed: frozenset[str]) -> list[tuple[str, str, ContentTest]]:
-    # There are only as many answers as layouts and ways to displace something in them.
+    # The cache stays small: one entry per layout and combination of displaced inputs.
     return [(name, *facet) for name, facet in INPUT_FACETS.items() if name not in placed]
 
 
 def list_unplaced_slots(layout: Layout, slots: Slots) -> tuple[str, ...]:
-    """The facts of a call that the layout has no place for."""
-    said = [each.name for each in fields(slots) if getattr(slots, each.name)]
+    """List the slots of a call that the layout does not use."""
+    names = [field_.name for field_ in fields(slots) if getattr(slots, field_.name)]
     return tuple(
-        [f"slots.{name}" for name in said if name not in layout.slots and name not in ALWAYS_PLACED_SLOTS]
+        [f"slots.{name}" for name in names if name not in layout.slots and name not in ALWAYS_PLACED_SLOTS]
     )

@@ -1,4 +1,4 @@
-"""Records and last good files → the inputs of prompts: the only place where models and assembly meet."""
+"""Collect prompt inputs from records and effective files; the only package that uses models and assembly."""
 
 from prompts.inputs.collect import CollectedInputs, DraftRecord, InputCollector, collect_inputs
 from prompts.inputs.load import LoadedRows

@@ -1,4 +1,4 @@
-"""What a workspace's prompts are made of, put together for each agent on each of its channels."""
+"""Collect the prompt inputs of each agent on each of its channels, from saved rows and an optional draft."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from typing import Literal, TypeVar, cast
 
 from personas import models as records
 from personas.models import Agent, MemoryState, Record, Workspace
-from prompts.assembly import inputs as told
+from prompts.assembly import inputs as prompt_inputs
 from prompts.assembly.segments import Origin
 from prompts.inputs.convert import (
     build_context_file,
@@ -32,23 +32,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CollectedInputs:
-    """All that one prompt is built from, and what is known about it besides."""
+    """The inputs of one prompt (an agent on a channel), with its layout, budget and setting sources."""
 
     agent: Agent
     channel: records.Channel
-    inputs: told.PromptInputs
+    inputs: prompt_inputs.PromptInputs
     layout: str
-    # Where each inherited value came from.
+    # The level that each inherited value came from.
     levels: SettingSources
     token_budget: int | None = None
-    # When a memory begins or ends to hold: the clock alone then makes another prompt.
+    # When the validity of a memory next begins or ends, which changes the prompt without an edit.
     changes_at: datetime | None = None
     problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class DraftRecord:
-    """A record as it would be after an edit that nobody has made yet; None leaves its links as they are."""
+    """An unsaved edit of a record, for previews; None leaves the links of the record unchanged."""
 
     record: Record
     tools: Sequence[records.Tool] | None = None
@@ -56,83 +56,91 @@ class DraftRecord:
     channels: Sequence[records.Channel] | None = None
     agent_ids: frozenset[int] | None = None
 
-    def skill(self) -> SkillDraft | None:
+    def to_skill_draft(self) -> SkillDraft | None:
         return SkillDraft(self.record, self.agent_ids) if isinstance(self.record, Skill) else None
 
 
 def collect_inputs(
     workspace: Workspace | int, agents: Sequence[Agent], *, at: datetime, draft: DraftRecord | None = None
 ) -> list[CollectedInputs]:
-    """Every agent on each of its channels; the number of queries does not grow with them."""
-    return InputCollector(LoadedRows(workspace, agents), at, draft).all()
+    """Collect the inputs of every agent on each of its channels, with a constant number of queries."""
+    return InputCollector(LoadedRows(workspace, agents), at, draft).collect_all()
 
 
 class InputCollector:
-    """What prompts are made of at a moment: the rows that are saved, and a draft in the place of one."""
+    """Build prompt inputs for a point in time from the saved rows, with a draft in place of one record."""
 
     def __init__(self, loaded: LoadedRows, at: datetime, draft: DraftRecord | None = None) -> None:
         self.loaded, self.at, self.draft = loaded, at, draft
-        self.agents = self.all_drafted(loaded.agents)
+        self.agents = self.apply_draft_to_all(loaded.agents)
 
-    def all(self) -> list[CollectedInputs]:
-        return [self.gathered(agent, channel) for agent in self.agents for channel in self.channels[agent.pk]]
+    def collect_all(self) -> list[CollectedInputs]:
+        return [
+            self.collect_prompt(agent, channel)
+            for agent in self.agents
+            for channel in self.channels[agent.pk]
+        ]
 
-    def drafted(self, record: T) -> T:
-        """The draft in place of the record it is a draft of."""
+    def apply_draft(self, record: T) -> T:
+        """Return the draft if it is a draft of this record, else the record."""
         if self.draft and isinstance(record, type(self.draft.record)) and record.pk == self.draft.record.pk:
             return cast("T", self.draft.record)
         return record
 
-    def all_drafted(self, rows: Iterable[T]) -> list[T]:
-        return [self.drafted(row) for row in rows]
+    def apply_draft_to_all(self, rows: Iterable[T]) -> list[T]:
+        return [self.apply_draft(row) for row in rows]
 
     # --- by agent -----------------------------------------------------------------------------------
 
     @cached_property
     def channels(self) -> dict[int, list[records.Channel]]:
-        found: dict[int, list[records.Channel]] = defaultdict(list)
+        channels_by_agent: dict[int, list[records.Channel]] = defaultdict(list)
         for agent_id, channels in self.loaded.channels.items():
-            found[agent_id] = [self.drafted(channel) for channel in channels]
+            channels_by_agent[agent_id] = [self.apply_draft(channel) for channel in channels]
         if self.draft and self.draft.channels is not None and isinstance(self.draft.record, Agent):
             chosen = [channel for channel in self.draft.channels if channel.archived_at is None]
-            found[self.draft.record.pk] = chosen
-        return found
+            channels_by_agent[self.draft.record.pk] = chosen
+        return channels_by_agent
 
     @cached_property
-    def tools(self) -> dict[int, list[told.Tool]]:
-        found: dict[int, list[told.Tool]] = defaultdict(list)
+    def tools(self) -> dict[int, list[prompt_inputs.Tool]]:
+        tools_by_agent: dict[int, list[prompt_inputs.Tool]] = defaultdict(list)
         for link in self.loaded.tool_links:
-            found[link.agent_id].append(self.tool(self.drafted(link.tool), link.use))
+            tools_by_agent[link.agent_id].append(self.get_tool_input(self.apply_draft(link.tool), link.use))
         draft = self.draft
         if draft and draft.tools is not None and isinstance(draft.record, Agent):
-            active = [self.tool(tool, "active") for tool in draft.tools]
-            planned = [self.tool(tool, "planning") for tool in draft.planning_tools or ()]
-            found[draft.record.pk] = [*active, *planned]
-        return found
+            active = [self.get_tool_input(tool, "active") for tool in draft.tools]
+            planning = [self.get_tool_input(tool, "planning") for tool in draft.planning_tools or ()]
+            tools_by_agent[draft.record.pk] = [*active, *planning]
+        return tools_by_agent
 
     @cached_property
-    def made_tools(self) -> dict[tuple[int, str], told.Tool]:
+    def tool_inputs(self) -> dict[tuple[int, str], prompt_inputs.Tool]:
         return {}
 
-    def tool(self, row: records.Tool, use: str) -> told.Tool:
-        """Made once for all agents that have it: parsing its schema is the dearest part."""
-        if (row.pk, use) not in self.made_tools:
-            self.made_tools[row.pk, use] = build_tool_input(row, use)
-        return self.made_tools[row.pk, use]
+    def get_tool_input(self, row: records.Tool, use: str) -> prompt_inputs.Tool:
+        """Convert each tool once for all agents that share it, because parsing its schema is expensive."""
+        if (row.pk, use) not in self.tool_inputs:
+            self.tool_inputs[row.pk, use] = build_tool_input(row, use)
+        return self.tool_inputs[row.pk, use]
 
     @cached_property
-    def duties(self) -> dict[int, list[told.Responsibility]]:
-        found: dict[int, list[told.Responsibility]] = defaultdict(list)
-        for row in self.all_drafted(self.loaded.duties):
-            found[row.agent_id].append(told.Responsibility(row.title, row.text, build_record_origin(row)))
+    def responsibilities(self) -> dict[int, list[prompt_inputs.Responsibility]]:
+        responsibilities: dict[int, list[prompt_inputs.Responsibility]] = defaultdict(list)
+        for row in self.apply_draft_to_all(self.loaded.responsibilities):
+            responsibilities[row.agent_id].append(
+                prompt_inputs.Responsibility(row.title, row.text, build_record_origin(row))
+            )
         new = self.draft.record if self.draft else None
         if isinstance(new, records.Responsibility) and new._state.adding:
-            found[new.agent_id].append(told.Responsibility(new.title, new.text, build_record_origin(new)))
-        return found
+            responsibilities[new.agent_id].append(
+                prompt_inputs.Responsibility(new.title, new.text, build_record_origin(new))
+            )
+        return responsibilities
 
     @cached_property
     def memories(self) -> list[records.Memory]:
-        """A draft keeps its place among the others; a new one comes last, as it will when it is saved."""
+        """The memories in order of creation; an edited one keeps its position, a new one comes last."""
         draft = self.draft.record if self.draft else None
         if not isinstance(draft, records.Memory):
             return self.loaded.memories
@@ -142,31 +150,35 @@ class InputCollector:
         return sorted([*others, draft], key=lambda row: (row.pk is None, row.pk or 0))
 
     @cached_property
-    def memory_inputs(self) -> dict[int | None, list[told.Memory]]:
-        found: dict[int | None, list[told.Memory]] = {}
+    def memory_inputs(self) -> dict[int | None, list[prompt_inputs.Memory]]:
+        memories_by_agent: dict[int | None, list[prompt_inputs.Memory]] = {}
         for row in self.memories:
             if is_memory_valid(row, self.at):
-                found.setdefault(row.agent_id, []).append(told.Memory(row.text, build_record_origin(row)))
-        return found
+                memories_by_agent.setdefault(row.agent_id, []).append(
+                    prompt_inputs.Memory(row.text, build_record_origin(row))
+                )
+        return memories_by_agent
 
     @cached_property
-    def memory_places(self) -> dict[Origin, int]:
-        return {build_record_origin(row): place for place, row in enumerate(self.memories)}
+    def memory_positions(self) -> dict[Origin, int]:
+        return {build_record_origin(row): position for position, row in enumerate(self.memories)}
 
     @cached_property
-    def given(self) -> dict[int, EffectiveContext]:
-        """Only a skill, or where an agent works, changes what is given."""
+    def effective_contexts(self) -> dict[int, EffectiveContext]:
+        """The effective files and skills; a draft affects them only if it is a skill or moves an agent."""
         if self.draft is not None and isinstance(self.draft.record, Skill):
             return get_effective_contexts(
-                self.loaded.workspace, self.agents, self.draft.skill(), self.loaded.stock
+                self.loaded.workspace, self.agents, self.draft.to_skill_draft(), self.loaded.workspace_skills
             )
         return (
-            load_effective_files(self.loaded.workspace, self.agents) if self.is_moved else self.loaded.given
+            load_effective_files(self.loaded.workspace, self.agents)
+            if self.has_moved_agent
+            else self.loaded.effective_contexts
         )
 
     @property
-    def is_moved(self) -> bool:
-        """Whether an agent works elsewhere in the draft, or below another."""
+    def has_moved_agent(self) -> bool:
+        """Whether the draft changes the working directory or the parent of an agent."""
         pairs = zip(self.loaded.agents, self.agents, strict=True)
         return any(
             (saved.working_directory, saved.parent_id) != (drafted.working_directory, drafted.parent_id)
@@ -175,7 +187,7 @@ class InputCollector:
 
     @cached_property
     def settings(self) -> list[PromptSettings]:
-        return self.all_drafted(self.loaded.settings)
+        return self.apply_draft_to_all(self.loaded.settings)
 
     @cached_property
     def defaults(self) -> PromptSettings | None:
@@ -191,39 +203,39 @@ class InputCollector:
 
     # --- one prompt ---------------------------------------------------------------------------------
 
-    def gathered(self, agent: Agent, channel: records.Channel) -> CollectedInputs:
-        given = self.given[agent.pk]
+    def collect_prompt(self, agent: Agent, channel: records.Channel) -> CollectedInputs:
+        context = self.effective_contexts[agent.pk]
         settings = InheritedSettings(
             self.defaults,
             self.settings_by_agent.get(agent.pk),
             self.settings_by_channel.get(channel.pk),
         )
-        persona = EffectivePersona(agent, settings, given, self.drafted)
-        inputs = told.PromptInputs(
+        persona = EffectivePersona(agent, settings, context, self.apply_draft)
+        inputs = prompt_inputs.PromptInputs(
             agent=agent.slug,
-            identity=persona.identity(),
-            soul=persona.soul(),
-            user=persona.user(),
+            identity=persona.build_identity(),
+            soul=persona.build_soul(),
+            user=persona.build_user_profile(),
             instructions=build_text_input(agent.instructions, agent),
-            base=build_file_input(given, "base"),
-            append=build_file_input(given, "append"),
-            responsibilities=tuple(self.duties[agent.pk]),
-            memories=self.memories_for(agent),
-            context_files=tuple(map(build_context_file, given.of_kind("context"))),
-            workspace_files=tuple(map(build_context_file, given.of_kind("workspace"))),
-            skills=tuple([build_skill_input(skill) for skill in given.skills if skill.is_used]),
+            base=build_file_input(context, "base"),
+            append=build_file_input(context, "append"),
+            responsibilities=tuple(self.responsibilities[agent.pk]),
+            memories=self.list_memories(agent),
+            context_files=tuple(map(build_context_file, context.of_kind("context"))),
+            workspace_files=tuple(map(build_context_file, context.of_kind("workspace"))),
+            skills=tuple([build_skill_input(skill) for skill in context.skills if skill.is_used]),
             tools=tuple(self.tools[agent.pk]),
-            native_tools=settings.value("native_tools", default=True),
+            native_tools=settings.get_value("native_tools", default=True),
             working_directory=agent.working_directory,
-            channel=told.Channel(channel.name, channel.formatting, build_record_origin(channel)),
-            mission=settings.text("mission"),
-            limits=told.Limits(total=settings.value("total_characters", default=None)),
-            mode=cast("Literal['agent', 'single_turn']", settings.value("mode", default="agent")),
-            entry=cast("Literal['full', 'simple', 'minimal']", settings.value("entry", default="full")),
+            channel=prompt_inputs.Channel(channel.name, channel.formatting, build_record_origin(channel)),
+            mission=settings.get_text("mission"),
+            limits=prompt_inputs.Limits(total=settings.get_value("total_characters", default=None)),
+            mode=cast("Literal['agent', 'single_turn']", settings.get_value("mode", default="agent")),
+            entry=cast("Literal['full', 'simple', 'minimal']", settings.get_value("entry", default="full")),
             is_sub_agent=agent.parent_id is not None,
         )
-        # Asked for before the levels are taken: each question adds its own.
-        token_budget = settings.value("token_budget", default=None)
+        # Must precede the use of settings.levels: each lookup adds its level.
+        token_budget = settings.get_value("token_budget", default=None)
         return CollectedInputs(
             agent,
             channel,
@@ -231,27 +243,27 @@ class InputCollector:
             agent.layout,
             settings.levels | persona.levels,
             token_budget,
-            self.next_change(agent),
-            tuple([f"{file.path}: {file.get_state_display().lower()}." for file in given.withheld]),
+            self.get_next_change(agent),
+            tuple([f"{file.path}: {file.get_state_display().lower()}." for file in context.withheld]),
         )
 
-    def memories_for(self, agent: Agent) -> tuple[told.Memory, ...]:
-        """Shared and own ones in one order, as they were told."""
+    def list_memories(self, agent: Agent) -> tuple[prompt_inputs.Memory, ...]:
+        """List shared and own memories together, in order of creation."""
         own, shared = self.memory_inputs.get(agent.pk, []), self.memory_inputs.get(None, [])
         if not own:
             return tuple(shared)
-        return tuple(sorted([*shared, *own], key=lambda memory: self.memory_places[memory.origin]))
+        return tuple(sorted([*shared, *own], key=lambda memory: self.memory_positions[memory.origin]))
 
-    def next_change(self, agent: Agent) -> datetime | None:
-        found = [self.changes.get(None), self.changes.get(agent.pk)]
-        return min([moment for moment in found if moment is not None], default=None)
+    def get_next_change(self, agent: Agent) -> datetime | None:
+        timestamps = [self.next_changes.get(None), self.next_changes.get(agent.pk)]
+        return min([timestamp for timestamp in timestamps if timestamp is not None], default=None)
 
     @cached_property
-    def changes(self) -> dict[int | None, datetime]:
-        """By agent, and for the memories that all share: when the next of them begins or ends to hold."""
-        found: dict[int | None, datetime] = {}
+    def next_changes(self) -> dict[int | None, datetime]:
+        """When the validity of a memory next begins or ends, by agent; None is for shared memories."""
+        changes: dict[int | None, datetime] = {}
         for row in self.memories:
-            for moment in (row.valid_from, row.valid_until):
-                if moment is not None and moment > self.at:
-                    found[row.agent_id] = min(moment, found.get(row.agent_id, moment))
-        return found
+            for timestamp in (row.valid_from, row.valid_until):
+                if timestamp is not None and timestamp > self.at:
+                    changes[row.agent_id] = min(timestamp, changes.get(row.agent_id, timestamp))
+        return changes

@@ -1,4 +1,4 @@
-"""What holds for an agent's prompts, value by value, with the level that each was decided on."""
+"""The effective settings of an agent's prompts for display, each with the level it comes from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,103 +28,103 @@ SETTING_LABELS = {
 
 @dataclass(frozen=True)
 class EffectiveValue:
-    """One value in words, and where it was decided: channel, agent, file, workspace or built in."""
+    """A formatted setting and its level: channel, agent, file, workspace or built in."""
 
     name: str
     label: str
-    words: str
+    text: str
     level: str
-    # Whose level it is, where that is a channel.
+    # The slug of the channel, if the level is a channel.
     channel: str = ""
-    # Channels on which something else holds.
+    # The names of channels that override the value.
     others: Sequence[str] = ()
 
 
 @dataclass
 class EffectiveSettings:
-    """The levels of one agent, loaded once for all its channels."""
+    """The settings of one agent on all levels, loaded once for all its channels."""
 
     agent: Agent
     rows: Sequence[PromptSettings]
     files: Sequence[EffectiveFile] = field(default_factory=list)
 
     @classmethod
-    def of(cls, agent: Agent, files: Sequence[EffectiveFile] = ()) -> "EffectiveSettings":
-        """One query."""
+    def load(cls, agent: Agent, files: Sequence[EffectiveFile] = ()) -> "EffectiveSettings":
+        """Load all levels with one query."""
         links = AgentChannel.objects.in_workspace(agent.workspace_id).filter(agent=agent)
         rows = PromptSettings.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
-        wanted = Q(agent=None, channel=None) | Q(agent=agent) | Q(channel__in=links.values("channel"))
-        found = rows.filter(wanted).select_related("identity", "soul", "user_profile", "channel")
-        return cls(agent, list(found), files)
+        condition = Q(agent=None, channel=None) | Q(agent=agent) | Q(channel__in=links.values("channel"))
+        settings = rows.filter(condition).select_related("identity", "soul", "user_profile", "channel")
+        return cls(agent, list(settings), files)
 
-    def settings(self, channel: int | None = None) -> InheritedSettings:
-        """Without a channel: what holds wherever no channel says otherwise."""
+    def get_settings(self, channel: int | None = None) -> InheritedSettings:
+        """Return the settings of a channel; without one, those that apply unless a channel overrides them."""
         by_agent = next((row for row in self.rows if row.agent_id is not None), None)
         by_channel = next((row for row in self.rows if channel and row.channel_id == channel), None)
         defaults = next((row for row in self.rows if row.agent_id is None and row.channel_id is None), None)
         return InheritedSettings(defaults, by_agent, by_channel)
 
-    def values(self, channel: int | None = None) -> list[EffectiveValue]:
-        settings = self.settings(channel)
-        return [self.value(name, settings, channel) for name in SETTING_LABELS]
+    def list_values(self, channel: int | None = None) -> list[EffectiveValue]:
+        settings = self.get_settings(channel)
+        return [self.get_value(name, settings, channel) for name in SETTING_LABELS]
 
-    def value(self, name: str, settings: InheritedSettings, channel: int | None = None) -> EffectiveValue:
-        said, row = settings.find(name)
+    def get_value(self, name: str, settings: InheritedSettings, channel: int | None = None) -> EffectiveValue:
+        value, row = settings.find_value(name)
         of_channel = row.channel.slug if row and row.channel else ""
-        others = self.saying(name) if channel is None else []
+        others = self.list_overriding_channels(name) if channel is None else []
         return EffectiveValue(
             name,
             str(SETTING_LABELS[name]),
-            SETTING_FORMATTERS[name](said),
+            SETTING_FORMATTERS[name](value),
             settings.levels[name],
             of_channel,
             others,
         )
 
-    def saying(self, name: str) -> list[str]:
-        """The channels that say something of their own about a value."""
+    def list_overriding_channels(self, name: str) -> list[str]:
+        """List the names of the channels that override a value."""
         rows = [row for row in self.rows if row.channel and getattr(row, name) not in (None, "")]
         return [row.channel.name for row in rows if row.channel]
 
-    def token_budget(self, channel: int) -> int | None:
-        found: int | None = self.settings(channel).value("token_budget", default=None)
-        return found
+    def get_token_budget(self, channel: int) -> int | None:
+        budget: int | None = self.get_settings(channel).get_value("token_budget", default=None)
+        return budget
 
-    # --- who it is ----------------------------------------------------------------------------------
+    # --- persona ------------------------------------------------------------------------------------
 
-    def persona(self, channel: int | None = None) -> tuple[dict[str, Record | None], SettingSources]:
-        """Identity, soul and profile as they hold there, and the level of each."""
-        given = EffectiveContext(None, tuple(self.files))
-        who = EffectivePersona(self.agent, self.settings(channel), given, lambda record: record)
-        return {name: who.pick(name) for name in PERSONA_FIELDS}, who.levels
+    def get_persona(self, channel: int | None = None) -> tuple[dict[str, Record | None], SettingSources]:
+        """Return the effective identity, soul and user profile, and the level of each."""
+        context = EffectiveContext(None, tuple(self.files))
+        persona = EffectivePersona(self.agent, self.get_settings(channel), context, lambda record: record)
+        return {name: persona.pick_record(name) for name in PERSONA_FIELDS}, persona.levels
 
-    def file_of(self, name: str) -> EffectiveFile | None:
-        """The found file that says who the agent is in this respect."""
-        return next((one for one in self.files if one.file.path.endswith(PERSONA_FILES[name])), None)
+    def find_file(self, name: str) -> EffectiveFile | None:
+        """Find the discovered file for a persona field."""
+        return next((file for file in self.files if file.file.path.endswith(PERSONA_FILES[name])), None)
 
 
-def format_optional_number(said: int | None, nothing: str) -> str:
-    return nothing if said is None else f"{said:,}"
+def format_optional_number(value: int | None, empty_text: str) -> str:
+    return empty_text if value is None else f"{value:,}"
 
 
 def build_choice_formatter(
     choices: Sequence[tuple[str, object]], default: str
 ) -> Callable[[str | None], str]:
-    words: Mapping[str, object] = dict(choices)
-    return lambda said: str(words[said or default])
+    labels: Mapping[str, object] = dict(choices)
+    return lambda value: str(labels[value or default])
 
 
 SETTING_FORMATTERS: dict[str, Callable[[Any], str]] = {
-    "native_tools": lambda said: _("No, in the text") if said is False else _("Yes"),
+    "native_tools": lambda value: _("No, in the text") if value is False else _("Yes"),
     "entry": build_choice_formatter(ENTRY_CHOICES, "full"),
     "mode": build_choice_formatter(MODE_CHOICES, "agent"),
-    "mission": lambda said: said or _("None"),
-    "total_characters": lambda said: format_optional_number(said, _("No limit")),
-    "token_budget": lambda said: format_optional_number(said, _("None")),
+    "mission": lambda value: value or _("None"),
+    "total_characters": lambda value: format_optional_number(value, _("No limit")),
+    "token_budget": lambda value: format_optional_number(value, _("None")),
 }
 
 
 def describe_ledger_retention(workspace: Workspace) -> str:
-    """How long it is remembered what was handed out."""
+    """Format how many months the ledger is retained."""
     months = workspace.ledger_months
     return ngettext("%(count)s month", "%(count)s months", months) % {"count": months}

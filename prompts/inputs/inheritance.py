@@ -1,4 +1,4 @@
-"""Inheritance, spelled out: workspace defaults, then the agent's settings, then the channel's."""
+"""Inheritance of prompt settings: a channel overrides the agent, the agent overrides the workspace."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,34 +7,34 @@ from prompts.assembly.inputs import Text
 from prompts.assembly.segments import Origin
 from prompts.models import PromptSettings
 
-# The name of a value and the level it came from.
+# Maps the name of a value to the level it came from.
 SettingSources = dict[str, str]
 
 
 @dataclass
 class InheritedSettings:
-    """The three levels of one prompt; what was asked for is remembered with its level."""
+    """The settings of one prompt on three levels; `levels` records the level of each value looked up."""
 
     of_workspace: PromptSettings | None
     of_agent: PromptSettings | None
     of_channel: PromptSettings | None
     levels: SettingSources = field(default_factory=dict)
 
-    def find(self, name: str) -> tuple[Any, PromptSettings | None]:
-        """The nearest level that says something wins."""
+    def find_value(self, name: str) -> tuple[Any, PromptSettings | None]:
+        """Return the value of the most specific level that sets it, and the row it comes from."""
         rows = {"channel": self.of_channel, "agent": self.of_agent, "workspace": self.of_workspace}
         for level, row in rows.items():
-            said = getattr(row, name) if row else None
-            if said is not None and said != "":
+            value = getattr(row, name) if row else None
+            if value is not None and value != "":
                 self.levels[name] = level
-                return said, row
+                return value, row
         self.levels[name] = "built in"
         return None, None
 
-    def value(self, name: str, *, default: Any) -> Any:
-        said, _ = self.find(name)
-        return default if said is None else said
+    def get_value(self, name: str, *, default: Any) -> Any:
+        value, _ = self.find_value(name)
+        return default if value is None else value
 
-    def text(self, name: str) -> Text | None:
-        said, row = self.find(name)
-        return Text(said, Origin(row.kind, str(row.pk), row.revision)) if row else None
+    def get_text(self, name: str) -> Text | None:
+        value, row = self.find_value(name)
+        return Text(value, Origin(row.kind, str(row.pk), row.revision)) if row else None

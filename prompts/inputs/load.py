@@ -1,4 +1,4 @@
-"""The rows that the prompts of some agents are made of, as they are saved; all read in one question."""
+"""Load the saved rows that the prompts of some agents are built from, with a constant number of queries."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,24 +22,24 @@ from prompts.models import PromptSettings
 from skills.agent_context.effective import AgentContextLoader, EffectiveContext, get_effective_contexts
 from skills.agent_context.preload import WorkspaceSkills, build_skill_queries
 
-# What each agent is joined with; whether it reads files at all is then known too.
+# Joined to each agent; `context` also shows whether the agent reads files at all.
 AGENT_RELATIONS = ("identity", "soul", "user_profile", "context")
-# What prompts are made of; the rest would be asked for when it is looked at.
+# The columns that prompts need; other columns are deferred.
 TEXT_COLUMNS = ("id", "workspace_id", "revision", "agent_id", "text")
 
 InputQueries = dict[str, "QuerySet[Any, Any]"]
 
 
 def build_input_queries(workspace: Workspace | int, agents: Sequence[int]) -> InputQueries:
-    """By what is loaded of them."""
+    """Build the queries for the rows of these agents, by the name of their attribute in LoadedRows."""
     links = AgentTool.objects.in_workspace(workspace).filter(agent__in=agents)
     return {
         "agents": list_full_agents(workspace).filter(pk__in=agents, archived_at=None).order_by("pk"),
         "channels": list_channel_links(workspace, agents),
         "tool_links": links.order_by("position", "pk"),
-        # Each once, however many agents have it.
+        # Separate from the links, so that a tool shared by many agents is loaded once.
         "tools": Tool.objects.in_workspace(workspace).filter(pk__in=links.values("tool")),
-        "duties": list_responsibilities(workspace, agents),
+        "responsibilities": list_responsibilities(workspace, agents),
         "memories": list_active_memories(workspace, agents),
         "settings": list_prompt_settings(workspace, agents),
     }
@@ -60,7 +60,7 @@ def list_responsibilities(workspace: Workspace | int, agents: Sequence[int]) -> 
 
 
 def list_active_memories(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[Memory]":
-    """Also shared ones; in no order, for they are the many."""
+    """List active memories, including shared ones; sorted later in Python, because there are many."""
     rows = Memory.objects.in_workspace(workspace).filter(archived_at=None, state=MemoryState.ACTIVE)
     rows = rows.filter(Q(agent=None) | Q(agent__in=agents))
     return rows.only(*TEXT_COLUMNS, "valid_from", "valid_until").order_by()
@@ -76,19 +76,19 @@ __all__ = ["AGENT_RELATIONS", "LoadedRows", "load_effective_files"]
 
 
 class LoadedRows:
-    """Shared by all who look at the same agents: as they are saved, and as a draft would make them."""
+    """The saved rows of some agents, loaded lazily and shared by the builds with and without a draft."""
 
     def __init__(
-        self, workspace: Workspace | int, agents: Sequence[Agent | int], *, is_stocked: bool = False
+        self, workspace: Workspace | int, agents: Sequence[Agent | int], *, with_skills: bool = False
     ) -> None:
         self.workspace = workspace
         self.ids = [agent if isinstance(agent, int) else agent.pk for agent in agents]
-        # A single one has a shelf of its own, which reads no more than concerns it; but that is asked apart.
-        self.is_stocked = is_stocked or len(self.ids) != 1
+        # For a single agent, AgentContextLoader reads only the agent's own skills, in separate queries.
+        self.with_skills = with_skills or len(self.ids) != 1
 
     @classmethod
-    def around(cls, workspace: Workspace, agent: Agent, channels: Sequence[Channel]) -> "LoadedRows":
-        """One agent that was loaded whole, and where it speaks: neither is asked for again."""
+    def for_agent(cls, workspace: Workspace, agent: Agent, channels: Sequence[Channel]) -> "LoadedRows":
+        """Build the rows around a fully loaded agent and its channels, which are not queried again."""
         loaded = cls(workspace, [agent])
         loaded.agents = [] if agent.is_archived else [agent]
         loaded.channels = {agent.pk: list(channels)}
@@ -96,12 +96,12 @@ class LoadedRows:
 
     @cached_property
     def rows(self) -> dict[str, list[Any]]:
-        """What was laid here before is not asked for."""
-        about = build_input_queries(self.workspace, self.ids)
-        asked = {name: rows for name, rows in about.items() if name not in self.__dict__}
-        stock = build_skill_queries(self.workspace) if self.is_stocked else []
-        answers = {name: list(rows) for name, rows in asked.items()}
-        return answers | {"stock": [list(rows) for rows in stock]}
+        """Run the queries, except for attributes that were set before."""
+        all_queries = build_input_queries(self.workspace, self.ids)
+        queries = {name: rows for name, rows in all_queries.items() if name not in self.__dict__}
+        skill_queries = build_skill_queries(self.workspace) if self.with_skills else []
+        loaded = {name: list(rows) for name, rows in queries.items()}
+        return loaded | {"workspace_skills": [list(rows) for rows in skill_queries]}
 
     @cached_property
     def agents(self) -> list[Agent]:
@@ -109,11 +109,11 @@ class LoadedRows:
 
     @cached_property
     def channels(self) -> dict[int, list[Channel]]:
-        """Where each agent speaks, in its order."""
-        found: dict[int, list[Channel]] = defaultdict(list)
+        """The channels of each agent, in order."""
+        channels: dict[int, list[Channel]] = defaultdict(list)
         for link in self.rows["channels"]:
-            found[link.agent_id].append(link.channel)
-        return found
+            channels[link.agent_id].append(link.channel)
+        return channels
 
     @cached_property
     def tool_links(self) -> list[AgentTool]:
@@ -123,13 +123,13 @@ class LoadedRows:
         return self.rows["tool_links"]
 
     @property
-    def duties(self) -> list[Responsibility]:
-        """In the order of their agents."""
-        return self.rows["duties"]
+    def responsibilities(self) -> list[Responsibility]:
+        """The responsibilities of all agents, in order."""
+        return self.rows["responsibilities"]
 
     @cached_property
     def memories(self) -> list[Memory]:
-        """The oldest first: a stable order keeps the text, and so the version, unchanged."""
+        """Memories, oldest first: a stable order keeps the text, and therefore the version, unchanged."""
         return sorted(self.rows["memories"], key=lambda row: row.pk)
 
     @property
@@ -137,18 +137,18 @@ class LoadedRows:
         return self.rows["settings"]
 
     @property
-    def stock(self) -> WorkspaceSkills | None:
-        return WorkspaceSkills(*self.rows["stock"]) if self.is_stocked else None
+    def workspace_skills(self) -> WorkspaceSkills | None:
+        return WorkspaceSkills(*self.rows["workspace_skills"]) if self.with_skills else None
 
     @cached_property
-    def given(self) -> dict[int, EffectiveContext]:
-        return load_effective_files(self.workspace, self.agents, self.stock)
+    def effective_contexts(self) -> dict[int, EffectiveContext]:
+        return load_effective_files(self.workspace, self.agents, self.workspace_skills)
 
 
 def load_effective_files(
-    workspace: Workspace | int, agents: Sequence[Agent], stock: WorkspaceSkills | None = None
+    workspace: Workspace | int, agents: Sequence[Agent], workspace_skills: WorkspaceSkills | None = None
 ) -> dict[int, EffectiveContext]:
-    """By agent, from what is in stock where that was read."""
-    if len(agents) != 1 or stock is not None:
-        return get_effective_contexts(workspace, agents, stock=stock)
+    """Return the effective context by agent, from the preloaded skills of the workspace if there are any."""
+    if len(agents) != 1 or workspace_skills is not None:
+        return get_effective_contexts(workspace, agents, stock=workspace_skills)
     return {agent.pk: AgentContextLoader(agent, is_whole=True).given(agent) for agent in agents}

@@ -1,4 +1,4 @@
-"""Who an agent is on a channel, level by level."""
+"""Resolve the identity, soul and user profile of an agent on a channel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import cast
 from personas import models as records
 from personas.models import Agent, Record
 from personas.persona_files.format import parse_identity, parse_soul, parse_user
-from prompts.assembly import inputs as told
+from prompts.assembly import inputs as prompt_inputs
 from prompts.inputs.convert import build_file_origin, build_record_origin, build_text_input, get_file_text
 from prompts.inputs.inheritance import InheritedSettings, SettingSources
 from prompts.models import PromptSettings
@@ -18,59 +18,63 @@ PERSONA_FILES = {"identity": "IDENTITY.md", "soul": "SOUL.md", "user_profile": "
 
 @dataclass
 class EffectivePersona:
-    """The channel's word, else the agent's own, else a found file's, else the workspace's defaults."""
+    """The effective persona: from the channel, else the agent, else a discovered file, else the workspace."""
 
     agent: Agent
     settings: InheritedSettings
-    given: EffectiveContext
-    drafted: Callable[[Record], Record]
+    context: EffectiveContext
+    apply_draft: Callable[[Record], Record]
     levels: SettingSources = field(default_factory=dict)
 
-    def identity(self) -> told.Identity | None:
-        row, file = self.pick("identity"), self.file("IDENTITY.md")
+    def build_identity(self) -> prompt_inputs.Identity | None:
+        row, file = self.pick_record("identity"), self.find_file("IDENTITY.md")
         if row is not None:
             row = cast("records.Identity", row)
-            return told.Identity(
+            return prompt_inputs.Identity(
                 row.name, row.emoji, row.creature, row.vibe, row.text, build_record_origin(row)
             )
         if file is None:
             return None
-        read = parse_identity(get_file_text(file))
-        return told.Identity(
-            read.name, read.emoji, read.creature, read.vibe, read.text, build_file_origin(file)
+        parsed = parse_identity(get_file_text(file))
+        return prompt_inputs.Identity(
+            parsed.name, parsed.emoji, parsed.creature, parsed.vibe, parsed.text, build_file_origin(file)
         )
 
-    def soul(self) -> told.Text | None:
-        row, file = self.pick("soul"), self.file("SOUL.md")
+    def build_soul(self) -> prompt_inputs.Text | None:
+        row, file = self.pick_record("soul"), self.find_file("SOUL.md")
         if row is not None:
             return build_text_input(cast("records.Soul", row).text, row)
-        return told.Text(parse_soul(get_file_text(file)), build_file_origin(file)) if file else None
+        return prompt_inputs.Text(parse_soul(get_file_text(file)), build_file_origin(file)) if file else None
 
-    def user(self) -> told.UserProfile | None:
-        row, file = self.pick("user_profile"), self.file("USER.md")
+    def build_user_profile(self) -> prompt_inputs.UserProfile | None:
+        row, file = self.pick_record("user_profile"), self.find_file("USER.md")
         if row is not None:
             row = cast("records.UserProfile", row)
-            return told.UserProfile(row.name, row.timezone, row.location, row.notes, build_record_origin(row))
+            return prompt_inputs.UserProfile(
+                row.name, row.timezone, row.location, row.notes, build_record_origin(row)
+            )
         if file is None:
             return None
-        read = parse_user(get_file_text(file))
-        return told.UserProfile(read.name, read.timezone, read.location, read.notes, build_file_origin(file))
+        parsed = parse_user(get_file_text(file))
+        return prompt_inputs.UserProfile(
+            parsed.name, parsed.timezone, parsed.location, parsed.notes, build_file_origin(file)
+        )
 
-    def pick(self, name: str) -> Record | None:
-        """The nearest level that says something; a found file stands between the agent and the defaults."""
+    def pick_record(self, name: str) -> Record | None:
+        """Return the record of the most specific level; None if a discovered file takes precedence."""
         choices: list[tuple[str, PromptSettings | Agent | None]] = [
             ("channel", self.settings.of_channel),
             ("agent", self.agent),
         ]
-        if not self.file(PERSONA_FILES[name]):
+        if not self.find_file(PERSONA_FILES[name]):
             choices.append(("workspace", self.settings.of_workspace))
         for level, holder in choices:
             row = getattr(holder, name, None) if holder else None
             if row is not None:
                 self.levels[name] = level
-                return self.drafted(cast("Record", row))
-        self.levels[name] = "file" if self.file(PERSONA_FILES[name]) else "built in"
+                return self.apply_draft(cast("Record", row))
+        self.levels[name] = "file" if self.find_file(PERSONA_FILES[name]) else "built in"
         return None
 
-    def file(self, name: str) -> EffectiveFile | None:
-        return next((one for one in self.given.of_kind("persona") if one.file.path.endswith(name)), None)
+    def find_file(self, name: str) -> EffectiveFile | None:
+        return next((file for file in self.context.of_kind("persona") if file.file.path.endswith(name)), None)

@@ -140,7 +140,7 @@ def get_current_heads(workspace_id: int) -> ChainHeads:
 def build_statement(
     workspace_id: int, heads: ChainHeads, previous: str, at: datetime
 ) -> proof.CheckpointStatement:
-    versions, moves = heads.sums()
+    versions, moves = heads.summarize()
     blocks = LedgerBlock.objects.in_workspace(workspace_id).order_by("-sequence")
     roll_offs = LedgerRollOff.objects.in_workspace(workspace_id).order_by("-block__sequence")
     block = blocks.values_list("sequence", "hash", "last_id").first()
@@ -168,7 +168,7 @@ def select_heads(heads: ChainHeads, previous: Checkpoint | None) -> ChainHeads:
     """Return all heads for a full checkpoint, otherwise those that changed since the previous one."""
     if previous is None or previous.sequence % FULL_HEADS_INTERVAL == 0:
         return heads
-    return heads.since(get_heads_at(previous))
+    return heads.select_new(get_heads_at(previous))
 
 
 def get_heads_at(checkpoint: Checkpoint) -> ChainHeads:
@@ -178,7 +178,7 @@ def get_heads_at(checkpoint: Checkpoint) -> ChainHeads:
     rows = rows.filter(sequence__gte=start, sequence__lte=checkpoint.sequence).order_by("sequence")
     heads = ChainHeads()
     for stored_heads in rows.values_list("heads", flat=True):
-        heads = read_heads(stored_heads).after(heads)
+        heads = read_heads(stored_heads).complete_from(heads)
     return heads
 
 

@@ -117,7 +117,7 @@ def compute_impact(
     groups: dict[tuple[Any, ...], ImpactGroup] = {}
     for gathered in InputCollector(
         load_impact_rows(workspace, ids, prompts), at or timezone.now(), draft
-    ).all():
+    ).collect_all():
         pair = gathered.agent.pk, gathered.channel.pk
         seen.add(pair)
         add_prompt_impact(impact, groups, gathered, stored.get(pair))
@@ -148,7 +148,7 @@ def load_impact_rows(
     workspace: Workspace | int, ids: Sequence[int], prompts: Sequence[AgentPrompt]
 ) -> LoadedRows:
     """Where nothing waits to be built, the prompts say on which channels each agent speaks."""
-    loaded = LoadedRows(workspace, ids, is_stocked=True)
+    loaded = LoadedRows(workspace, ids, with_skills=True)
     if {prompt.agent_id for prompt in prompts} == set(ids) and not any(map(has_pending_cause, prompts)):
         loaded.channels = defaultdict(list)
         for prompt in prompts:

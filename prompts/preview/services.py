@@ -64,5 +64,5 @@ def collect_channel_inputs(shelf: InputCollector, slug: str) -> CollectedInputs 
     for agent in shelf.agents:
         for channel in shelf.channels[agent.pk]:
             if channel.slug == slug:
-                return shelf.gathered(agent, channel)
+                return shelf.collect_prompt(agent, channel)
     return None

@@ -1,1 +1,1 @@
-"""What makes the record tamper-evident: hashes, chains, signed checkpoints and evidence; pure."""
+"""Tamper evidence: hash chains, signed checkpoints and evidence bundles; a pure package."""

@@ -1,4 +1,4 @@
-"""One JSON form for every value, and digests over it that say what they are digests of."""
+"""Canonical JSON, and SHA-256 digests over it with domain separation."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-# Deeper than any honest value; without a bound the stack would be the bound.
+# Limits recursion, which would otherwise exhaust the stack.
 MAX_DEPTH = 64
 TEXT_TYPES, SCALAR_TYPES = frozenset({str}), frozenset({str, int, bool, type(None)})
 DOMAIN_PATTERN = re.compile(r"[a-z]+(-[a-z]+)*")
@@ -18,55 +18,55 @@ CANONICAL_ENCODER = json.JSONEncoder(
 
 
 class CanonicalFormError(ValueError):
-    """A value that has no canonical form, with the reason."""
+    """The value has no canonical form; the message is the reason."""
 
 
 def build_encoder() -> Callable[[Any], str]:
-    """What writes plain values; the library's own `encode` makes its inner part anew for every value."""
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
+    """Build the JSON encoder once; `JSONEncoder.encode` would create the C encoder again for every value."""
+    make_encoder = getattr(json.encoder, "c_make_encoder", None)
+    if make_encoder is None:
         return CANONICAL_ENCODER.encode
-    spell = make(
+    encode = make_encoder(
         None, CANONICAL_ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, False
     )
-    return lambda value: "".join(spell(value, 0))
+    return lambda value: "".join(encode(value, 0))
 
 
 encode_json = build_encoder()
 
 
 def canonical_json(value: Any) -> bytes:
-    """The value as JSON that has one spelling: UTF-8, sorted keys, no spaces, no floats, times in UTC."""
+    """Encode a value as canonical JSON: UTF-8, sorted keys, no spaces, no floats, times in UTC."""
     return encode_json(plain_json(value)).encode()
 
 
 def canonical_digest(domain: str, value: Any) -> str:
-    """SHA-256 of the value; the domain keeps equal values of two kinds apart."""
+    """Return the SHA-256 of a value in hex; the domain separates equal values of different kinds."""
     return sha256(build_digest_message(domain, value)).hexdigest()
 
 
-def bytes_digest(domain: str, written: bytes) -> str:
-    """The same for a value that stands in its canonical form already."""
-    return sha256(get_domain_prefix(domain) + written).hexdigest()
+def bytes_digest(domain: str, data: bytes) -> str:
+    """Return the digest of a value that is already encoded as canonical JSON."""
+    return sha256(get_domain_prefix(domain) + data).hexdigest()
 
 
 def json_digest(domain: str, value: Any) -> str:
-    """The same for a value just read from JSON, which is plain already: rows are many and lists are long."""
+    """Return the digest of a value read from JSON; skips the conversion to plain values, for speed."""
     return sha256(get_domain_prefix(domain) + encode_json(value).encode()).hexdigest()
 
 
 def build_digest_message(domain: str, value: Any) -> bytes:
-    """The very bytes that are hashed or signed."""
+    """Build the bytes that are hashed or signed."""
     return get_domain_prefix(domain) + canonical_json(value)
 
 
 def text_digest(text: str) -> str:
-    """Plain SHA-256 of the words in UTF-8, as sha256sum would give it."""
+    """Return the plain SHA-256 of a text in UTF-8, as sha256sum prints it."""
     return sha256(text.encode()).hexdigest()
 
 
 class ListDigest:
-    """The digest of a list that is too long to hold: the same as `digest` of the whole."""
+    """Compute the `canonical_digest` of a list incrementally, without keeping the list in memory."""
 
     def __init__(self, domain: str) -> None:
         self.hashed = sha256(get_domain_prefix(domain) + b"[")
@@ -77,9 +77,9 @@ class ListDigest:
         self.count += 1
 
     def hexdigest(self) -> str:
-        whole = self.hashed.copy()
-        whole.update(b"]")
-        return whole.hexdigest()
+        digest = self.hashed.copy()
+        digest.update(b"]")
+        return digest.hexdigest()
 
 
 @cache
@@ -90,7 +90,7 @@ def get_domain_prefix(domain: str) -> bytes:
 
 
 def plain_json(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """The value in dict, list, str, int, bool and None alone; ValueError for what has no such form."""
+    """Convert a value to dict, list, str, int, bool and None; CanonicalFormError for other types."""
     kind = type(value)
     if kind in SCALAR_TYPES:
         return value
@@ -110,7 +110,7 @@ def plain_json(value: Any, depth: int = MAX_DEPTH) -> Any:
 def plain_json_object(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     if not TEXT_TYPES.issuperset(map(type, value)):
         check_text_keys(value)
-    # Looked at here and not one call deeper: a row is mostly leaves, and there are millions of rows.
+    # Checking scalars here saves a call per leaf: there are millions of rows, mostly of scalars.
     return {
         key: item if type(item) in SCALAR_TYPES else plain_json(item, depth) for key, item in value.items()
     }
@@ -123,7 +123,7 @@ def check_text_keys(value: Mapping[Any, Any]) -> None:
 
 
 def format_timestamp(value: datetime) -> str:
-    """A time in UTC with microseconds, such as 2026-03-07T14:55:05.000000Z."""
+    """Format a timestamp in UTC with microseconds, such as 2026-03-07T14:55:05.000000Z."""
     if value.tzinfo is None:
         raise CanonicalFormError("A time must say its offset from UTC.")
     if value.tzinfo is not UTC:
@@ -135,7 +135,7 @@ def format_timestamp(value: datetime) -> str:
 
 
 def parse_strict_json(text: str | bytes) -> Any:
-    """JSON that means one thing only: no floats, no key twice, not nested too deep; ValueError otherwise."""
+    """Parse JSON without floats, duplicate keys or deep nesting; ValueError otherwise."""
     try:
         return plain_json(
             json.loads(
@@ -150,10 +150,10 @@ def parse_strict_json(text: str | bytes) -> Any:
 
 
 def build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise CanonicalFormError("A key stands twice.")
-    return made
+    return result
 
 
 def reject_float(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""How far every chain of agent × channel had grown: whole, or what is new since the checkpoint before."""
+"""The heads (newest rows) of all chains of a workspace, complete or as changes since a checkpoint."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ VERSION_HEADS_DOMAIN, MOVE_HEADS_DOMAIN = "version-heads", "label-move-heads"
 
 
 class ChainHead(NamedTuple):
-    """The newest row of one chain: its agent and channel, its place, its hash."""
+    """The newest row of one chain: its agent and channel, its number and its hash."""
 
     agent: int
     channel: int | None
@@ -21,7 +21,7 @@ class ChainHead(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadsSummary:
-    """All heads of one kind in short: how many rows stand behind them, and the digest of the list."""
+    """A summary of all heads of one kind: the total number of rows, and the digest of the list."""
 
     count: int
     root: str
@@ -29,29 +29,30 @@ class HeadsSummary:
 
 @dataclass(frozen=True)
 class ChainHeads:
-    """The heads of versions and of label moves, each by agent, then channel.
+    """The heads of versions and of label moves, each sorted by agent, then channel.
 
-    A list for every checkpoint would outgrow what it guards: most checkpoints bring only those heads that are
-    newer than in the checkpoint before. Nobody signs the list itself; the sums over all heads are signed.
+    A complete list in every checkpoint would become larger than the chains it protects, so most checkpoints
+    store only the heads that changed since the previous one. The list itself is not signed, but the
+    summaries over all heads are.
     """
 
     versions: tuple[ChainHead, ...] = ()
     label_moves: tuple[ChainHead, ...] = ()
     is_whole: bool = True
 
-    def data(self) -> dict[str, Any]:
-        """Plain JSON data."""
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data; the keys are stored."""
         lists = {"versions": self.versions, "label_moves": self.label_moves}
         return {"is_whole": self.is_whole} | {name: [*map(list, heads)] for name, heads in lists.items()}
 
-    def sums(self) -> tuple[HeadsSummary, HeadsSummary]:
-        """What a checkpoint says of versions and of label moves; only whole heads have it."""
+    def summarize(self) -> tuple[HeadsSummary, HeadsSummary]:
+        """Summarize versions and label moves for a checkpoint; only meaningful for complete heads."""
         return summarize_heads(VERSION_HEADS_DOMAIN, self.versions), summarize_heads(
             MOVE_HEADS_DOMAIN, self.label_moves
         )
 
-    def since(self, before: "ChainHeads") -> "ChainHeads":
-        """Only what is new."""
+    def select_new(self, before: "ChainHeads") -> "ChainHeads":
+        """Return only the heads that changed since `before`."""
         versions, moves = set(before.versions), set(before.label_moves)
         return ChainHeads(
             tuple(head for head in self.versions if head not in versions),
@@ -59,8 +60,8 @@ class ChainHeads:
             is_whole=False,
         )
 
-    def after(self, before: "ChainHeads") -> "ChainHeads":
-        """The whole, for heads that follow these."""
+    def complete_from(self, before: "ChainHeads") -> "ChainHeads":
+        """Return complete heads, by adding the unchanged ones from the complete heads `before`."""
         if self.is_whole:
             return self
         return ChainHeads(
@@ -69,17 +70,17 @@ class ChainHeads:
 
 
 def summarize_heads(domain: str, heads: Iterable[ChainHead]) -> HeadsSummary:
-    listed = list(heads)
-    return HeadsSummary(sum(head.number for head in listed), canonical_digest(domain, listed))
+    head_list = list(heads)
+    return HeadsSummary(sum(head.number for head in head_list), canonical_digest(domain, head_list))
 
 
 def merge_heads(before: Iterable[ChainHead], new: Iterable[ChainHead]) -> tuple[ChainHead, ...]:
-    found = {head[:2]: head for head in (*before, *new)}
-    return sort_heads(found.values())
+    heads_by_chain = {head[:2]: head for head in (*before, *new)}
+    return sort_heads(heads_by_chain.values())
 
 
 def sort_heads(heads: Iterable[ChainHead]) -> tuple[ChainHead, ...]:
-    """By agent, then channel; what has no channel comes first."""
+    """Sort heads by agent, then channel; those without a channel first."""
     return tuple(
         sorted(heads, key=lambda head: (head.agent, head.channel is not None, head.channel or 0, head.number))
     )
@@ -87,21 +88,21 @@ def sort_heads(heads: Iterable[ChainHead]) -> tuple[ChainHead, ...]:
 
 def read_heads(data: object) -> ChainHeads:
     where = "the checkpoint's heads"
-    said = read_object(data, where)
-    check_exact_keys(said, {"is_whole", "versions", "label_moves"}, where)
-    lists = {name: read_head_list(said, name, f"{where}.{name}") for name in ("versions", "label_moves")}
-    return ChainHeads(**lists, is_whole=read_flag(said["is_whole"], f"{where}.is_whole"))
+    fields = read_object(data, where)
+    check_exact_keys(fields, {"is_whole", "versions", "label_moves"}, where)
+    lists = {name: read_head_list(fields, name, f"{where}.{name}") for name in ("versions", "label_moves")}
+    return ChainHeads(**lists, is_whole=read_flag(fields["is_whole"], f"{where}.is_whole"))
 
 
-def read_head_list(said: Mapping[str, Any], name: str, where: str) -> tuple[ChainHead, ...]:
-    heads = tuple(read_head(item, where) for item in read_list(said[name], where))
+def read_head_list(fields: Mapping[str, Any], name: str, where: str) -> tuple[ChainHead, ...]:
+    heads = tuple(read_head(item, where) for item in read_list(fields[name], where))
     if heads != sort_heads(heads) or len({head[:2] for head in heads}) < len(heads):
         raise ValueError(f"{where} must name every chain once, by agent and channel")
     return heads
 
 
 def read_head(data: object, where: str) -> ChainHead:
-    said = read_list(data, where)
-    if len(said) != len(ChainHead._fields):
+    values = read_list(data, where)
+    if len(values) != len(ChainHead._fields):
         raise ValueError(f"a head in {where} must be agent, channel, number and hash")
-    return read_record(ChainHead, dict(zip(ChainHead._fields, said, strict=True)), where)
+    return read_record(ChainHead, dict(zip(ChainHead._fields, values, strict=True)), where)

@@ -1,4 +1,4 @@
-"""Walks chains of rows in constant memory and names every row that does not stand as it was written."""
+"""Verify hash chains in constant memory and report every row that was changed, added, moved or removed."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from prompts.proof.hashed_rows import R, StoredRow
 
 @dataclass(frozen=True)
 class ChainAnchor:
-    """A row already trusted, after which a walk begins."""
+    """A trusted row after which verification starts."""
 
     chain: tuple[int | None, ...]
     place: int
@@ -17,23 +17,24 @@ class ChainAnchor:
 
 
 def verify_chain(rows: Iterable[StoredRow[R] | Fault], after: ChainAnchor | None = None) -> FaultSummary:
-    """Rows of one table with their stored hash and stored previous, chain by chain, in order of place."""
+    """Verify the rows of one table, sorted by chain and place, with their stored hash and previous hash."""
     return summarize_faults(iterate_chain_faults(rows, after))
 
 
 def iterate_chain_faults(
     rows: Iterable[StoredRow[R] | Fault], after: ChainAnchor | None = None
 ) -> Iterator[Fault | None]:
-    """For every row its fault or None; a bad row is taken as it stands, so that others are judged apart.
+    """Yield the fault of every row, or None.
 
-    A row that could not even be read comes as a fault, and is passed on.
+    After a bad row, verification continues with its stored hash, so that each row is judged by itself.
+    Unreadable rows arrive as faults and are passed through.
     """
     chain, place, head = (after.chain, after.place, after.hash) if after else ((), 0, "")
-    for each in rows:
-        if isinstance(each, Fault):
-            yield each
+    for item in rows:
+        if isinstance(item, Fault):
+            yield item
             continue
-        row, stored, previous = each
+        row, stored, previous = item
         if row.chain != chain:
             chain, place, head = row.chain, 0, ""
         yield find_row_fault(row, stored, previous, place, head)
@@ -41,7 +42,7 @@ def iterate_chain_faults(
 
 
 def find_row_fault(row: R, stored: str, previous: str, place: int, head: str) -> Fault | None:
-    """What is wrong with a row that should follow the one at `place`, whose hash is `head`."""
+    """Find the fault of a row that should follow the row at `place` with the hash `head`."""
     if row.place != place + 1:
         return build_misplaced_fault(row, place)
     try:
@@ -57,27 +58,27 @@ def find_row_fault(row: R, stored: str, previous: str, place: int, head: str) ->
 def describe_broken_link(row: R) -> str:
     if row.place == 1:
         return "it is the first of its chain, and yet names a hash before it"
-    return f"it does not name the hash of {row.named(row.place - 1)}: one of the two was written anew"
+    return f"it does not name the hash of {row.format_name(row.place - 1)}: one of the two was written anew"
 
 
 def build_misplaced_fault(row: R, place: int) -> Fault:
     if row.place > place + 1:
-        gone = row.place - place - 1
-        more = f" with {gone - 1} after it" if gone > 1 else ""
+        missing = row.place - place - 1
+        more = f" with {missing - 1} after it" if missing > 1 else ""
         before = f"{place} is followed by {row.place}" if place else f"the chain begins with {row.place}"
-        return Fault(row.table, row.named(place + 1), f"it is missing{more}: {before}")
+        return Fault(row.table, row.format_name(place + 1), f"it is missing{more}: {before}")
     reason = f"it stands where {place + 1} belongs: added, or moved from its place"
     return Fault(row.table, row.name, reason)
 
 
 def verify_chain_span(rows: Iterable[StoredRow[R]]) -> FaultSummary:
-    """A stretch from anywhere in a chain: what stands before its first row is taken as given."""
-    waiting = iter(rows)
-    first = next(waiting, None)
+    """Verify a span from any position in a chain; the hash before its first row is trusted."""
+    remaining = iter(rows)
+    first = next(remaining, None)
     if first is None:
         return FaultSummary(0)
     row, _, previous = first
     start = ChainAnchor(row.chain, row.place - 1, previous)
     return summarize_faults(
-        iterate_chain_faults((each for some in ([first], waiting) for each in some), start)
+        iterate_chain_faults((link for links in ([first], remaining) for link in links), start)
     )

@@ -1,4 +1,4 @@
-"""Holds checkpoints against what stands now, against each other, and against their second copy."""
+"""Compare checkpoints with the stored rows, with each other, and with the copy in the checkpoint file."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,9 +23,9 @@ ChainPosition = tuple[int, int | None, int]
 
 @dataclass(frozen=True)
 class StoredHashes:
-    """Stored hashes of one workspace, at least at the places that a checkpoint names.
+    """Stored hashes of one workspace, at least for the rows that a checkpoint names.
 
-    Versions and label moves by agent, channel and place, ledger blocks and roll-offs by sequence.
+    Versions and label moves are keyed by agent, channel and place, ledger blocks and roll-offs by sequence.
     """
 
     versions: Mapping[ChainPosition, str] = field(default_factory=dict)
@@ -37,74 +37,82 @@ class StoredHashes:
 def compare_checkpoint(
     checkpoint: CheckpointStatement, heads: ChainHeads, present: StoredHashes
 ) -> list[Fault]:
-    """What the checkpoint saw and is no longer so: a cut tail, a shorter chain, a rewritten one.
+    """List the rows named by the checkpoint that are missing or have another hash now.
 
-    A chain can be recomputed from its first row on; it then verifies, but no longer reaches these hashes.
-    Heads that an earlier checkpoint brought need not be looked at again.
+    This detects truncated chains, and chains that were recomputed from the start: these verify by themselves
+    but no longer contain the signed hashes. Heads of earlier checkpoints need not be compared again.
     """
-    when = checkpoint.body()["at"]
+    signed_at = checkpoint.body()["at"]
     return [
-        Fault(table, name, describe_hash_change(there, when))
-        for table, name, hashed, there in iterate_checkpoint_rows(checkpoint, heads, present)
-        if there != hashed
+        Fault(table, name, describe_hash_change(stored_hash, signed_at))
+        for table, name, signed_hash, stored_hash in iterate_checkpoint_rows(checkpoint, heads, present)
+        if stored_hash != signed_hash
     ]
 
 
 def iterate_checkpoint_rows(
     checkpoint: CheckpointStatement, heads: ChainHeads, present: StoredHashes
 ) -> Iterator[tuple[str, str, str, str | None]]:
-    """Each row the checkpoint names: its table, its name, the hash it had, the hash it has."""
+    """Yield each row that the checkpoint names: its table, name, signed hash and stored hash."""
     for head in heads.versions:
         yield VersionRow.table, format_version_name(*head[:3]), head.hash, present.versions.get(head[:3])
     for head in heads.label_moves:
         yield LabelMoveRow.table, format_move_name(*head[:3]), head.hash, present.label_moves.get(head[:3])
-    block, gone = checkpoint.ledger, checkpoint.roll_offs
+    block, roll_off = checkpoint.ledger, checkpoint.roll_offs
     if block.sequence:
-        name, there = f"ledger block {block.sequence}", present.blocks.get(block.sequence)
-        yield LedgerBlockRow.table, name, block.hash, there
-    if gone.sequence:
-        name, there = f"roll-off of ledger block {gone.sequence}", present.roll_offs.get(gone.sequence)
-        yield RollOffRow.table, name, gone.hash, there
+        name, stored_hash = f"ledger block {block.sequence}", present.blocks.get(block.sequence)
+        yield LedgerBlockRow.table, name, block.hash, stored_hash
+    if roll_off.sequence:
+        name, stored_hash = (
+            f"roll-off of ledger block {roll_off.sequence}",
+            present.roll_offs.get(roll_off.sequence),
+        )
+        yield RollOffRow.table, name, roll_off.hash, stored_hash
 
 
-def describe_hash_change(there: str | None, when: str) -> str:
-    if there is None:
-        return f"it was there when the checkpoint of {when} was signed, and is gone"
-    return f"it was rewritten after the checkpoint of {when} was signed: its hash is another"
+def describe_hash_change(stored_hash: str | None, signed_at: str) -> str:
+    if stored_hash is None:
+        return f"it was there when the checkpoint of {signed_at} was signed, and is gone"
+    return f"it was rewritten after the checkpoint of {signed_at} was signed: its hash is another"
 
 
 def verify_checkpoints(signed: Iterable[SignedCheckpoint], keys: Mapping[str, PublicKey]) -> FaultSummary:
-    """Checkpoints in the order they were made, of one workspace or of many, with the known keys by id."""
+    """Verify checkpoints of one or many workspaces in order of creation; `keys` are the known keys by id."""
     return summarize_faults(iterate_checkpoint_faults(signed, keys))
 
 
 def iterate_checkpoint_faults(
     signed: Iterable[SignedCheckpoint], keys: Mapping[str, PublicKey]
 ) -> Iterator[Fault | None]:
-    """For every checkpoint its fault or None."""
-    newest: dict[int, str] = {}
-    # None after a gap, until the next whole list: what stands beyond it is not to blame.
-    grown: dict[int, ChainHeads | None] = {}
-    for each in signed:
+    """Yield the fault of every checkpoint, or None."""
+    newest_hashes: dict[int, str] = {}
+    # None after a gap until the next complete list, so that later checkpoints are not blamed for the gap.
+    heads_by_workspace: dict[int, ChainHeads | None] = {}
+    for item in signed:
         try:
-            checkpoint, heads = read_checkpoint(each.body), read_heads(each.heads)
+            checkpoint, heads = read_checkpoint(item.body), read_heads(item.heads)
         except ValueError as error:
-            yield Fault(CHECKPOINT_TABLE, get_checkpoint_name(each), f"it cannot be read: {error}")
+            yield Fault(CHECKPOINT_TABLE, get_checkpoint_name(item), f"it cannot be read: {error}")
             continue
-        before = grown.get(checkpoint.workspace, ChainHeads())
-        whole = heads.after(before or ChainHeads()) if before or heads.is_whole else None
-        fits = whole is not None and checkpoint.sums_up(whole)
-        reason = find_signature_fault(each, keys)
-        if not reason and checkpoint.previous != newest.get(checkpoint.workspace, ""):
+        previous_heads = heads_by_workspace.get(checkpoint.workspace, ChainHeads())
+        all_heads = (
+            heads.complete_from(previous_heads or ChainHeads()) if previous_heads or heads.is_whole else None
+        )
+        fits = all_heads is not None and checkpoint.matches_heads(all_heads)
+        reason = find_signature_fault(item, keys)
+        if not reason and checkpoint.previous != newest_hashes.get(checkpoint.workspace, ""):
             reason = "it does not follow the checkpoint before it: some are missing, were added or moved"
-        if not reason and whole is not None and not fits:
+        if not reason and all_heads is not None and not fits:
             reason = "its heads, with those before it, are not the ones that were signed"
-        newest[checkpoint.workspace], grown[checkpoint.workspace] = each.hash, whole if fits else None
-        yield Fault(CHECKPOINT_TABLE, get_checkpoint_name(each), reason) if reason else None
+        newest_hashes[checkpoint.workspace], heads_by_workspace[checkpoint.workspace] = (
+            item.hash,
+            all_heads if fits else None,
+        )
+        yield Fault(CHECKPOINT_TABLE, get_checkpoint_name(item), reason) if reason else None
 
 
 def find_signature_fault(signed: SignedCheckpoint, keys: Mapping[str, PublicKey]) -> str:
-    """Why a signature does not count; empty when it does."""
+    """Describe why a signature is invalid; empty when it is valid."""
     key = keys.get(signed.key)
     if key is None:
         return f"it is signed with a key that is not known: {signed.key}"
@@ -114,24 +122,28 @@ def find_signature_fault(signed: SignedCheckpoint, keys: Mapping[str, PublicKey]
 def find_missing_checkpoints(
     stored: Mapping[str, str], copy: Mapping[str, str], fresh: Container[str] = ()
 ) -> list[Fault]:
-    """Checkpoints that only one of database and file has, those lost from the database first.
+    """List checkpoints that only the file or only the database has, those missing from the database first.
 
-    Both by hash, with their names. Fresh are the hashes of those just signed, whose copy may be on its way.
+    `stored` and `copy` map hashes to names. `fresh` are hashes of checkpoints that were just signed and may
+    not be copied yet.
     """
-    lost = [name for hashed, name in copy.items() if hashed not in stored]
-    strange = [name for hashed, name in stored.items() if hashed not in copy and hashed not in fresh]
-    gone, unknown = "it is in the file and not in the database", "it is in the database and not in the file"
-    return [Fault(CHECKPOINT_TABLE, name, gone) for name in lost] + [
-        Fault(CHECKPOINT_TABLE, name, unknown) for name in strange
+    not_stored = [name for hash_, name in copy.items() if hash_ not in stored]
+    not_copied = [name for hash_, name in stored.items() if hash_ not in copy and hash_ not in fresh]
+    not_stored_reason, not_copied_reason = (
+        "it is in the file and not in the database",
+        "it is in the database and not in the file",
+    )
+    return [Fault(CHECKPOINT_TABLE, name, not_stored_reason) for name in not_stored] + [
+        Fault(CHECKPOINT_TABLE, name, not_copied_reason) for name in not_copied
     ]
 
 
 def get_checkpoint_names(signed: Iterable[SignedCheckpoint]) -> dict[str, str]:
-    return {get_checkpoint_hash(each): get_checkpoint_name(each) for each in signed}
+    return {get_checkpoint_hash(checkpoint): get_checkpoint_name(checkpoint) for checkpoint in signed}
 
 
 def get_checkpoint_hash(signed: SignedCheckpoint) -> str:
-    """The hash, or nothing for a body that can have none and so equals no other."""
+    """Return the hash, or an empty text for a body without a canonical form."""
     try:
         return signed.hash
     except ValueError:
@@ -139,8 +151,8 @@ def get_checkpoint_hash(signed: SignedCheckpoint) -> str:
 
 
 def get_checkpoint_name(signed: SignedCheckpoint) -> str:
-    """What a person calls a checkpoint, whatever is in its body."""
+    """Format a display name; works for any body, also an invalid one."""
     body: object = signed.body
-    said = body if isinstance(body, Mapping) else {}
-    when, workspace = (str(said.get(key, "?"))[:40] for key in ("at", "workspace"))
-    return f"checkpoint of workspace {workspace} at {when}"
+    fields = body if isinstance(body, Mapping) else {}
+    signed_at, workspace = (str(fields.get(key, "?"))[:40] for key in ("at", "workspace"))
+    return f"checkpoint of workspace {workspace} at {signed_at}"

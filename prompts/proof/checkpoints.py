@@ -1,4 +1,4 @@
-"""Signed statements of how far a workspace's chains had grown, each naming the statement before it."""
+"""Checkpoints: signed statements about the heads of all chains of a workspace, themselves hash-chained."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ CHECKPOINT_DOMAIN = "checkpoint"
 
 
 class RollOffMark(NamedTuple):
-    """The newest roll-off; before the first it is nought and empty."""
+    """The newest roll-off; zero and empty when there is none."""
 
     sequence: int = 0
     hash: str = ""
@@ -39,12 +39,12 @@ class LedgerMark(NamedTuple):
 
 
 NO_ROLL_OFF, NO_BLOCK = RollOffMark(), LedgerMark()
-NO_VERSIONS, NO_MOVES = ChainHeads().sums()
+NO_VERSIONS, NO_MOVES = ChainHeads().summarize()
 
 
 @dataclass(frozen=True)
 class CheckpointStatement:
-    """One workspace at one time; `previous` is the hash of its checkpoint before this one."""
+    """The state of one workspace at one time; `previous` is the hash of its previous checkpoint."""
 
     workspace: int
     at: datetime
@@ -55,7 +55,7 @@ class CheckpointStatement:
     previous: str = ""
 
     def body(self) -> dict[str, Any]:
-        """What is signed: plain JSON data."""
+        """Return the signed content as plain JSON data."""
         return {
             "workspace": self.workspace,
             "at": format_timestamp(self.at),
@@ -66,41 +66,41 @@ class CheckpointStatement:
             "previous": self.previous,
         }
 
-    def sums_up(self, heads: ChainHeads) -> bool:
-        """Whether these are all the heads that the checkpoint speaks of."""
-        return heads.is_whole and heads.sums() == (self.versions, self.label_moves)
+    def matches_heads(self, heads: ChainHeads) -> bool:
+        """Tell whether these are the complete heads that the checkpoint summarizes."""
+        return heads.is_whole and heads.summarize() == (self.versions, self.label_moves)
 
 
 def read_checkpoint(body: object) -> CheckpointStatement:
-    """The checkpoint a body states; ValueError when it is not the very body such a checkpoint has."""
-    said = read_object(body, "the checkpoint")
-    made = CheckpointStatement(
-        workspace=read_number(said.get("workspace"), "the checkpoint's workspace"),
-        at=read_json_timestamp(said.get("at"), "the checkpoint's time"),
-        versions=read_record(HeadsSummary, said.get("versions"), "the checkpoint's versions"),
-        label_moves=read_record(HeadsSummary, said.get("label_moves"), "the checkpoint's label moves"),
-        ledger=read_record(LedgerMark, said.get("ledger"), "the checkpoint's ledger"),
-        roll_offs=read_record(RollOffMark, said.get("roll_offs"), "the checkpoint's roll-offs"),
-        previous=read_text(said.get("previous"), "the checkpoint's previous"),
+    """Parse the body of a checkpoint; ValueError unless it is exactly the body of that checkpoint."""
+    fields = read_object(body, "the checkpoint")
+    statement = CheckpointStatement(
+        workspace=read_number(fields.get("workspace"), "the checkpoint's workspace"),
+        at=read_json_timestamp(fields.get("at"), "the checkpoint's time"),
+        versions=read_record(HeadsSummary, fields.get("versions"), "the checkpoint's versions"),
+        label_moves=read_record(HeadsSummary, fields.get("label_moves"), "the checkpoint's label moves"),
+        ledger=read_record(LedgerMark, fields.get("ledger"), "the checkpoint's ledger"),
+        roll_offs=read_record(RollOffMark, fields.get("roll_offs"), "the checkpoint's roll-offs"),
+        previous=read_text(fields.get("previous"), "the checkpoint's previous"),
     )
-    # One comparison finds all stray keys.
-    if canonical_json(made.body()) != canonical_json(said):
+    # Comparing the canonical forms detects unknown keys on all levels.
+    if canonical_json(statement.body()) != canonical_json(fields):
         raise ValueError("the checkpoint says more than a checkpoint has to say")
-    return made
+    return statement
 
 
 @dataclass(frozen=True)
 class SignedCheckpoint:
-    """A checkpoint's body, the signature over it in Base64, the id of the key that made it, and its heads."""
+    """The body of a checkpoint, the signature in Base64, the id of the signing key, and the heads."""
 
     body: Mapping[str, Any]
     signature: str
     key: str
-    heads: Mapping[str, Any] = field(default_factory=lambda: ChainHeads().data())
+    heads: Mapping[str, Any] = field(default_factory=lambda: ChainHeads().to_json())
 
     @property
     def hash(self) -> str:
-        """What the next checkpoint calls its previous."""
+        """The hash that the next checkpoint refers to as `previous`."""
         return canonical_digest(CHECKPOINT_DOMAIN, self.body)
 
 
@@ -110,35 +110,35 @@ def sign_statement(
     body = checkpoint.body()
     signature = b64encode(private_key.sign(build_digest_message(CHECKPOINT_DOMAIN, body))).decode()
     return SignedCheckpoint(
-        body, signature, get_key_id(private_key.public_key()), (heads or ChainHeads()).data()
+        body, signature, get_key_id(private_key.public_key()), (heads or ChainHeads()).to_json()
     )
 
 
 def verify_signature(signed: SignedCheckpoint, public_key: PublicKey) -> bool:
-    """Whether this key signed this body; False too for what is no signature at all."""
+    """Tell whether this key signed this body; False also for malformed signatures."""
     try:
         signature = b64decode(signed.signature, validate=True)
         public_key.verify(signature, build_digest_message(CHECKPOINT_DOMAIN, signed.body))
     except (InvalidSignature, ValueError, TypeError):
         return False
-    # Base64 can spell the same bytes in several ways; a signature has one.
+    # Base64 has several encodings of the same bytes; only the canonical one is accepted.
     return b64encode(signature).decode() == signed.signature and signed.key == get_key_id(public_key)
 
 
 def read_signed_checkpoint(data: object) -> SignedCheckpoint:
-    made = read_record(SignedCheckpoint, data, "the signed checkpoint")
-    read_checkpoint(made.body)
-    read_heads(made.heads)
-    return made
+    signed = read_record(SignedCheckpoint, data, "the signed checkpoint")
+    read_checkpoint(signed.body)
+    read_heads(signed.heads)
+    return signed
 
 
 def format_checkpoint_line(signed: SignedCheckpoint) -> str:
-    """One line of the file that holds a second copy."""
+    """Format one line of the checkpoint file, which holds a second copy."""
     return canonical_json(vars(signed)).decode() + "\n"
 
 
 def read_checkpoint_lines(lines: Iterable[str]) -> Iterator[SignedCheckpoint | Fault]:
-    """The checkpoints in such a file, line by line; a line that cannot be read is a fault, not the end."""
+    """Yield the checkpoints of a checkpoint file, line by line; an unreadable line becomes a fault."""
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():

@@ -1,4 +1,4 @@
-"""Evidence of one prompt that can be checked without a database: what it holds, and whether it stands."""
+"""Build evidence bundles for one prompt and verify them without a database."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ CheckFunction = Callable[[EvidenceBundle], str]
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One question put to a bundle, and the answer in words."""
+    """The result of one check of a bundle, with a message for users."""
 
     name: str
     state: CheckState
-    words: str
+    message: str
 
 
 def build_evidence_bundle(
@@ -48,94 +48,94 @@ def build_evidence_bundle(
     blocks: Sequence[StoredRow[LedgerBlockRow]] = (),
     signed: tuple[SignedCheckpoint, PublicKey] | None = None,
 ) -> dict[str, Any]:
-    """JSON-ready evidence.
+    """Build an evidence bundle as plain JSON data.
 
-    `versions` begins with the version in question, `blocks` with the block that holds the ledger row, the
-    pointer's moves with the one that put the label there; all go on to the newest that the checkpoint names,
-    and the checkpoint's heads are whole. `block_rows` are the (id, seal) pairs of the first block. Words of a
-    segment are None once they were erased.
+    `versions` begins with the version in question, `blocks` with the block that contains the ledger row, and
+    the moves of the pointer with the move that set the label; all continue to the newest row that the
+    checkpoint names, and the heads of the checkpoint are complete. `block_rows` are the (id, seal) pairs of
+    the first block. The text of an erased segment is None.
     """
-    sealed = {"rows": tuple(block_rows), "links": [chain_link_json(each) for each in blocks]}
-    waiting = NOT_YET_SEALED if ledger else None
-    made: dict[str, Any] = plain_json(
+    sealed = {"rows": tuple(block_rows), "links": [chain_link_json(link) for link in blocks]}
+    unsealed = NOT_YET_SEALED if ledger else None
+    bundle: dict[str, Any] = plain_json(
         {
             "format": EVIDENCE_FORMAT,
             "version": EVIDENCE_FORMAT_VERSION,
             "text": text,
             "served": served,
             "slots": slots,
-            "versions": [chain_link_json(each) for each in versions],
+            "versions": [chain_link_json(link) for link in versions],
             "segments": None if segments is None else [segment._asdict() for segment in segments],
             "lockfile": lockfile,
             "parts": parts,
             "pointer": pointer_json(pointer) if pointer else None,
             "ledger": {"row": vars(ledger[0]), "seal": ledger[1]} if ledger else None,
-            "block": sealed if blocks else waiting,
+            "block": sealed if blocks else unsealed,
             "checkpoint": {**vars(signed[0]), "public_key": dump_public_key(signed[1])} if signed else None,
         }
     )
-    return made
+    return bundle
 
 
 def pointer_json(pointer: LabelPointer) -> dict[str, Any]:
     return {
         "label": pointer.label,
         "at": pointer.at,
-        "moves": [chain_link_json(each) for each in pointer.moves],
+        "moves": [chain_link_json(move) for move in pointer.moves],
     }
 
 
 def chain_link_json(stored: StoredRow[Any]) -> dict[str, Any]:
-    row, hashed, previous = stored
-    return {"row": vars(row), "hash": hashed, "previous": previous}
+    row, hash_, previous = stored
+    return {"row": vars(row), "hash": hash_, "previous": previous}
 
 
 def verify_evidence(
     data: object, *, fill: evidence_checks.SlotFiller | None = None, expected_key: str | None = None
 ) -> list[CheckResult]:
-    """Every check in words, whatever the data: a stranger's bundle may fail, but never raise.
+    """Run every check on untrusted data; invalid data yields failed checks and never raises.
 
-    `fill` builds the text again from segments and slots. `expected_key` is the id or the PEM of the key that
-    the caller knows the operator by; without it nothing says whose signature it is.
+    `fill` rebuilds the text from segments and slots. `expected_key` is the id or the PEM of the operator's
+    key as known to the caller; without it, the origin of the signature is not verified.
     """
-    opened = EvidenceBundle(data)
-    asked: dict[str, CheckFunction] = {
+    bundle = EvidenceBundle(data)
+    checks: dict[str, CheckFunction] = {
         **EVIDENCE_CHECKS,
         REBUILD_CHECK: partial(evidence_checks.check_rebuilt_text, fill=fill),
         EXPECTED_KEY_CHECK: partial(evidence_checks.check_expected_key, expected=expected_key),
     }
-    beside = list_irrelevant_checks(data)
+    irrelevant = list_irrelevant_checks(data)
     return [
-        run_evidence_check(name, question, opened) for name, question in asked.items() if name not in beside
+        run_evidence_check(name, check, bundle) for name, check in checks.items() if name not in irrelevant
     ]
 
 
 def list_irrelevant_checks(data: object) -> frozenset[str]:
-    """Checks of what a bundle does not speak of: evidence of a fetch has no moment, and the other way round.
+    """List the checks that do not apply: a bundle is evidence either of a fetch or of a label at a time.
 
-    A bundle that speaks of neither, or of half a fetch, is asked everything.
+    All checks run on a bundle with neither, or with an incomplete fetch.
     """
-    said = data if isinstance(data, Mapping) else {}
-    pointer, fetch = said.get("pointer"), [said.get(name) for name in FETCH_KEYS]
+    fields = data if isinstance(data, Mapping) else {}
+    pointer, fetch = fields.get("pointer"), [fields.get(name) for name in FETCH_KEYS]
     if pointer is None:
         return POINTER_CHECKS if fetch[0] is not None else frozenset()
     is_moved = not isinstance(pointer, Mapping) or pointer.get("moves") != []
-    beside = frozenset() if is_moved else frozenset({MOVE_COVERAGE_CHECK})
-    return beside | FETCH_CHECKS if fetch == [None] * len(FETCH_KEYS) else beside
+    irrelevant = frozenset() if is_moved else frozenset({MOVE_COVERAGE_CHECK})
+    return irrelevant | FETCH_CHECKS if fetch == [None] * len(FETCH_KEYS) else irrelevant
 
 
-def run_evidence_check(name: str, question: CheckFunction, opened: EvidenceBundle) -> CheckResult:
+def run_evidence_check(name: str, check: CheckFunction, bundle: EvidenceBundle) -> CheckResult:
     try:
-        return CheckResult(name, "ok", question(opened))
+        return CheckResult(name, "ok", check(bundle))
     except MissingEvidence as reason:
         return CheckResult(name, "absent", str(reason))
     except ValueError as reason:
         return CheckResult(name, "failed", str(reason))
 
 
-def is_evidence_valid(found: Iterable[CheckResult]) -> bool:
-    """Whether nothing failed; what is absent is neither for nor against."""
-    return all(check.state != "failed" for check in found)
+def is_evidence_valid(results: Iterable[CheckResult]) -> bool:
+    """Tell whether no check failed; absent evidence does not count as a failure."""
+    return all(result.state != "failed" for result in results)
 
 
 REBUILD_CHECK, MOVE_COVERAGE_CHECK = "text built again", "checkpoint covers the label move"

@@ -1,4 +1,7 @@
-"""What an evidence bundle must satisfy: words when it does, else Absent or a ValueError with the reason."""
+"""The checks of an evidence bundle.
+
+Each returns a message when the bundle passes, or raises MissingEvidence or ValueError with the reason.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -21,7 +24,7 @@ from prompts.proof.hashed_rows import (
 from prompts.proof.json_reader import read_text
 from prompts.proof.signing_keys import get_key_id, load_public_key
 
-# From the segments and the slot values of a bundle, the text of the call.
+# Rebuilds the text of the call from the segments and the slot values of a bundle.
 SlotFiller = Callable[[Sequence[EvidenceSegment], Mapping[str, Any]], str]
 KEY_NOT_COMPARED = (
     "NOT COMPARED. The bundle brings its own key, and anyone can make a key: ask the operator for its id "
@@ -30,33 +33,36 @@ KEY_NOT_COMPARED = (
 
 
 def check_evidence_format(bundle: EvidenceBundle) -> str:
-    return f"the bundle is a {bundle.parts['format']} of version {bundle.parts['version']}"
+    return f"the bundle is a {bundle.content['format']} of version {bundle.content['version']}"
 
 
 def check_served_bytes(bundle: EvidenceBundle) -> str:
-    """The words are those whose digest was recorded when they were handed out."""
+    """Check that the text has the digest that was recorded when it was served."""
     require_same_digest(text_digest(bundle.text), bundle.served, "the text", "the served digest")
     return "the text has the served digest"
 
 
 def check_built_text(bundle: EvidenceBundle) -> str:
-    whole = "".join([segment.text for segment in bundle.segments if segment.text is not None])
+    built_text = "".join([segment.text for segment in bundle.segments if segment.text is not None])
     if any(segment.text is None for segment in bundle.segments):
         check_not_erased(bundle.segments)
     require_same_digest(
-        text_digest(whole), bundle.version.text, "the segments' words, joined,", "the version's text digest"
+        text_digest(built_text),
+        bundle.version.text,
+        "the segments' words, joined,",
+        "the version's text digest",
     )
     return "the segments' words, joined, have the version's text digest"
 
 
 def check_evidence_segments(bundle: EvidenceBundle) -> str:
-    found = canonical_digest(SEGMENTS_DOMAIN, [segment.stored for segment in bundle.segments])
-    require_same_digest(found, bundle.version.segments, "the segments", "the version's segment digest")
+    digest = canonical_digest(SEGMENTS_DOMAIN, [segment.stored for segment in bundle.segments])
+    require_same_digest(digest, bundle.version.segments, "the segments", "the version's segment digest")
     return f"the version is made of these {len(bundle.segments)} segments"
 
 
 def check_segment_texts(bundle: EvidenceBundle) -> str:
-    """Every segment's words are those its stored form holds, or names by their digest."""
+    """Check that the text of every segment equals its stored text or has the stored digest."""
     for place, segment in enumerate(bundle.segments):
         check_segment_text(segment, f"segments[{place}]")
     check_not_erased(bundle.segments)
@@ -64,14 +70,14 @@ def check_segment_texts(bundle: EvidenceBundle) -> str:
 
 
 def check_segment_text(segment: EvidenceSegment, where: str) -> None:
-    stored, text, given = segment
+    stored, text, slot_data = segment
     if "text" in stored:
-        has_words = text == stored["text"] and "content" not in stored
+        is_match = text == stored["text"] and "content" not in stored
     else:
-        has_words = text_digest(text) == stored.get("content") if text is not None else "content" in stored
-    if not has_words:
+        is_match = text_digest(text) == stored.get("content") if text is not None else "content" in stored
+    if not is_match:
         raise ValueError(f"the words of {where} are not those that are stored for it")
-    if given is not None and text_digest(given) != stored.get("given"):
+    if slot_data is not None and text_digest(slot_data) != stored.get("given"):
         raise ValueError(f"what the slot of {where} was given does not match the digest stored for it")
 
 
@@ -86,15 +92,15 @@ def check_evidence_lockfile(bundle: EvidenceBundle) -> str:
 
 
 def check_evidence_parts(bundle: EvidenceBundle) -> str:
-    """The lockfile tells its parts as changes to an earlier one; its digest is over all of them."""
-    told = read_text(bundle.lockfile.get("digest"), "the lockfile's digest")
+    """Check all parts against the digest in the lockfile, which lists only the changes to an earlier one."""
+    expected = read_text(bundle.lockfile.get("digest"), "the lockfile's digest")
     require_same_digest(
-        sha256(canonical_json(bundle.parts_told)).hexdigest(),
-        told,
+        sha256(canonical_json(bundle.lockfile_parts)).hexdigest(),
+        expected,
         "the parts",
         "the lockfile's digest of them",
     )
-    return f"the version was made of these {len(bundle.parts_told)} parts"
+    return f"the version was made of these {len(bundle.lockfile_parts)} parts"
 
 
 def check_version_hash(bundle: EvidenceBundle) -> str:
@@ -119,13 +125,13 @@ def check_ledger_seal(bundle: EvidenceBundle) -> str:
 
 
 def check_ledger_row(bundle: EvidenceBundle) -> str:
-    """The ledger row speaks of this version and these bytes."""
+    """Check that the ledger row refers to this version and these bytes."""
     row, version = bundle.ledger[0], bundle.version
     named = (row.workspace, row.agent, row.channel, row.number)
     if named != (version.workspace, version.agent, version.channel, version.number):
         raise ValueError("the ledger row speaks of another version")
     require_same_digest(bundle.served, row.served, "the served digest", "the ledger row's")
-    if bundle.parts["text"] is not None and len(bundle.text.encode()) != row.size:
+    if bundle.content["text"] is not None and len(bundle.text.encode()) != row.size:
         raise ValueError("the text is not as long as the ledger row says")
     return f"{row.name} says that {version.name} was handed out with this digest"
 
@@ -177,27 +183,27 @@ def get_chain_head(bundle: EvidenceBundle, heads: Iterable[ChainHead]) -> ChainH
 
 
 def check_evidence_heads(bundle: EvidenceBundle) -> str:
-    """The list of heads is not signed itself, but what it sums up to is."""
-    if not bundle.checkpoint.sums_up(bundle.heads):
+    """Check the heads against the signed summaries; the list of heads itself is not signed."""
+    if not bundle.checkpoint.matches_heads(bundle.heads):
         raise ValueError("the heads in the bundle are not those that the checkpoint sums up")
     return f"the checkpoint sums up these {len(bundle.heads.versions)} chains"
 
 
 def check_label_pointer(bundle: EvidenceBundle) -> str:
-    """The label pointed at the version in the moment that was asked for."""
+    """Check that the label pointed at the version at the requested time."""
     label, at, moves = bundle.pointer
-    began, ends = get_move_times(bundle) if moves else get_build_times(bundle)
-    if began > at or any(moved <= at for moved in ends):
+    start, ends = get_move_times(bundle) if moves else get_build_times(bundle)
+    if start > at or any(end <= at for end in ends):
         raise ValueError(f"“{label}” did not point at this version in that moment")
     if bundle.checkpoint.at < at:
         raise MissingEvidence(
             "the checkpoint was signed before that moment: the label may have moved in between"
         )
-    return f"“{label}” pointed at {bundle.version.name} at {bundle.parts['pointer']['at']}"
+    return f"“{label}” pointed at {bundle.version.name} at {bundle.content['pointer']['at']}"
 
 
 def get_move_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
-    """When the label was moved here, and when it was moved again."""
+    """Return when the label was moved to the version, and when it was moved again."""
     label, _, moves = bundle.pointer
     move, version = moves[0][0], bundle.version
     check_row_hash(moves[0])
@@ -211,7 +217,7 @@ def get_move_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
 
 
 def get_build_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
-    """When the version became the newest, and when others did."""
+    """Return when the version became the latest, and when later ones did."""
     return bundle.version.at, [row.at for row, _, _ in bundle.versions[1:]]
 
 
@@ -225,37 +231,39 @@ def check_evidence_signature(bundle: EvidenceBundle) -> str:
 
 
 def check_expected_key(bundle: EvidenceBundle, expected: str | None) -> str:
-    """The key is the one the caller knows, by its id or by its PEM."""
-    found = bundle.signed[1]
+    """Check that the key is the one that the caller expects, by its id or PEM."""
+    key = bundle.signed[1]
     if expected is None:
-        raise MissingEvidence(KEY_NOT_COMPARED.format(id=get_key_id(found)))
+        raise MissingEvidence(KEY_NOT_COMPARED.format(id=get_key_id(key)))
     is_same = (
-        found == load_public_key(expected) if expected.startswith("-----") else get_key_id(found) == expected
+        key == load_public_key(expected) if expected.startswith("-----") else get_key_id(key) == expected
     )
     if not is_same:
-        raise ValueError(f"the key {get_key_id(found)} in the bundle is not the expected one")
-    return f"the key {get_key_id(found)} is the expected one"
+        raise ValueError(f"the key {get_key_id(key)} in the bundle is not the expected one")
+    return f"the key {get_key_id(key)} is the expected one"
 
 
 def check_rebuilt_text(bundle: EvidenceBundle, fill: SlotFiller | None) -> str:
-    """Filling the stored segments with the call's slots gives the served words again."""
+    """Check that filling the stored segments with the slots of the call reproduces the served text."""
     if fill is None:
         raise MissingEvidence("nothing here can fill slots: the text was not built again")
     check_not_erased(bundle.segments)
     try:
-        made = fill(bundle.segments, bundle.slots)
+        rebuilt = fill(bundle.segments, bundle.slots)
     except (MissingEvidence, ValueError):
         raise
-    except Exception as error:  # strangers' segments may break any renderer, in any way
+    except Exception as error:  # untrusted segments can make any renderer fail
         raise ValueError(f"the text cannot be built again: {type(error).__name__}") from error
-    if made != bundle.text:
+    if rebuilt != bundle.text:
         raise ValueError("the segments, filled with the slot values, give another text")
     return "the segments, filled with the slot values, give the text again"
 
 
-def require_same_digest(found: str, told: str, what: str, other: str) -> None:
-    if found != told:
-        raise ValueError(f"{what} and {other} do not match: {found[:16]}… is not {ascii(told[:16])[1:-1]}…")
+def require_same_digest(actual: str, expected: str, subject: str, reference: str) -> None:
+    if actual != expected:
+        raise ValueError(
+            f"{subject} and {reference} do not match: {actual[:16]}… is not {ascii(expected[:16])[1:-1]}…"
+        )
 
 
 def check_not_erased(segments: Sequence[EvidenceSegment]) -> None:
@@ -272,14 +280,14 @@ def check_row_hash(link: StoredRow[Any]) -> None:
 
 
 def check_links_reach(
-    bundle: EvidenceBundle, links: Sequence[StoredRow[Any]], place: int, hashed: str
+    bundle: EvidenceBundle, links: Sequence[StoredRow[Any]], place: int, head_hash: str
 ) -> None:
-    """The links are one unbroken stretch of the checkpoint's workspace that ends in what it names."""
+    """Check that the links are an unbroken span of one chain that ends with the row the checkpoint names."""
     rows: Sequence[ChainedRow] = [row for row, _, _ in links]
     first = verify_chain_span(links).first
     if first:
         raise ValueError(str(first))
     if {row.chain for row in rows} != {rows[0].chain} or rows[0].chain[0] != bundle.checkpoint.workspace:
         raise ValueError("the rows that lead to the checkpoint are not of one chain of its workspace")
-    if (rows[-1].place, links[-1][1]) != (place, hashed):
+    if (rows[-1].place, links[-1][1]) != (place, head_hash):
         raise ValueError(f"the rows end in {rows[-1].name}, and the checkpoint names {place} with its hash")

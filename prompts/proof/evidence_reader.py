@@ -1,4 +1,4 @@
-"""An evidence bundle as read from a file: each part typed when asked for, or the reason why not."""
+"""Read an evidence bundle from untrusted JSON; each part is validated on first access."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -47,13 +47,14 @@ C = TypeVar("C", bound=ChainedRow)
 
 
 class MissingEvidence(Exception):
-    """What a check needs is not in the bundle, with the reason."""
+    """The bundle lacks what a check needs; the message is the reason."""
 
 
 class EvidenceSegment(NamedTuple):
-    """A stored segment, covered by the version's hash; its words; what its slot was given, as JSON text.
+    """A stored segment, which the hash of the version covers; its text; and its slot data as JSON text.
 
-    `stored` holds short words of our own itself, as `text`; all else by the digests `content` and `given`.
+    `stored` contains short texts of the layout as `text`; other text and slot data only as the digests
+    `content` and `given`. The field names are keys of the bundle.
     """
 
     stored: Mapping[str, Any]
@@ -62,21 +63,21 @@ class EvidenceSegment(NamedTuple):
 
     @property
     def is_erased(self) -> bool:
-        """Whether something it names by its digest can no longer be read."""
+        """Whether text or slot data that it names by digest is missing."""
         return self.text is None or (self.given is None and "given" in self.stored)
 
 
 class EvidenceBlock(NamedTuple):
-    """The ids and seals a block was closed over, and the blocks from it to the checkpoint's newest."""
+    """The ids and seals of the rows in a block, and the blocks from it to the newest of the checkpoint."""
 
     pairs: list[tuple[int, str]]
     links: list[StoredRow[LedgerBlockRow]]
 
 
 class LabelPointer(NamedTuple):
-    """That a label pointed at the version in a moment: the move that put it there, and those after it.
+    """Evidence that a label pointed at the version at a time: the move that set it, and all later moves.
 
-    They go on to the checkpoint's newest. `latest` is moved by building alone, and so has no moves.
+    They continue to the newest of the checkpoint. `latest` is moved only by builds, and so has no moves.
     """
 
     label: str
@@ -85,57 +86,57 @@ class LabelPointer(NamedTuple):
 
 
 class EvidenceBundle:
-    """The parts of a bundle; asking for one raises Absent or ValueError when it cannot be had."""
+    """The parts of a bundle; access raises MissingEvidence for a missing, ValueError for an invalid part."""
 
     def __init__(self, data: object) -> None:
         self.data = data
 
     @cached_property
-    def parts(self) -> Mapping[str, Any]:
-        """Everything, once it is known to be a bundle that this code understands."""
-        said = read_object(self.data, "the bundle")
-        if said.get("format") != EVIDENCE_FORMAT:
+    def content(self) -> Mapping[str, Any]:
+        """The bundle as an object, after its format, version and keys were checked."""
+        fields = read_object(self.data, "the bundle")
+        if fields.get("format") != EVIDENCE_FORMAT:
             raise ValueError(f"the bundle does not say that it is a {EVIDENCE_FORMAT}")
-        if read_number(said.get("version"), "the bundle's version") != EVIDENCE_FORMAT_VERSION:
+        if read_number(fields.get("version"), "the bundle's version") != EVIDENCE_FORMAT_VERSION:
             raise ValueError(f"the bundle is of another version than {EVIDENCE_FORMAT_VERSION}")
-        check_exact_keys(said, set(BUNDLE_KEYS), "the bundle")
-        return said
+        check_exact_keys(fields, set(BUNDLE_KEYS), "the bundle")
+        return fields
 
-    def part(self, name: str, missing: str) -> Any:
-        found = self.parts[name]
-        if found is None:
+    def require_part(self, name: str, missing: str) -> Any:
+        part = self.content[name]
+        if part is None:
             raise MissingEvidence(missing)
-        return found
+        return part
 
     @cached_property
     def text(self) -> str:
-        return read_text(self.part("text", "the served words are not in the bundle"), "text")
+        return read_text(self.require_part("text", "the served words are not in the bundle"), "text")
 
     @cached_property
     def served(self) -> str:
-        return read_text(self.part("served", "the bundle names no served digest"), "served")
+        return read_text(self.require_part("served", "the bundle names no served digest"), "served")
 
     @cached_property
     def slots(self) -> Mapping[str, Any]:
-        return read_object(self.part("slots", "the slot values are not in the bundle"), "slots")
+        return read_object(self.require_part("slots", "the slot values are not in the bundle"), "slots")
 
     @cached_property
     def lockfile(self) -> Mapping[str, Any]:
-        return read_object(self.part("lockfile", "the lockfile is not in the bundle"), "lockfile")
+        return read_object(self.require_part("lockfile", "the lockfile is not in the bundle"), "lockfile")
 
     @cached_property
-    def parts_told(self) -> Mapping[str, Any]:
-        return read_object(self.part("parts", "the list of parts is not in the bundle"), "parts")
+    def lockfile_parts(self) -> Mapping[str, Any]:
+        return read_object(self.require_part("parts", "the list of parts is not in the bundle"), "parts")
 
     @cached_property
     def segments(self) -> list[EvidenceSegment]:
-        listed = read_list(self.part("segments", "the segments are not in the bundle"), "segments")
+        listed = read_list(self.require_part("segments", "the segments are not in the bundle"), "segments")
         return [read_evidence_segment(item, f"segments[{place}]") for place, item in enumerate(listed)]
 
     @cached_property
     def versions(self) -> list[StoredRow[VersionRow]]:
-        """The version, and those after it up to the checkpoint's newest."""
-        return read_chain_links(VersionRow, self.parts["versions"], "versions")
+        """The version and all later ones up to the newest of the checkpoint."""
+        return read_chain_links(VersionRow, self.content["versions"], "versions")
 
     @property
     def version(self) -> VersionRow:
@@ -143,41 +144,46 @@ class EvidenceBundle:
 
     @cached_property
     def pointer(self) -> LabelPointer:
-        said = read_object(self.part("pointer", "no label and moment belong to this bundle"), "pointer")
-        check_exact_keys(said, {"label", "at", "moves"}, "pointer")
-        label, at = read_text(said["label"], "pointer.label"), read_json_timestamp(said["at"], "pointer.at")
-        if label == LATEST_LABEL and said["moves"] == []:
+        fields = read_object(
+            self.require_part("pointer", "no label and moment belong to this bundle"), "pointer"
+        )
+        check_exact_keys(fields, {"label", "at", "moves"}, "pointer")
+        label, at = (
+            read_text(fields["label"], "pointer.label"),
+            read_json_timestamp(fields["at"], "pointer.at"),
+        )
+        if label == LATEST_LABEL and fields["moves"] == []:
             return LabelPointer(label, at, [])
-        return LabelPointer(label, at, read_chain_links(LabelMoveRow, said["moves"], "pointer.moves"))
+        return LabelPointer(label, at, read_chain_links(LabelMoveRow, fields["moves"], "pointer.moves"))
 
     @cached_property
     def ledger(self) -> tuple[LedgerRow, str]:
-        said = read_object(self.part("ledger", "no ledger row belongs to this bundle"), "ledger")
-        check_exact_keys(said, {"row", "seal"}, "ledger")
-        return read_record(LedgerRow, said["row"], "ledger.row"), read_text(said["seal"], "ledger.seal")
+        fields = read_object(self.require_part("ledger", "no ledger row belongs to this bundle"), "ledger")
+        check_exact_keys(fields, {"row", "seal"}, "ledger")
+        return read_record(LedgerRow, fields["row"], "ledger.row"), read_text(fields["seal"], "ledger.seal")
 
     @cached_property
     def block(self) -> EvidenceBlock:
-        found = self.part("block", "no ledger block belongs to this bundle")
-        if found == NOT_YET_SEALED:
+        part = self.require_part("block", "no ledger block belongs to this bundle")
+        if part == NOT_YET_SEALED:
             raise MissingEvidence(
                 "the ledger row is not yet sealed in a block: ask again after the next checkpoint"
             )
-        said = read_object(found, "block")
-        check_exact_keys(said, {"rows", "links"}, "block")
-        pairs = [read_seal_pair(item) for item in read_list(said["rows"], "block.rows")]
-        return EvidenceBlock(pairs, read_chain_links(LedgerBlockRow, said["links"], "block.links"))
+        fields = read_object(part, "block")
+        check_exact_keys(fields, {"rows", "links"}, "block")
+        pairs = [read_seal_pair(item) for item in read_list(fields["rows"], "block.rows")]
+        return EvidenceBlock(pairs, read_chain_links(LedgerBlockRow, fields["links"], "block.links"))
 
     @cached_property
     def signed(self) -> tuple[SignedCheckpoint, PublicKey]:
-        said = self.part("checkpoint", "no checkpoint covers this bundle yet")
+        fields = self.require_part("checkpoint", "no checkpoint covers this bundle yet")
         known = {"body", "signature", "key", "heads", "public_key"}
-        check_exact_keys(read_object(said, "checkpoint"), known, "checkpoint")
-        given = {name: said[name] for name in ("body", "signature", "key", "heads")}
-        key = load_public_key(read_text(said["public_key"], "checkpoint.public_key"))
-        if dump_public_key(key) != said["public_key"]:
+        check_exact_keys(read_object(fields, "checkpoint"), known, "checkpoint")
+        checkpoint = {name: fields[name] for name in ("body", "signature", "key", "heads")}
+        key = load_public_key(read_text(fields["public_key"], "checkpoint.public_key"))
+        if dump_public_key(key) != fields["public_key"]:
             raise ValueError("checkpoint.public_key is not spelled as PEM should be")
-        return read_record(SignedCheckpoint, given, "checkpoint"), key
+        return read_record(SignedCheckpoint, checkpoint, "checkpoint"), key
 
     @cached_property
     def checkpoint(self) -> CheckpointStatement:
@@ -189,13 +195,14 @@ class EvidenceBundle:
 
 
 def read_evidence_segment(data: object, where: str) -> EvidenceSegment:
-    said = read_object(data, where)
-    # Further keys would stand in the evidence with nothing to vouch for them.
-    check_exact_keys(said, {"stored", "text", "given"}, where)
-    text, given = (
-        None if said[name] is None else read_text(said[name], f"{where}.{name}") for name in ("text", "given")
+    fields = read_object(data, where)
+    # Reject further keys, because no digest would cover them.
+    check_exact_keys(fields, {"stored", "text", "given"}, where)
+    text, slot_data = (
+        None if fields[name] is None else read_text(fields[name], f"{where}.{name}")
+        for name in ("text", "given")
     )
-    return EvidenceSegment(read_object(said["stored"], f"{where}.stored"), text, given)
+    return EvidenceSegment(read_object(fields["stored"], f"{where}.stored"), text, slot_data)
 
 
 def read_chain_links(kind: type[C], data: object, where: str) -> list[StoredRow[C]]:
@@ -208,14 +215,14 @@ def read_chain_links(kind: type[C], data: object, where: str) -> list[StoredRow[
 
 
 def read_chain_link(kind: type[C], data: object, where: str) -> StoredRow[C]:
-    said = read_object(data, where)
-    check_exact_keys(said, {"row", "hash", "previous"}, where)
-    hashed, previous = (read_text(said[name], f"{where}.{name}") for name in ("hash", "previous"))
-    return read_record(kind, said["row"], f"{where}.row"), hashed, previous
+    fields = read_object(data, where)
+    check_exact_keys(fields, {"row", "hash", "previous"}, where)
+    hash_, previous = (read_text(fields[name], f"{where}.{name}") for name in ("hash", "previous"))
+    return read_record(kind, fields["row"], f"{where}.row"), hash_, previous
 
 
 def read_seal_pair(data: object) -> tuple[int, str]:
-    said = read_list(data, "a pair of block.rows")
-    if len(said) != 2:
+    pair = read_list(data, "a pair of block.rows")
+    if len(pair) != 2:
         raise ValueError("a pair of block.rows must be an id and a seal")
-    return read_number(said[0], "an id of block.rows"), read_text(said[1], "a seal of block.rows")
+    return read_number(pair[0], "an id of block.rows"), read_text(pair[1], "a seal of block.rows")

@@ -1,4 +1,4 @@
-"""What is wrong with a stored row, in words, and the verdict over many rows."""
+"""Faults of stored rows, and a summary over many rows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """A bad row: its table, what a person calls it, and the reason."""
+    """A bad row: its table, its display name and the reason. The fields are published as JSON."""
 
     table: str
     key: str
@@ -18,7 +18,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class FaultSummary:
-    """How many rows were looked at, how many are bad, and the first of those."""
+    """How many rows were checked, how many are bad, and the first bad one."""
 
     checked: int
     bad: int = 0
@@ -29,11 +29,11 @@ class FaultSummary:
         return not self.bad
 
 
-def summarize_faults(judged: Iterable[Fault | None]) -> FaultSummary:
-    """Count what a judge says of row after row, keeping none of them."""
+def summarize_faults(faults: Iterable[Fault | None]) -> FaultSummary:
+    """Count the faults of a stream of rows in constant memory."""
     checked = bad = 0
     first = None
-    for fault in judged:
+    for fault in faults:
         checked += 1
         if fault:
             bad += 1

@@ -1,4 +1,7 @@
-"""What is hashed of every append-only table: one frozen row each."""
+"""The hashed columns of every append-only table, as one frozen dataclass per table.
+
+The field names are part of the hashes.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +10,10 @@ from typing import Any, ClassVar, TypeVar
 
 from prompts.proof.canonical import canonical_digest
 
-# Stored beside a row: its hash, and the hash of the row before it.
 R = TypeVar("R", bound="ChainedRow")
+# A row with its stored hash and the stored hash of the previous row.
 StoredRow = tuple[R, str, str]
-# What else is digested; the rows name it by its digest only.
+# Domains of the values that rows contain only as a digest.
 SEGMENTS_DOMAIN, SIZES_DOMAIN, LOCKFILE_DOMAIN, SLOTS_DOMAIN, LEDGER_ROWS_DOMAIN = (
     "segments",
     "sizes",
@@ -25,39 +28,39 @@ class HashedRow:
 
     table: ClassVar[str]
 
-    def covered(self) -> Mapping[str, Any]:
+    def get_hashed_columns(self) -> Mapping[str, Any]:
         return vars(self)
 
 
 class ChainedRow(HashedRow):
-    """A row with a place in a chain, whose hash covers the hash of the row before it."""
+    """A row of a hash chain: its hash covers the hash of the previous row."""
 
     @property
     def chain(self) -> tuple[int | None, ...]:
-        """Which chain the row belongs to."""
+        """The key of the chain that the row belongs to."""
         raise NotImplementedError
 
     @property
     def place(self) -> int:
-        """1, 2, 3 and so on in its chain."""
+        """The position in the chain, starting at 1."""
         raise NotImplementedError
 
-    def named(self, place: int) -> str:
-        """What a person calls the row at this place of the same chain."""
+    def format_name(self, place: int) -> str:
+        """Format the display name of the row at this place of the same chain."""
         raise NotImplementedError
 
     @property
     def name(self) -> str:
-        return self.named(self.place)
+        return self.format_name(self.place)
 
     def hash(self, previous: str) -> str:
-        """The row's hash; the first row of a chain follows the empty text."""
-        return canonical_digest(self.table, {"previous": previous, "row": self.covered()})
+        """Return the hash of the row; for the first row of a chain, `previous` is empty."""
+        return canonical_digest(self.table, {"previous": previous, "row": self.get_hashed_columns()})
 
 
 @dataclass(frozen=True)
 class VersionRow(ChainedRow):
-    """A version of agent × channel; words are covered by their digests, so that they can be erased."""
+    """A version of a prompt; texts are hashed by their digest, so that they can be erased."""
 
     table = "version"
 
@@ -87,15 +90,15 @@ class VersionRow(ChainedRow):
     def place(self) -> int:
         return self.number
 
-    def named(self, place: int) -> str:
+    def format_name(self, place: int) -> str:
         return format_version_name(self.agent, self.channel, place)
 
 
 @dataclass(frozen=True)
 class LabelMoveRow(ChainedRow):
-    """A label of agent × channel that was pointed at a version, or at none.
+    """A move of a label of a prompt to a version, or to none.
 
-    Versions by id and number: without the number two versions could exchange their ids.
+    Versions are hashed by id and number: without the number, two versions could swap their ids undetected.
     """
 
     table = "label-move"
@@ -123,13 +126,13 @@ class LabelMoveRow(ChainedRow):
     def place(self) -> int:
         return self.sequence
 
-    def named(self, place: int) -> str:
+    def format_name(self, place: int) -> str:
         return format_move_name(self.agent, self.channel, place)
 
 
 @dataclass(frozen=True)
 class LedgerBlockRow(ChainedRow):
-    """A stretch of the ledger, closed: `rows` is the digest over the ids and seals in it."""
+    """A closed span of the ledger; `rows` is the digest over its ids and seals."""
 
     table = "ledger-block"
 
@@ -151,13 +154,13 @@ class LedgerBlockRow(ChainedRow):
     def place(self) -> int:
         return self.sequence
 
-    def named(self, place: int) -> str:
+    def format_name(self, place: int) -> str:
         return f"ledger block {place}"
 
 
 @dataclass(frozen=True)
 class RollOffRow(ChainedRow):
-    """A block whose rows were let go when their months were over; blocks go in their order."""
+    """A ledger block whose rows were deleted after the retention period; blocks expire in order."""
 
     table = "roll-off"
 
@@ -176,13 +179,13 @@ class RollOffRow(ChainedRow):
     def place(self) -> int:
         return self.block
 
-    def named(self, place: int) -> str:
+    def format_name(self, place: int) -> str:
         return f"roll-off of ledger block {place}"
 
 
 @dataclass(frozen=True)
 class LedgerRow(HashedRow):
-    """A prompt that was handed out; `served` is the plain SHA-256 of its bytes."""
+    """A served prompt; `served` is the plain SHA-256 of its bytes."""
 
     table = "ledger-row"
 
@@ -205,18 +208,18 @@ class LedgerRow(HashedRow):
     def name(self) -> str:
         return f"ledger row {self.id}"
 
-    def covered(self) -> Mapping[str, Any]:
-        # Sealed before it is stored, when no id is known yet: the block binds the id to the seal.
-        rest = dict(vars(self))
-        del rest["id"]
-        return rest
+    def get_hashed_columns(self) -> Mapping[str, Any]:
+        # The seal is computed before the row is stored and has an id; the block binds the id to the seal.
+        columns = dict(vars(self))
+        del columns["id"]
+        return columns
 
     def seal(self) -> str:
-        return canonical_digest(self.table, self.covered())
+        return canonical_digest(self.table, self.get_hashed_columns())
 
 
 def ledger_rows_digest(pairs: Iterable[tuple[int, str]]) -> str:
-    """What a block says of its rows: the digest over (id, seal) in the order of the ids."""
+    """Return the digest of a block's rows: over the (id, seal) pairs in order of id."""
     return canonical_digest(LEDGER_ROWS_DOMAIN, tuple(pairs))
 
 

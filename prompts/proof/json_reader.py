@@ -1,4 +1,4 @@
-"""Typed values from JSON that strangers hand in; what is wrong is said with its place."""
+"""Read typed values from untrusted JSON; errors name the place of the invalid value."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
@@ -8,27 +8,27 @@ from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
 from prompts.proof.canonical import format_timestamp
 
 T = TypeVar("T")
-# No database counts further.
+# The range of a PostgreSQL bigint.
 MAX_INTEGER = 2**63 - 1
 
 
 class MalformedData(ValueError):
-    """Data that is not what it should be, with the place and what belongs there."""
+    """The data is invalid; the message names the place and what is expected."""
 
 
 def read_record(kind: type[T], data: object, where: str) -> T:
-    """A frozen record of this kind from an object that has exactly its keys."""
-    said, hints = read_object(data, where), get_record_hints(cast("Hashable", kind))
-    check_exact_keys(said, set(hints), where)
+    """Build a dataclass or named tuple from an object that has exactly its keys."""
+    fields, hints = read_object(data, where), get_record_hints(cast("Hashable", kind))
+    check_exact_keys(fields, set(hints), where)
     return kind(
-        **{name: READERS_BY_TYPE[hint](said[name], f"{where}.{name}") for name, hint in hints.items()}
+        **{name: READERS_BY_TYPE[hint](fields[name], f"{where}.{name}") for name, hint in hints.items()}
     )
 
 
-def check_exact_keys(said: Mapping[str, Any], known: set[str], where: str) -> None:
-    for name in sorted(known - said.keys()):
+def check_exact_keys(fields: Mapping[str, Any], known: set[str], where: str) -> None:
+    for name in sorted(known - fields.keys()):
         raise MalformedData(f"{where} lacks {name}")
-    for name in sorted(map(ascii, said.keys() - known)):
+    for name in sorted(map(ascii, fields.keys() - known)):
         raise MalformedData(f"{where} has a key that does not belong there: {name[:80]}")
 
 
@@ -55,7 +55,7 @@ def read_text(data: object, where: str) -> str:
 
 
 def read_number(data: object, where: str) -> int:
-    # bool is a kind of int in Python, but not in JSON.
+    # bool is a subclass of int in Python, but a separate type in JSON.
     if not isinstance(data, int) or isinstance(data, bool) or abs(data) > MAX_INTEGER:
         raise MalformedData(f"{where} must be a whole number")
     return data
@@ -72,16 +72,16 @@ def read_flag(data: object, where: str) -> bool:
 
 
 def read_json_timestamp(data: object, where: str) -> datetime:
-    """A time in the one form that is hashed."""
+    """Read a timestamp in the canonical form, which is the one that is hashed."""
     text, form = read_text(data, where), "a time such as 2026-03-07T14:55:05.000000Z"
     try:
-        made = datetime.fromisoformat(text)
-        has_form = format_timestamp(made) == text
+        timestamp = datetime.fromisoformat(text)
+        has_form = format_timestamp(timestamp) == text
     except ValueError:
         has_form = False
     if not has_form:
         raise MalformedData(f"{where} must be {form}")
-    return made
+    return timestamp
 
 
 @cache

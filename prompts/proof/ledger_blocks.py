@@ -1,4 +1,4 @@
-"""Holds ledger rows against their seals and the blocks they were closed in, in constant memory."""
+"""Verify ledger rows against their seals and blocks, in constant memory."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,17 +6,18 @@ from prompts.proof.canonical import ListDigest
 from prompts.proof.faults import Fault, FaultSummary, summarize_faults
 from prompts.proof.hashed_rows import LEDGER_ROWS_DOMAIN, LedgerBlockRow, LedgerRow
 
-# A row that could not even be read comes as a fault, and is passed on.
+# Unreadable rows arrive as faults and are passed through.
 SealedRow = tuple[LedgerRow, str] | Fault
 
 
 def verify_ledger(
     blocks: Iterable[LedgerBlockRow], rows: Iterable[SealedRow], rolled_off: int = 0
 ) -> FaultSummary:
-    """One workspace's ledger: its blocks in order, its rows with their stored seals in order of id.
+    """Verify the ledger of one workspace: its blocks in order, its rows with stored seals in order of id.
 
-    The blocks' own chain is `verify_chain`'s business. Blocks up to the sequence `rolled_off` may have lost
-    all of their rows to retention. Rows after the last block stand in none yet: only their seals are checked.
+    The chain of the blocks is verified by `verify_chain`. Blocks up to the sequence `rolled_off` may have
+    lost all of their rows to retention. Rows after the last block are not in a block yet: only their seals
+    are checked.
     """
     return summarize_faults(iterate_ledger_faults(blocks, rows, rolled_off))
 
@@ -24,31 +25,31 @@ def verify_ledger(
 def iterate_ledger_faults(
     blocks: Iterable[LedgerBlockRow], rows: Iterable[SealedRow], rolled_off: int = 0
 ) -> Iterator[Fault | None]:
-    """For every row and every block its fault or None."""
-    waiting = LedgerRowQueue(rows)
+    """Yield the fault of every row and every block, or None."""
+    queue = LedgerRowQueue(rows)
     for block in blocks:
-        inside = ListDigest(LEDGER_ROWS_DOMAIN)
-        for each in waiting.up_to(block.last_id):
-            if isinstance(each, Fault):
-                yield each
-            elif each[0].id < block.first_id:
-                yield build_outside_fault(each[0], block)
+        row_digest = ListDigest(LEDGER_ROWS_DOMAIN)
+        for item in queue.take_up_to(block.last_id):
+            if isinstance(item, Fault):
+                yield item
+            elif item[0].id < block.first_id:
+                yield build_outside_fault(item[0], block)
             else:
-                yield find_seal_fault(*each)
-                inside.add((each[0].id, each[1]))
-        yield find_block_fault(block, inside, is_kept=block.sequence > rolled_off)
-    for each in waiting.up_to(None):
-        yield each if isinstance(each, Fault) else find_seal_fault(*each)
+                yield find_seal_fault(*item)
+                row_digest.add((item[0].id, item[1]))
+        yield find_block_fault(block, row_digest, is_kept=block.sequence > rolled_off)
+    for item in queue.take_up_to(None):
+        yield item if isinstance(item, Fault) else find_seal_fault(*item)
 
 
 class LedgerRowQueue:
-    """Rows that are taken as far as a block reaches, and then wait for the next."""
+    """A stream of rows that is consumed block by block."""
 
     def __init__(self, rows: Iterable[SealedRow]) -> None:
         self.rows = iter(rows)
         self.next = next(self.rows, None)
 
-    def up_to(self, last_id: int | None) -> Iterator[SealedRow]:
+    def take_up_to(self, last_id: int | None) -> Iterator[SealedRow]:
         while self.next and (last_id is None or isinstance(self.next, Fault) or self.next[0].id <= last_id):
             yield self.next
             self.next = next(self.rows, None)
@@ -66,13 +67,13 @@ def find_seal_fault(row: LedgerRow, seal: str) -> Fault | None:
     return None if matches else Fault(row.table, row.name, "its content does not match its seal")
 
 
-def find_block_fault(block: LedgerBlockRow, inside: ListDigest, *, is_kept: bool) -> Fault | None:
-    if not (is_kept or inside.count):
+def find_block_fault(block: LedgerBlockRow, row_digest: ListDigest, *, is_kept: bool) -> Fault | None:
+    if not (is_kept or row_digest.count):
         return None
-    if inside.count != block.count:
-        reason = f"it was closed over {block.count} rows, and {inside.count} are there"
+    if row_digest.count != block.count:
+        reason = f"it was closed over {block.count} rows, and {row_digest.count} are there"
         return Fault(block.table, block.name, reason)
-    if inside.hexdigest() != block.rows:
+    if row_digest.hexdigest() != block.rows:
         span = f"{block.first_id} to {block.last_id}"
         return Fault(block.table, block.name, f"its rows, {span}, are not those it was closed over")
     return None

@@ -1,4 +1,4 @@
-"""Ed25519 keys as bytes that others keep, and the short name a key is known by."""
+"""Load and dump Ed25519 signing keys, and compute their key id."""
 
 from hashlib import sha256
 
@@ -18,7 +18,7 @@ PublicKey = Ed25519PublicKey
 
 
 class UnusableKey(ValueError):
-    """What was given as a key is none, or none of the kind used here."""
+    """The data is not a key, or not an Ed25519 key."""
 
 
 def generate_signing_key() -> PrivateKey:
@@ -26,12 +26,12 @@ def generate_signing_key() -> PrivateKey:
 
 
 def dump_private_key(key: PrivateKey) -> bytes:
-    """PEM (PKCS #8) of the private key, not encrypted: where it lies must be."""
+    """Return the private key as PEM (PKCS #8), unencrypted: its storage must be encrypted."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def load_private_key(pem: bytes) -> PrivateKey:
-    """The private key in a PEM; UnusableKey for anything else."""
+    """Load a private key from PEM; UnusableKey for anything else."""
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -46,7 +46,7 @@ def dump_public_key(key: PublicKey) -> str:
 
 
 def load_public_key(pem: str) -> PublicKey:
-    """The public key in a PEM; UnusableKey for anything else."""
+    """Load a public key from PEM; UnusableKey for anything else."""
     try:
         key = load_pem_public_key(pem.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -57,5 +57,5 @@ def load_public_key(pem: str) -> PublicKey:
 
 
 def get_key_id(key: PublicKey) -> str:
-    """The first 16 hex digits of the SHA-256 of the key's 32 bytes."""
+    """Return the key id: the first 16 hex digits of the SHA-256 of the 32 raw bytes of the key."""
     return sha256(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).hexdigest()[:16]

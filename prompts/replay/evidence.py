@@ -118,7 +118,7 @@ def load_checkpoint_key(row: Checkpoint) -> PublicKey:
 
 def build_signed_checkpoint(signed: CoveringCheckpoint) -> tuple[SignedCheckpoint, PublicKey]:
     row = signed.row
-    return SignedCheckpoint(row.body, row.signature, row.key_id, signed.heads.data()), signed.key
+    return SignedCheckpoint(row.body, row.signature, row.key_id, signed.heads.to_json()), signed.key
 
 
 # --- the links that lead there -------------------------------------------------------------------------

@@ -170,7 +170,7 @@ def load_cached_version(workspace_id: int, version_id: int, erasures: ErasureSta
         parts,
         contents[version.tools].decode() if version.tools else "",
         list_build_warnings(version),
-        next((zone for part in parts if (zone := part.stretch.given.get("timezone"))), ""),
+        next((zone for part in parts if (zone := part.stretch.slot_data.get("timezone"))), ""),
         erasures,
         render_version_json(version),
     )

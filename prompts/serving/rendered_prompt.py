@@ -75,7 +75,9 @@ def merge_chunks(pieces: Iterable[SectionChunk]) -> list[SectionChunk]:
 
 def render_slots(parts: Iterable[RenderPart], slots: Slots) -> SlotTexts:
     """What the call puts into the slots, in their order."""
-    return tuple([stretch.render(slots, stretch.given) for stretch, _ in parts if stretch.render is not None])
+    return tuple(
+        [stretch.render(slots, stretch.slot_data) for stretch, _ in parts if stretch.render is not None]
+    )
 
 
 def render_prompt(parts: Iterable[RenderPart], said: SlotTexts, told_before: str = "") -> RenderedPrompt:

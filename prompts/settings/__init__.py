@@ -1,1 +1,1 @@
-"""Prompt settings of workspace, agent and channel."""
+"""Prompt settings of workspaces, agents and channels."""

@@ -1,4 +1,4 @@
-"""What holds for many prompts, level by level: the workspace, an agent, a channel."""
+"""REST API of prompt settings on the levels workspace, agent and channel."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ SETTING_SCHEMAS: dict[str, Schema] = {
     "total_characters": nullable_schema(integer_schema(500, 2**31 - 1)),
     "token_budget": nullable_schema(integer_schema(0, 2**31 - 1)),
 }
-# What a level leaves empty comes from the level before.
+# Empty values are inherited from the level above.
 EMPTY_VALUES: dict[str, Any] = dict.fromkeys(SETTING_SCHEMAS) | {"mission": "", "entry": "", "mode": ""}
 LEVEL_SCHEMA = object_schema(
     {
@@ -57,7 +57,7 @@ LEVEL_SCHEMA = object_schema(
 
 
 def index(call: ApiRequest) -> ApiResponse:
-    """Every level that says something."""
+    """List the settings of every level that has any."""
     require_unlimited_scope(call)
     rows = PromptSettings.objects.in_workspace(call.workspace)
     rows = rows.select_related("agent", "channel", *LINKED_MODELS).order_by(
@@ -80,7 +80,7 @@ def handle_channel_settings(call: ApiRequest, channel: str) -> ApiResponse:
 
 
 def get_settings_channel(call: ApiRequest, name: str) -> Channel:
-    """A channel's settings hold for every agent that speaks there."""
+    """Return the channel; its settings affect all agents, so the client's scope must not be limited."""
     require_unlimited_scope(call)
     row = Channel.objects.in_workspace(call.workspace).filter(slug=name).first()
     if row is None:
@@ -91,7 +91,7 @@ def get_settings_channel(call: ApiRequest, name: str) -> Channel:
 def handle_level_settings(
     call: ApiRequest, agent: Agent | None = None, channel: Channel | None = None
 ) -> ApiResponse:
-    """Told; or, where there is a body, written first."""
+    """Return the settings of a level, after writing them if the request has a body."""
     row = find_level_settings(call.workspace, agent, channel)
     if call.body is not None:
         check_etag(get_settings_etag(row), call.if_match)
@@ -108,19 +108,19 @@ def handle_level_settings(
 
 
 def parse_setting_values(call: ApiRequest) -> dict[str, Any]:
-    said: dict[str, Any] = {**EMPTY_VALUES, **call.body}
-    said |= {name: said[name] or "" for name in ("entry", "mode")}
-    wrong = []
+    values: dict[str, Any] = {**EMPTY_VALUES, **call.body}
+    values |= {name: values[name] or "" for name in ("entry", "mode")}
+    errors = []
     for name, model in LINKED_MODELS.items():
-        if said[name] is None:
+        if values[name] is None:
             continue
-        rows = model.objects.in_workspace(call.workspace).filter(slug=said[name], archived_at=None)
-        said[name] = rows.first()
-        if said[name] is None:
-            wrong.append(FieldError("There is no such record here.", json_pointer([name])))
-    if wrong:
-        raise ProblemError(validation_problem(wrong))
-    return said
+        rows = model.objects.in_workspace(call.workspace).filter(slug=values[name], archived_at=None)
+        values[name] = rows.first()
+        if values[name] is None:
+            errors.append(FieldError("There is no such record here.", json_pointer([name])))
+    if errors:
+        raise ProblemError(validation_problem(errors))
+    return values
 
 
 def get_settings_etag(row: PromptSettings | None) -> str:

@@ -1,4 +1,4 @@
-"""What holds for many prompts at once, as a form."""
+"""The form for prompt settings of one level."""
 
 from typing import Any
 
@@ -53,12 +53,12 @@ class PromptSettingsForm(RecordForm):
 
     def initial_values(self) -> dict[str, Any]:
         values = super().initial_values()
-        said = values.get("native_tools")
-        return values | {"native_tools": "" if said is None else ("yes" if said else "no")}
+        native_tools = values.get("native_tools")
+        return values | {"native_tools": "" if native_tools is None else ("yes" if native_tools else "no")}
 
     def set_querysets(self) -> None:
         if self.is_agent:
-            # An agent's own are chosen on the agent.
+            # The persona of an agent is chosen on the agent itself.
             for name in PERSONA_FIELDS:
                 del self.fields[name]
             return

@@ -1,4 +1,4 @@
-"""What holds for many prompts at once: defaults of the workspace, then of an agent, then of a channel."""
+"""The model for prompt settings, inherited from workspace to agent to channel."""
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -14,7 +14,10 @@ MODE_CHOICES = [("agent", _("Agent")), ("single_turn", _("Single turn"))]
 
 
 class PromptSettings(Record):
-    """One level; what it leaves empty comes from the level before. Of neither agent nor channel: of all."""
+    """Settings of one level: an agent, a channel, or the workspace if neither is set.
+
+    Empty values are inherited from the level above.
+    """
 
     kind = "prompt_settings"
     content = (
@@ -38,7 +41,7 @@ class PromptSettings(Record):
     mode = models.CharField(max_length=11, choices=MODE_CHOICES, blank=True)
     native_tools = models.BooleanField(null=True, blank=True)
     total_characters = models.PositiveIntegerField(null=True, blank=True)
-    # Shown against what a version needs; nothing is cut for it.
+    # Only displayed next to the token count of a version; prompts are not cut to it.
     token_budget = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta(Record.Meta):

@@ -1,4 +1,4 @@
-"""Settings of a level: written the first time, edited afterwards."""
+"""Read and write the prompt settings of a level."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def put_settings(
     agent: Agent | None = None,
     channel: Channel | None = None,
 ) -> PromptSettings:
-    """Say what holds at this level; what is left empty comes from the level before."""
+    """Create or replace the settings of a level; empty values are inherited from the level above."""
     Workspace.objects.select_for_update().get(pk=workspace.pk)
     row = find_level_settings(workspace, agent, channel)
     if row is None:

@@ -1,4 +1,4 @@
-"""What holds for many prompts, level by level: workspace, agent, channel; and what came of it."""
+"""Pages for prompt settings on each level, and for the source of each effective value."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ SETTING_LABELS = {
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
-    """Every level that says something, and where to say more."""
+    """List the levels with settings, and the agents and channels that can have some."""
     rows = PromptSettings.objects.in_workspace(request.workspace).select_related("agent", "channel")
     context = {
         "rows": rows.order_by("agent__name", "channel__name", "pk"),
@@ -56,10 +56,10 @@ def edit_agent_settings(request: WorkspaceRequest, agent: str) -> HttpResponse:
 
 
 def show_setting_sources(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """For every prompt of an agent, the level that each value came from."""
+    """Show the level of each value for every prompt of an agent."""
     row = get_object_or_404(list_agents(request.workspace), slug=agent)
-    found = collect_inputs(request.workspace, [row], at=timezone.now())
-    context = {"agent": row, "prompts": [describe_setting_sources(one) for one in found]}
+    prompts = collect_inputs(request.workspace, [row], at=timezone.now())
+    context = {"agent": row, "prompts": [describe_setting_sources(prompt) for prompt in prompts]}
     return render(request, "prompts/settings/origins.html", context)
 
 
@@ -76,7 +76,7 @@ def edit_level_settings(
     agent: Agent | None = None,
     channel: Channel | None = None,
 ) -> HttpResponse:
-    """One level's form."""
+    """Show and save the form of one level."""
     row = find_level_settings(request.workspace, agent, channel)
     data = request.POST if request.method == "POST" else None
     form = PromptSettingsForm(data, workspace=request.workspace, record=row, is_agent=agent is not None)
@@ -101,12 +101,10 @@ def edit_level_settings(
     return render(request, "prompts/settings/level.html", context, status=422 if form.errors else 200)
 
 
-def describe_setting_sources(gathered: CollectedInputs) -> dict[str, Any]:
-    """For one prompt, each inherited value's name and the level it came from."""
-    rows = [
-        (SETTING_LABELS[name], where) for name, where in gathered.levels.items() if name in SETTING_LABELS
-    ]
-    return {"channel": gathered.channel, "rows": rows}
+def describe_setting_sources(prompt: CollectedInputs) -> dict[str, Any]:
+    """Return the label and level of each inherited value of one prompt."""
+    rows = [(SETTING_LABELS[name], level) for name, level in prompt.levels.items() if name in SETTING_LABELS]
+    return {"channel": prompt.channel, "rows": rows}
 
 
 urls = (

@@ -170,12 +170,12 @@ def get_preview_url_keys(found: PromptPreview) -> dict[RecordKey, str]:
     """Of all that was loaded for it; files and skills as they were given."""
     loaded, agent = found.loaded, found.gathered.agent
     settings = [part for row in loaded.settings for part in (row.identity, row.soul, row.user_profile)]
-    given = loaded.given.get(agent.pk)
+    given = loaded.effective_contexts.get(agent.pk)
     rows: list[Record | None] = [
         *(agent, agent.identity, agent.soul, agent.user_profile, found.gathered.channel),
         *settings,
         *(link.tool for link in loaded.tool_links),
-        *loaded.duties,
+        *loaded.responsibilities,
         *loaded.memories,
         *(one.skill for one in (given.skills if given else ())),
     ]

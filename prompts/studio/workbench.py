@@ -122,7 +122,7 @@ class StudioState:
 
     def preview(self, channel: Channel, layout: str, draft: DraftRecord | None) -> PromptPreview:
         """With what lies here already."""
-        loaded = LoadedRows.around(self.workspace, self.agent, self.channels)
+        loaded = LoadedRows.for_agent(self.workspace, self.agent, self.channels)
         return build_preview(
             self.workspace, self.agent, channel.slug, draft=draft, layout=layout, loaded=loaded
         )

@@ -133,16 +133,16 @@ class AgentDefaults:
 def agent_effective_settings(
     context: dict[str, Any], agent: Agent, files: Sequence[EffectiveFile] = ()
 ) -> AgentDefaults:
-    deciding = EffectiveSettings.of(agent, files)
+    deciding = EffectiveSettings.load(agent, files)
     parts = list_persona_cards(context["workspace"], deciding)
-    return AgentDefaults(parts, deciding.values(), describe_ledger_retention(context["workspace"]))
+    return AgentDefaults(parts, deciding.list_values(), describe_ledger_retention(context["workspace"]))
 
 
 @register.simple_tag
 def agent_setting(agent: Agent, name: str) -> EffectiveValue:
     """One value with its level."""
-    deciding = EffectiveSettings.of(agent)
-    return deciding.value(name, deciding.settings())
+    deciding = EffectiveSettings.load(agent)
+    return deciding.get_value(name, deciding.get_settings())
 
 
 @register.simple_tag(takes_context=True)

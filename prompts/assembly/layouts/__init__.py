@@ -1,4 +1,4 @@
-"""The six dialects; a new one is a module here and a line below."""
+"""The six layouts; a new one is a module in this package and an entry in `LAYOUTS`."""
 
 from prompts.assembly.layout import Layout
 from prompts.assembly.layouts.dramatis import DRAMATIS_LAYOUT

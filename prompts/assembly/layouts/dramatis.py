@@ -1,4 +1,4 @@
-"""Dramatis, our own: everything the five can say, slow facts first, so that caches keep long prefixes."""
+"""The dramatis layout: supports all inputs, least volatile first, so that caches keep long prefixes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,7 +33,7 @@ from prompts.assembly.placeholders import expand_placeholders, list_placeholder_
 from prompts.assembly.sections import NO_CHUNKS
 from prompts.assembly.segments import CHANNEL, REFRESH, SESSION, TURN, USER, TextChunk, TextChunks
 from prompts.assembly.text import collapse_lines
-from prompts.assembly.texts import dramatis as words
+from prompts.assembly.texts import dramatis as texts
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
 from prompts.assembly.tool_lines import build_tool_part
 from prompts.assembly.tool_rules import DRAMATIS_RULES, ToolGuidelines
@@ -44,17 +44,17 @@ USER_INPUTS = ("user.name", "user.timezone", "user.location", "user.notes")
 
 
 def build_text_section(name: str) -> Any:
-    """A section that is one text of the inputs, as it is."""
+    """Build a section function that returns one text of the inputs unchanged."""
 
     def section(inputs: PromptInputs) -> TextChunks:
-        held = getattr(inputs, name)
-        return [TextChunk(held.text, held.origin)] if held is not None and held.text else NO_CHUNKS
+        text = getattr(inputs, name)
+        return [TextChunk(text.text, text.origin)] if text is not None and text.text else NO_CHUNKS
 
     return section
 
 
 def build_dramatis_soul(inputs: PromptInputs) -> TextChunks:
-    """Absent or empty gives way to the built-in."""
+    """Return the soul, or the default one when it is absent or empty."""
     if inputs.soul is None or not inputs.soul.text.strip():
         return [TextChunk(DEFAULT_SOUL)]
     return [TextChunk(inputs.soul.text, inputs.soul.origin)]
@@ -72,7 +72,7 @@ def build_dramatis_planning_tools(inputs: PromptInputs) -> TextChunks:
 
 
 def build_dramatis_skills(inputs: PromptInputs) -> TextChunks:
-    """A menu of those a model may use by itself, each with the place it can be read at."""
+    """List the skills that the model may invoke, each with its location."""
     return sections.strip_first_gap(
         [
             (
@@ -93,42 +93,47 @@ def format_skill_location(location: str) -> str:
 
 
 def build_dramatis_context_files(inputs: PromptInputs) -> TextChunks:
-    """Project files outermost first, then those of the workspace, within one allowance."""
-    found, own = exclude_blank_files(inputs.context_files), prepare_workspace_files(inputs.workspace_files)
-    fitting = sections.fit_files([*found, *own], inputs.limits.per_file, inputs.limits.all_files)
-    made = [
+    """Include context files, outermost first, then workspace files, within a common limit."""
+    context_files, workspace_files = (
+        exclude_blank_files(inputs.context_files),
+        prepare_workspace_files(inputs.workspace_files),
+    )
+    fitting = sections.fit_files(
+        [*context_files, *workspace_files], inputs.limits.per_file, inputs.limits.all_files
+    )
+    elements = [
         sections.build_tagged_element("context", text, sections.get_file_origin(file), source=file.path)
-        if at < len(found)
+        if index < len(context_files)
         else sections.build_tagged_element(
             "workspace-file", text, sections.get_file_origin(file), source=get_file_name(file)
         )
-        for at, (file, text) in enumerate(fitting)
+        for index, (file, text) in enumerate(fitting)
     ]
-    return sections.join_chunks(made, "\n\n")
+    return sections.join_chunks(elements, "\n\n")
 
 
 def build_dramatis_user(inputs: PromptInputs) -> TextChunks:
-    """What is known about the person, then the notes."""
+    """Format the fields of the user profile, then its notes."""
     if inputs.user is None:
         return NO_CHUNKS
-    held = inputs.user
-    facts = (("Name", held.name), ("Timezone", held.timezone), ("Location", held.location))
+    user = inputs.user
+    facts = (("Name", user.name), ("Timezone", user.timezone), ("Location", user.location))
     lines = "\n".join([f"{label}: {collapse_lines(value)}" for label, value in facts if value])
-    whole = f"{lines}\n\n{held.notes}" if lines and held.notes else lines or held.notes
-    return [TextChunk(whole, held.origin)] if whole else NO_CHUNKS
+    text = f"{lines}\n\n{user.notes}" if lines and user.notes else lines or user.notes
+    return [TextChunk(text, user.origin)] if text else NO_CHUNKS
 
 
 def list_dramatis_problems(inputs: PromptInputs) -> list[str]:
-    said = [*describe_truncated_files(inputs, inputs.workspace_files), *list_data_problems(inputs)]
+    problems = [*describe_truncated_files(inputs, inputs.workspace_files), *list_data_problems(inputs)]
     return (
-        said
+        problems
         if inputs.mission is None
-        else [*said, *list_placeholder_problems(inputs.mission, inputs.data, "mission")]
+        else [*problems, *list_placeholder_problems(inputs.mission, inputs.data, "mission")]
     )
 
 
 def get_dramatis_planning_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
-    """Planning is for whoever has the session."""
+    """Return None for sub-agents, which have no session to plan in."""
     return None if inputs.is_sub_agent else {}
 
 
@@ -150,7 +155,7 @@ DRAMATIS_LAYOUT = Layout(
             sections.build_identity_section,
             build_tag_frame("identity"),
             uses=IDENTITY_INPUTS,
-            needs="no identity",
+            absent_reason="no identity",
         ),
         LayoutPart("soul", build_dramatis_soul, build_tag_frame("soul"), uses=("soul",)),
         LayoutPart(
@@ -175,25 +180,25 @@ DRAMATIS_LAYOUT = Layout(
             tool_guidance.build_tool_schemas,
             frame=build_tag_frame("tools"),
             keeps=("description", "snippet", "parameters"),
-            needs="no tools",
+            absent_reason="no tools",
         ),
         build_tool_part(
             "dramatis.tool_calling",
             tool_guidance.build_calling_guide,
             frame=build_tag_frame("tool-calling"),
-            needs="native tools",
+            absent_reason="native tools",
         ),
         build_tool_part(
             "dramatis.tool_guidelines",
             tool_guidance.build_guidelines_section(DRAMATIS_GUIDELINES),
             frame=build_tag_frame("tool-guidelines"),
             keeps=("guidelines",),
-            needs="no tool asks for any",
+            absent_reason="no tool asks for any",
         ),
         LayoutPart(
             "planning_tools",
             build_dramatis_planning_tools,
-            lambda body: PLANNING_TOOLS_FRAME(build_heading_frame(words.PLANNING_TOOLS_INTRODUCTION)(body)),
+            lambda body: PLANNING_TOOLS_FRAME(build_heading_frame(texts.PLANNING_TOOLS_INTRODUCTION)(body)),
             uses=("planning_tools",),
         ),
         LayoutPart(
@@ -205,7 +210,7 @@ DRAMATIS_LAYOUT = Layout(
         LayoutPart(
             "skills",
             build_dramatis_skills,
-            lambda body: SKILLS_FRAME(build_heading_frame(words.SKILLS_INTRODUCTION)(body)),
+            lambda body: SKILLS_FRAME(build_heading_frame(texts.SKILLS_INTRODUCTION)(body)),
             uses=("skills",),
             volatility=REFRESH,
             **CUTTABLE_OPTIONS,
@@ -264,8 +269,8 @@ DRAMATIS_LAYOUT = Layout(
             lambda _: (TextChunk("⟦planning⟧"),),
             volatility=SESSION,
             slot=PLANNING_SLOT,
-            given=get_dramatis_planning_data,
-            needs="sub-agents do not plan",
+            slot_data=get_dramatis_planning_data,
+            absent_reason="sub-agents do not plan",
         ),
         build_call_part("previous_error", ERROR_SLOT, TURN),
         build_call_part("call", CALL_SLOT, TURN),

@@ -1,4 +1,4 @@
-"""What a call adds to our own layout: time and place, task, background, planning, the last error."""
+"""Slots of the dramatis layout: time and host, task, background, planning, previous error."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from prompts.assembly.runtime_lines import format_runtime_lines
 from prompts.assembly.slots import Slots, register_slot
 from prompts.assembly.task_text import format_task
 from prompts.assembly.text import collapse_lines, collapse_whitespace, format_bullet, normalize_line_ends
-from prompts.assembly.texts import dramatis as words
+from prompts.assembly.texts import dramatis as texts
 
 NOW_SLOT, TASK_SLOT, BACKGROUND_SLOT = "dramatis.now", "dramatis.task", "dramatis.background"
 PLANNING_SLOT, ERROR_SLOT, CALL_SLOT = "dramatis.planning", "dramatis.error", "dramatis.call"
@@ -17,12 +17,14 @@ PLANNING_SLOT, ERROR_SLOT, CALL_SLOT = "dramatis.planning", "dramatis.error", "d
 
 @register_slot(NOW_SLOT)
 def render_dramatis_now(slots: Slots, _: Mapping[str, Any]) -> str:
-    """The time, then where the call runs."""
-    said = format_runtime_lines(slots)
+    """Render the time, then where the call runs."""
+    lines = format_runtime_lines(slots)
     if slots.now is not None:
         zone = slots.timezone or get_zone_name(slots.now, slots.zone)
-        said.insert(0, f"Current time: {format_date(slots.now)} at {format_24_hour_time(slots.now)} ({zone})")
-    return wrap_in_tag("now", "\n".join(said))
+        lines.insert(
+            0, f"Current time: {format_date(slots.now)} at {format_24_hour_time(slots.now)} ({zone})"
+        )
+    return wrap_in_tag("now", "\n".join(lines))
 
 
 @register_slot(TASK_SLOT)
@@ -32,7 +34,7 @@ def render_dramatis_task(slots: Slots, _: Mapping[str, Any]) -> str:
 
 @register_slot(BACKGROUND_SLOT)
 def render_dramatis_background(slots: Slots, _: Mapping[str, Any]) -> str:
-    return wrap_in_tag("background", words.BACKGROUND_NOTICE) if slots.is_background else ""
+    return wrap_in_tag("background", texts.BACKGROUND_NOTICE) if slots.is_background else ""
 
 
 @register_slot(PLANNING_SLOT)
@@ -40,22 +42,22 @@ def render_dramatis_planning(slots: Slots, _: Mapping[str, Any]) -> str:
     if slots.session is None or not slots.session.plan_path:
         return ""
     return wrap_in_tag(
-        "planning", words.PLANNING_TEMPLATE.format(path=collapse_lines(slots.session.plan_path))
+        "planning", texts.PLANNING_TEMPLATE.format(path=collapse_lines(slots.session.plan_path))
     )
 
 
 @register_slot(ERROR_SLOT)
 def render_dramatis_error(slots: Slots, _: Mapping[str, Any]) -> str:
-    failed = slots.previous_error
-    if failed is None:
+    previous_error = slots.previous_error
+    if previous_error is None:
         return ""
     facts = (
-        ("Error", collapse_whitespace(failed.error)),
-        ("Message", failed.message),
-        ("Context", failed.context),
+        ("Error", collapse_whitespace(previous_error.error)),
+        ("Message", previous_error.message),
+        ("Context", previous_error.context),
     )
-    said = [format_bullet(f"{label}: {fact}") for label, fact in facts if fact]
-    return wrap_in_tag("previous-error", "\n".join([*said, "", words.PREVIOUS_ERROR_ADVICE]))
+    bullets = [format_bullet(f"{label}: {fact}") for label, fact in facts if fact]
+    return wrap_in_tag("previous-error", "\n".join([*bullets, "", texts.PREVIOUS_ERROR_ADVICE]))
 
 
 @register_slot(CALL_SLOT)

@@ -1,4 +1,4 @@
-"""Moltis: twelve components under Markdown headings, three entry points, tools native or spelled out."""
+"""The moltis layout: twelve parts under Markdown headings, three entry points, native or fallback tools."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ PERSONA_INPUTS = (
     "soul",
     *(f"user.{field}" for field in ("name", "timezone", "location")),
 )
-# What each entry point has no place for; the simple one knows tools and project context only.
+# Inputs that each entry point does not use; the simple one uses only tools and project context.
 UNUSED_INPUTS_BY_ENTRY = {
     "full": (),
     "simple": (*PERSONA_INPUTS, "skills", "workspace_files"),
@@ -36,17 +36,17 @@ UNUSED_INPUTS_BY_ENTRY = {
 
 
 def limit_to_entries(section: SectionBuilder, *entries: str) -> SectionBuilder:
-    """The section at these entry points, and nothing at the others."""
+    """Restrict a section to these entry points."""
     return lambda inputs: section(inputs) if inputs.entry in entries else NO_CHUNKS
 
 
 def build_moltis_identity(inputs: PromptInputs) -> TextChunks:
-    said = format_identity_sentences(inputs.identity) if inputs.identity else ""
-    return [TextChunk(said, inputs.identity.origin)] if inputs.identity and said else NO_CHUNKS
+    sentences = format_identity_sentences(inputs.identity) if inputs.identity else ""
+    return [TextChunk(sentences, inputs.identity.origin)] if inputs.identity and sentences else NO_CHUNKS
 
 
 def build_moltis_soul(inputs: PromptInputs) -> TextChunks:
-    """Always beside an identity, never without one; absent or empty gives way to the built-in."""
+    """Return the soul, or the default one when it is absent or empty; nothing without an identity."""
     if inputs.identity is None:
         return NO_CHUNKS
     if inputs.soul is None or not inputs.soul.text.strip():
@@ -65,11 +65,11 @@ def build_moltis_runtime(_: PromptInputs) -> TextChunks:
 
 
 def get_runtime_slot_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
-    """What a call's own facts are completed with."""
+    """Return the defaults for the host facts of a call."""
     if inputs.entry == "simple":
         return None
-    given = {"tools": [tool.name for tool in list_offered_tools(inputs)]}
-    return given | get_user_locale(inputs.user) if inputs.user else given
+    slot_data = {"tools": [tool.name for tool in list_offered_tools(inputs)]}
+    return slot_data | get_user_locale(inputs.user) if inputs.user else slot_data
 
 
 def get_user_locale(profile: UserProfile) -> dict[str, Any]:
@@ -77,23 +77,23 @@ def get_user_locale(profile: UserProfile) -> dict[str, Any]:
 
 
 @register_slot("moltis.runtime")
-def render_moltis_runtime(slots: Slots, given: Mapping[str, Any]) -> str:
-    """Host and sandbox, then, for an agent with tools, how `exec` chooses between the two."""
-    lines = format_runtime_lines(slots, given.get("timezone", ""), given.get("location", ""))
+def render_moltis_runtime(slots: Slots, slot_data: Mapping[str, Any]) -> str:
+    """Render host and sandbox and, for agents with tools, how `exec` chooses between them."""
+    lines = format_runtime_lines(slots, slot_data.get("timezone", ""), slot_data.get("location", ""))
     if not lines:
         return ""
-    has_tools = any(slots.tools is None or name in slots.tools for name in given["tools"])
+    has_tools = any(slots.tools is None or name in slots.tools for name in slot_data["tools"])
     routing = f"\n\n{EXECUTION_ROUTING}" if has_tools else ""
     return "## Runtime\n\n" + "\n".join(lines) + routing
 
 
 def build_moltis_skills(inputs: PromptInputs) -> TextChunks:
-    """Those that a model may use on its own, as they were registered."""
-    held = [skill for skill in inputs.skills if not skill.disable_model_invocation]
-    names = escape_attributes([skill.name for skill in held])
-    sources = escape_attributes([skill.source for skill in held])
-    paths = escape_attributes([skill.location for skill in held])
-    fields = zip(names, sources, paths, held, strict=True)
+    """List the skills that the model may invoke, in order of registration."""
+    skills = [skill for skill in inputs.skills if not skill.disable_model_invocation]
+    names = escape_attributes([skill.name for skill in skills])
+    sources = escape_attributes([skill.source for skill in skills])
+    paths = escape_attributes([skill.location for skill in skills])
+    fields = zip(names, sources, paths, skills, strict=True)
     return [
         (format_skill_element(name, source, path, skill.description), skill.origin)
         for name, source, path, skill in fields
@@ -101,25 +101,25 @@ def build_moltis_skills(inputs: PromptInputs) -> TextChunks:
 
 
 def format_skill_element(name: str, source: str, path: str, description: str) -> str:
-    place = f' path="{path}"' if path else ""
+    path_attribute = f' path="{path}"' if path else ""
     body = escape_closing_tags(description, "skill", "available_skills")
-    return f'\n<skill name="{name}" source="{source}"{place}>\n{body}\n</skill>'
+    return f'\n<skill name="{name}" source="{source}"{path_attribute}>\n{body}\n</skill>'
 
 
 def list_moltis_problems(inputs: PromptInputs) -> list[str]:
-    """What was left out although there is a place for it."""
+    """List truncated files, and a soul that is omitted because there is no identity."""
     if inputs.entry == "simple":
         return describe_truncated_files(inputs)
-    said = describe_truncated_files(inputs, inputs.workspace_files)
+    problems = describe_truncated_files(inputs, inputs.workspace_files)
     if inputs.soul is not None and inputs.soul.text and inputs.identity is None:
-        said.append("The soul is left out: this layout gives one only beside an identity.")
-    return said
+        problems.append("The soul is left out: this layout gives one only beside an identity.")
+    return problems
 
 
 def list_moltis_displaced_inputs(inputs: PromptInputs) -> tuple[str, ...]:
-    """What this entry point has no place for, and a soul without an identity."""
-    left_out: tuple[str, ...] = UNUSED_INPUTS_BY_ENTRY[inputs.entry]
-    return left_out if inputs.identity else (*left_out, "soul")
+    """List the inputs that this entry point does not use, and a soul without an identity."""
+    unused: tuple[str, ...] = UNUSED_INPUTS_BY_ENTRY[inputs.entry]
+    return unused if inputs.identity else (*unused, "soul")
 
 
 MOLTIS_LAYOUT = Layout(
@@ -134,21 +134,21 @@ MOLTIS_LAYOUT = Layout(
             "identity",
             limit_to_entries(build_moltis_identity, "full", "minimal"),
             uses=("identity.name", "identity.emoji", "identity.creature", "identity.vibe"),
-            needs="no identity with a sentence to say, or the simple entry point",
+            absent_reason="no identity with a sentence to say, or the simple entry point",
         ),
         LayoutPart(
             "soul",
             limit_to_entries(build_moltis_soul, "full", "minimal"),
             build_heading_frame("## Soul"),
             uses=("soul",),
-            needs="no identity, or the simple entry point",
+            absent_reason="no identity, or the simple entry point",
         ),
         LayoutPart(
             "user",
             limit_to_entries(build_moltis_user, "full", "minimal"),
             uses=("user.name",),
             volatility=USER,
-            needs="no user's name, or the simple entry point",
+            absent_reason="no user's name, or the simple entry point",
         ),
         LayoutPart(
             "project_context",
@@ -156,7 +156,7 @@ MOLTIS_LAYOUT = Layout(
             build_heading_frame("## Project Context"),
             uses=("context_files",),
             volatility=REFRESH,
-            needs="no context files",
+            absent_reason="no context files",
             is_cuttable=True,
         ),
         LayoutPart(
@@ -164,18 +164,18 @@ MOLTIS_LAYOUT = Layout(
             build_moltis_runtime,
             uses=("user.timezone", "user.location"),
             volatility=SESSION,
-            needs="the simple entry point",
+            absent_reason="the simple entry point",
             slot="moltis.runtime",
-            given=get_runtime_slot_data,
+            slot_data=get_runtime_slot_data,
         ),
         LayoutPart(
             "skills",
             limit_to_entries(build_moltis_skills, "full"),
-            # Each element guards its own body, and a look at the finished ones would cost as much again.
+            # No tag: each element escapes its own body, and a second check would double the cost.
             TextFrame("## Available Skills\n<available_skills>", "\n</available_skills>"),
             uses=("skills",),
             volatility=REFRESH,
-            needs="no skills, or not the full entry point",
+            absent_reason="no skills, or not the full entry point",
             shorten=cut_entries,
         ),
         LayoutPart(
@@ -184,27 +184,27 @@ MOLTIS_LAYOUT = Layout(
             build_heading_frame("## Workspace Files"),
             uses=("workspace_files",),
             volatility=REFRESH,
-            needs="no workspace files, or the simple entry point",
+            absent_reason="no workspace files, or the simple entry point",
             is_cuttable=True,
         ),
         build_tool_part(
             "moltis.memory_hint",
             tool_guidance.build_memory_hint,
             frame=build_heading_frame("## Long-Term Memory"),
-            needs="no memory tools",
+            absent_reason="no memory tools",
         ),
         build_tool_part(
             "moltis.tool_schemas",
             tool_guidance.build_tool_schemas,
             frame=build_heading_frame("## Available Tools"),
             keeps=("description", "snippet", "parameters"),
-            needs="no tools",
+            absent_reason="no tools",
         ),
         build_tool_part(
             "moltis.tool_calling",
             tool_guidance.build_calling_guide,
             frame=build_heading_frame("## How to call tools"),
-            needs="no tools, or a provider that takes their definitions",
+            absent_reason="no tools, or a provider that takes their definitions",
         ),
         build_tool_part(
             "moltis.guidelines",

@@ -1,4 +1,4 @@
-"""Nova: ten tagged sections, identity before context, context before state; responsibilities by title."""
+"""The nova layout: ten tagged sections; identity, then context, then state."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,17 +32,20 @@ BACKGROUND_NOTICE = (
 
 
 def build_nova_instructions(inputs: PromptInputs) -> TextChunks:
-    """Only beside an identity: agents of the old kind have their instructions inside their role."""
+    """Include instructions only with an identity: legacy agents have them inside their role."""
     return sections.build_instructions_section(inputs) if sections.has_identity(inputs) else NO_CHUNKS
 
 
 def build_responsibilities_section(inputs: PromptInputs) -> TextChunks:
-    """Addressable by title, so that an agent can name the one it is done with."""
-    duties = inputs.responsibilities
-    titles = escape_attributes([duty.title for duty in duties])
-    both = zip(titles, duties, strict=True)
+    """Tag each responsibility with its title, so that an agent can refer to one that is finished."""
+    responsibilities = inputs.responsibilities
+    titles = escape_attributes([responsibility.title for responsibility in responsibilities])
+    pairs = zip(titles, responsibilities, strict=True)
     return sections.strip_first_gap(
-        [(format_responsibility(title, duty.text), duty.origin) for title, duty in both]
+        [
+            (format_responsibility(title, responsibility.text), responsibility.origin)
+            for title, responsibility in pairs
+        ]
     )
 
 
@@ -55,32 +58,32 @@ def format_responsibility(title: str, text: str) -> str:
 
 
 def build_directories_section(inputs: PromptInputs) -> TextChunks:
-    """Where the agent can work; nothing for agents that cannot reach files."""
+    """List the directories of the agent; empty for agents without file access."""
     working, others = inputs.working_directory, inputs.directories
-    said = []
+    paragraphs = []
     if working and (others or can_reach_files(inputs)):
-        said.append(
+        paragraphs.append(
             f"Your working directory is: {collapse_lines(working)}\n"
             "There may already be existing files — check before creating new ones."
         )
     if others:
-        listed = "\n".join([f"- {collapse_lines(path)}" for path in others])
-        said.append(f"You also have access to these additional directories:\n{listed}")
-    return [("\n\n".join(said), Origin("agent", inputs.agent))] if said else NO_CHUNKS
+        bullets = "\n".join([f"- {collapse_lines(path)}" for path in others])
+        paragraphs.append(f"You also have access to these additional directories:\n{bullets}")
+    return [("\n\n".join(paragraphs), Origin("agent", inputs.agent))] if paragraphs else NO_CHUNKS
 
 
 def can_reach_files(inputs: PromptInputs) -> bool:
-    """Whether a working directory means anything; unstated capabilities rule nothing out."""
+    """Tell whether the agent has file access; without declared capabilities it is assumed."""
     return not inputs.capabilities or "files" in inputs.capabilities
 
 
 def build_storage_section(inputs: PromptInputs) -> TextChunks:
-    """Noise for an agent that can keep nothing."""
+    """Include the storage guide only for agents with a persistent capability."""
     return NO_CHUNKS if PERSISTENT_CAPABILITIES.isdisjoint(inputs.capabilities) else STORAGE_CHUNKS
 
 
 def list_nova_displaced_inputs(inputs: PromptInputs) -> tuple[str, ...]:
-    """Instructions without an identity: they have a place here, but not alone."""
+    """List instructions as displaced when there is no identity."""
     return () if sections.has_identity(inputs) else ("instructions",)
 
 
@@ -91,8 +94,8 @@ def render_nova_context(slots: Slots, _: Mapping[str, Any]) -> str:
     zone = escape_closing_tags(
         collapse_whitespace(slots.timezone or get_zone_name(slots.now, slots.zone)), "Context"
     )
-    words = f"{format_date(slots.now)} at {format_24_hour_time(slots.now)}"
-    return wrap_in_tag("Context", f"Current time: {words} ({zone})" if zone else f"Current time: {words}")
+    time = f"{format_date(slots.now)} at {format_24_hour_time(slots.now)}"
+    return wrap_in_tag("Context", f"Current time: {time} ({zone})" if zone else f"Current time: {time}")
 
 
 @register_slot("nova.task")
@@ -116,21 +119,21 @@ NOVA_LAYOUT = Layout(
             sections.build_identity_section,
             build_tag_frame("Identity"),
             uses=("identity.name", "identity.emoji", "identity.creature", "identity.vibe", "identity.text"),
-            needs="no identity",
+            absent_reason="no identity",
         ),
         LayoutPart(
             "instructions",
             build_nova_instructions,
             build_tag_frame("Instructions"),
             uses=("instructions",),
-            needs="no instructions, or no identity beside them",
+            absent_reason="no instructions, or no identity beside them",
         ),
         LayoutPart(
             "responsibilities",
             build_responsibilities_section,
             build_tag_frame("Responsibilities"),
             uses=("responsibilities",),
-            needs="no responsibilities",
+            absent_reason="no responsibilities",
             shorten=cut_entries,
         ),
         LayoutPart(
@@ -138,14 +141,14 @@ NOVA_LAYOUT = Layout(
             build_directories_section,
             build_tag_frame("Directories"),
             uses=("working_directory", "directories"),
-            needs="no directory that the agent can reach",
+            absent_reason="no directory that the agent can reach",
         ),
         LayoutPart(
             "storage",
             build_storage_section,
             build_tag_frame("Storage"),
             uses=("capabilities",),
-            needs="nothing the agent can do keeps anything",
+            absent_reason="nothing the agent can do keeps anything",
         ),
         LayoutPart(
             "formatting",
@@ -153,7 +156,7 @@ NOVA_LAYOUT = Layout(
             build_tag_frame("Formatting"),
             uses=("channel.formatting",),
             volatility=CHANNEL,
-            needs="the channel has no formatting rules",
+            absent_reason="the channel has no formatting rules",
         ),
         build_call_part("context", "nova.context", TURN),
         LayoutPart(
@@ -162,7 +165,7 @@ NOVA_LAYOUT = Layout(
             build_tag_frame("Memories"),
             uses=("memories",),
             volatility=USER,
-            needs="no memories",
+            absent_reason="no memories",
             is_cuttable=True,
             shorten=cut_entries,
         ),

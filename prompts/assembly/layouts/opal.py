@@ -1,4 +1,4 @@
-"""Opal: six sections in XML-style tags; guidelines follow the tools, planning needs a session."""
+"""The opal layout: six sections in XML-style tags; guidelines depend on tools, planning on a session."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from prompts.assembly.segments import LAYOUT_ORIGIN, REFRESH, SESSION, TextChunk
 from prompts.assembly.skill_rules import describe_rejected_skills, list_valid_skills
 from prompts.assembly.slots import Slots, register_slot
 from prompts.assembly.text import collapse_lines
-from prompts.assembly.texts import opal as words
+from prompts.assembly.texts import opal as texts
 from prompts.assembly.tool_lines import build_guideline_chunks, format_guidelines, get_own_guidelines
 from prompts.assembly.tool_rules import OPAL_RULES, ToolGuidelines
 
@@ -29,20 +29,20 @@ AGENT_TEXT_INPUTS = (
 
 
 def build_opal_identity(inputs: PromptInputs) -> TextChunks:
-    """The system prompt that was handed in; else the agent's own words; else the default."""
+    """Return the base system prompt, or else the agent's identity and instructions, or else the default."""
     if inputs.base is not None and inputs.base.text:
         return [TextChunk(inputs.base.text, inputs.base.origin)]
     own = [*sections.build_identity_section(inputs), *sections.build_instructions_section(inputs)]
-    return sections.join_chunks(own, "\n\n") if own else [TextChunk(words.DEFAULT_IDENTITY)]
+    return sections.join_chunks(own, "\n\n") if own else [TextChunk(texts.DEFAULT_IDENTITY)]
 
 
 def frame_default_only(frame: Frame) -> Frame:
-    """The frame around our own words; whoever brings their own controls the format."""
+    """Apply the frame only to default text; custom text controls its own format."""
     return lambda body: frame(body) if body[0][1] is LAYOUT_ORIGIN else body
 
 
 def build_opal_project_context(inputs: PromptInputs) -> TextChunks:
-    """Every file in an element of its own, the root's first, so that the nearest has the last word."""
+    """Include every context file as an element, root first, so that the nearest file takes precedence."""
     limits = inputs.limits
     return sections.join_chunks(
         [
@@ -57,7 +57,7 @@ def build_opal_project_context(inputs: PromptInputs) -> TextChunks:
 
 
 def build_opal_skills(inputs: PromptInputs) -> TextChunks:
-    """A menu; full instructions are loaded on demand, so skills that hide from the model elsewhere stay."""
+    """List all valid skills, also those with `disable_model_invocation`, as instructions load on demand."""
     return sections.strip_first_gap(
         [
             (f"\n- **{skill.name}**: {collapse_lines(skill.description)}", skill.origin)
@@ -66,7 +66,7 @@ def build_opal_skills(inputs: PromptInputs) -> TextChunks:
     )
 
 
-SKILLS_FRAME, SKILLS_HEADING_FRAME = build_tag_frame("skills"), build_heading_frame(words.SKILLS_INTRODUCTION)
+SKILLS_FRAME, SKILLS_HEADING_FRAME = build_tag_frame("skills"), build_heading_frame(texts.SKILLS_INTRODUCTION)
 
 
 def frame_skills_menu(body: TextChunks) -> TextChunks:
@@ -83,20 +83,22 @@ def build_opal_environment(inputs: PromptInputs) -> TextChunks:
 
 
 def build_opal_guidelines(inputs: PromptInputs) -> TextChunks:
-    """Kept open when the agent's tools call for none: those of a call may."""
+    """Build the guidelines, or a placeholder when none applies, because the tools of a call may need some."""
     return build_guideline_chunks(OPAL_GUIDELINES, inputs) or build_slot_placeholder("tool-guidelines")
 
 
 @register_slot("opal.guidelines")
-def render_opal_guidelines(slots: Slots, given: Mapping[str, Any]) -> str | None:
+def render_opal_guidelines(slots: Slots, slot_data: Mapping[str, Any]) -> str | None:
     if slots.tools is None:
-        return None if given["is_built"] else ""
-    return wrap_in_tag("tool-guidelines", format_guidelines(OPAL_GUIDELINES, slots.tools, given["own"]))
+        return None if slot_data["is_built"] else ""
+    return wrap_in_tag("tool-guidelines", format_guidelines(OPAL_GUIDELINES, slots.tools, slot_data["own"]))
 
 
 def get_opal_guidelines_data(inputs: PromptInputs) -> Mapping[str, Any]:
     own = get_own_guidelines(inputs)
-    is_built = any(own.values()) or OPAL_GUIDELINES.speak({tool.name for tool in inputs.active_tools()})
+    is_built = any(own.values()) or OPAL_GUIDELINES.has_matching_rule(
+        {tool.name for tool in inputs.active_tools()}
+    )
     return {"own": own, "is_built": is_built}
 
 
@@ -105,17 +107,17 @@ def render_opal_planning(slots: Slots, _: Mapping[str, Any]) -> str:
     if slots.session is None or not slots.session.plan_path:
         return ""
     return wrap_in_tag(
-        "planning", words.PLANNING_TEMPLATE.format(path=collapse_lines(slots.session.plan_path))
+        "planning", texts.PLANNING_TEMPLATE.format(path=collapse_lines(slots.session.plan_path))
     )
 
 
 def get_opal_planning_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
-    """Sub-agents handle delegated work; planning is not theirs, whatever session a call names."""
+    """Return None for sub-agents: they handle delegated work and do not plan, even with a session."""
     return None if inputs.is_sub_agent else {}
 
 
 def list_opal_displaced_inputs(inputs: PromptInputs) -> Sequence[str]:
-    """A system prompt that was handed in takes the place of the agent's own words."""
+    """List identity and instructions as displaced when a base system prompt replaces them."""
     return AGENT_TEXT_INPUTS if inputs.base is not None and inputs.base.text else ()
 
 
@@ -147,7 +149,7 @@ OPAL_LAYOUT = Layout(
             uses=("skills",),
             volatility=REFRESH,
             is_cuttable=True,
-            needs="no skill that may be offered",
+            absent_reason="no skill that may be offered",
         ),
         LayoutPart(
             "environment", build_opal_environment, build_tag_frame("environment"), uses=("working_directory",)
@@ -158,15 +160,15 @@ OPAL_LAYOUT = Layout(
             frame_unless_placeholder(build_tag_frame("tool-guidelines")),
             uses=("tools",),
             slot="opal.guidelines",
-            given=get_opal_guidelines_data,
+            slot_data=get_opal_guidelines_data,
         ),
         LayoutPart(
             "planning",
             lambda _: build_slot_placeholder("planning"),
             volatility=SESSION,
             slot="opal.planning",
-            given=get_opal_planning_data,
-            needs="sub-agents do not plan",
+            slot_data=get_opal_planning_data,
+            absent_reason="sub-agents do not plan",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Pi: a base that SYSTEM.md replaces whole, then what is appended, context, skills, date and directory."""
+"""The pi layout: a base that SYSTEM.md replaces, then appended text, context, skills, date and directory."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ from prompts.assembly.skill_listing import (
 )
 from prompts.assembly.slots import Slots, register_slot
 from prompts.assembly.text import collapse_lines, join_lines, normalize_line_ends
-from prompts.assembly.texts import pi as words
+from prompts.assembly.texts import pi as texts
 from prompts.assembly.tool_lines import (
     build_guideline_chunks,
     build_tool_chunks,
@@ -44,36 +44,36 @@ TOOLS_HEADING, GUIDELINES_HEADING, NO_TOOLS_TEXT = "Available tools:", "Guidelin
 
 
 def is_base_replaced(inputs: PromptInputs) -> bool:
-    """A SYSTEM.md was found; which one, project or global, discovery has settled."""
+    """Tell whether there is a SYSTEM.md; discovery has chosen between project and global."""
     return inputs.base is not None and bool(inputs.base.text)
 
 
 def skip_if_base_replaced(section: SectionBuilder) -> SectionBuilder:
-    """A section that goes with the default base; whoever replaces the base owns all of it."""
+    """Make a section part of the default base, so that it is omitted when the base is replaced."""
     return lambda inputs: NO_CHUNKS if is_base_replaced(inputs) else section(inputs)
 
 
 def build_pi_base(inputs: PromptInputs) -> TextChunks:
-    """SYSTEM.md; else the agent's own identity; else pi's sentence."""
+    """Return SYSTEM.md, or else the agent's identity, or else the default sentence."""
     if inputs.base is not None and inputs.base.text:
         return [TextChunk(inputs.base.text, inputs.base.origin)]
-    return sections.build_identity_section(inputs) or [TextChunk(words.DEFAULT_IDENTITY)]
+    return sections.build_identity_section(inputs) or [TextChunk(texts.DEFAULT_IDENTITY)]
 
 
 def build_pi_tools(inputs: PromptInputs) -> TextChunks:
-    return build_tool_chunks(words.TOOL_SNIPPETS, inputs) or [TextChunk(NO_TOOLS_TEXT)]
+    return build_tool_chunks(texts.TOOL_SNIPPETS, inputs) or [TextChunk(NO_TOOLS_TEXT)]
 
 
 @register_slot("pi.tools")
-def render_pi_tools(slots: Slots, given: Mapping[str, Any]) -> str | None:
+def render_pi_tools(slots: Slots, slot_data: Mapping[str, Any]) -> str | None:
     if slots.tools is None:
         return None
-    tool_list = format_tool_list(words.TOOL_SNIPPETS, slots.tools, given["snippets"])
+    tool_list = format_tool_list(texts.TOOL_SNIPPETS, slots.tools, slot_data["snippets"])
     return f"{TOOLS_HEADING}\n{tool_list or NO_TOOLS_TEXT}"
 
 
 def build_pi_custom_tools(_: PromptInputs) -> TextChunks:
-    return [TextChunk(words.CUSTOM_TOOLS_NOTICE)]
+    return [TextChunk(texts.CUSTOM_TOOLS_NOTICE)]
 
 
 def build_pi_guidelines(inputs: PromptInputs) -> TextChunks:
@@ -81,14 +81,14 @@ def build_pi_guidelines(inputs: PromptInputs) -> TextChunks:
 
 
 @register_slot("pi.guidelines")
-def render_pi_guidelines(slots: Slots, given: Mapping[str, Any]) -> str | None:
+def render_pi_guidelines(slots: Slots, slot_data: Mapping[str, Any]) -> str | None:
     if slots.tools is None:
         return None
-    return f"{GUIDELINES_HEADING}\n{format_guidelines(PI_GUIDELINES, slots.tools, given['own'])}"
+    return f"{GUIDELINES_HEADING}\n{format_guidelines(PI_GUIDELINES, slots.tools, slot_data['own'])}"
 
 
 def build_documentation_section(inputs: PromptInputs) -> TextChunks:
-    """Where to read about pi itself; a path that is not known leaves no line."""
+    """List the paths of the harness documentation; empty paths are omitted."""
     if inputs.documentation is None:
         return NO_CHUNKS
     paths = (
@@ -96,18 +96,18 @@ def build_documentation_section(inputs: PromptInputs) -> TextChunks:
         ("Additional docs", inputs.documentation.additional),
         ("Examples", inputs.documentation.examples),
     )
-    said = join_lines(f"- {title}: {collapse_lines(path)}" for title, path in paths if path)
-    return [TextChunk(said)] if said else NO_CHUNKS
+    lines = join_lines(f"- {title}: {collapse_lines(path)}" for title, path in paths if path)
+    return [TextChunk(lines)] if lines else NO_CHUNKS
 
 
 def build_pi_append(inputs: PromptInputs) -> TextChunks:
-    """APPEND_SYSTEM.md, then the agent's instructions: both are directives of the system's level."""
-    held = [text for text in (inputs.append, inputs.instructions) if text is not None and text.text]
-    return sections.join_chunks([TextChunk(text.text, text.origin) for text in held], "\n\n")
+    """Include APPEND_SYSTEM.md, then the agent's instructions: both are system-level directives."""
+    texts = [text for text in (inputs.append, inputs.instructions) if text is not None and text.text]
+    return sections.join_chunks([TextChunk(text.text, text.origin) for text in texts], "\n\n")
 
 
 def build_pi_project_context(inputs: PromptInputs) -> TextChunks:
-    """Every file under its path, ancestors first."""
+    """Include every context file under its path, outermost first."""
     limits = inputs.limits
     return sections.join_chunks(
         [
@@ -120,7 +120,7 @@ def build_pi_project_context(inputs: PromptInputs) -> TextChunks:
 
 
 def build_pi_date_and_directory(inputs: PromptInputs) -> TextChunks:
-    """The time is the call's; the directory already stands in the build."""
+    """Build a placeholder for the time, which the call supplies, and the working directory."""
     directory = format_directory_line(inputs.working_directory)
     return (
         [*build_slot_placeholder("time"), TextChunk(f"\n{directory}")]
@@ -138,12 +138,12 @@ def get_directory_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
 
 
 @register_slot("pi.date")
-def render_pi_date(slots: Slots, given: Mapping[str, Any]) -> str:
+def render_pi_date(slots: Slots, slot_data: Mapping[str, Any]) -> str:
     now = slots.now
     if now is None:
-        return str(given["directory"])
-    moment = f"{format_date(now)} at {format_12_hour_time(now)} {get_zone_name(now, slots.zone)}".rstrip()
-    return join_lines((f"Current date and time: {moment}", given["directory"]))
+        return str(slot_data["directory"])
+    time = f"{format_date(now)} at {format_12_hour_time(now)} {get_zone_name(now, slots.zone)}".rstrip()
+    return join_lines((f"Current date and time: {time}", slot_data["directory"]))
 
 
 @register_slot("pi.replace")
@@ -157,7 +157,7 @@ def render_pi_append(slots: Slots, _: Mapping[str, Any]) -> str:
 
 
 def list_pi_displaced_inputs(inputs: PromptInputs) -> Sequence[str]:
-    """What a SYSTEM.md costs, and skills that nothing can read."""
+    """List the inputs that SYSTEM.md replaces, and skills that no tool can read."""
     replaced = (*IDENTITY_INPUTS, "tools", "documentation") if is_base_replaced(inputs) else ()
     is_unread = any(map(is_model_invocable, inputs.skills)) and not has_read_tool(inputs)
     return (*replaced, "skills") if is_unread else replaced
@@ -177,31 +177,33 @@ PI_LAYOUT = Layout(
             build_heading_frame(TOOLS_HEADING, "\n"),
             uses=("tools",),
             slot="pi.tools",
-            given=get_snippets_slot_data,
-            needs=BASE_REPLACED_REASON,
+            slot_data=get_snippets_slot_data,
+            absent_reason=BASE_REPLACED_REASON,
         ),
-        LayoutPart("custom-tools", skip_if_base_replaced(build_pi_custom_tools), needs=BASE_REPLACED_REASON),
+        LayoutPart(
+            "custom-tools", skip_if_base_replaced(build_pi_custom_tools), absent_reason=BASE_REPLACED_REASON
+        ),
         LayoutPart(
             "guidelines",
             skip_if_base_replaced(build_pi_guidelines),
             build_heading_frame(GUIDELINES_HEADING, "\n"),
             uses=("tools",),
             slot="pi.guidelines",
-            given=get_guidelines_slot_data,
-            needs=BASE_REPLACED_REASON,
+            slot_data=get_guidelines_slot_data,
+            absent_reason=BASE_REPLACED_REASON,
         ),
         LayoutPart(
             "documentation",
             skip_if_base_replaced(build_documentation_section),
-            build_heading_frame(words.DOCUMENTATION_HEADING, "\n"),
+            build_heading_frame(texts.DOCUMENTATION_HEADING, "\n"),
             uses=("documentation",),
-            needs="no documentation is named, or the base is replaced",
+            absent_reason="no documentation is named, or the base is replaced",
         ),
         LayoutPart("append", build_pi_append, uses=("append", "instructions")),
         LayoutPart(
             "project-context",
             build_pi_project_context,
-            build_heading_frame(words.CONTEXT_HEADING),
+            build_heading_frame(texts.CONTEXT_HEADING),
             uses=("context_files",),
             volatility=REFRESH,
             is_cuttable=True,
@@ -213,10 +215,10 @@ PI_LAYOUT = Layout(
             uses=("skills",),
             volatility=REFRESH,
             slot="pi.skills",
-            given=get_skills_slot_data,
+            slot_data=get_skills_slot_data,
             is_cuttable=True,
             shorten=cut_entries,
-            needs="no skill that the model may call",
+            absent_reason="no skill that the model may call",
         ),
         LayoutPart(
             "date-and-directory",
@@ -224,9 +226,9 @@ PI_LAYOUT = Layout(
             uses=("working_directory",),
             volatility=TURN,
             slot="pi.date",
-            given=get_directory_slot_data,
+            slot_data=get_directory_slot_data,
         ),
-        # Last but one: what it says takes the place of all before it, and what is appended still follows.
+        # Last but one, because its text replaces everything before it while appended text still follows.
         build_call_part("replacement", "pi.replace", TURN),
         build_call_part("call-append", "pi.append", TURN),
     ),

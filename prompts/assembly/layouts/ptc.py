@@ -1,4 +1,4 @@
-"""PTC: seven headed sections for agents that answer with a PTC-Lisp program; the headings always stand."""
+"""The ptc layout: seven sections with fixed headings, for agents that answer with a PTC-Lisp program."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ from prompts.assembly.texts.ptc_prose import (
 from prompts.assembly.texts.ptc_reference import LANGUAGE_REFERENCE
 from prompts.assembly.tool_catalogue import format_tool_block, list_tool_blocks, list_tool_problems
 
-# An empty body under a heading that stays.
+# An empty body that keeps its heading.
 EMPTY_BODY: TextChunks = (TextChunk(""),)
 ENDING_TOOL_BLOCKS = [format_tool_block(*ending) for ending in ENDING_TOOLS]
 RESERVED_TOOL_NAMES = frozenset(name for name, *_ in ENDING_TOOLS)
@@ -52,10 +52,12 @@ def build_ptc_data(inputs: PromptInputs) -> TextChunks:
 
 
 def build_ptc_tools(inputs: PromptInputs) -> TextChunks:
-    """What a program can call; an agent can always end its mission, a single turn has nothing to end."""
-    made = [TextChunk(said, tool.origin) for tool, said in list_tool_blocks(inputs, "active")]
-    made += [TextChunk(ending) for ending in list_ending_tool_blocks(inputs)]
-    return sections.join_chunks([TextChunk(CALLABLE_TOOLS_HEADING), *made], "\n\n") if made else EMPTY_BODY
+    """List the tools that a program can call; in agent mode, these include the tools that end a mission."""
+    blocks = [TextChunk(block, tool.origin) for tool, block in list_tool_blocks(inputs, "active")]
+    blocks += [TextChunk(ending) for ending in list_ending_tool_blocks(inputs)]
+    return (
+        sections.join_chunks([TextChunk(CALLABLE_TOOLS_HEADING), *blocks], "\n\n") if blocks else EMPTY_BODY
+    )
 
 
 def list_ending_tool_blocks(inputs: PromptInputs) -> list[str]:
@@ -63,35 +65,40 @@ def list_ending_tool_blocks(inputs: PromptInputs) -> list[str]:
 
 
 def build_ptc_planning_tools(inputs: PromptInputs) -> TextChunks:
-    """What the agent may reckon with but not call."""
-    made = [TextChunk(said, tool.origin) for tool, said in list_tool_blocks(inputs, "planning")]
+    """List the tools that the agent can plan with but not call."""
+    blocks = [TextChunk(block, tool.origin) for tool, block in list_tool_blocks(inputs, "planning")]
     return (
-        sections.join_chunks([TextChunk(PLANNING_TOOLS_INTRODUCTION), *made], "\n\n") if made else NO_CHUNKS
+        sections.join_chunks([TextChunk(PLANNING_TOOLS_INTRODUCTION), *blocks], "\n\n")
+        if blocks
+        else NO_CHUNKS
     )
 
 
 def get_ptc_tools_data(inputs: PromptInputs) -> Mapping[str, Any]:
-    """The tools a call can choose from, and those it always gets."""
+    """Return the tools that a call can choose from, and those that are always included."""
     return {
-        "tools": {tool.name: said for tool, said in list_tool_blocks(inputs, "active")},
+        "tools": {tool.name: block for tool, block in list_tool_blocks(inputs, "active")},
         "endings": list_ending_tool_blocks(inputs),
     }
 
 
 @register_slot("ptc.tools")
-def render_ptc_tools(slots: Slots, given: Mapping[str, Any]) -> str | None:
-    """The tools a call names, in its order; a name that nobody defined is reported, not described."""
+def render_ptc_tools(slots: Slots, slot_data: Mapping[str, Any]) -> str | None:
+    """Render the tools that a call names, in its order; undefined names are omitted here and reported."""
     if slots.tools is None:
         return None
-    known = given["tools"]
-    said = [*[known[name] for name in dict.fromkeys(slots.tools) if name in known], *given["endings"]]
-    return "\n\n".join([TOOLS_HEADING, CALLABLE_TOOLS_HEADING, *said] if said else [TOOLS_HEADING])
+    blocks_by_name = slot_data["tools"]
+    blocks = [
+        *[blocks_by_name[name] for name in dict.fromkeys(slots.tools) if name in blocks_by_name],
+        *slot_data["endings"],
+    ]
+    return "\n\n".join([TOOLS_HEADING, CALLABLE_TOOLS_HEADING, *blocks] if blocks else [TOOLS_HEADING])
 
 
 def build_ptc_reference(inputs: PromptInputs) -> TextChunks:
     if inputs.limits.omit_reference:
         return NO_CHUNKS
-    return [TextChunk(words) for words in LANGUAGE_REFERENCE]
+    return [TextChunk(text) for text in LANGUAGE_REFERENCE]
 
 
 def build_ptc_output_format(_: PromptInputs) -> TextChunks:
@@ -99,25 +106,25 @@ def build_ptc_output_format(_: PromptInputs) -> TextChunks:
 
 
 def get_mission_template(inputs: PromptInputs) -> tuple[Text, str]:
-    """What the agent is to do, and the input that says it: its mission, else its instructions."""
+    """Return the mission, or else the instructions, and the name of that input."""
     if inputs.mission is not None and inputs.mission.text.strip():
         return inputs.mission, "mission"
     return inputs.instructions or Text(""), "instructions"
 
 
 def build_ptc_mission(inputs: PromptInputs) -> TextChunks:
-    """The task with its placeholders filled."""
+    """Build the mission with its placeholders expanded."""
     text, where = get_mission_template(inputs)
-    pieces = expand_placeholders(text, inputs.data, where)
-    return pieces if any(piece.text.strip() for piece in pieces) else EMPTY_BODY
+    chunks = expand_placeholders(text, inputs.data, where)
+    return chunks if any(chunk.text.strip() for chunk in chunks) else EMPTY_BODY
 
 
 def frame_with_closed_fences(frame: Frame) -> Frame:
-    """The frame around words that may leave a code block open: it ends where they end, cut or not."""
+    """Wrap a frame so that a code block left open by the body, for example by truncation, is closed."""
 
     def around(body: TextChunks) -> TextChunks:
-        whole = "".join([text for text, _ in body])
-        closing = close_code_fences(whole)[len(whole) :]
+        body_text = "".join([text for text, _ in body])
+        closing = close_code_fences(body_text)[len(body_text) :]
         return frame([*body, TextChunk(closing)] if closing else body)
 
     return around
@@ -125,15 +132,15 @@ def frame_with_closed_fences(frame: Frame) -> Frame:
 
 @register_slot("ptc.error")
 def render_ptc_error(slots: Slots, _: Mapping[str, Any]) -> str:
-    """Why the last program failed; further lines of a message stay in its list entry."""
-    failed = slots.previous_error
-    if failed is None:
+    """Render why the last program failed; continuation lines stay in their list entry."""
+    previous_error = slots.previous_error
+    if previous_error is None:
         return ""
-    said = [f"**Error**: {collapse_whitespace(failed.error)}"]
-    if failed.message:
-        said.append(f"**Message**: {failed.message}")
-    said.append(f"**Context**: {failed.context or DEFAULT_ERROR_CONTEXT}")
-    return "\n".join([ERROR_OPENING, *map(format_bullet, said), "", ERROR_CLOSING])
+    lines = [f"**Error**: {collapse_whitespace(previous_error.error)}"]
+    if previous_error.message:
+        lines.append(f"**Message**: {previous_error.message}")
+    lines.append(f"**Context**: {previous_error.context or DEFAULT_ERROR_CONTEXT}")
+    return "\n".join([ERROR_OPENING, *map(format_bullet, lines), "", ERROR_CLOSING])
 
 
 def list_ptc_problems(inputs: PromptInputs) -> list[str]:
@@ -146,7 +153,7 @@ def list_ptc_problems(inputs: PromptInputs) -> list[str]:
 
 
 def list_ptc_displaced_inputs(inputs: PromptInputs) -> Sequence[str]:
-    """A mission takes the place of the agent's instructions."""
+    """List instructions as displaced when a mission replaces them."""
     return ("instructions",) if get_mission_template(inputs)[1] == "mission" else ()
 
 
@@ -174,21 +181,21 @@ PTC_LAYOUT = Layout(
             build_fixed_heading_frame(TOOLS_HEADING),
             uses=("tools",),
             slot="ptc.tools",
-            given=get_ptc_tools_data,
+            slot_data=get_ptc_tools_data,
             shorten=cut_entries,
         ),
         LayoutPart(
             "planning_tools",
             build_ptc_planning_tools,
             uses=("planning_tools",),
-            needs="no tools for planning",
+            absent_reason="no tools for planning",
             shorten=cut_entries,
         ),
         LayoutPart(
             "reference",
             build_ptc_reference,
             build_fixed_heading_frame("# PTC-Lisp Quick Reference"),
-            needs="left out by limits.omit_reference",
+            absent_reason="left out by limits.omit_reference",
             is_cuttable=True,
             shorten=cut_entries,
         ),

@@ -1,1 +1,1 @@
-"""Longer texts of our own that layouts speak: default soul, storage guidance, routing, language reference."""
+"""Fixed texts of the layouts: default soul, storage guide, execution routing, language reference."""

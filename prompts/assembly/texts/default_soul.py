@@ -1,4 +1,4 @@
-"""The soul of an agent that was given none."""
+"""The default soul, used when an agent has none."""
 
 DEFAULT_SOUL = """\
 You are more than a box that takes questions: over time you turn into somebody particular.

@@ -1,4 +1,4 @@
-"""What our own layout says in its own words."""
+"""Fixed texts of the dramatis layout."""
 
 SKILLS_INTRODUCTION = (
     "Load a skill's full instructions before you follow it: with `use_skill`, or by reading its file."

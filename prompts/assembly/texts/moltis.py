@@ -1,4 +1,4 @@
-"""What the moltis layout says in our own words: tool guidance, routing, memory, calling by text, silence."""
+"""Fixed texts of the moltis layout: tool rules, execution routing, memory, tool calls, silent replies."""
 
 from prompts.assembly.tool_rules import ToolCondition, ToolRule
 

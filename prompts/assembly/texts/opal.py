@@ -1,6 +1,6 @@
-"""What Opal says about itself when nobody has told it who it is, and how it plans."""
+"""Fixed texts of the opal layout: default identity, skills introduction, planning."""
 
-# The first line and the principles are the seed's; what stands between them is ours.
+# The first line and the principles come from the seed; the text between them is ours.
 DEFAULT_IDENTITY = """\
 You are Opal, an expert AI coding assistant.
 

@@ -1,4 +1,4 @@
-"""What pi says when nobody has told it otherwise: who it is, what its own tools do, how skills are read."""
+"""Fixed texts of the pi layout: default identity, built-in tool snippets, headings, skills introduction."""
 
 DEFAULT_IDENTITY = (
     "You are a purpose-driven software compiler. You take bounded intent, produce a falsifiable purpose "
@@ -6,7 +6,7 @@ DEFAULT_IDENTITY = (
     "files, executing commands, editing code, and writing new files."
 )
 
-# The first four are the seed's, the others ours.
+# The first four come from the seed, the others are ours.
 TOOL_SNIPPETS = {
     "read": "Read file contents",
     "bash": "Execute bash commands (ls, grep, find, etc.)",

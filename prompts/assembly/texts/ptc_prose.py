@@ -1,4 +1,4 @@
-"""The words of PTC prompts that never change, to the letter of their specification."""
+"""Fixed texts of the ptc layout, verbatim from its specification."""
 
 AGENT_ROLE = """\
 You are a PTC-Lisp program generator. Your task is to write programs that accomplish
@@ -23,7 +23,7 @@ BASE_RULES = """\
 5. Use `memory/key` or `(memory/get :key)` for persistent state\
 """
 
-# There is nothing to end in a single turn.
+# Only for agent mode: a single turn has no mission to end.
 AGENT_RULES = """
 6. Call `(return result)` when the mission is complete
 7. Call `(fail {:reason :keyword :message "..."})` on unrecoverable errors\
@@ -43,7 +43,7 @@ Do NOT include:
 - Code outside of the ```clojure block\
 """
 
-# Name, signature, description; they follow the agent's own tools.
+# Name, signature and description of the built-in tools; they follow the agent's own tools.
 ENDING_TOOLS = (
     (
         "return",

@@ -1,4 +1,4 @@
-"""PTC-Lisp in one page: one text for each heading, so that a cut leaves whole ones standing."""
+"""The PTC-Lisp reference: one text per heading, so that truncation keeps complete sections."""
 
 LANGUAGE_REFERENCE = (
     """\

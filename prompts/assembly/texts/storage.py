@@ -1,4 +1,4 @@
-"""How to choose among the four ways to keep something."""
+"""The guide for choosing among the four kinds of storage."""
 
 STORAGE_GUIDE = """\
 What you do not write down is gone when this run ends. Four places keep things, each for its own kind:

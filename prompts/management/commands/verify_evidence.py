@@ -31,7 +31,7 @@ class Command(BaseCommand):
         checks = verify_evidence(data, fill=rebuild_evidence_text, expected_key=key)
         width = max(len(check.name) for check in checks)
         for check in checks:
-            self.stdout.write(f"{STATE_LABELS[check.state]:<7} {check.name:<{width}}  {check.words}")
+            self.stdout.write(f"{STATE_LABELS[check.state]:<7} {check.name:<{width}}  {check.message}")
         sys.exit(get_exit_code(checks))
 
 

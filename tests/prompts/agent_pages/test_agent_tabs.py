@@ -157,14 +157,14 @@ def test_what_is_decided_agrees_with_what_is_built(workspace, pilot, deck):
     put_settings(workspace, {"mode": "single_turn", "token_budget": 4_000}, expected=0, by=BY)
     put_settings(workspace, {"mode": "agent"}, expected=0, by=BY, agent=pilot)
     put_settings(workspace, {"token_budget": 900}, expected=0, by=BY, channel=deck)
-    deciding = EffectiveSettings.of(pilot)
+    deciding = EffectiveSettings.load(pilot)
     for one in collect_inputs(workspace, [pilot], at=timezone.now()):
-        values = {value.name: value.level for value in deciding.values(one.channel.pk)}
+        values = {value.name: value.level for value in deciding.list_values(one.channel.pk)}
         assert values == {name: one.levels.get(name, values[name]) for name in values}
-        assert deciding.persona(one.channel.pk)[1] == {
+        assert deciding.get_persona(one.channel.pk)[1] == {
             name: one.levels[name] for name in ("identity", "soul", "user_profile")
         }
-        assert deciding.token_budget(one.channel.pk) == one.token_budget
+        assert deciding.get_token_budget(one.channel.pk) == one.token_budget
 
 
 def test_an_agent_without_a_channel_is_told_what_follows(as_bob, workspace):

@@ -1,7 +1,7 @@
-"""Golden files: every example in docs/examples, rendered, beside the text it must give to the letter.
+"""Golden files: the expected text of every example in docs/examples.
 
-Run as a program it checks them all and names the first that differs; with --write it writes them, and the
-published schemas, anew.
+Run as a program, it checks all examples and prints the first that differs; with --write, it rewrites the
+golden files and the published schemas.
 An example is docs/examples/LAYOUT/NAME.json with its slots, if any, in NAME.slots.json.
 """
 
@@ -38,8 +38,8 @@ class Example(NamedTuple):
 
     def read(self) -> tuple[PromptInputs, Slots]:
         inputs = parse_dataclass(PromptInputs, json.loads(self.inputs.read_text(encoding="utf-8")))
-        said = json.loads(self.slots.read_text(encoding="utf-8")) if self.slots.exists() else {}
-        return inputs, parse_dataclass(Slots, said)
+        slots = json.loads(self.slots.read_text(encoding="utf-8")) if self.slots.exists() else {}
+        return inputs, parse_dataclass(Slots, slots)
 
     def prompt(self) -> AssembledPrompt:
         return build_filled_prompt(LAYOUTS[self.layout], *self.read())
@@ -55,10 +55,10 @@ def examples() -> Iterator[Example]:
 
 
 def write_schemas() -> None:
-    """The published shapes of inputs and slots, from the types that read them."""
+    """Write the published JSON schemas of inputs and slots."""
     for name, kind in SCHEMAS.items():
-        shape = json.dumps(build_json_schema(kind, f"Prompt {name}"), indent=2, ensure_ascii=False)
-        (ROOT / "docs" / f"{name}.schema.json").write_text(f"{shape}\n", encoding="utf-8")
+        schema = json.dumps(build_json_schema(kind, f"Prompt {name}"), indent=2, ensure_ascii=False)
+        (ROOT / "docs" / f"{name}.schema.json").write_text(f"{schema}\n", encoding="utf-8")
 
 
 def main(arguments: list[str]) -> int:

@@ -1,6 +1,6 @@
-"""Checks the golden texts once for every change planted in a copy of the sources; prints each exit as JSON.
+"""Mutation testing: check the golden files for each change to a copy of the sources, print exit codes.
 
-Run as a program with the folder of the copy; standard input names [file, what stands, what is planted].
+Run as a program with the folder of the copy; standard input lists [file, original text, mutated text].
 """
 
 import importlib
@@ -14,9 +14,9 @@ OURS = ("prompts", "tests.prompts.assembly.goldens")
 
 
 @contextmanager
-def changed(path: Path, stands: str, planted: str) -> Iterator[None]:
+def changed(path: Path, original: str, mutated: str) -> Iterator[None]:
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace(stands, planted), encoding="utf-8")
+    path.write_text(text.replace(original, mutated), encoding="utf-8")
     try:
         yield
     finally:
@@ -24,7 +24,7 @@ def changed(path: Path, stands: str, planted: str) -> Iterator[None]:
 
 
 def checked() -> int:
-    """The exit of the golden check with the sources as they are on disk now; what cannot be loaded fails."""
+    """Return the exit code of the golden check for the sources on disk; import errors count as failures."""
     for name in [name for name in sys.modules if name.startswith(OURS)]:
         del sys.modules[name]
     importlib.invalidate_caches()
@@ -39,9 +39,9 @@ def checked() -> int:
 def main(folder: Path) -> None:
     sys.path.insert(0, str(folder))
     exits = {}
-    for file, stands, planted in json.load(sys.stdin):
-        with changed(folder / "prompts" / "assembly" / (file or "__init__.py"), stands, planted):
-            exits[f"{file}: {planted}"] = checked()
+    for file, original, mutated in json.load(sys.stdin):
+        with changed(folder / "prompts" / "assembly" / (file or "__init__.py"), original, mutated):
+            exits[f"{file}: {mutated}"] = checked()
     loaded = Path(str(importlib.import_module("prompts.assembly").__file__))
     if not loaded.is_relative_to(folder):
         sys.exit(f"These are not the sources of the copy: {loaded}")

@@ -1,4 +1,4 @@
-"""Inputs and slots of every shape, hostile text included, for the laws that hold in all layouts."""
+"""Hypothesis strategies for inputs and slots, including hostile text."""
 
 from datetime import UTC, datetime
 
@@ -19,7 +19,7 @@ from prompts.assembly.inputs import (
 from prompts.assembly.segments import Origin
 from prompts.assembly.slots import Message, PreviousError, Session, Slots, Step, Task
 
-# Every tag that any layout opens, closed in every way one might try.
+# All tags of all layouts, and attempts to close them.
 TAGS = (
     "identity",
     "project-context",
@@ -44,7 +44,7 @@ plain = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), m
 hostile = st.lists(plain | st.sampled_from([*CLOSERS, "\n", "\n\n", "- ", "&", '"', "#"]), max_size=5).map(
     "".join
 )
-words = st.text("abc xyz", min_size=1, max_size=12).map(str.strip).filter(bool)
+short_texts = st.text("abc xyz", min_size=1, max_size=12).map(str.strip).filter(bool)
 names = st.from_regex(r"\A[a-z][a-z0-9_]{0,10}\Z")
 origins = st.builds(
     Origin, st.just("record"), st.text("0123456789", min_size=1, max_size=3), st.integers(1, 9), st.just("")
@@ -56,7 +56,7 @@ def few(strategy: st.SearchStrategy) -> st.SearchStrategy:
 
 
 def distinct(strategy: st.SearchStrategy) -> st.SearchStrategy:
-    return st.lists(strategy, max_size=4, unique_by=lambda held: held.name).map(tuple)
+    return st.lists(strategy, max_size=4, unique_by=lambda item: item.name).map(tuple)
 
 
 texts = st.none() | st.builds(Text, hostile, origins)
@@ -65,7 +65,7 @@ tools = st.builds(
     name=names | st.sampled_from(["read", "bash", "edit", "write", "read_file", "shell", "memory_search"]),
     description=hostile,
     snippet=hostile,
-    guidelines=few(words),
+    guidelines=few(short_texts),
     use=st.sampled_from(["active", "planning"]),
 )
 inputs = st.builds(
@@ -101,8 +101,8 @@ slots = st.builds(
     task=st.none()
     | st.builds(Task, st.integers(1, 99), hostile, hostile, plain, few(st.builds(Step, hostile))),
     is_background=st.booleans(),
-    previous_error=st.none() | st.builds(PreviousError, words, hostile),
+    previous_error=st.none() | st.builds(PreviousError, short_texts, hostile),
     tools=st.none() | few(st.sampled_from(["read", "bash", "read_file", "shell"])),
     append=hostile,
-    messages=few(st.builds(Message, words)),
+    messages=few(st.builds(Message, short_texts)),
 )

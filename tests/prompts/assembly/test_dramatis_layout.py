@@ -1,4 +1,4 @@
-"""Our own layout: everything the five can say, slow facts first."""
+"""The dramatis layout: supports all inputs, least volatile first."""
 
 import json
 
@@ -30,7 +30,7 @@ def full():
     return build_filled_prompt(DRAMATIS, parse_dataclass(PromptInputs, inputs), parse_dataclass(Slots, slots))
 
 
-def test_the_parts_stand_slow_facts_first():
+def test_parts_are_ordered_by_volatility():
     assert tuple(part.name for part in DRAMATIS.parts) == ORDER
 
 
@@ -52,7 +52,7 @@ def test_cache_boundaries_follow_the_release_refresh_channel_and_user_parts(full
     assert full.text[marks["user"] :].startswith("\n\n<now>")
 
 
-def test_nothing_before_a_boundary_is_quicker_than_it_says(full):
+def test_no_text_before_a_boundary_is_more_volatile(full):
     ranks = {name: rank for rank, name in enumerate(VOLATILITY_LEVELS)}
     for mark in full.report.boundaries:
         offset = 0
@@ -68,21 +68,21 @@ def test_the_prefix_of_two_channels_is_the_same_up_to_the_channel():
         data = {"identity": {"name": "A"}, "channel": {"name": "c", "formatting": formatting}}
         return build_prompt(DRAMATIS, parse_dataclass(PromptInputs, data))
 
-    one, two = text("Short."), text("Long.")
-    shared = {mark.volatility: mark.offset for mark in one.report.boundaries}["release"]
-    assert one.text[:shared] == two.text[:shared]
+    first, second = text("Short."), text("Long.")
+    shared = {mark.volatility: mark.offset for mark in first.report.boundaries}["release"]
+    assert first.text[:shared] == second.text[:shared]
 
 
-def test_without_a_soul_the_default_speaks():
+def test_without_a_soul_the_default_is_used():
     assert build_prompt(DRAMATIS, PromptInputs()).text.startswith(f"<soul>\n{DEFAULT_SOUL}")
     assert DEFAULT_SOUL in build_prompt(DRAMATIS, PromptInputs(soul=Text("  \n"))).text
     assert DEFAULT_SOUL not in build_prompt(DRAMATIS, PromptInputs(soul=Text("Mine."))).text
 
 
 def test_a_sub_agent_gets_no_planning():
-    said = Slots(session=Session("main", "/plan.md"))
-    assert "/plan.md" in build_filled_prompt(DRAMATIS, PromptInputs(), said).text
-    assert "/plan.md" not in build_filled_prompt(DRAMATIS, PromptInputs(is_sub_agent=True), said).text
+    slots = Slots(session=Session("main", "/plan.md"))
+    assert "/plan.md" in build_filled_prompt(DRAMATIS, PromptInputs(), slots).text
+    assert "/plan.md" not in build_filled_prompt(DRAMATIS, PromptInputs(is_sub_agent=True), slots).text
 
 
 def test_every_line_of_tenants_knows_where_it_came_from(full):
@@ -103,14 +103,14 @@ def test_every_line_of_tenants_knows_where_it_came_from(full):
     assert [segment.origin.id for segment in memories if segment.origin.kind == "memory"] == ["1", "2"]
 
 
-def test_a_whole_prompt_limit_cuts_the_largest_part_with_a_notice_and_a_report():
-    held = PromptInputs(
+def test_a_total_limit_cuts_the_largest_part_with_a_notice_and_a_report():
+    inputs = PromptInputs(
         identity=Identity(name="A"),
         soul=Text("Be brief."),
         memories=tuple(Memory(f"Fact number {number} of many.") for number in range(200)),
     )
     limited = parse_dataclass(PromptInputs, {"limits": {"total": 2_000}})
-    prompt = build_prompt(DRAMATIS, PromptInputs(**{**held.__dict__, "limits": limited.limits}))
+    prompt = build_prompt(DRAMATIS, PromptInputs(**{**inputs.__dict__, "limits": limited.limits}))
     assert len(prompt.text) <= 2_000
     assert "characters left out]" in prompt.text
     assert prompt.text.endswith(
@@ -128,10 +128,10 @@ def test_a_limit_that_cannot_be_met_is_reported_and_nothing_is_torn():
 
 
 def test_a_part_limit_cuts_that_part_alone():
-    held = parse_dataclass(
+    inputs = parse_dataclass(
         PromptInputs, {"limits": {"parts": {"soul": 100}}, "soul": {"text": "word " * 100}}
     )
-    prompt = build_prompt(DRAMATIS, held)
+    prompt = build_prompt(DRAMATIS, inputs)
     [soul] = [part for part in prompt.report.parts if part.name == "soul"]
     assert soul.cut == 400
     assert "[… 400 characters left out]\n</soul>" in prompt.text
@@ -139,9 +139,9 @@ def test_a_part_limit_cuts_that_part_alone():
 
 def test_a_cut_leaves_no_responsibility_open():
     duties = [{"title": f"Duty {number}", "text": "Do it well."} for number in range(20)]
-    held = parse_dataclass(
+    inputs = parse_dataclass(
         PromptInputs, {"responsibilities": duties, "limits": {"parts": {"responsibilities": 200}}}
     )
-    text = build_prompt(DRAMATIS, held).text
+    text = build_prompt(DRAMATIS, inputs).text
     assert text.count("<Responsibility ") == text.count("</Responsibility>") > 0
     assert "characters left out]" in text

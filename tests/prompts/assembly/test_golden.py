@@ -1,4 +1,4 @@
-"""Whole texts, for every layout and variant, to the letter."""
+"""Golden tests: the exact text of every example of every layout."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Laws that hold for every layout and every input."""
+"""Property-based tests: laws that hold for every layout and every input."""
 
 import json
 import re
@@ -21,35 +21,49 @@ layouts = st.sampled_from(list(LAYOUTS.values()))
 laws = settings(max_examples=examples(25, hard=60), deadline=None)
 
 
-def the_text_is_exactly_the_join_of_the_segments(layout, held, said):
-    built, rendered = build_prompt(layout, held), build_filled_prompt(layout, held, said)
+def the_text_is_exactly_the_join_of_the_segments(layout, prompt_inputs, call_slots):
+    built, rendered = (
+        build_prompt(layout, prompt_inputs),
+        build_filled_prompt(layout, prompt_inputs, call_slots),
+    )
     assert built.text == "".join(segment.text for segment in built.segments)
     assert rendered.text == "".join(segment.text for segment in rendered.segments)
 
 
-def filling_a_stored_build_gives_the_bytes_of_building_with_slots(layout, held, said):
-    stored = build_prompt(layout, held)
-    assert fill_spans(build_slot_spans(stored.segments), said) == build_filled_prompt(layout, held, said).text
+def filling_a_stored_build_gives_the_bytes_of_building_with_slots(layout, prompt_inputs, call_slots):
+    stored = build_prompt(layout, prompt_inputs)
+    assert (
+        fill_spans(build_slot_spans(stored.segments), call_slots)
+        == build_filled_prompt(layout, prompt_inputs, call_slots).text
+    )
 
 
-def the_same_inputs_give_the_same_bytes(layout, held, said):
-    again = parse_dataclass(PromptInputs, json.loads(json.dumps(dataclass_json(held))))
-    assert build_filled_prompt(layout, again, said).text == build_filled_prompt(layout, held, said).text
+def the_same_inputs_give_the_same_bytes(layout, prompt_inputs, call_slots):
+    again = parse_dataclass(PromptInputs, json.loads(json.dumps(dataclass_json(prompt_inputs))))
+    assert (
+        build_filled_prompt(layout, again, call_slots).text
+        == build_filled_prompt(layout, prompt_inputs, call_slots).text
+    )
 
 
-def inputs_and_slots_survive_a_trip_through_json(_, held, said):
-    assert parse_dataclass(PromptInputs, json.loads(json.dumps(dataclass_json(held)))) == held
-    assert parse_dataclass(Slots, json.loads(json.dumps(dataclass_json(said)))) == said
+def inputs_and_slots_survive_a_trip_through_json(_, prompt_inputs, call_slots):
+    assert (
+        parse_dataclass(PromptInputs, json.loads(json.dumps(dataclass_json(prompt_inputs)))) == prompt_inputs
+    )
+    assert parse_dataclass(Slots, json.loads(json.dumps(dataclass_json(call_slots)))) == call_slots
 
 
-def parts_stand_in_the_layouts_order(layout, held, said):
+def parts_are_in_the_order_of_the_layout(layout, prompt_inputs, call_slots):
     order = [part.name for part in layout.parts]
-    places = [order.index(segment.section) for segment in build_filled_prompt(layout, held, said).segments]
+    places = [
+        order.index(segment.section)
+        for segment in build_filled_prompt(layout, prompt_inputs, call_slots).segments
+    ]
     assert places == sorted(places)
 
 
-def no_segment_is_empty_and_no_part_leaves_a_stray_separator(layout, held, said):
-    prompt = build_filled_prompt(layout, held, said)
+def no_segment_is_empty_and_no_part_leaves_a_stray_separator(layout, prompt_inputs, call_slots):
+    prompt = build_filled_prompt(layout, prompt_inputs, call_slots)
     assert all(segment.text for segment in prompt.segments)
     if prompt.segments:
         assert prompt.segments[0].lead == 0
@@ -60,17 +74,17 @@ LAWS = (
     filling_a_stored_build_gives_the_bytes_of_building_with_slots,
     the_same_inputs_give_the_same_bytes,
     inputs_and_slots_survive_a_trip_through_json,
-    parts_stand_in_the_layouts_order,
+    parts_are_in_the_order_of_the_layout,
     no_segment_is_empty_and_no_part_leaves_a_stray_separator,
 )
 
 
 @laws
 @given(layouts, inputs, slots)
-def test_every_law_holds_for_whatever_is_said(layout, held, said):
-    """All of them for each example: to make one up takes longer than to look at it."""
+def test_every_law_holds_for_all_inputs_and_slots(layout, prompt_inputs, call_slots):
+    """Check all laws for each example, because generating an example takes longer than checking it."""
     for law in LAWS:
-        law(layout, held, said)
+        law(layout, prompt_inputs, call_slots)
 
 
 @laws
@@ -79,8 +93,8 @@ def test_no_memory_can_close_its_own_section(layout, text):
     prompt = build_prompt(layout, PromptInputs(memories=(Memory(text),)))
     own = [segment for segment in prompt.segments if segment.section == "memories"]
     for segment in own:
-        if found := re.fullmatch(r"\s*<([\w-]+)>\s*", own[0].text):
-            assert segment is own[-1] or not build_closing_pattern(found[1]).search(segment.text)
+        if match := re.fullmatch(r"\s*<([\w-]+)>\s*", own[0].text):
+            assert segment is own[-1] or not build_closing_pattern(match[1]).search(segment.text)
 
 
 @given(hostile, st.sampled_from(TAGS))
@@ -121,16 +135,18 @@ def test_windows_line_ends_change_no_byte(layout):
 
 @laws
 @given(layouts, inputs, slots)
-def test_the_report_of_a_call_counts_what_stands_in_its_text(layout, held, said):
-    prompt = build_filled_prompt(layout, held, said)
+def test_the_report_of_a_filled_prompt_counts_its_text(layout, prompt_inputs, call_slots):
+    prompt = build_filled_prompt(layout, prompt_inputs, call_slots)
     assert sum(part.kept for part in prompt.report.parts) == len(prompt.text)
     assert all(bool(part.kept) != bool(part.omitted) for part in prompt.report.parts)
 
 
 @laws
 @given(layouts, inputs)
-def test_a_provider_without_an_interface_for_tools_gets_no_definitions(layout, held):
+def test_a_provider_without_an_interface_for_tools_gets_no_definitions(layout, prompt_inputs):
     names = (
-        [tool.name for tool in held.active_tools()] if held.native_tools and held.entry != "minimal" else []
+        [tool.name for tool in prompt_inputs.active_tools()]
+        if prompt_inputs.native_tools and prompt_inputs.entry != "minimal"
+        else []
     )
-    assert [tool.name for tool in build_prompt(layout, held).tools] == names
+    assert [tool.name for tool in build_prompt(layout, prompt_inputs).tools] == names

@@ -1,4 +1,4 @@
-"""Inputs and slots from JSON: what is wrong is named by its path."""
+"""Reading inputs and slots from JSON: errors name the path of the invalid value."""
 
 import json
 
@@ -17,7 +17,7 @@ from tests.example_counts import examples
 from tests.prompts.assembly.goldens import ROOT, SCHEMAS
 from tests.prompts.assembly.strategies import inputs, slots
 
-# Made once: building a validator takes longer than using it.
+# Created once, because building a validator takes longer than using it.
 INPUTS_SCHEMA = jsonschema.Draft202012Validator(build_json_schema(PromptInputs, "Prompt inputs"))
 SLOTS_SCHEMA = jsonschema.Draft202012Validator(build_json_schema(Slots, "Prompt slots"))
 
@@ -88,9 +88,9 @@ def test_the_published_schema_is_in_step_with_the_types(name):
 
 @settings(max_examples=examples(8, hard=50), deadline=None)
 @given(inputs, slots)
-def test_what_we_dump_fits_the_published_schema(held, said):
-    INPUTS_SCHEMA.validate(dataclass_json(held))
-    SLOTS_SCHEMA.validate(dataclass_json(said))
+def test_what_we_dump_fits_the_published_schema(prompt_inputs, call_slots):
+    INPUTS_SCHEMA.validate(dataclass_json(prompt_inputs))
+    SLOTS_SCHEMA.validate(dataclass_json(call_slots))
 
 
 @pytest.mark.parametrize("case", sorted(set(BAD) - {"a lone surrogate", "a tool without a name"}))
@@ -101,17 +101,18 @@ def test_the_published_schema_refuses_what_we_refuse(case):
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
 def test_ten_megabytes_of_text_make_a_prompt_or_a_report(layout):
-    held = PromptInputs(memories=(Memory("word " * 2_000_000),))
-    prompt = build_prompt(layout, held)
+    large = PromptInputs(memories=(Memory("word " * 2_000_000),))
+    prompt = build_prompt(layout, large)
     assert "memories" in prompt.report.lost or len(prompt.text) >= 10_000_000
-    limited = parse_dataclass(PromptInputs, dataclass_json(held) | {"limits": {"total": 5_000}})
+    limited = parse_dataclass(PromptInputs, dataclass_json(large) | {"limits": {"total": 5_000}})
     assert len(build_prompt(layout, limited).text) <= 5_000 or build_prompt(layout, limited).report.problems
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
 def test_a_thousand_responsibilities_make_a_prompt_or_a_report(layout):
-    duties = [{"title": f"Duty {number}", "text": "Do it."} for number in range(1_000)]
+    responsibilities = [{"title": f"Duty {number}", "text": "Do it."} for number in range(1_000)]
     prompt = build_prompt(
-        layout, parse_dataclass(PromptInputs, {"identity": {"text": "I."}, "responsibilities": duties})
+        layout,
+        parse_dataclass(PromptInputs, {"identity": {"text": "I."}, "responsibilities": responsibilities}),
     )
     assert "responsibilities" in prompt.report.lost or prompt.text.count("Duty ") == 1_000

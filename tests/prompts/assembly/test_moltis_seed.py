@@ -1,4 +1,4 @@
-"""The moltis seed (002), from top to bottom: a test for every row, sample and rule in it."""
+"""The moltis layout against seed 002: one test for each table row, sample and rule, in the seed's order."""
 
 import json
 
@@ -27,8 +27,8 @@ EXEC, BROWSER = Tool("exec", "Run a command."), Tool("browser", "Open a page.")
 HOST = {"host": "moltis-devbox"}
 
 
-def said(inputs=None, slots=None, **more):
-    """The text that these inputs give."""
+def render_text(inputs=None, slots=None, **more):
+    """Render the prompt of these inputs."""
     return build_filled_prompt(MOLTIS_LAYOUT, inputs or PromptInputs(**more), slots or Slots()).text
 
 
@@ -49,14 +49,14 @@ def everything(**more):
 
 
 def after(text, heading):
-    """What stands under a heading, up to the next of its level."""
+    """Return the text under a heading, up to the next heading of its level."""
     return text.split(f"{heading}\n", 1)[1].split("\n## ")[0].strip("\n")
 
 
 # Assembly Order
 
 
-def test_the_twelve_components_stand_in_the_order_of_the_seed():
+def test_the_twelve_components_are_in_the_order_of_the_seed():
     assert [part.name for part in MOLTIS_LAYOUT.parts] == [
         "introduction",
         "identity",
@@ -74,7 +74,7 @@ def test_the_twelve_components_stand_in_the_order_of_the_seed():
 
 
 def test_a_full_prompt_has_each_component_once_and_in_order():
-    text = said(everything(), Slots(host=HOST))
+    text = render_text(everything(), Slots(host=HOST))
     marks = [
         WITH_TOOLS,
         "Your name is Bramble 🦔.",
@@ -94,25 +94,25 @@ def test_a_full_prompt_has_each_component_once_and_in_order():
     assert sorted(marks, key=text.index) == marks
 
 
-def test_each_piece_is_optional_and_an_absent_one_leaves_nothing_behind():
-    assert said().count("## ") == 1
-    assert "\n\n\n" not in said()
-    assert said().startswith(WITHOUT_TOOLS)
+def test_each_part_is_optional_and_an_absent_one_leaves_no_text():
+    assert render_text().count("## ") == 1
+    assert "\n\n\n" not in render_text()
+    assert render_text().startswith(WITHOUT_TOOLS)
 
 
 # Base Introduction
 
 
 def test_base_introduction_with_tools():
-    assert said(tools=(EXEC,)).startswith(f"{WITH_TOOLS}\n\n")
+    assert render_text(tools=(EXEC,)).startswith(f"{WITH_TOOLS}\n\n")
 
 
 def test_base_introduction_without_tools():
-    assert said().startswith(f"{WITHOUT_TOOLS}\n\n")
+    assert render_text().startswith(f"{WITHOUT_TOOLS}\n\n")
 
 
 def test_tools_that_are_only_planned_with_are_no_tools():
-    assert said(tools=(Tool("exec", use="planning"),)) == said()
+    assert render_text(tools=(Tool("exec", use="planning"),)) == render_text()
 
 
 # Agent Identity
@@ -134,23 +134,23 @@ def test_tools_that_are_only_planned_with_are_no_tools():
     ids=["name + emoji", "name", "creature", "vibe", "all fields", "emoji without a name"],
 )
 def test_identity_row(identity, sentences):
-    assert said(identity=identity).startswith(f"{WITHOUT_TOOLS}\n\n{sentences}\n\n## Soul")
+    assert render_text(identity=identity).startswith(f"{WITHOUT_TOOLS}\n\n{sentences}\n\n## Soul")
 
 
 def test_an_emoji_alone_gives_no_sentence_but_an_identity_is_present_so_the_soul_is():
-    assert said(identity=Identity(emoji="🦔")).startswith(f"{WITHOUT_TOOLS}\n\n## Soul")
+    assert render_text(identity=Identity(emoji="🦔")).startswith(f"{WITHOUT_TOOLS}\n\n## Soul")
 
 
 # Soul
 
 
-def test_the_soul_stands_under_its_heading():
-    assert "\n\n## Soul\n\nBe kind.\n\n" in said(identity=Identity("B"), soul=Text("Be kind."))
+def test_the_soul_is_under_its_heading():
+    assert "\n\n## Soul\n\nBe kind.\n\n" in render_text(identity=Identity("B"), soul=Text("Be kind."))
 
 
 @pytest.mark.parametrize("soul", [None, Text(""), Text(" \n\t")], ids=["absent", "empty", "blank"])
 def test_without_a_soul_the_built_in_default_is_used(soul):
-    assert f"## Soul\n\n{DEFAULT_SOUL}\n\n## Guidelines" in said(identity=Identity("B"), soul=soul)
+    assert f"## Soul\n\n{DEFAULT_SOUL}\n\n## Guidelines" in render_text(identity=Identity("B"), soul=soul)
 
 
 def test_a_soul_without_an_identity_is_left_out_and_reported():
@@ -173,37 +173,37 @@ def test_the_default_soul_is_ours_and_a_given_one_names_its_record():
 
 
 def test_the_users_name_is_one_sentence():
-    assert "\n\nThe user's name is Tomasz.\n\n" in said(user=UserProfile("Tomasz"))
+    assert "\n\nThe user's name is Tomasz.\n\n" in render_text(user=UserProfile("Tomasz"))
 
 
 def test_only_the_name_of_the_profile_is_injected():
     profile = UserProfile("Tomasz", "Europe/London", "Kendal", "Cycles in.")
     prompt = build_filled_prompt(MOLTIS_LAYOUT, PromptInputs(user=profile), Slots())
-    assert all(words not in prompt.text for words in ("London", "Kendal", "Cycles"))
+    assert all(text not in prompt.text for text in ("London", "Kendal", "Cycles"))
     assert prompt.report.lost == ("user.notes",)
 
 
-def test_a_profile_without_a_name_says_nothing():
-    assert said(user=UserProfile(timezone="Europe/London")) == said()
+def test_a_profile_without_a_name_adds_no_text():
+    assert render_text(user=UserProfile(timezone="Europe/London")) == render_text()
 
 
 # Project Context
 
 
-def test_context_files_stand_outermost_first_under_their_paths():
+def test_context_files_are_outermost_first_under_their_paths():
     files = (ContextFile("/CLAUDE.md", "Root."), ContextFile("/srv/app/CLAUDE.local.md", "Near."))
-    assert after(said(context_files=files), "## Project Context") == (
+    assert after(render_text(context_files=files), "## Project Context") == (
         "### /CLAUDE.md\n\nRoot.\n\n### /srv/app/CLAUDE.local.md\n\nNear."
     )
 
 
 @pytest.mark.parametrize("name", ["CLAUDE.md", "CLAUDE.local.md", ".claude/rules/safety.md", "AGENTS.md"])
 def test_every_kind_of_context_file_has_a_place(name):
-    assert f"### /srv/{name}\n\nWords." in said(context_files=(ContextFile(f"/srv/{name}", "Words."),))
+    assert f"### /srv/{name}\n\nWords." in render_text(context_files=(ContextFile(f"/srv/{name}", "Words."),))
 
 
 def test_a_blank_context_file_leaves_no_heading():
-    assert said(context_files=(ContextFile("/CLAUDE.md", "\n"),)) == said()
+    assert render_text(context_files=(ContextFile("/CLAUDE.md", "\n"),)) == render_text()
 
 
 def test_a_context_file_knows_its_path_and_changes_with_a_refresh():
@@ -221,9 +221,9 @@ def test_a_file_over_the_limit_is_cut_with_a_notice_and_a_line_in_the_report():
 
 
 def test_workspace_files_get_what_context_files_leave_of_the_allowance():
-    found = tuple(ContextFile(f"/{n}.md", "x" * 20_000) for n in range(3))
+    files = tuple(ContextFile(f"/{n}.md", "x" * 20_000) for n in range(3))
     prompt = build_prompt(
-        MOLTIS_LAYOUT, PromptInputs(context_files=found, workspace_files=(ContextFile("TOOLS.md", "words"),))
+        MOLTIS_LAYOUT, PromptInputs(context_files=files, workspace_files=(ContextFile("TOOLS.md", "words"),))
     )
     assert "### TOOLS.md\n\n\n[… 5 characters left out]" in prompt.text
     assert prompt.report.problems == ("TOOLS.md: only a part of its 5 characters is told.",)
@@ -261,7 +261,7 @@ SEED_LINES = (
 
 
 def runtime(slots, **more):
-    return after(said(slots=slots, **more), "## Runtime")
+    return after(render_text(slots=slots, **more), "## Runtime")
 
 
 def test_the_sample_lines_to_the_letter():
@@ -279,12 +279,12 @@ def test_with_tools_the_execution_routing_block_follows():
 
 
 def test_without_runtime_facts_there_is_no_routing_block_either():
-    assert "Runtime" not in said(tools=(EXEC,))
-    assert "Execution routing" not in said(tools=(EXEC,))
+    assert "Runtime" not in render_text(tools=(EXEC,))
+    assert "Execution routing" not in render_text(tools=(EXEC,))
 
 
 def test_a_call_without_tools_has_no_routing_block():
-    assert "Execution routing" not in said(PromptInputs(tools=(EXEC,)), Slots(host=HOST, tools=()))
+    assert "Execution routing" not in render_text(PromptInputs(tools=(EXEC,)), Slots(host=HOST, tools=()))
 
 
 def test_accept_language_and_location_follow_the_timezone():
@@ -300,8 +300,8 @@ def test_the_profile_fills_in_timezone_and_location_that_the_browser_did_not_tel
     assert runtime(Slots(host=HOST), user=user) == (
         "Host: host=moltis-devbox | timezone=Europe/London | location=Kendal"
     )
-    told = {"timezone": "Europe/Paris", "location": "Paris"}
-    assert runtime(Slots(host=told), user=user) == "Host: timezone=Europe/Paris | location=Paris"
+    host = {"timezone": "Europe/Paris", "location": "Paris"}
+    assert runtime(Slots(host=host), user=user) == "Host: timezone=Europe/Paris | location=Paris"
 
 
 def test_the_calls_own_timezone_and_session_fill_in_too():
@@ -312,12 +312,12 @@ def test_the_calls_own_timezone_and_session_fill_in_too():
 
 
 def test_a_profile_alone_makes_no_runtime_section():
-    assert "## Runtime" not in said(user=UserProfile("T", "Europe/London", "Kendal"))
+    assert "## Runtime" not in render_text(user=UserProfile("T", "Europe/London", "Kendal"))
 
 
 def test_unknown_keys_leave_no_trace():
     assert runtime(Slots(host={**HOST, "colour": "red"}, sandbox={"cpu": 4})) == "Host: host=moltis-devbox"
-    assert "Runtime" not in said(slots=Slots(host={"colour": "red"}))
+    assert "Runtime" not in render_text(slots=Slots(host={"colour": "red"}))
 
 
 def test_empty_values_leave_no_trace():
@@ -342,7 +342,7 @@ def test_a_value_can_begin_neither_a_key_nor_a_line(value):
 
 def test_a_stored_build_names_the_runtime_and_a_call_fills_it():
     assert "⟦runtime⟧" in build_prompt(MOLTIS_LAYOUT, PromptInputs()).text
-    assert "⟦" not in said()
+    assert "⟦" not in render_text()
 
 
 def test_the_runtime_lives_as_long_as_a_session():
@@ -362,32 +362,36 @@ def test_the_skills_sample_to_the_letter():
         "</skill>\n"
         "</available_skills>"
     )
-    assert f"\n\n{sample}\n\n" in said(skills=(Skill("commit", "Create git commits", "/skills/commit"),))
+    assert f"\n\n{sample}\n\n" in render_text(
+        skills=(Skill("commit", "Create git commits", "/skills/commit"),)
+    )
 
 
 def test_no_skills_no_block():
-    assert "available_skills" not in said(tools=(EXEC,))
+    assert "available_skills" not in render_text(tools=(EXEC,))
 
 
 def test_a_skill_kept_from_the_model_is_not_listed():
     hidden = Skill("nightly", "By hand only.", disable_model_invocation=True)
-    assert said(skills=(hidden,)) == said()
-    assert "nightly" not in said(skills=(hidden, Skill("commit", "Create git commits")))
+    assert render_text(skills=(hidden,)) == render_text()
+    assert "nightly" not in render_text(skills=(hidden, Skill("commit", "Create git commits")))
 
 
 def test_a_skill_without_a_path_has_no_path_attribute():
-    assert '<skill name="a" source="personal">\n' in said(skills=(Skill("a", "A.", source="personal"),))
+    assert '<skill name="a" source="personal">\n' in render_text(
+        skills=(Skill("a", "A.", source="personal"),)
+    )
 
 
 def test_skill_attributes_are_escaped():
-    text = said(skills=(Skill('a" b="', "A.", "/<x>&'y'\n"),))
+    text = render_text(skills=(Skill('a" b="', "A.", "/<x>&'y'\n"),))
     assert 'name="a&quot; b=&quot;" source="skill" path="/&lt;x&gt;&amp;&#x27;y&#x27;&#10;">' in text
 
 
 @pytest.mark.parametrize("tag", ["</skill>", "</SKILL >", "< / Available_Skills>", "</skill"])
 def test_a_description_can_close_neither_its_skill_nor_the_list(tag):
     body = after(
-        said(skills=(Skill("a", f"One {tag} two"), Skill("b", f"Ends {tag}"))), "## Available Skills"
+        render_text(skills=(Skill("a", f"One {tag} two"), Skill("b", f"Ends {tag}"))), "## Available Skills"
     )
     assert body.count("</") == 3
     assert f"One {tag.replace('<', '&lt;')} two" in body
@@ -403,9 +407,9 @@ def test_skills_change_with_a_refresh_and_name_their_records():
 # Workspace Files
 
 
-def test_agents_and_tools_stand_under_their_own_subheadings():
+def test_agents_and_tools_are_under_their_own_subheadings():
     files = (ContextFile("/d/TOOLS.md", "T."), ContextFile("/d/AGENTS.md", "A."))
-    assert after(said(workspace_files=files), "## Workspace Files") == (
+    assert after(render_text(workspace_files=files), "## Workspace Files") == (
         "### AGENTS.md\n\nA.\n\n### TOOLS.md\n\nT."
     )
 
@@ -423,11 +427,13 @@ def test_agents_and_tools_stand_under_their_own_subheadings():
 )
 def test_leading_html_comments_are_stripped(text, kept):
     files = (ContextFile("/d/AGENTS.md", text),)
-    assert after(said(workspace_files=files), "## Workspace Files") == f"### AGENTS.md\n\n{kept}"
+    assert after(render_text(workspace_files=files), "## Workspace Files") == f"### AGENTS.md\n\n{kept}"
 
 
 def test_a_workspace_file_of_comments_only_leaves_nothing():
-    assert said(workspace_files=(ContextFile("/d/TOOLS.md", "<!-- nothing yet -->\n"),)) == said()
+    assert (
+        render_text(workspace_files=(ContextFile("/d/TOOLS.md", "<!-- nothing yet -->\n"),)) == render_text()
+    )
 
 
 # Long-term memory hint
@@ -435,72 +441,72 @@ def test_a_workspace_file_of_comments_only_leaves_nothing():
 
 @pytest.mark.parametrize("name", ["memory_search", "memory_get", "memory_save", "memory_forget"])
 def test_the_memory_hint_is_there_when_a_memory_tool_is(name):
-    assert "## Long-Term Memory\n\n" in said(tools=(Tool(name),))
+    assert "## Long-Term Memory\n\n" in render_text(tools=(Tool(name),))
 
 
 def test_without_memory_tools_there_is_no_memory_hint():
-    assert "Long-Term Memory" not in said(tools=(EXEC,))
-    assert "Long-Term Memory" not in said(tools=(Tool("memory_search", use="planning"),))
+    assert "Long-Term Memory" not in render_text(tools=(EXEC,))
+    assert "Long-Term Memory" not in render_text(tools=(Tool("memory_search", use="planning"),))
 
 
-def test_the_hint_speaks_of_saving_only_to_agents_that_can_save():
-    assert "save it" not in said(tools=(Tool("memory_search"),))
-    assert "save it" in said(tools=(Tool("memory_save"),))
-    assert "Search there" not in said(tools=(Tool("memory_save"),))
+def test_the_hint_mentions_saving_only_with_a_tool_that_saves():
+    assert "save it" not in render_text(tools=(Tool("memory_search"),))
+    assert "save it" in render_text(tools=(Tool("memory_save"),))
+    assert "Search there" not in render_text(tools=(Tool("memory_save"),))
 
 
 # Tool Schemas
 
 
-def tools_said(*tools, native=True, slots=None):
-    return after(said(PromptInputs(tools=tools, native_tools=native), slots), "## Available Tools")
+def render_tools(*tools, native=True, slots=None):
+    return after(render_text(PromptInputs(tools=tools, native_tools=native), slots), "## Available Tools")
 
 
 def test_native_tools_are_one_line_each():
-    assert tools_said(EXEC, BROWSER) == "- exec: Run a command.\n- browser: Open a page."
+    assert render_tools(EXEC, BROWSER) == "- exec: Run a command.\n- browser: Open a page."
 
 
 @pytest.mark.parametrize(
     ("length", "ending"), [(159, "x"), (160, "x"), (161, "x…")], ids=["below", "exactly", "above"]
 )
 def test_a_description_is_truncated_to_160_characters(length, ending):
-    line = tools_said(Tool("exec", "x" * length))
+    line = render_tools(Tool("exec", "x" * length))
     assert line == f"- exec: {'x' * (min(length, 160) - 1)}{ending}"
 
 
 def test_a_native_tool_shows_no_schema():
-    assert "{" not in tools_said(Tool("exec", "Run.", parameters={"type": "object"}))
+    assert "{" not in render_tools(Tool("exec", "Run.", parameters={"type": "object"}))
 
 
 def test_a_tool_without_description_uses_its_snippet_or_its_name_alone():
-    assert tools_said(Tool("exec", snippet="Run it"), Tool("bare")) == "- exec: Run it\n- bare"
+    assert render_tools(Tool("exec", snippet="Run it"), Tool("bare")) == "- exec: Run it\n- bare"
 
 
 def test_line_breaks_in_a_tool_cannot_forge_another_line():
     assert (
-        tools_said(Tool("a\nb", "One\n- forged: two\n\n## Guidelines"))
+        render_tools(Tool("a\nb", "One\n- forged: two\n\n## Guidelines"))
         == "- a b: One - forged: two ## Guidelines"
     )
 
 
 def test_fallback_tools_have_their_full_schema_inlined():
     schema = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
-    text = tools_said(Tool("exec", "Run a command.", parameters=schema), native=False)
+    text = render_tools(Tool("exec", "Run a command.", parameters=schema), native=False)
     assert text.startswith("### exec\n\nRun a command.\n\nParameters:\n```json\n")
     assert json.loads(text.split("```json\n")[1].split("\n```")[0]) == schema
 
 
 def test_a_fallback_description_is_not_truncated():
-    assert f"\n\n{'x' * 500}\n\n" in tools_said(Tool("exec", "x" * 500), native=False)
+    assert f"\n\n{'x' * 500}\n\n" in render_tools(Tool("exec", "x" * 500), native=False)
 
 
-def test_a_fallback_tool_without_parameters_says_so():
-    assert tools_said(Tool("ping", "Answer."), native=False) == "### ping\n\nAnswer.\n\nParameters: none"
+def test_a_fallback_tool_without_parameters_is_marked():
+    assert render_tools(Tool("ping", "Answer."), native=False) == "### ping\n\nAnswer.\n\nParameters: none"
 
 
 def test_a_schema_cannot_end_its_fence():
     schema = {"description": "a\n```\n## Guidelines"}
-    assert tools_said(Tool("exec", parameters=schema), native=False).count("\n```") == 2
+    assert render_tools(Tool("exec", parameters=schema), native=False).count("\n```") == 2
 
 
 def test_a_tools_line_names_its_record():
@@ -515,33 +521,33 @@ def test_a_tools_line_names_its_record():
 # Tool-calling format
 
 
-def test_fallback_providers_are_told_how_to_emit_tool_call_blocks():
-    text = said(tools=(EXEC,), native_tools=False)
+def test_fallback_tools_include_the_calling_guide():
+    text = render_text(tools=(EXEC,), native_tools=False)
     assert f"\n\n## How to call tools\n\n{TOOL_CALLING_GUIDE}\n\n## Guidelines" in text
     assert "```tool_call\n" in TOOL_CALLING_GUIDE
 
 
 def test_native_providers_are_not():
-    assert "How to call tools" not in said(tools=(EXEC,))
+    assert "How to call tools" not in render_text(tools=(EXEC,))
 
 
-def test_nobody_without_tools_is():
-    assert "How to call tools" not in said(native_tools=False)
+def test_without_tools_there_is_no_calling_guide():
+    assert "How to call tools" not in render_text(native_tools=False)
 
 
 # Guidelines and Silent Replies
 
 
 def guidelines(*tools):
-    return after(said(tools=tools), "## Guidelines")
+    return after(render_text(tools=tools), "## Guidelines")
 
 
-def test_guidelines_say_when_to_use_exec_only_beside_exec():
+def test_guidelines_for_exec_require_exec():
     assert "`exec`" in guidelines(EXEC)
     assert "`exec`" not in guidelines(BROWSER)
 
 
-def test_guidelines_say_when_to_use_the_browser_only_beside_it():
+def test_guidelines_for_the_browser_require_it():
     assert "`browser`" in guidelines(BROWSER)
     assert "`browser`" not in guidelines(EXEC)
 
@@ -557,15 +563,15 @@ def test_a_tools_own_guidelines_follow_ours_each_line_once():
 
 
 def test_the_silent_reply_protocol_asks_for_an_empty_response():
-    text = said(tools=(EXEC,))
+    text = render_text(tools=(EXEC,))
     assert "return an empty response" in after(text, "## Silent Replies")
     assert text.index("## Silent Replies") > text.index("## Guidelines")
 
 
-def test_without_tools_the_guidelines_are_general_and_nothing_is_said_of_silence():
+def test_without_tools_the_guidelines_are_general_and_omit_silent_replies():
     assert guidelines().count("\n") == 1
     assert "tool" not in guidelines()
-    assert "Silent" not in said()
+    assert "Silent" not in render_text()
 
 
 # Entry Points
@@ -576,7 +582,7 @@ def headings(text):
 
 
 def test_simple_is_tools_and_optional_project_context():
-    text = said(everything(entry="simple"), Slots(host=HOST))
+    text = render_text(everything(entry="simple"), Slots(host=HOST))
     assert text.startswith(f"{WITH_TOOLS}\n\n## Project Context")
     assert headings(text) == [
         "## Project Context",
@@ -589,20 +595,20 @@ def test_simple_is_tools_and_optional_project_context():
 
 
 def test_simple_without_project_context():
-    text = said(PromptInputs(tools=(EXEC,), entry="simple"))
+    text = render_text(PromptInputs(tools=(EXEC,), entry="simple"))
     assert headings(text) == ["## Available Tools", "## Guidelines", "## Silent Replies"]
 
 
 def test_full_has_identity_soul_user_skills_runtime_and_tools():
-    text = said(everything(native_tools=True), Slots(host=HOST))
+    text = render_text(everything(native_tools=True), Slots(host=HOST))
     assert "Your name is Bramble" in text
     assert "The user's name is Tomasz." in text
-    wanted = {"## Soul", "## Available Skills", "## Runtime", "## Available Tools"}
-    assert wanted <= set(headings(text))
+    expected = {"## Soul", "## Available Skills", "## Runtime", "## Available Tools"}
+    assert expected <= set(headings(text))
 
 
 def test_minimal_has_no_tools_and_nothing_that_depends_on_them():
-    text = said(everything(entry="minimal"), Slots(host=HOST))
+    text = render_text(everything(entry="minimal"), Slots(host=HOST))
     assert text.startswith(WITHOUT_TOOLS)
     assert headings(text) == [
         "## Soul",
@@ -654,7 +660,7 @@ def test_what_the_layout_has_no_place_for_is_in_the_loss_report():
     )
 
 
-# Where the words come from, how quickly they change, and what gives way
+# Origins, volatility and limits
 
 
 def test_every_component_knows_how_quickly_it_changes():
@@ -677,7 +683,7 @@ def test_every_component_knows_how_quickly_it_changes():
     }
 
 
-def test_every_piece_names_the_record_it_came_from():
+def test_every_segment_names_its_record():
     inputs = everything(soul=Text("Kind.", Origin("soul")), tools=(Tool("exec", guidelines=("Mind.",)),))
     segments = [
         each
@@ -696,7 +702,7 @@ def test_every_piece_names_the_record_it_came_from():
     ]
 
 
-def test_a_limit_on_skills_leaves_whole_ones_and_says_what_is_missing():
+def test_a_limit_on_skills_keeps_complete_ones_and_adds_a_notice():
     skills = tuple(Skill(f"s{place}", "x" * 50) for place in range(3))
     text = build_prompt(MOLTIS_LAYOUT, PromptInputs(skills=skills, limits=Limits(parts={"skills": 150}))).text
     assert after(text, "## Available Skills").count("<skill ") == text.count("</skill>") == 1
@@ -712,7 +718,7 @@ ROOM = Limits(total=3_000)
     [PromptInputs(context_files=LONG, limits=ROOM), PromptInputs(workspace_files=LONG, limits=ROOM)],
     ids=["project context", "workspace files"],
 )
-def test_files_give_way_when_the_whole_is_too_long(inputs):
+def test_files_are_cut_when_the_prompt_is_too_long(inputs):
     prompt = build_prompt(MOLTIS_LAYOUT, inputs)
     assert len(prompt.text) <= 3_000
     assert "characters left out]" in prompt.text
@@ -725,22 +731,22 @@ def test_files_give_way_when_the_whole_is_too_long(inputs):
 def test_the_tools_of_a_call_take_the_place_of_the_agents_own_in_every_part():
     tools = (EXEC, BROWSER, Tool("memory_search", "Search."))
     for native in (True, False):
-        narrowed = said(PromptInputs(tools=tools, native_tools=native), Slots(tools=("browser",)))
-        assert narrowed == said(tools=(BROWSER,), native_tools=native)
+        narrowed = render_text(PromptInputs(tools=tools, native_tools=native), Slots(tools=("browser",)))
+        assert narrowed == render_text(tools=(BROWSER,), native_tools=native)
 
 
-def test_tools_of_a_call_stand_in_its_order_and_unknown_ones_say_nothing():
-    text = tools_said(EXEC, BROWSER, slots=Slots(tools=("browser", "nonsense", "exec", "browser")))
+def test_tools_of_a_call_are_in_its_order_and_unknown_ones_are_ignored():
+    text = render_tools(EXEC, BROWSER, slots=Slots(tools=("browser", "nonsense", "exec", "browser")))
     assert text == "- browser: Open a page.\n- exec: Run a command."
 
 
 def test_a_call_without_tools_reads_as_an_agent_without_tools():
-    assert said(PromptInputs(tools=(EXEC,)), Slots(tools=())) == said()
+    assert render_text(PromptInputs(tools=(EXEC,)), Slots(tools=())) == render_text()
 
 
 def test_a_call_cannot_give_tools_to_the_minimal_entry_point():
     inputs = everything(entry="minimal")
-    assert said(inputs, Slots(tools=("exec",))) == said(inputs)
+    assert render_text(inputs, Slots(tools=("exec",))) == render_text(inputs)
 
 
 def test_what_is_kept_for_a_call_survives_being_stored_as_json():

@@ -1,4 +1,4 @@
-"""Opal, read beside seeds/000: one test for each rule, table row and sample, in the seed's order."""
+"""The opal layout against seed 000: one test for each rule, table row and sample, in the seed's order."""
 
 import json
 
@@ -35,50 +35,50 @@ def tools(*names):
     return tuple(Tool(name) for name in names)
 
 
-def text(slots=None, **inputs):
+def render_text(slots=None, **inputs):
     return build_filled_prompt(OPAL, PromptInputs(**inputs), slots or Slots()).text
 
 
-def section(name, said):
-    """What stands between two tags; None when the section is absent."""
-    if f"<{name}>" not in said:
+def section(name, text):
+    """Return the text between two tags; None when the section is absent."""
+    if f"<{name}>" not in text:
         return None
-    return said.split(f"<{name}>\n")[1].split(f"\n</{name}>")[0]
+    return text.split(f"<{name}>\n")[1].split(f"\n</{name}>")[0]
 
 
 def guidelines(*names):
-    said = section("tool-guidelines", text(tools=tools(*names)))
-    return said.splitlines() if said is not None else []
+    text = section("tool-guidelines", render_text(tools=tools(*names)))
+    return text.splitlines() if text is not None else []
 
 
 # Overview
 
 
-def test_six_sections_stand_in_the_order_of_the_box():
+def test_six_sections_are_in_the_order_of_the_seed():
     names = [part.name for part in OPAL.parts]
     assert names == ["identity", "project-context", "skills", "environment", "tool-guidelines", "planning"]
 
 
 def test_sections_are_joined_with_one_blank_line():
-    said = text(working_directory="/srv", tools=tools("tasks"))
+    text = render_text(working_directory="/srv", tools=tools("tasks"))
     assert (
-        "</identity>\n\n<environment>\nWorking directory: /srv\n</environment>\n\n<tool-guidelines>" in said
+        "</identity>\n\n<environment>\nWorking directory: /srv\n</environment>\n\n<tool-guidelines>" in text
     )
 
 
 def test_a_section_with_nothing_to_say_is_excluded():
-    said = text()
-    assert said.startswith("<identity>\n")
-    assert said.endswith("\n</identity>")
+    text = render_text()
+    assert text.startswith("<identity>\n")
+    assert text.endswith("\n</identity>")
 
 
 # Component 1: identity
 
 
-def test_without_a_system_prompt_the_default_identity_speaks():
-    said = section("identity", text())
-    assert said.startswith("You are Opal, an expert AI coding assistant.\n")
-    assert said.endswith(
+def test_without_a_system_prompt_the_default_identity_is_used():
+    text = section("identity", render_text())
+    assert text.startswith("You are Opal, an expert AI coding assistant.\n")
+    assert text.endswith(
         "\n## Principles\n"
         "- Be direct — answer concisely\n"
         "- Act, don't ask — use tools when intent is clear\n"
@@ -90,44 +90,46 @@ def test_without_a_system_prompt_the_default_identity_speaks():
 
 
 def test_a_custom_system_prompt_replaces_the_default_and_is_not_wrapped():
-    assert text(base=Text("You are a code review specialist.")) == "You are a code review specialist."
+    assert render_text(base=Text("You are a code review specialist.")) == "You are a code review specialist."
 
 
-def test_an_agents_own_words_are_a_custom_system_prompt_too():
-    said = text(identity=Identity(name="Rio", text="You watch."), instructions=Text("Be brief."))
-    assert said == "Your name is Rio.\n\nYou watch.\n\nBe brief."
+def test_an_agents_own_text_is_a_custom_system_prompt_too():
+    text = render_text(identity=Identity(name="Rio", text="You watch."), instructions=Text("Be brief."))
+    assert text == "Your name is Rio.\n\nYou watch.\n\nBe brief."
 
 
 def test_instructions_alone_replace_the_default_identity():
-    assert text(instructions=Text("Be brief.")) == "Be brief."
+    assert render_text(instructions=Text("Be brief.")) == "Be brief."
 
 
-def test_a_system_prompt_that_was_handed_in_wins_and_what_it_displaces_is_said():
-    held = PromptInputs(base=Text("Mine."), identity=Identity(text="You watch."), instructions=Text("Brief."))
-    built = build_prompt(OPAL, held)
-    assert build_filled_prompt(OPAL, held, Slots()).text == "Mine."
+def test_a_base_system_prompt_wins_and_displaced_inputs_are_reported():
+    inputs = PromptInputs(
+        base=Text("Mine."), identity=Identity(text="You watch."), instructions=Text("Brief.")
+    )
+    built = build_prompt(OPAL, inputs)
+    assert build_filled_prompt(OPAL, inputs, Slots()).text == "Mine."
     assert built.report.lost == ("identity.text", "instructions")
 
 
 def test_an_empty_system_prompt_is_none():
-    assert text(base=Text("")) == text()
+    assert render_text(base=Text("")) == render_text()
 
 
 # Component 2: project context
 
 
 def test_each_file_is_wrapped_with_its_path():
-    said = text(context_files=(ContextFile("/home/user/project/AGENTS.md", "Tabs."),))
-    assert '<project-context source="/home/user/project/AGENTS.md">\nTabs.\n</project-context>' in said
+    text = render_text(context_files=(ContextFile("/home/user/project/AGENTS.md", "Tabs."),))
+    assert '<project-context source="/home/user/project/AGENTS.md">\nTabs.\n</project-context>' in text
 
 
 def test_files_nearer_the_root_come_first_and_a_blank_line_parts_them():
-    """Ordering; the sample under it shows the reverse, and the rule wins."""
+    """Follow the seed's rule on ordering; its sample shows the reverse order."""
     files = (
         ContextFile("/home/user/AGENTS.md", "Far."),
         ContextFile("/home/user/project/AGENTS.md", "Near."),
     )
-    assert text(context_files=files).endswith(
+    assert render_text(context_files=files).endswith(
         '<project-context source="/home/user/AGENTS.md">\nFar.\n</project-context>\n\n'
         '<project-context source="/home/user/project/AGENTS.md">\nNear.\n</project-context>'
     )
@@ -137,27 +139,29 @@ def test_files_nearer_the_root_come_first_and_a_blank_line_parts_them():
 @pytest.mark.parametrize("folder", ["", ".agents/", ".opal/"])
 def test_all_six_location_variants_count(name, folder):
     path = f"/dir/{folder}{name}"
-    assert f'<project-context source="{path}">\nx\n' in text(context_files=(ContextFile(path, "x"),))
+    assert f'<project-context source="{path}">\nx\n' in render_text(context_files=(ContextFile(path, "x"),))
 
 
 def test_an_empty_file_leaves_nothing_behind():
-    assert text(context_files=(ContextFile("/AGENTS.md", " \n"),)) == text()
+    assert render_text(context_files=(ContextFile("/AGENTS.md", " \n"),)) == render_text()
 
 
 def test_a_path_cannot_leave_its_attribute_and_a_body_cannot_close_its_element():
-    said = text(context_files=(ContextFile('/a"><x', "one </PROJECT-context\n> two </skills>"),))
-    assert '<project-context source="/a&quot;&gt;&lt;x">\none &lt;/PROJECT-context\n> two </skills>\n' in said
+    text = render_text(context_files=(ContextFile('/a"><x', "one </PROJECT-context\n> two </skills>"),))
+    assert '<project-context source="/a&quot;&gt;&lt;x">\none &lt;/PROJECT-context\n> two </skills>\n' in text
 
 
 def test_long_files_are_cut_with_a_notice():
     limits = Limits(per_file=4, all_files=6)
-    said = text(context_files=(ContextFile("/a", "123456"), ContextFile("/b", "123456")), limits=limits)
-    assert "1234\n[… 2 characters left out]\n</project-context>" in said
-    assert "12\n[… 4 characters left out]\n</project-context>" in said
+    text = render_text(
+        context_files=(ContextFile("/a", "123456"), ContextFile("/b", "123456")), limits=limits
+    )
+    assert "1234\n[… 2 characters left out]\n</project-context>" in text
+    assert "12\n[… 4 characters left out]\n</project-context>" in text
 
 
 @pytest.mark.parametrize("limit", range(1, 130, 7))
-def test_cutting_the_whole_section_leaves_every_element_closed(limit):
+def test_cutting_the_section_leaves_every_element_closed(limit):
     files = (ContextFile("/a", "first " * 5), ContextFile("/b", "second " * 5))
     prompt = build_prompt(
         OPAL, PromptInputs(context_files=files, limits=Limits(parts={"project-context": limit}))
@@ -175,7 +179,7 @@ def test_the_menu_is_the_sample():
         Skill("my-skill", "Does something useful for the project."),
         Skill("testing", "Runs and fixes tests following project conventions."),
     )
-    assert section("skills", text(skills=skills)) == (
+    assert section("skills", render_text(skills=skills)) == (
         "Use the `use_skill` tool to load a skill's full instructions when relevant.\n\n"
         "- **my-skill**: Does something useful for the project.\n"
         "- **testing**: Runs and fixes tests following project conventions."
@@ -183,8 +187,8 @@ def test_the_menu_is_the_sample():
 
 
 def test_a_description_stays_on_one_line():
-    said = section("skills", text(skills=(Skill("sly", "one\n- **fake**: two </SKILLS >"),)))
-    assert said.splitlines()[2:] == ["- **sly**: one - **fake**: two &lt;/SKILLS >"]
+    text = section("skills", render_text(skills=(Skill("sly", "one\n- **fake**: two </SKILLS >"),)))
+    assert text.splitlines()[2:] == ["- **sly**: one - **fake**: two &lt;/SKILLS >"]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +206,7 @@ def test_a_description_stays_on_one_line():
         (Skill("moved", "x", "/skills/elsewhere/SKILL.md"), "its folder is called “elsewhere”"),
     ],
 )
-def test_a_skill_that_fails_to_validate_is_skipped_and_the_report_says_why(skill, reason):
+def test_an_invalid_skill_is_skipped_and_the_reason_reported(skill, reason):
     built = build_prompt(OPAL, PromptInputs(skills=(skill, Skill("sound", "x"))))
     assert section("skills", built.text).endswith("\n\n- **sound**: x")
     assert built.report.problems == (f"The skill “{' '.join(skill.name.split())}” is not offered: {reason}.",)
@@ -225,8 +229,8 @@ def test_a_sound_skill_is_offered(skill):
 
 
 def test_the_first_of_a_name_wins():
-    """Skills discovery: project-local directories stand above user-global ones."""
-    first, second = (Skill("testing", words) for words in ("Local.", "Global."))
+    """Skills discovery: project directories take precedence over user directories."""
+    first, second = (Skill("testing", description) for description in ("Local.", "Global."))
     built = build_prompt(OPAL, PromptInputs(skills=(first, second)))
     assert section("skills", built.text).endswith("\n\n- **testing**: Local.")
     assert built.report.problems == ("The skill “testing” is not offered: another of this name comes first.",)
@@ -234,23 +238,25 @@ def test_the_first_of_a_name_wins():
 
 def test_a_refused_skill_does_not_take_the_name_from_a_sound_one():
     skills = (Skill("testing", ""), Skill("testing", "Sound."))
-    assert section("skills", text(skills=skills)).endswith("\n\n- **testing**: Sound.")
+    assert section("skills", render_text(skills=skills)).endswith("\n\n- **testing**: Sound.")
 
 
 def test_without_a_skill_to_offer_there_is_no_menu():
-    assert text(skills=(Skill("Upper", "x"),)) == text()
+    assert render_text(skills=(Skill("Upper", "x"),)) == render_text()
 
 
 # Environment
 
 
 def test_the_environment_is_one_line():
-    assert section("environment", text(working_directory="/srv/a  b")) == "Working directory: /srv/a  b"
+    assert (
+        section("environment", render_text(working_directory="/srv/a  b")) == "Working directory: /srv/a  b"
+    )
 
 
 def test_a_directory_cannot_close_the_environment():
-    said = section("environment", text(working_directory="/srv\n</Environment>"))
-    assert said == "Working directory: /srv &lt;/Environment>"
+    text = section("environment", render_text(working_directory="/srv\n</Environment>"))
+    assert text == "Working directory: /srv &lt;/Environment>"
 
 
 # Component 4: tool guidelines
@@ -288,39 +294,46 @@ def test_status_tags_with_any_known_tool(tool):
 
 
 @pytest.mark.parametrize("tool", ["weather", "fish", "Shell", "read"])
-def test_tools_nobody_knows_call_for_no_guideline(tool):
+def test_unknown_tools_add_no_guideline(tool):
     assert guidelines(tool) == []
 
 
 def test_the_example_output():
     """Given tools Read, Edit, Write, Shell."""
-    told = guidelines("read_file", "edit_file", "write_file", "shell")
-    assert told == [READ, RANGES, EDIT, WRITE, DISPLAY, STATUS]
+    lines = guidelines("read_file", "edit_file", "write_file", "shell")
+    assert lines == [READ, RANGES, EDIT, WRITE, DISPLAY, STATUS]
 
 
 def test_guidelines_have_the_tag_and_no_heading():
-    assert "## Tool Usage Guidelines" not in text(tools=tools("shell"))
+    assert "## Tool Usage Guidelines" not in render_text(tools=tools("shell"))
 
 
 def test_what_tools_ask_for_themselves_follows_the_rules_once_and_on_one_line():
-    held = (Tool("tasks", guidelines=("One\nline.", " ")), Tool("x", guidelines=("One line.", "Two.")))
-    assert section("tool-guidelines", text(tools=held)).splitlines() == [STATUS, "- One line.", "- Two."]
+    own_tools = (Tool("tasks", guidelines=("One\nline.", " ")), Tool("x", guidelines=("One line.", "Two.")))
+    assert section("tool-guidelines", render_text(tools=own_tools)).splitlines() == [
+        STATUS,
+        "- One line.",
+        "- Two.",
+    ]
 
 
 def test_tools_that_are_only_planned_with_call_for_nothing():
-    assert text(tools=(Tool("shell", use="planning", guidelines=("x",)),)) == text()
+    assert render_text(tools=(Tool("shell", use="planning", guidelines=("x",)),)) == render_text()
 
 
 def test_guidelines_are_computed_for_the_tools_of_the_call():
     """Key design decision 4: the active set can change from turn to turn."""
-    held = (*tools("read_file", "shell"), Tool("deploy", guidelines=("Ask first.",)))
-    said = text(Slots(tools=("bash", "deploy")), tools=held)
-    assert section("tool-guidelines", said).splitlines() == [DISPLAY, SEARCH, STATUS, "- Ask first."]
+    own_tools = (*tools("read_file", "shell"), Tool("deploy", guidelines=("Ask first.",)))
+    text = render_text(Slots(tools=("bash", "deploy")), tools=own_tools)
+    assert section("tool-guidelines", text).splitlines() == [DISPLAY, SEARCH, STATUS, "- Ask first."]
 
 
 def test_a_call_can_take_all_tools_away_or_bring_the_first():
-    assert text(Slots(tools=()), tools=tools("shell")) == text()
-    assert section("tool-guidelines", text(Slots(tools=("write_file",)))).splitlines() == [WRITE, STATUS]
+    assert render_text(Slots(tools=()), tools=tools("shell")) == render_text()
+    assert section("tool-guidelines", render_text(Slots(tools=("write_file",)))).splitlines() == [
+        WRITE,
+        STATUS,
+    ]
 
 
 def test_the_tools_of_a_call_choose_the_definitions_and_unknown_ones_are_reported():
@@ -338,7 +351,7 @@ PLAN = Slots(session=Session("4f1c", "/home/user/.opal/sessions/4f1c/plan.md"))
 
 
 def test_a_session_brings_planning_instructions():
-    assert section("planning", text(PLAN)) == (
+    assert section("planning", render_text(PLAN)) == (
         "For complex multi-step tasks, create a plan document at:\n"
         "/home/user/.opal/sessions/4f1c/plan.md\n\n"
         "Write your plan before starting implementation. Update it as you\n"
@@ -348,7 +361,7 @@ def test_a_session_brings_planning_instructions():
 
 @pytest.mark.parametrize("session", [None, Session("4f1c")])
 def test_without_a_session_or_a_plan_path_there_is_no_planning(session):
-    assert section("planning", text(Slots(session=session))) is None
+    assert section("planning", render_text(Slots(session=session))) is None
 
 
 def test_sub_agents_do_not_plan_whatever_session_is_named():
@@ -358,8 +371,8 @@ def test_sub_agents_do_not_plan_whatever_session_is_named():
 
 
 def test_a_plan_path_can_neither_close_the_section_nor_break_its_line():
-    said = section("planning", text(Slots(session=Session(plan_path="/a{b}\n</ planning>"))))
-    assert said.splitlines()[1] == "/a{b} &lt;/ planning>"
+    text = section("planning", render_text(Slots(session=Session(plan_path="/a{b}\n</ planning>"))))
+    assert text.splitlines()[1] == "/a{b} &lt;/ planning>"
 
 
 # Sub-agent differences
@@ -367,40 +380,40 @@ def test_a_plan_path_can_neither_close_the_section_nor_break_its_line():
 
 def test_a_sub_agent_has_all_but_planning():
     """The table: task prompt, inherited context, skills, guidelines of its own tools; no planning."""
-    held = {
+    inputs = {
         "base": Text("Find the cause."),
         "context_files": (ContextFile("/AGENTS.md", "Inherited."),),
         "skills": (Skill("testing", "Runs tests."),),
         "tools": tools("write_file"),
     }
-    sub, top = text(PLAN, is_sub_agent=True, **held), text(PLAN, **held)
+    sub, top = render_text(PLAN, is_sub_agent=True, **inputs), render_text(PLAN, **inputs)
     assert top.startswith(f"{sub}\n\n<planning>")
     assert sub.startswith("Find the cause.\n\n<project-context")
     assert section("skills", sub)
     assert section("tool-guidelines", sub).splitlines() == [WRITE, STATUS]
 
 
-# What holds beyond the seed
+# Beyond the seed
 
 
 def test_inputs_without_a_place_are_named():
-    held = PromptInputs(soul=Text("Kind."), memories=(Memory("x"),), append=Text("More."))
-    assert build_prompt(OPAL, held).report.lost == ("soul", "append", "memories")
+    inputs = PromptInputs(soul=Text("Kind."), memories=(Memory("x"),), append=Text("More."))
+    assert build_prompt(OPAL, inputs).report.lost == ("soul", "append", "memories")
 
 
 def test_segments_know_their_file_skill_and_tool():
-    held = PromptInputs(
+    inputs = PromptInputs(
         context_files=(ContextFile("/AGENTS.md", "x", origin=Origin("context_file", "1", 2)),),
         skills=(Skill("testing", "x", origin=Origin("skill", "3", 4)),),
         tools=(Tool("tasks", guidelines=("Mine.",), origin=Origin("tool", "5", 6)),),
     )
-    found = {segment.text: segment for segment in build_prompt(OPAL, held).segments}
-    by_origin = {segment.origin: segment for segment in found.values()}
+    segments_by_text = {segment.text: segment for segment in build_prompt(OPAL, inputs).segments}
+    by_origin = {segment.origin: segment for segment in segments_by_text.values()}
     assert by_origin[Origin("context_file", "1", 2, "/AGENTS.md")].volatility == "refresh"
     assert by_origin[Origin("skill", "3", 4)].volatility == "refresh"
     assert by_origin[Origin("tool", "5", 6)].text == "\n- Mine."
     assert by_origin[Origin("tool", "5", 6)].volatility == "release"
-    assert found[STATUS].origin is LAYOUT_ORIGIN
+    assert segments_by_text[STATUS].origin is LAYOUT_ORIGIN
 
 
 def test_planning_is_of_the_session():
@@ -409,15 +422,15 @@ def test_planning_is_of_the_session():
 
 @pytest.mark.parametrize("slots", [Slots(), PLAN, Slots(tools=("bash", "deploy"))])
 def test_a_build_that_was_stored_as_json_fills_to_the_same_bytes(slots):
-    held = PromptInputs(tools=(Tool("deploy", guidelines=("Ask first.",)),))
-    segments = build_prompt(OPAL, held).segments
+    inputs = PromptInputs(tools=(Tool("deploy", guidelines=("Ask first.",)),))
+    segments = build_prompt(OPAL, inputs).segments
     stored = [segment._replace(given=json.loads(json.dumps(segment.given))) for segment in segments]
-    assert fill_spans(build_slot_spans(stored), slots) == build_filled_prompt(OPAL, held, slots).text
+    assert fill_spans(build_slot_spans(stored), slots) == build_filled_prompt(OPAL, inputs, slots).text
 
 
 def test_the_seeds_sample_loads_from_json():
-    held = parse_dataclass(PromptInputs, {"tools": [{"name": "shell"}], "is_sub_agent": True})
-    assert section("tool-guidelines", build_filled_prompt(OPAL, held, PLAN).text).splitlines() == [
+    inputs = parse_dataclass(PromptInputs, {"tools": [{"name": "shell"}], "is_sub_agent": True})
+    assert section("tool-guidelines", build_filled_prompt(OPAL, inputs, PLAN).text).splitlines() == [
         DISPLAY,
         SEARCH,
         STATUS,

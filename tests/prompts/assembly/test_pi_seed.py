@@ -1,4 +1,4 @@
-"""Pi, read beside seeds/001: one test for each rule, table row and sample, in the seed's order."""
+"""The pi layout against seed 001: one test for each rule, table row and sample, in the seed's order."""
 
 import json
 from datetime import datetime, timedelta, timezone
@@ -49,17 +49,17 @@ def tools(*names):
     return tuple(Tool(name) for name in names)
 
 
-def text(slots=None, **inputs):
+def render_text(slots=None, **inputs):
     return build_filled_prompt(PI, PromptInputs(**inputs), slots or Slots()).text
 
 
-def block(heading, said):
-    """The lines under a heading, up to the next blank line."""
-    return said.split(f"{heading}\n", 1)[1].split("\n\n")[0].splitlines()
+def block(heading, text):
+    """Return the lines under a heading, up to the next blank line."""
+    return text.split(f"{heading}\n", 1)[1].split("\n\n")[0].splitlines()
 
 
 def guidelines(*names):
-    return block("Guidelines:", text(tools=tools(*names)))
+    return block("Guidelines:", render_text(tools=tools(*names)))
 
 
 FULL: dict[str, Any] = {
@@ -78,8 +78,8 @@ FULL: dict[str, Any] = {
 # The final prompt structure
 
 
-def test_sections_stand_in_the_order_of_the_box():
-    said = text(Slots(now=NOW, zone="CST"), **FULL)
+def test_sections_are_in_the_order_of_the_seed():
+    text = render_text(Slots(now=NOW, zone="CST"), **FULL)
     marks = [
         SENTENCE,
         "Available tools:\n",
@@ -92,18 +92,18 @@ def test_sections_stand_in_the_order_of_the_box():
         TIME,
         "Current working directory: /srv",
     ]
-    places = [said.index(mark) for mark in marks]
+    places = [text.index(mark) for mark in marks]
     assert places == sorted(places)
-    assert said.endswith(marks[-1])
+    assert text.endswith(marks[-1])
 
 
 # Section 1: the base
 
 
 def test_the_default_base_is_the_sample():
-    """With the two rulings: the long read line, and the summarizing line whenever edit or write is there."""
-    held = {**FULL, "append": None, "context_files": (), "skills": (), "working_directory": ""}
-    assert text(**held) == (
+    """Include the long read line, and the summarizing line whenever edit or write is present."""
+    inputs = {**FULL, "append": None, "context_files": (), "skills": (), "working_directory": ""}
+    assert render_text(**inputs) == (
         f"{SENTENCE}\n\n"
         "Available tools:\n"
         "- read: Read file contents\n"
@@ -123,32 +123,32 @@ def test_the_default_base_is_the_sample():
 
 
 def test_the_identity_sentence_is_the_agents_own_when_it_has_one():
-    said = text(identity=Identity(name="Rio", text="You watch."))
-    assert said.startswith("Your name is Rio.\n\nYou watch.\n\nAvailable tools:\n")
+    text = render_text(identity=Identity(name="Rio", text="You watch."))
+    assert text.startswith("Your name is Rio.\n\nYou watch.\n\nAvailable tools:\n")
 
 
 def test_documentation_leaves_out_what_is_not_known():
-    said = text(documentation=Documentation(examples="/examples"))
-    assert said.endswith("(read only when the user asks about pi itself...):\n- Examples: /examples")
-    assert "Pi documentation" not in text(documentation=Documentation())
-    assert "Pi documentation" not in text()
+    text = render_text(documentation=Documentation(examples="/examples"))
+    assert text.endswith("(read only when the user asks about pi itself...):\n- Examples: /examples")
+    assert "Pi documentation" not in render_text(documentation=Documentation())
+    assert "Pi documentation" not in render_text()
 
 
 # SYSTEM.md
 
 
-def test_system_md_replaces_the_whole_base():
-    """What you lose: structure, tool descriptions, guidelines (the tools' own too), documentation."""
-    held = {**FULL, "identity": Identity(text="You watch."), "base": Text("Mine alone.")}
-    said = text(**held)
-    assert said.startswith("Mine alone.\n\nAppended.\n\n# Project Context\n")
+def test_system_md_replaces_the_base():
+    """SYSTEM.md removes structure, tool descriptions, all guidelines and documentation."""
+    inputs = {**FULL, "identity": Identity(text="You watch."), "base": Text("Mine alone.")}
+    text = render_text(**inputs)
+    assert text.startswith("Mine alone.\n\nAppended.\n\n# Project Context\n")
     for gone in ("You watch.", "Available tools:", NOTE, "Guidelines:", "Mind it", "Pi documentation"):
-        assert gone not in said
+        assert gone not in text
 
 
 def test_what_is_lost_with_system_md_is_in_the_report():
-    held = PromptInputs(**{**FULL, "identity": Identity(text="You watch."), "base": Text("Mine alone.")})
-    report = build_prompt(PI, held).report
+    inputs = PromptInputs(**{**FULL, "identity": Identity(text="You watch."), "base": Text("Mine alone.")})
+    report = build_prompt(PI, inputs).report
     assert report.lost == ("identity.text", "tools", "documentation")
     omitted = {part.name: part.omitted for part in report.parts if part.omitted}
     assert omitted == {
@@ -161,29 +161,29 @@ def test_what_is_lost_with_system_md_is_in_the_report():
 
 @pytest.mark.parametrize("kept", ["Appended.", "# Project Context\n", "<available_skills>", TIME, "/srv"])
 def test_what_still_gets_appended_with_system_md(kept):
-    assert kept in text(Slots(now=NOW, zone="CST"), **FULL, base=Text("Mine alone."))
+    assert kept in render_text(Slots(now=NOW, zone="CST"), **FULL, base=Text("Mine alone."))
 
 
 def test_with_system_md_too_skills_need_the_read_tool():
-    said = text(**{**FULL, "tools": tools("bash")}, base=Text("Mine alone."))
-    assert "<available_skills>" not in said
+    text = render_text(**{**FULL, "tools": tools("bash")}, base=Text("Mine alone."))
+    assert "<available_skills>" not in text
 
 
 def test_with_system_md_the_tools_of_a_call_bring_nothing_back():
-    said = text(Slots(tools=("bash",)), **FULL, base=Text("Mine alone."))
-    assert "Available tools:" not in said
-    assert "Guidelines:" not in said
+    text = render_text(Slots(tools=("bash",)), **FULL, base=Text("Mine alone."))
+    assert "Available tools:" not in text
+    assert "Guidelines:" not in text
 
 
 def test_an_empty_system_md_replaces_nothing():
-    assert text(base=Text("")) == text()
+    assert render_text(base=Text("")) == render_text()
 
 
 # How tool descriptions appear
 
 
-def lines_of(*held):
-    return block("Available tools:", text(tools=held))
+def lines_of(*tools):
+    return block("Available tools:", render_text(tools=tools))
 
 
 def test_a_snippet_comes_first():
@@ -206,13 +206,13 @@ def test_a_snippet_is_brought_onto_one_line():
     assert lines_of(Tool("read", snippet=" \n ")) == ["- read: Read file contents"]
 
 
-def test_without_tools_the_list_says_so():
+def test_without_tools_the_list_is_none():
     assert lines_of() == ["(none)"]
     assert lines_of(Tool("later", use="planning")) == ["(none)"]
 
 
 def test_the_note_on_custom_tools_follows_the_list():
-    assert f"\n\nAvailable tools:\n(none)\n\n{NOTE}\n\nGuidelines:\n" in text()
+    assert f"\n\nAvailable tools:\n(none)\n\n{NOTE}\n\nGuidelines:\n" in render_text()
 
 
 # How guidelines are built
@@ -251,49 +251,49 @@ def test_edit_or_write_with_bash_still_brings_the_summarizing_line():
     assert guidelines("bash", "edit", "write") == [BASH, EDIT, WRITE, SUMMARY, *STANDING]
 
 
-def test_two_lines_always_stand():
+def test_two_guidelines_are_always_included():
     assert guidelines() == STANDING
 
 
-def test_the_tools_own_guidelines_stand_between_and_every_line_stands_once():
-    held = (
+def test_the_tools_own_guidelines_are_between_and_every_line_occurs_once():
+    own_tools = (
         Tool("a", guidelines=("Mind\nthe gap", "", WRITE[2:])),
         Tool("write", guidelines=("Mind the gap",)),
         Tool("b", guidelines=("Only b",)),
         Tool("later", use="planning", guidelines=("Never",)),
     )
-    told = block("Guidelines:", text(tools=held))
-    assert told == [WRITE, SUMMARY, "- Mind the gap", "- Only b", *STANDING]
+    lines = block("Guidelines:", render_text(tools=own_tools))
+    assert lines == [WRITE, SUMMARY, "- Mind the gap", "- Only b", *STANDING]
 
 
-def test_a_tool_that_asks_for_a_standing_line_gets_it_once():
-    told = block("Guidelines:", text(tools=(Tool("a", guidelines=(STANDING[0][2:],)),)))
-    assert told == STANDING
+def test_a_tool_guideline_equal_to_a_general_rule_occurs_once():
+    lines = block("Guidelines:", render_text(tools=(Tool("a", guidelines=(STANDING[0][2:],)),)))
+    assert lines == STANDING
 
 
 # Section 2: append
 
 
 def test_append_system_md_follows_the_base_and_comes_before_the_context():
-    said = text(append=Text("Appended."), context_files=(ContextFile("/AGENTS.md", "x"),))
-    assert f"{STANDING[1]}\n\nAppended.\n\n# Project Context" in said
+    text = render_text(append=Text("Appended."), context_files=(ContextFile("/AGENTS.md", "x"),))
+    assert f"{STANDING[1]}\n\nAppended.\n\n# Project Context" in text
 
 
 def test_instructions_are_directives_of_the_same_level_and_follow():
-    said = text(append=Text("Appended."), instructions=Text("Be brief."))
-    assert said.endswith(f"{STANDING[1]}\n\nAppended.\n\nBe brief.")
-    assert text(instructions=Text("Be brief.")).endswith(f"{STANDING[1]}\n\nBe brief.")
+    text = render_text(append=Text("Appended."), instructions=Text("Be brief."))
+    assert text.endswith(f"{STANDING[1]}\n\nAppended.\n\nBe brief.")
+    assert render_text(instructions=Text("Be brief.")).endswith(f"{STANDING[1]}\n\nBe brief.")
 
 
 # Section 3: project context
 
 
-def test_context_files_stand_under_their_header():
+def test_context_files_are_under_their_header():
     files = (
         ContextFile("/Users/you/.sf/agent/AGENTS.md", "[global]"),
         ContextFile("/Users/you/projects/myapp/CLAUDE.md", "[project]"),
     )
-    assert text(context_files=files).endswith(
+    assert render_text(context_files=files).endswith(
         "\n\n# Project Context\n\n"
         "Project-specific instructions and guidelines:\n\n"
         "## /Users/you/.sf/agent/AGENTS.md\n\n[global]\n\n"
@@ -302,16 +302,16 @@ def test_context_files_stand_under_their_header():
 
 
 def test_without_context_there_is_no_header():
-    assert text(context_files=(ContextFile("/AGENTS.md", "\n"),)) == text()
+    assert render_text(context_files=(ContextFile("/AGENTS.md", "\n"),)) == render_text()
 
 
 def test_a_path_cannot_start_a_heading_of_its_own():
-    assert "\n## /a ## /b\n\nx" in text(context_files=(ContextFile("/a\n## /b", "x"),))
+    assert "\n## /a ## /b\n\nx" in render_text(context_files=(ContextFile("/a\n## /b", "x"),))
 
 
 def test_long_context_is_cut_with_a_notice():
-    held = {"context_files": (ContextFile("/a", "123456"),), "limits": Limits(per_file=4)}
-    assert text(**held).endswith("## /a\n\n1234\n[… 2 characters left out]")
+    inputs = {"context_files": (ContextFile("/a", "123456"),), "limits": Limits(per_file=4)}
+    assert render_text(**inputs).endswith("## /a\n\n1234\n[… 2 characters left out]")
 
 
 # Section 4: skills
@@ -324,7 +324,7 @@ INTRODUCTION = (
 
 
 def test_the_skills_block_is_the_sample():
-    assert text(tools=tools("read"), skills=(COMMIT,)).endswith(
+    assert render_text(tools=tools("read"), skills=(COMMIT,)).endswith(
         f"\n\n{INTRODUCTION}"
         "<available_skills>\n"
         "  <skill>\n"
@@ -336,76 +336,78 @@ def test_the_skills_block_is_the_sample():
     )
 
 
-def test_without_the_read_tool_there_is_no_skills_block_and_the_report_says_so():
-    held = PromptInputs(tools=tools("bash"), skills=(COMMIT,))
-    assert "skill" not in build_filled_prompt(PI, held, Slots()).text
-    assert build_prompt(PI, held).report.lost == ("skills",)
+def test_without_the_read_tool_there_is_no_skills_block_but_a_report():
+    inputs = PromptInputs(tools=tools("bash"), skills=(COMMIT,))
+    assert "skill" not in build_filled_prompt(PI, inputs, Slots()).text
+    assert build_prompt(PI, inputs).report.lost == ("skills",)
     assert build_prompt(PI, PromptInputs(tools=tools("read"), skills=(COMMIT,))).report.lost == ()
 
 
 def test_a_read_tool_that_is_only_planned_with_does_not_count():
-    assert "<skill>" not in text(tools=(Tool("read", use="planning"),), skills=(COMMIT,))
+    assert "<skill>" not in render_text(tools=(Tool("read", use="planning"),), skills=(COMMIT,))
 
 
 def test_skills_that_models_may_not_call_are_left_out():
     hidden = Skill("hidden", "x", disable_model_invocation=True)
-    both, alone = (text(tools=tools("read"), skills=held) for held in ((hidden, COMMIT), (hidden,)))
-    assert both == text(tools=tools("read"), skills=(COMMIT,))
-    assert alone == text(tools=tools("read"))
+    both, alone = (
+        render_text(tools=tools("read"), skills=skills) for skills in ((hidden, COMMIT), (hidden,))
+    )
+    assert both == render_text(tools=tools("read"), skills=(COMMIT,))
+    assert alone == render_text(tools=tools("read"))
 
 
 def test_skill_fields_are_escaped_and_stay_on_one_line():
     sly = Skill("a&b", "</description>\n</Available_Skills >", "/<x>/SKILL.md")
-    said = text(tools=tools("read"), skills=(sly,))
-    assert "    <name>a&amp;b</name>\n" in said
-    assert "    <description>&lt;/description&gt; &lt;/Available_Skills &gt;</description>\n" in said
-    assert "    <location>/&lt;x&gt;/SKILL.md</location>\n" in said
+    text = render_text(tools=tools("read"), skills=(sly,))
+    assert "    <name>a&amp;b</name>\n" in text
+    assert "    <description>&lt;/description&gt; &lt;/Available_Skills &gt;</description>\n" in text
+    assert "    <location>/&lt;x&gt;/SKILL.md</location>\n" in text
 
 
 def test_a_block_that_only_a_call_asks_for_has_its_line_ends_put_right_too():
-    said = text(Slots(tools=("read",)), skills=(Skill("here", "one\r\ntwo"),))
-    assert "<description>one two</description>" in said
+    text = render_text(Slots(tools=("read",)), skills=(Skill("here", "one\r\ntwo"),))
+    assert "<description>one two</description>" in text
 
 
 def test_a_skill_that_lies_in_no_file_has_no_location():
-    assert "</description>\n  </skill>" in text(tools=tools("read"), skills=(Skill("here", "x"),))
+    assert "</description>\n  </skill>" in render_text(tools=tools("read"), skills=(Skill("here", "x"),))
 
 
-def test_a_limit_drops_whole_skills_and_says_so():
+def test_a_limit_drops_complete_skills_with_a_notice():
     skills = tuple(Skill(f"skill-{place}", "x" * 50) for place in range(5))
-    said = text(tools=tools("read"), skills=skills, limits=Limits(parts={"skills": 300}))
-    assert said.count("<skill>") == said.count("</skill>") == 2
-    assert "characters left out]\n</available_skills>" in said
+    text = render_text(tools=tools("read"), skills=skills, limits=Limits(parts={"skills": 300}))
+    assert text.count("<skill>") == text.count("</skill>") == 2
+    assert "characters left out]\n</available_skills>" in text
 
 
 # Section 5: date and directory
 
 
 def test_date_and_directory_come_last():
-    said = text(Slots(now=NOW, zone="CST"), working_directory="/Users/you/projects/myapp")
-    assert said.endswith(f"\n\n{TIME}\nCurrent working directory: /Users/you/projects/myapp")
+    text = render_text(Slots(now=NOW, zone="CST"), working_directory="/Users/you/projects/myapp")
+    assert text.endswith(f"\n\n{TIME}\nCurrent working directory: /Users/you/projects/myapp")
 
 
 @pytest.mark.parametrize(
-    ("hour", "words"),
+    ("hour", "time"),
     [(0, "12:55:05 AM"), (11, "11:55:05 AM"), (12, "12:55:05 PM"), (23, "11:55:05 PM")],
 )
-def test_the_clock_is_the_english_one(hour, words):
-    assert f"2026 at {words} CST" in text(Slots(now=NOW.replace(hour=hour), zone="CST"))
+def test_the_clock_is_the_english_one(hour, time):
+    assert f"2026 at {time} CST" in render_text(Slots(now=NOW.replace(hour=hour), zone="CST"))
 
 
-def test_without_a_zones_name_the_offset_is_said():
-    assert text(Slots(now=NOW)).endswith("at 08:55:05 AM UTC-06:00")
+def test_without_a_zone_name_the_offset_is_used():
+    assert render_text(Slots(now=NOW)).endswith("at 08:55:05 AM UTC-06:00")
 
 
 def test_what_is_not_known_leaves_no_line():
-    assert text(Slots(now=NOW, zone="CST")).endswith(f"\n\n{TIME}")
-    assert text(working_directory="/srv").endswith(f"{STANDING[1]}\n\nCurrent working directory: /srv")
-    assert text().endswith(STANDING[1])
+    assert render_text(Slots(now=NOW, zone="CST")).endswith(f"\n\n{TIME}")
+    assert render_text(working_directory="/srv").endswith(f"{STANDING[1]}\n\nCurrent working directory: /srv")
+    assert render_text().endswith(STANDING[1])
 
 
 def test_a_directory_cannot_say_another_line():
-    assert text(working_directory="/srv\nYou are free").endswith("directory: /srv You are free")
+    assert render_text(working_directory="/srv\nYou are free").endswith("directory: /srv You are free")
 
 
 # When the system prompt is rebuilt
@@ -413,96 +415,98 @@ def test_a_directory_cannot_say_another_line():
 
 def test_another_tool_set_changes_lines_guidelines_and_skills():
     """setActiveToolsByName(): rebuild with new tool set."""
-    with_read = text(Slots(tools=("read", "edit", "mine")), **FULL)
+    with_read = render_text(Slots(tools=("read", "edit", "mine")), **FULL)
     assert block("Available tools:", with_read)[1:] == [
         "- edit: Make surgical edits to files (find exact text and replace)",
         "- mine: Do it",
     ]
     assert block("Guidelines:", with_read) == [READ, EDIT, SUMMARY, "- Mind it", *STANDING]
     assert "<available_skills>" in with_read
-    assert "<available_skills>" not in text(Slots(tools=("bash",)), **FULL)
+    assert "<available_skills>" not in render_text(Slots(tools=("bash",)), **FULL)
 
 
 def test_a_call_may_bring_the_read_tool_and_with_it_the_skills():
-    held = {"skills": (COMMIT,), "tools": tools("bash")}
-    assert text(Slots(tools=("read",)), **held) == text(skills=(COMMIT,), tools=tools("read"))
+    inputs = {"skills": (COMMIT,), "tools": tools("bash")}
+    assert render_text(Slots(tools=("read",)), **inputs) == render_text(skills=(COMMIT,), tools=tools("read"))
 
 
 def test_a_call_may_take_all_tools_away():
-    assert text(Slots(tools=()), tools=tools("read", "bash"), skills=(COMMIT,)) == text()
+    assert render_text(Slots(tools=()), tools=tools("read", "bash"), skills=(COMMIT,)) == render_text()
 
 
 def test_a_tool_named_twice_in_a_call_has_one_line():
-    assert block("Available tools:", text(Slots(tools=("mine", "mine")))) == ["- mine: mine"]
+    assert block("Available tools:", render_text(Slots(tools=("mine", "mine")))) == ["- mine: mine"]
 
 
 # Per-prompt modifications
 
 
 def test_a_call_may_append_at_the_very_end():
-    said = text(Slots(now=NOW, zone="CST", append="Just now."), working_directory="/srv")
-    assert said.endswith("Current working directory: /srv\n\nJust now.")
+    text = render_text(Slots(now=NOW, zone="CST", append="Just now."), working_directory="/srv")
+    assert text.endswith("Current working directory: /srv\n\nJust now.")
 
 
-def test_a_call_may_replace_the_whole_prompt():
-    assert text(Slots(now=NOW, replace="Only this."), **FULL) == "Only this."
+def test_a_call_may_replace_the_prompt():
+    assert render_text(Slots(now=NOW, replace="Only this."), **FULL) == "Only this."
 
 
 def test_what_is_appended_follows_what_replaces():
-    said = text(Slots(now=NOW, replace="Only this.", append="And this."), **FULL, base=Text("Mine."))
-    assert said == "Only this.\n\nAnd this."
+    text = render_text(Slots(now=NOW, replace="Only this.", append="And this."), **FULL, base=Text("Mine."))
+    assert text == "Only this.\n\nAnd this."
 
 
 def test_modifications_are_not_kept():
     """User prompt 2: no extension modifies, so the model sees the base prompt again."""
-    stretches = build_slot_spans(build_prompt(PI, PromptInputs(**FULL)).segments)
-    before = fill_spans(stretches, Slots(now=NOW))
-    assert fill_spans(stretches, Slots(now=NOW, replace="Only this.")) == "Only this."
-    assert fill_spans(stretches, Slots(now=NOW, append="More.")) == f"{before}\n\nMore."
-    assert fill_spans(stretches, Slots(now=NOW)) == before
+    spans = build_slot_spans(build_prompt(PI, PromptInputs(**FULL)).segments)
+    before = fill_spans(spans, Slots(now=NOW))
+    assert fill_spans(spans, Slots(now=NOW, replace="Only this.")) == "Only this."
+    assert fill_spans(spans, Slots(now=NOW, append="More.")) == f"{before}\n\nMore."
+    assert fill_spans(spans, Slots(now=NOW)) == before
 
 
 # The full context surface
 
 
-def test_injected_messages_travel_beside_the_prompt():
-    said = Slots(messages=(Message("Welcome back."),))
-    rendered = build_filled_prompt(PI, PromptInputs(), said)
-    assert rendered.messages == said.messages
+def test_injected_messages_are_returned_next_to_the_prompt():
+    text = Slots(messages=(Message("Welcome back."),))
+    rendered = build_filled_prompt(PI, PromptInputs(), text)
+    assert rendered.messages == text.messages
     assert rendered.messages[0].role == "user"
-    assert rendered.text == text()
+    assert rendered.text == render_text()
 
 
 def test_tool_definitions_are_there_for_active_tools_only():
     schema = {"type": "object"}
-    held = PromptInputs(tools=(Tool("mine", "Described.", parameters=schema), Tool("later", use="planning")))
-    (definition,) = build_filled_prompt(PI, held, Slots()).tools
+    inputs = PromptInputs(
+        tools=(Tool("mine", "Described.", parameters=schema), Tool("later", use="planning"))
+    )
+    (definition,) = build_filled_prompt(PI, inputs, Slots()).tools
     assert definition == ("mine", "Described.", schema)
-    assert build_filled_prompt(PI, held, Slots(tools=())).tools == ()
+    assert build_filled_prompt(PI, inputs, Slots(tools=())).tools == ()
 
 
-# What holds beyond the seed
+# Beyond the seed
 
 
 def test_inputs_without_a_place_are_named():
-    held = PromptInputs(soul=Text("Kind."), memories=(Memory("x"),))
-    assert build_prompt(PI, held).report.lost == ("soul", "memories")
+    inputs = PromptInputs(soul=Text("Kind."), memories=(Memory("x"),))
+    assert build_prompt(PI, inputs).report.lost == ("soul", "memories")
 
 
 def test_segments_know_their_file_skill_and_tool():
-    held = PromptInputs(
+    inputs = PromptInputs(
         base=None,
         append=Text("Appended.", Origin("context_file", "7", 8, "/APPEND_SYSTEM.md")),
         context_files=(ContextFile("/AGENTS.md", "x", origin=Origin("context_file", "1", 2)),),
         skills=(Skill("testing", "x", origin=Origin("skill", "3", 4)),),
         tools=(Tool("read", guidelines=("Mine.",), origin=Origin("tool", "5", 6)),),
     )
-    found = [
+    origins = [
         (segment.origin, segment.section, segment.volatility)
-        for segment in build_prompt(PI, held).segments
+        for segment in build_prompt(PI, inputs).segments
         if segment.origin.id
     ]
-    assert found == [
+    assert origins == [
         (Origin("tool", "5", 6), "tools", "release"),
         (Origin("tool", "5", 6), "guidelines", "release"),
         (Origin("context_file", "7", 8, "/APPEND_SYSTEM.md"), "append", "release"),
@@ -525,8 +529,8 @@ def test_the_time_is_of_the_turn():
         Slots(replace="Only this.", append="And this."),
     ],
 )
-@pytest.mark.parametrize("held", [PromptInputs(**FULL), PromptInputs(skills=(COMMIT,))])
-def test_a_build_that_was_stored_as_json_fills_to_the_same_bytes(slots, held):
-    segments = build_prompt(PI, held).segments
+@pytest.mark.parametrize("inputs", [PromptInputs(**FULL), PromptInputs(skills=(COMMIT,))])
+def test_a_build_that_was_stored_as_json_fills_to_the_same_bytes(slots, inputs):
+    segments = build_prompt(PI, inputs).segments
     stored = [segment._replace(given=json.loads(json.dumps(segment.given))) for segment in segments]
-    assert fill_spans(build_slot_spans(stored), slots) == build_filled_prompt(PI, held, slots).text
+    assert fill_spans(build_slot_spans(stored), slots) == build_filled_prompt(PI, inputs, slots).text

@@ -1,4 +1,4 @@
-"""Bad and hostile input to ptc: a named error or a report entry, never another exception or a torn text."""
+"""Invalid and hostile input to the ptc layout yields an AssemblyError or a reported problem, nothing else."""
 
 import json
 from typing import Any
@@ -29,9 +29,9 @@ def nested(depth):
 @pytest.mark.parametrize("field", ["mission", "instructions"])
 def test_a_mission_naming_a_hidden_field_is_refused(field, name):
     data = Data({"_token": "s3cret", "user": {"_pin": 1}, "_a": {"b": 2}})
-    said: dict[str, Any] = {field: Text(f"Say {name}")}
+    fields: dict[str, Any] = {field: Text(f"Say {name}")}
     with pytest.raises(AssemblyError, match="names a hidden field") as refused:
-        build_prompt(PTC, PromptInputs(data=data, **said))
+        build_prompt(PTC, PromptInputs(data=data, **fields))
     assert refused.value.path == field
     assert "s3cret" not in str(refused.value)
 
@@ -64,7 +64,7 @@ def test_a_placeholder_in_a_third_pair_of_braces_is_filled():
     assert prompt.report.problems == ()
 
 
-def test_a_problem_is_said_once_however_often_it_occurs():
+def test_a_repeated_problem_is_reported_once():
     prompt = build_prompt(PTC, PromptInputs(mission=Text("{{x}} " * 1_000)))
     assert prompt.report.problems == ("mission: there is no value for {{x}}",)
 
@@ -117,9 +117,9 @@ def test_deep_nesting_is_shown_or_refused_by_name():
 
 
 def test_deep_nesting_in_a_mission_is_refused_by_name():
-    held = Data({"_a": 1, "a": {"b": nested(100)}})
+    data = Data({"_a": 1, "a": {"b": nested(100)}})
     with pytest.raises(AssemblyError, match="is nested more than 64 deep"):
-        build_prompt(PTC, PromptInputs(mission=Text("{{a.b}}"), data=held))
+        build_prompt(PTC, PromptInputs(mission=Text("{{a.b}}"), data=data))
 
 
 def test_a_thousand_keys_are_a_thousand_rows():

@@ -1,4 +1,4 @@
-"""Seed 004 (ptc), read from top to bottom: its structure, samples, tables, options and error block."""
+"""The ptc layout against seed 004: structure, samples, tables, options and error block."""
 
 import pytest
 
@@ -43,20 +43,20 @@ NOTE = (
 
 
 def section(prompt, name):
-    """The text of one part, without the blank line before it."""
+    """Return the text of one part, without the blank line before it."""
     return "".join(segment.text for segment in prompt.segments if segment.section == name).strip("\n")
 
 
-def said(name, **inputs):
+def render_section(name, **inputs):
     return section(build_prompt(PTC, PromptInputs(**inputs)), name)
 
 
 def inventory(values, signature="", **limits):
-    return said("data", data=Data(values, signature), limits=Limits(**limits))
+    return render_section("data", data=Data(values, signature), limits=Limits(**limits))
 
 
 def samples(values, **limits):
-    """The sample cells of a table of these values."""
+    """Return the sample column of the inventory of these values."""
     rows = [line for line in inventory(values, **limits).splitlines() if line.startswith("| `ctx/")]
     return [row.removesuffix(" |").split(" | `:any` | ")[1] for row in rows]
 
@@ -68,7 +68,7 @@ def headings(text):
 # Prompt Structure
 
 
-def test_structure_the_seven_sections_stand_in_their_order():
+def test_structure_the_seven_sections_are_in_order():
     text = build_prompt(PTC, PromptInputs(data=DATA, tools=(SEARCH,), mission=Text("Go."))).text
     assert headings(text) == [
         "# Role",
@@ -101,8 +101,8 @@ def test_structure_what_ptc_has_no_place_for_is_named():
 # Section 1: Role & Purpose
 
 
-def test_role_the_agents_words():
-    assert said("role") == (
+def test_role_of_an_agent():
+    assert render_section("role") == (
         "# Role\n\n"
         "You are a PTC-Lisp program generator. Your task is to write programs that accomplish\n"
         "the user's mission by calling tools and processing data.\n\n"
@@ -113,7 +113,7 @@ def test_role_the_agents_words():
 
 
 def test_role_single_turn_variant():
-    assert said("role", mode="single_turn") == (
+    assert render_section("role", mode="single_turn") == (
         "# Role\n\n"
         "You are a PTC-Lisp expression evaluator. Evaluate the given expression and return\n"
         "the result directly. No `return` call is needed - your expression result is the answer."
@@ -134,18 +134,18 @@ RULES = [
 
 
 def test_rules_an_agent_gets_all_seven():
-    assert said("rules") == "\n".join(["# Rules", "", *RULES])
+    assert render_section("rules") == "\n".join(["# Rules", "", *RULES])
 
 
 def test_rules_a_single_turn_drops_rules_6_and_7():
-    assert said("rules", mode="single_turn") == "\n".join(["# Rules", "", *RULES[:5]])
+    assert render_section("rules", mode="single_turn") == "\n".join(["# Rules", "", *RULES[:5]])
 
 
 # Section 3: Data Inventory
 
 
 def test_inventory_the_sample_of_the_seed():
-    table = said("data", data=DATA, limits=Limits(list_sample=1))
+    table = render_section("data", data=DATA, limits=Limits(list_sample=1))
     assert table == (
         "# Data Inventory\n\n"
         "Available in `ctx/`:\n\n"
@@ -158,11 +158,11 @@ def test_inventory_the_sample_of_the_seed():
     )
 
 
-def test_inventory_the_context_signature_may_stand_in_round_brackets():
+def test_inventory_the_context_signature_may_be_in_round_brackets():
     assert "| `ctx/n` | `:int` | `1` |" in inventory({"n": 1}, "(n :int)")
 
 
-def test_inventory_keys_stand_in_the_order_of_the_values():
+def test_inventory_keys_are_in_the_order_of_the_values():
     table = inventory({"b": 1, "a": 2}, "{a :int, b :int}")
     assert table.index("ctx/b") < table.index("ctx/a")
 
@@ -178,7 +178,7 @@ def test_inventory_a_type_without_its_value_is_reported_unless_it_may_be_absent(
     assert prompt.report.problems == ("data.signature: promises values that are not there: b",)
 
 
-def test_inventory_the_note_stands_under_every_table():
+def test_inventory_the_note_is_under_every_table():
     assert inventory({"a": 1}).endswith(f"\n\n{NOTE}")
 
 
@@ -188,7 +188,7 @@ def test_inventory_hidden_fields_are_hidden_at_any_depth():
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "sample"),
     [
         (123, "`123`"),
         (-1.5, "`-1.5`"),
@@ -214,8 +214,8 @@ def test_inventory_hidden_fields_are_hidden_at_any_depth():
         ("Grüße 👋", '`"Grüße 👋"`'),
     ],
 )
-def test_inventory_how_a_value_is_shown(value, shown):
-    assert samples({"key": value}) == [shown]
+def test_inventory_how_a_value_is_shown(value, sample):
+    assert samples({"key": value}) == [sample]
 
 
 # Section 4: Tool Schemas
@@ -267,18 +267,18 @@ def test_tools_the_planning_catalogue_follows_and_needs_planning_tools():
 
 
 def test_tools_return_and_fail_are_there_for_an_agent_without_tools():
-    assert said("tools") == f"# Available Tools\n\n## Tools you can call\n\n{ENDINGS}"
+    assert render_section("tools") == f"# Available Tools\n\n## Tools you can call\n\n{ENDINGS}"
 
 
 def test_tools_a_single_turn_has_nothing_to_end():
-    assert said("tools", mode="single_turn") == "# Available Tools"
-    with_tool = said("tools", mode="single_turn", tools=(SEARCH,))
+    assert render_section("tools", mode="single_turn") == "# Available Tools"
+    with_tool = render_section("tools", mode="single_turn", tools=(SEARCH,))
     assert with_tool.startswith("# Available Tools\n\n## Tools you can call\n\n### search\n")
     assert with_tool.endswith(SEARCH.description)
 
 
 @pytest.mark.parametrize(
-    ("tool", "words"),
+    ("tool", "description"),
     [
         (Tool("t", "Explicit.", "Snippet."), "\nExplicit."),
         (Tool("t", "", "Snippet."), "\nSnippet."),
@@ -286,8 +286,10 @@ def test_tools_a_single_turn_has_nothing_to_end():
     ],
     ids=["the description first", "else the snippet", "else nothing"],
 )
-def test_tools_description_sources_in_priority_order(tool, words):
-    assert f"### t\n```\nt() -> :any\n```{words}\n\n### return" in said("tools", tools=(tool,))
+def test_tools_description_sources_in_priority_order(tool, description):
+    assert f"### t\n```\nt() -> :any\n```{description}\n\n### return" in render_section(
+        "tools", tools=(tool,)
+    )
 
 
 def test_tools_tool_trimming_a_call_shows_only_the_tools_it_names_in_its_order():
@@ -321,7 +323,7 @@ def test_tools_a_call_cannot_make_a_planning_tool_callable():
 
 
 def test_reference_has_the_five_headings_of_the_seed():
-    lines = said("reference").splitlines()
+    lines = render_section("reference").splitlines()
     assert [line for line in lines if line.startswith("#")] == [
         "# PTC-Lisp Quick Reference",
         "## Syntax",
@@ -337,16 +339,16 @@ NAMES = "call let if do fn ctx/key memory/key map mapv filter reduce first last 
 
 @pytest.mark.parametrize("name", [*NAMES.split(), "(memory/put :key value)"])
 def test_reference_names_everything_the_seed_names(name):
-    assert f"`{name}`" in said("reference")
+    assert f"`{name}`" in render_section("reference")
 
 
 @pytest.mark.parametrize("form", ["Clojure", "Keywords", "Maps", "Vectors", "function"])
 def test_reference_covers_the_syntax_the_seed_lists(form):
-    assert form in said("reference").split("## Core Functions")[0]
+    assert form in render_section("reference").split("## Core Functions")[0]
 
 
 def test_reference_ends_with_three_patterns_in_one_closed_block():
-    patterns = said("reference").split("## Common Patterns\n")[1]
+    patterns = render_section("reference").split("## Common Patterns\n")[1]
     assert patterns.startswith("```clojure\n;; ")
     assert patterns.endswith("\n```")
     assert patterns.count("```") == 2
@@ -359,7 +361,7 @@ def test_reference_ends_with_three_patterns_in_one_closed_block():
 
 @pytest.mark.parametrize("mode", ["agent", "single_turn"])
 def test_output_format_to_the_letter(mode):
-    assert said("output_format", mode=mode) == (
+    assert render_section("output_format", mode=mode) == (
         "# Output Format\n\n"
         "Respond with a single ```clojure code block containing your program:\n\n"
         "```clojure\n"
@@ -383,7 +385,7 @@ MISSION = Text(
 
 
 def test_mission_the_sample_of_the_seed_with_its_placeholder_expanded():
-    assert said("mission", mission=MISSION, data=Data({"user": {"name": "Alice"}})) == (
+    assert render_section("mission", mission=MISSION, data=Data({"user": {"name": "Alice"}})) == (
         "# Mission\n\n"
         "Find all urgent emails for Alice and draft acknowledgment replies.\n\n"
         "Return format: {count :int, draft_ids [:int]}"
@@ -391,8 +393,10 @@ def test_mission_the_sample_of_the_seed_with_its_placeholder_expanded():
 
 
 def test_mission_an_agents_instructions_are_its_mission():
-    assert said("mission", instructions=Text("Tidy up.")) == "# Mission\n\nTidy up."
-    assert said("mission", instructions=Text("Tidy up."), mission=Text(" ")) == "# Mission\n\nTidy up."
+    assert render_section("mission", instructions=Text("Tidy up.")) == "# Mission\n\nTidy up."
+    assert (
+        render_section("mission", instructions=Text("Tidy up."), mission=Text(" ")) == "# Mission\n\nTidy up."
+    )
 
 
 def test_mission_takes_the_place_of_the_instructions_which_are_then_lost():
@@ -416,7 +420,7 @@ def test_mission_takes_the_place_of_the_instructions_which_are_then_lost():
 )
 def test_mission_values_are_inserted_as_text(value, text):
     data = Data({"x": value, "other": "secret"})
-    assert said("mission", mission=Text("<{{x}}>"), data=data) == f"# Mission\n\n<{text}>"
+    assert render_section("mission", mission=Text("<{{x}}>"), data=data) == f"# Mission\n\n<{text}>"
 
 
 @pytest.mark.parametrize("template", ["{{nobody}}", "{{user.age}}", "{{user.name.first}}", "{{}}", "{{nil}}"])
@@ -428,7 +432,9 @@ def test_mission_a_placeholder_without_a_value_stays_and_is_reported(template):
 
 
 def test_mission_spaces_inside_the_braces_do_not_matter():
-    assert said("mission", mission=Text("{{ a . b }}{{a.b}}"), data=Data({"a": {"b": 1}})).endswith("\n11")
+    assert render_section("mission", mission=Text("{{ a . b }}{{a.b}}"), data=Data({"a": {"b": 1}})).endswith(
+        "\n11"
+    )
 
 
 # Token Budget Considerations
@@ -438,12 +444,12 @@ def test_mission_spaces_inside_the_braces_do_not_matter():
     ("name", "about"), [("role", 50), ("rules", 80), ("reference", 400), ("output_format", 50)]
 )
 def test_budget_fixed_sections_are_about_as_large_as_the_table_says(name, about):
-    assert about * 0.5 <= tokens(said(name)) <= about * 2
+    assert about * 0.5 <= tokens(render_section(name)) <= about * 2
 
 
 @pytest.mark.parametrize("name", ["role", "rules", "reference", "output_format"])
 def test_budget_fixed_sections_are_the_same_whatever_the_inputs(name):
-    assert said(name, data=DATA, tools=(SEARCH,), mission=MISSION) == said(name)
+    assert render_section(name, data=DATA, tools=(SEARCH,), mission=MISSION) == render_section(name)
 
 
 def test_budget_the_inventory_costs_little_per_field():
@@ -452,11 +458,11 @@ def test_budget_the_inventory_costs_little_per_field():
 
 
 def test_budget_a_tool_costs_little():
-    more = tokens(said("tools", tools=(SEARCH, GET_USER))) - tokens(said("tools"))
+    more = tokens(render_section("tools", tools=(SEARCH, GET_USER))) - tokens(render_section("tools"))
     assert more / 2 < 60
 
 
-def test_budget_the_reference_can_be_trimmed_and_keeps_whole_topics():
+def test_budget_the_reference_can_be_trimmed_and_keeps_complete_topics():
     prompt = build_prompt(PTC, PromptInputs(limits=Limits(parts={"reference": 800})))
     kept = section(prompt, "reference")
     assert "## Core Functions" in kept
@@ -465,7 +471,7 @@ def test_budget_the_reference_can_be_trimmed_and_keeps_whole_topics():
     assert next(part.cut for part in prompt.report.parts if part.name == "reference") > 0
 
 
-def test_budget_a_whole_prompt_limit_cuts_rows_and_topics_and_never_a_table_or_a_fence():
+def test_budget_a_total_limit_cuts_rows_and_topics_and_never_a_table_or_a_fence():
     values = {f"field_{place}": "word " * 20 for place in range(50)}
     inputs = PromptInputs(data=Data(values), mission=Text("Go."), limits=Limits(total=4_000))
     prompt = build_prompt(PTC, inputs)
@@ -486,13 +492,13 @@ def test_option_minimal_mode_skips_the_reference_and_its_heading():
     assert omitted["reference"] == "left out by limits.omit_reference"
 
 
-def test_option_list_sample_shows_the_first_three_unless_told():
+def test_option_list_sample_shows_the_first_three_by_default():
     assert samples({"list": [1, 2, 3, 4, 5]}) == ["`[1, 2, 3, ...]` (5 items)"]
     assert samples({"list": [1, 2, 3, 4, 5]}, list_sample=2) == ["`[1, 2, ...]` (5 items)"]
     assert samples({"list": [1, 2, 3, 4, 5]}, list_sample=5) == ["`[1, 2, 3, 4, 5]`"]
 
 
-def test_option_string_truncate_cuts_behind_the_500th_character_unless_told():
+def test_option_string_truncate_cuts_after_500_characters_by_default():
     assert samples({"text": "a" * 500}) == [f'`"{"a" * 500}"`']
     assert samples({"text": "a" * 501}) == [f'`"{"a" * 500}…"`']
     assert samples({"map": {"text": "abcd"}}, string_truncate=3) == ['`{text: "abc…"}`']
@@ -519,7 +525,7 @@ def test_error_the_block_of_the_seed_is_appended():
     )
 
 
-def test_error_a_call_may_say_its_own_context_and_nothing_stands_for_no_message():
+def test_error_a_call_may_set_its_own_context_and_an_empty_message_is_omitted():
     assert "- **Error**: timeout\n- **Context**: see `ctx/log`\n" in failed("timeout", "", "see `ctx/log`")
 
 
@@ -542,7 +548,7 @@ def test_error_without_one_nothing_is_appended():
     )
 
 
-# Where each line came from, and how often it changes
+# Origins and volatility
 
 
 def test_every_row_tool_and_mission_knows_its_record():
@@ -566,7 +572,7 @@ def test_a_value_inside_a_mission_is_known_as_data():
 
 def test_data_changes_with_its_user_the_error_with_the_turn_and_the_rest_with_a_release():
     prompt = build_prompt(PTC, PromptInputs(data=DATA, tools=(SEARCH, EMAIL_AGENT), mission=MISSION))
-    found = {segment.section: segment.volatility for segment in prompt.segments}
-    assert found.pop("data") == USER
-    assert found.pop("previous_error") == TURN
-    assert set(found.values()) == {RELEASE}
+    volatilities = {segment.section: segment.volatility for segment in prompt.segments}
+    assert volatilities.pop("data") == USER
+    assert volatilities.pop("previous_error") == TURN
+    assert set(volatilities.values()) == {RELEASE}

@@ -1,4 +1,4 @@
-"""Prompts by hand: the exact text on standard output, reasons on standard error."""
+"""The command render_prompt: the exact text on standard output, errors on standard error."""
 
 import io
 import json
@@ -35,20 +35,20 @@ def test_a_shell_gets_the_same_bytes_and_no_added_newline():
 
 
 def test_inputs_may_come_from_standard_input(capsysbinary, monkeypatch):
-    said = io.TextIOWrapper(io.BytesIO(b'{"identity": {"text": "You are Nova."}}'))
-    monkeypatch.setattr(sys, "stdin", said)
+    stdin = io.TextIOWrapper(io.BytesIO(b'{"identity": {"text": "You are Nova."}}'))
+    monkeypatch.setattr(sys, "stdin", stdin)
     call_command("render_prompt", "--layout", "nova", "--inputs", "-")
     assert capsysbinary.readouterr().out == b"<Identity>\nYou are Nova.\n</Identity>"
 
 
-def test_the_report_says_what_became_of_the_inputs(capsysbinary):
+def test_the_report_lists_parts_and_sizes(capsysbinary):
     example = next(example for example in ALL if str(example) == "nova/full")
     call_command("render_prompt", *arguments(example), "--report")
-    said = json.loads(capsysbinary.readouterr().out)
-    assert said["characters"] == len(example.golden.read_text(encoding="utf-8"))
-    assert 0 < said["tokens"] < said["characters"]
-    assert sum(row["characters"] for row in said["sizes"]) == said["characters"]
-    assert [part["name"] for part in said["report"]["parts"]][:2] == ["identity", "instructions"]
+    report = json.loads(capsysbinary.readouterr().out)
+    assert report["characters"] == len(example.golden.read_text(encoding="utf-8"))
+    assert 0 < report["tokens"] < report["characters"]
+    assert sum(row["characters"] for row in report["sizes"]) == report["characters"]
+    assert [part["name"] for part in report["report"]["parts"]][:2] == ["identity", "instructions"]
 
 
 BAD = {
@@ -62,10 +62,10 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_done_is_said_with_exit_2(case):
-    words, reason = BAD[case]
+def test_invalid_input_is_reported_with_exit_code_2(case):
+    arguments, reason = BAD[case]
     with pytest.raises(CommandError, match=reason) as caught:
-        call_command("render_prompt", *words)
+        call_command("render_prompt", *arguments)
     assert caught.value.returncode == 2
 
 
@@ -102,11 +102,11 @@ def test_errors_go_to_standard_error_and_the_exit_is_2(tmp_path):
 
 def test_the_layouts_are_listed_with_their_parts_in_order(capsys):
     call_command("list_layouts")
-    said = capsys.readouterr().out
-    places = [said.index(f"{name}: ") for name in LAYOUTS]
+    output = capsys.readouterr().out
+    places = [output.index(f"{name}: ") for name in LAYOUTS]
     assert places == sorted(places)
-    assert " 1. identity (release)" in said
-    assert "filled per call" in said
+    assert " 1. identity (release)" in output
+    assert "filled per call" in output
 
 
 def test_agents_may_choose_exactly_the_layouts_that_exist():

@@ -1,4 +1,4 @@
-"""The size table of the moltis seed, for any prompt: biggest contributors first."""
+"""The table of section sizes from the moltis seed, for any prompt: largest first."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def agent(**more):
 
 
 def tools(number):
-    """As many tools as an agent with that many MCP servers would have, each with a line of description."""
+    """Build the tools of an agent with that many MCP servers, each with a one-line description."""
     names = ("exec", "browser", "memory_search", *(f"server_{place}_tool" for place in range(number)))
     return tuple(
         Tool(name, f"What {name} does, when to use it and what it gives back." * 2) for name in names[:number]
@@ -55,7 +55,7 @@ def skills(number):
 def test_size_estimates_row(inputs, fewest, most):
     prompt = build_filled_prompt(MOLTIS_LAYOUT, inputs, RUNTIME if inputs.tools else Slots())
     assert fewest <= len(prompt.text) <= most
-    # The seed reckons four characters to a token.
+    # The seed assumes four characters per token.
     assert fewest / 6 <= count_tokens(prompt.text) <= most / 3
 
 
@@ -69,12 +69,12 @@ def test_the_biggest_contributors_come_first():
 def test_the_rows_add_up_to_the_prompt():
     prompt = build_prompt(MOLTIS_LAYOUT, agent(tools=tools(3)))
     rows = list_section_sizes(prompt, count=len)
-    whole = sum_section_sizes(rows)
-    assert whole.characters == whole.tokens == len(prompt.text)
+    total = sum_section_sizes(rows)
+    assert total.characters == total.tokens == len(prompt.text)
     assert sum(row.share for row in rows) == pytest.approx(1)
 
 
-def test_tokens_are_counted_by_whoever_is_asked():
+def test_tokens_are_counted_by_the_injected_counter():
     prompt = build_prompt(MOLTIS_LAYOUT, PromptInputs())
     assert {row.tokens for row in list_section_sizes(prompt)} == {None}
     assert {row.tokens for row in list_section_sizes(prompt, count=lambda _: 7)} == {7}

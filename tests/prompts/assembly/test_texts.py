@@ -1,4 +1,4 @@
-"""The longer texts are ours: the size the seeds ask for, all their points, and none of their sentences."""
+"""The fixed texts have the size and all points of the seeds, but copy none of their sentences."""
 
 import re
 from hashlib import sha256
@@ -11,7 +11,7 @@ from prompts.assembly.texts.moltis import EXECUTION_ROUTING, GENERAL_RULES, SILE
 from prompts.assembly.texts.storage import STORAGE_GUIDE
 from prompts.builds.tokens import count_tokens
 
-# Every run of six words in the soul that the moltis seed quotes, hashed: comparing needs no copy of it.
+# Hashes of every six consecutive words of the soul quoted by the moltis seed, so that no copy is needed.
 SEED_SHINGLES = frozenset((Path(__file__).parent / "seed_soul_shingles.txt").read_text().split())
 TEXTS = {
     "soul": DEFAULT_SOUL,
@@ -24,8 +24,8 @@ TEXTS = {
 
 
 def shingles(text, size=6):
-    words = re.findall(r"[a-z']+", text.lower())
-    runs = (" ".join(words[place : place + size]) for place in range(len(words) - size + 1))
+    tokens = re.findall(r"[a-z']+", text.lower())
+    runs = (" ".join(tokens[start : start + size]) for start in range(len(tokens) - size + 1))
     return {sha256(run.encode()).hexdigest()[:8] for run in runs}
 
 
@@ -45,7 +45,7 @@ def test_the_comparison_would_find_a_copied_sentence():
 
 
 @pytest.mark.parametrize(
-    ("point", "words"),
+    ("point", "phrase"),
     [
         ("helpful without performance", "Help shows in what gets done"),
         ("opinions", "Take a side"),
@@ -61,8 +61,8 @@ def test_the_comparison_would_find_a_copied_sentence():
         ("say so when the soul changes", "let your user know"),
     ],
 )
-def test_the_default_soul_makes_every_point_of_the_seed(point, words):
-    assert words in DEFAULT_SOUL
+def test_the_default_soul_makes_every_point_of_the_seed(point, phrase):
+    assert phrase in DEFAULT_SOUL
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -73,7 +73,7 @@ def test_a_text_begins_and_ends_with_words_and_has_no_stray_spaces(name):
     assert not re.search(r" $", text, re.MULTILINE)
 
 
-def test_routing_speaks_of_sandbox_host_and_sudo():
+def test_routing_mentions_sandbox_host_and_sudo():
     assert all(
         word in EXECUTION_ROUTING for word in ("`exec`", "sandbox", "host", "sudo_non_interactive=true")
     )

@@ -1,4 +1,4 @@
-"""Signatures: everything seed 004 writes reads back as written; what does not parse says where and why."""
+"""Tool signatures: all signatures of seed 004 round-trip; syntax errors name position and reason."""
 
 import contextlib
 import time
@@ -91,7 +91,7 @@ def test_an_empty_context_has_no_types(text):
         ("f(\x00 :int) -> :any", 3, "expected a name, found '\\x00'"),
     ],
 )
-def test_what_does_not_parse_says_where_and_why(text, place, why):
+def test_a_syntax_error_names_position_and_reason(text, place, why):
     with pytest.raises(AssemblyError) as refused:
         parse_tool_signature(text, "tools[3].signature")
     assert str(refused.value) == f"tools[3].signature: does not parse at character {place}: {why}"

@@ -1,4 +1,4 @@
-"""One prompt handed out and everything that proves it, the same every time."""
+"""A fixed evidence bundle for one served prompt, for tests."""
 
 import json
 from datetime import timedelta
@@ -11,27 +11,27 @@ from prompts.proof.checkpoints import CheckpointStatement, LedgerMark, sign_stat
 from prompts.proof.evidence import build_evidence_bundle
 from prompts.proof.evidence_reader import EvidenceSegment, LabelPointer
 from prompts.proof.hashed_rows import LOCKFILE_DOMAIN, SEGMENTS_DOMAIN, SLOTS_DOMAIN
-from tests.prompts.proof.proof_stage import AT, KEY, WORKSPACE, block_of, chained, handed_out, move, version
+from tests.prompts.proof.proof_stage import AT, KEY, WORKSPACE, block_of, chained, move, served_row, version
 
 GOLDEN = Path(__file__).parent / "golden" / "evidence.json"
-WORDS = ("You are Iris, who keeps the harbour's books.", "\n", "Today is a day.")
-SAID = "You are Iris, who keeps the harbour's books.\nToday is Saturday."
-# As the assembly wrote it, and so to the letter: its digest is over these very words.
-GIVEN = '{"before":"Today is ","share":0.5}'
+TEXTS = ("You are Iris, who keeps the harbour's books.", "\n", "Today is a day.")
+SERVED_TEXT = "You are Iris, who keeps the harbour's books.\nToday is Saturday."
+# Exactly as written by the assembly, because its digest is over these bytes.
+SLOT_DATA = '{"before":"Today is ","share":0.5}'
 SLOT_VALUES = {"day": "Saturday"}
 STORED: list[dict[str, Any]] = [
     {
-        "content": text_digest(WORDS[0]),
+        "content": text_digest(TEXTS[0]),
         "section": "identity",
         "origin": {"kind": "identity", "id": "12", "revision": 4},
     },
-    {"text": WORDS[1], "section": "identity"},
+    {"text": TEXTS[1], "section": "identity"},
     {
-        "content": text_digest(WORDS[2]),
+        "content": text_digest(TEXTS[2]),
         "section": "now",
         "slot": "day",
         "span": 1,
-        "given": text_digest(GIVEN),
+        "given": text_digest(SLOT_DATA),
     },
 ]
 PARTS = {"identity:12@4": STORED[0]["content"], "soul:3@1": text_digest("Be kind.")}
@@ -45,7 +45,7 @@ LOCKED = {
 
 
 def fill(segments, slots):
-    """What the assembly would do: a slot's words are those of the call."""
+    """Fill slots with the values of the call, like the assembly does."""
     return "".join(
         f"{json.loads(segment.given)['before']}{slots['day']}." if segment.given else segment.text
         for segment in segments
@@ -53,36 +53,36 @@ def fill(segments, slots):
 
 
 class Case:
-    """The parts of a bundle, to be spoiled one at a time and put together again by someone who knows how."""
+    """The parts of a bundle; tests change one part and build a consistent bundle from the result."""
 
     def __init__(self) -> None:
-        self.text, self.slots, self.lockfile, self.told = SAID, SLOT_VALUES, LOCKED, PARTS
-        self.segments = [EvidenceSegment(each, text) for each, text in zip(STORED, WORDS, strict=True)]
-        self.segments[2] = self.segments[2]._replace(given=GIVEN)
+        self.text, self.slots, self.lockfile, self.lockfile_parts = SERVED_TEXT, SLOT_VALUES, LOCKED, PARTS
+        self.segments = [EvidenceSegment(each, text) for each, text in zip(STORED, TEXTS, strict=True)]
+        self.segments[2] = self.segments[2]._replace(given=SLOT_DATA)
         self.version = version(
             2,
-            digest=canonical_digest("build", [STORED, WORDS]),
+            digest=canonical_digest("build", [STORED, TEXTS]),
             segments=canonical_digest(SEGMENTS_DOMAIN, STORED),
-            text=text_digest("".join(WORDS)),
+            text=text_digest("".join(TEXTS)),
             lockfile=canonical_digest(LOCKFILE_DOMAIN, LOCKED),
             report=text_digest('{"problems":[]}'),
         )
-        self.ledger = handed_out(
+        self.ledger = served_row(
             5,
             number=2,
             slots=canonical_digest(SLOTS_DOMAIN, SLOT_VALUES),
-            served=text_digest(SAID),
-            size=len(SAID.encode()),
+            served=text_digest(SERVED_TEXT),
+            size=len(SERVED_TEXT.encode()),
             status=200,
         )
-        # Asked for as it stood between the second move and the third.
-        self.label, self.moment = "production", AT + timedelta(minutes=2, seconds=30)
+        # A time between the second move and the third.
+        self.label, self.label_at = "production", AT + timedelta(minutes=2, seconds=30)
         self.signed_at = AT + timedelta(days=1)
         self.key = KEY
 
     def sealed(self):
-        """Three blocks of four rows; the row in question stands in the second."""
-        rows = [self.ledger if number == 5 else handed_out(number) for number in range(1, 13)]
+        """Return the rows of three blocks of four rows; the row in question is in the second block."""
+        rows = [self.ledger if number == 5 else served_row(number) for number in range(1, 13)]
         return [(row, row.seal()) for row in rows]
 
     def parts(self):
@@ -94,18 +94,18 @@ class Case:
         checkpoint = CheckpointStatement(
             WORKSPACE,
             self.signed_at,
-            *heads.sums(),
+            *heads.summarize(),
             ledger=LedgerMark(3, blocks[-1][1], blocks[-1][0].last_id),
         )
         return {
             "text": self.text,
-            "served": text_digest(SAID),
+            "served": text_digest(SERVED_TEXT),
             "slots": self.slots,
             "versions": versions[1:],
             "segments": self.segments,
             "lockfile": self.lockfile,
-            "parts": self.told,
-            "pointer": LabelPointer(self.label, self.moment, moves[1:]),
+            "parts": self.lockfile_parts,
+            "pointer": LabelPointer(self.label, self.label_at, moves[1:]),
             "ledger": (self.ledger, self.ledger.seal()),
             "block_rows": [(row.id, seal) for row, seal in sealed[4:8]],
             "blocks": blocks[1:],

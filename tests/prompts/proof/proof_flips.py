@@ -1,4 +1,4 @@
-"""Throws dice: one byte of one stored column is flipped, and whoever checks the record must notice."""
+"""Flip random bytes of stored columns; the verification must detect each."""
 
 import json
 import re
@@ -20,20 +20,20 @@ HASHES = {
 }
 
 
-def columns(held: Record) -> list[tuple[str, str]]:
-    """Every stored column of every table."""
-    names = {table: [each.name for each in fields(rows[0][0])] for table, rows in vars(held).items()}
+def columns(stored: Record) -> list[tuple[str, str]]:
+    """List every stored column of every table."""
+    names = {table: [each.name for each in fields(rows[0][0])] for table, rows in vars(stored).items()}
     return [(table, name) for table in names for name in (*names[table], *HASHES[table])]
 
 
 class Dice:
-    """Flips, the same every time; what was not noticed is remembered."""
+    """Flip bytes with a fixed seed, and collect the flips that were missed or reported for another row."""
 
     def __init__(self, seed: int = 9) -> None:
         self.random = Random(seed)  # noqa: S311  # repeatable, and no secret
-        self.held = record()
-        self.checkpoint, self.heads = checkpoint_of(self.held), heads_of(self.held)
-        self.columns = columns(self.held)
+        self.stored = record()
+        self.checkpoint, self.heads = checkpoint_of(self.stored), heads_of(self.stored)
+        self.columns = columns(self.stored)
         self.thrown: Counter[tuple[str, str]] = Counter()
         self.missed: list[str] = []
         self.misnamed: list[str] = []
@@ -41,7 +41,7 @@ class Dice:
     def throw(self, count, *, only=None, rehash=False) -> "Dice":
         for _ in range(count):
             table, column = self.random.choice(only or self.columns)
-            rows = getattr(self.held, table)
+            rows = getattr(self.stored, table)
             place = self.random.randrange(len(rows))
             old = rows[place]
             new = rehashed(old, self.flip_row(old, column)) if rehash else self.flip_row(old, column)
@@ -52,7 +52,7 @@ class Dice:
     def flip_row(self, stored, column):
         row, *hashes = stored
         names = HASHES[
-            next(table for table, rows in vars(self.held).items() if type(rows[0][0]) is type(row))
+            next(table for table, rows in vars(self.stored).items() if type(rows[0][0]) is type(row))
         ]
         if column in names:
             place = names.index(column)
@@ -61,19 +61,19 @@ class Dice:
         return replace(row, **{column: self.flip(getattr(row, column))}), *hashes
 
     def judge(self, table, place, old, new, column, *, is_moved):
-        changed = self.held.copy()
+        changed = self.stored.copy()
         getattr(changed, table)[place] = new
-        found = next(iter(faults_in(changed, (table,))), None)
-        # Asked for by name each time, so that a fault planted there is met.
-        found = found or next(
+        fault = next(iter(faults_in(changed, (table,))), None)
+        # Looked up by name each time, so that a patched function is used.
+        fault = fault or next(
             iter(checkpoint_comparison.compare_checkpoint(self.checkpoint, self.heads, present(changed))),
             None,
         )
-        said = f"{column} of {old[0].name}: {old} became {new}"
-        if found is None:
-            self.missed.append(said)
-        elif not names_it(str(found), old[0], new[0], is_moved=is_moved):
-            self.misnamed.append(f"{found} ({said})")
+        description = f"{column} of {old[0].name}: {old} became {new}"
+        if fault is None:
+            self.missed.append(description)
+        elif not names_it(str(fault), old[0], new[0], is_moved=is_moved):
+            self.misnamed.append(f"{fault} ({description})")
 
     # --- one byte --------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ class Dice:
         return data[:place] + bytes([data[place] ^ 1 << self.random.randrange(8)]) + data[place + 1 :]
 
     def flip_text(self, text: str) -> str:
-        """Databases hold well-formed text only; what is empty has no byte to flip and gets one."""
+        """Flip a byte so that the text stays valid UTF-8, as databases require; an empty text becomes "x"."""
         while text:
             try:
                 return self.flip_byte(text.encode()).decode()
@@ -104,24 +104,24 @@ class Dice:
     def flip_json(self, value):
         while True:
             try:
-                found = json.loads(self.flip_text(json.dumps(value)))
+                flipped = json.loads(self.flip_text(json.dumps(value)))
             except ValueError:
                 continue
-            if isinstance(found, type(value)) and json.dumps(found) != json.dumps(value):
-                return found
+            if isinstance(flipped, type(value)) and json.dumps(flipped) != json.dumps(value):
+                return flipped
 
 
 def rehashed(old, new):
-    """The row with its own hash put right again, by someone who knows how, but not those that follow."""
+    """Recompute the hash of the changed row, but not those of the following rows."""
     row, *hashes = new
     return (row, row.seal()) if len(hashes) == 1 else (row, row.hash(old[2]), old[2])
 
 
-def names_it(said: str, old, new, *, is_moved) -> bool:
-    """The row by its old or new name, or the gap it left or made; for a lost ledger row its block."""
-    # No digit after it: move 1 is not move 12.
-    if any(re.search(rf"{name}(?!\d)", said) for name in (old.name, new.name)):
+def names_it(message: str, old, new, *, is_moved) -> bool:
+    """Tell whether a message names the row, the gap it left, or the block of a lost ledger row."""
+    # No digit may follow: move 1 is not move 12.
+    if any(re.search(rf"{name}(?!\d)", message) for name in (old.name, new.name)):
         return True
     if hasattr(new, "place"):
-        return said.endswith((f"with {new.place}", f"followed by {new.place}"))
-    return is_moved and said.startswith("ledger block")
+        return message.endswith((f"with {new.place}", f"followed by {new.place}"))
+    return is_moved and message.startswith("ledger block")

@@ -1,4 +1,4 @@
-"""A small, fixed record of versions, label moves and ledger, as a database would hold it."""
+"""A small, fixed history of versions, label moves and ledger rows, as stored in the database."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,25 +26,25 @@ from prompts.proof.signing_keys import PrivateKey
 WORKSPACE = 1
 AT = datetime(2026, 3, 7, 14, 55, 5, 250_000, UTC)
 KEY = PrivateKey.from_private_bytes(bytes(range(32)))
-# Agent and channel, and how many versions there are; chains of one row have nothing around them to hold them.
+# The number of versions by agent and channel, including chains of a single row.
 CHAINS = {(3, None): 4, (3, 2): 7, (5, 2): 5, (8, 1): 1, (9, None): 1}
 MOVES = {(3, None): 1, (3, 2): 7, (5, 2): 4}
 BLOCKS, ROWS_IN_A_BLOCK, ROLLED_OFF = 4, 10, 2
 
 
 def version(number, agent=3, channel=2, **changes) -> VersionRow:
-    words = f"Version {number} of {agent} on {channel}"
+    text = f"Version {number} of {agent} on {channel}"
     values = {
         "workspace": WORKSPACE,
         "agent": agent,
         "channel": channel,
         "number": number,
-        "digest": text_digest(f"{words}, whole"),
-        "segments": canonical_digest("segments", [{"content": text_digest(words), "section": "soul"}]),
-        "text": text_digest(words),
+        "digest": text_digest(f"{text}, whole"),
+        "segments": canonical_digest("segments", [{"content": text_digest(text), "section": "soul"}]),
+        "text": text_digest(text),
         "tools": text_digest("[]") if number % 2 else "",
         "sizes": canonical_digest("sizes", {"characters": 18, "tokens": 6, "sections": {"soul": [18, 6]}}),
-        "lockfile": canonical_digest("lockfile", {"soul": text_digest(words)}),
+        "lockfile": canonical_digest("lockfile", {"soul": text_digest(text)}),
         "report": text_digest("{}"),
         "layout": "dramatis",
         "compiler": "1",
@@ -76,8 +76,8 @@ def move(sequence, agent=3, channel=2, **changes) -> LabelMoveRow:
     return LabelMoveRow(**(values | changes))
 
 
-def handed_out(nth, **changes) -> LedgerRow:
-    """Ids have gaps: the counter is shared by all workspaces, and some transactions fail."""
+def served_row(nth, **changes) -> LedgerRow:
+    """Build a ledger row. Ids have gaps: all workspaces share the sequence, and some transactions fail."""
     values = {
         "workspace": WORKSPACE,
         "id": 16 * nth,
@@ -98,7 +98,7 @@ def handed_out(nth, **changes) -> LedgerRow:
 
 
 def block_of(sequence, sealed, **changes) -> LedgerBlockRow:
-    """The block closed over these rows and seals."""
+    """Build the block over these rows and seals."""
     pairs = [(row.id, seal) for row, seal in sealed]
     first, last = pairs[0][0], pairs[-1][0]
     at = AT + timedelta(hours=sequence)
@@ -114,7 +114,7 @@ def let_go(block, **changes) -> RollOffRow:
 
 
 def chained(rows) -> list[tuple]:
-    """The rows with the hashes they get when they are written one after the other."""
+    """Return the rows with the hashes they get when written one after the other."""
     stored, chain, head = [], None, ""
     for row in rows:
         head = head if row.chain == chain else ""
@@ -130,7 +130,7 @@ def unhashed(stored) -> list:
 
 @dataclass
 class Record:
-    """Five tables; a row is the columns that are hashed, then the columns that hold the hashes."""
+    """Five tables; each row is a tuple of the hashed columns and the stored hashes."""
 
     versions: list = field(default_factory=list)
     moves: list = field(default_factory=list)
@@ -143,18 +143,18 @@ class Record:
 
 
 def record() -> Record:
-    """Everything as it was written."""
+    """Build the unmodified history."""
     versions = [version(n, *chain) for chain, count in CHAINS.items() for n in range(1, count + 1)]
-    ledger = [handed_out(n) for n in range(1, BLOCKS * ROWS_IN_A_BLOCK + 1)]
+    ledger = [served_row(n) for n in range(1, BLOCKS * ROWS_IN_A_BLOCK + 1)]
     moves = [move(n, *chain) for chain, count in MOVES.items() for n in range(1, count + 1)]
     return written(versions, moves, ledger)
 
 
 def written(versions, moves, ledger) -> Record:
-    made = Record(chained(versions), chained(moves), [(row, row.seal()) for row in ledger])
-    blocks = closed(made.ledger)
-    made.blocks, made.roll_offs = chained(blocks), chained(map(let_go, blocks[:ROLLED_OFF]))
-    return made
+    stored = Record(chained(versions), chained(moves), [(row, row.seal()) for row in ledger])
+    blocks = closed(stored.ledger)
+    stored.blocks, stored.roll_offs = chained(blocks), chained(map(let_go, blocks[:ROLLED_OFF]))
+    return stored
 
 
 def closed(sealed) -> list[LedgerBlockRow]:
@@ -163,10 +163,10 @@ def closed(sealed) -> list[LedgerBlockRow]:
 
 
 def rewritten(old: Record) -> Record:
-    """Someone changed a word in the first rows and computed every hash anew, from there to the end."""
+    """Return the history with changed rows and all hashes recomputed."""
     versions = [version(row.number, row.agent, row.channel, message="Colder") for row, *_ in old.versions]
     moves = [move(row.sequence, row.agent, row.channel, reason="moved") for row, *_ in old.moves]
-    return written(versions, moves, [handed_out(row.id // 16, key="key:9") for row, *_ in old.ledger])
+    return written(versions, moves, [served_row(row.id // 16, key="key:9") for row, *_ in old.ledger])
 
 
 # --- reading it back -----------------------------------------------------------------------------------
@@ -180,51 +180,53 @@ def by_id(stored):
     return stored[0].workspace, stored[0].id
 
 
-def faults_in(held: Record, tables=("versions", "moves", "ledger", "blocks", "roll_offs")) -> Iterable[Fault]:
-    """What the walks find, each table in the order a query gives it."""
+def faults_in(
+    stored: Record, tables=("versions", "moves", "ledger", "blocks", "roll_offs")
+) -> Iterable[Fault]:
+    """Verify each table in the order of the queries and yield the faults."""
     for table in ("versions", "moves", "blocks", "roll_offs"):
         if table in tables:
-            yield from filter(None, iterate_chain_faults(sorted(getattr(held, table), key=by_place)))
+            yield from filter(None, iterate_chain_faults(sorted(getattr(stored, table), key=by_place)))
     if "ledger" in tables or "blocks" in tables:
-        blocks = unhashed(sorted(held.blocks, key=by_place))
+        blocks = unhashed(sorted(stored.blocks, key=by_place))
         for workspace, rows in groupby(
-            sorted(held.ledger, key=by_id), key=lambda sealed: sealed[0].workspace
+            sorted(stored.ledger, key=by_id), key=lambda sealed: sealed[0].workspace
         ):
             mine = [block for block in blocks if block.workspace == workspace]
             yield from filter(None, iterate_ledger_faults(mine, rows))
 
 
-def heads_of(held: Record) -> ChainHeads:
-    return ChainHeads(ends_of(held.versions), ends_of(held.moves))
+def heads_of(stored: Record) -> ChainHeads:
+    return ChainHeads(ends_of(stored.versions), ends_of(stored.moves))
 
 
-def ends_of(stored) -> tuple[ChainHead, ...]:
-    found = {
+def ends_of(rows) -> tuple[ChainHead, ...]:
+    heads = {
         row.chain: ChainHead(row.agent, row.channel, row.place, hashed)
-        for row, hashed, _ in sorted(stored, key=by_place)
+        for row, hashed, _ in sorted(rows, key=by_place)
     }
-    return sort_heads(found.values())
+    return sort_heads(heads.values())
 
 
-def checkpoint_of(held: Record, **changes: Any) -> CheckpointStatement:
-    versions, moves = heads_of(held).sums()
-    block, gone = held.blocks[-1], held.roll_offs[-1]
+def checkpoint_of(stored: Record, **changes: Any) -> CheckpointStatement:
+    versions, moves = heads_of(stored).summarize()
+    block, roll_off = stored.blocks[-1], stored.roll_offs[-1]
     values: dict[str, Any] = {
         "workspace": WORKSPACE,
         "at": AT + timedelta(days=1),
         "versions": versions,
         "label_moves": moves,
         "ledger": LedgerMark(block[0].sequence, block[1], block[0].last_id),
-        "roll_offs": RollOffMark(gone[0].block, gone[1]),
+        "roll_offs": RollOffMark(roll_off[0].block, roll_off[1]),
         "previous": "",
     }
     return CheckpointStatement(**(values | changes))
 
 
-def present(held: Record) -> StoredHashes:
+def present(stored: Record) -> StoredHashes:
     return StoredHashes(
-        versions={(row.agent, row.channel, row.number): hashed for row, hashed, _ in held.versions},
-        label_moves={(row.agent, row.channel, row.sequence): hashed for row, hashed, _ in held.moves},
-        blocks={row.sequence: hashed for row, hashed, _ in held.blocks},
-        roll_offs={row.block: hashed for row, hashed, _ in held.roll_offs},
+        versions={(row.agent, row.channel, row.number): hashed for row, hashed, _ in stored.versions},
+        label_moves={(row.agent, row.channel, row.sequence): hashed for row, hashed, _ in stored.moves},
+        blocks={row.sequence: hashed for row, hashed, _ in stored.blocks},
+        roll_offs={row.block: hashed for row, hashed, _ in stored.roll_offs},
     )

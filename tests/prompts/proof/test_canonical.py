@@ -1,4 +1,4 @@
-"""One value, one spelling; whatever could be spelled in two ways is refused."""
+"""Canonical JSON: each value has exactly one encoding, and ambiguous input is rejected."""
 
 import json
 from collections import OrderedDict
@@ -24,23 +24,23 @@ from prompts.proof.canonical import (
 )
 from tests.example_counts import examples
 
-words = st.text(st.characters(exclude_categories=["Cs"]))
+texts = st.text(st.characters(exclude_categories=["Cs"]))
 zones = st.integers(-1_439, 1_439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-moments = st.datetimes(timezones=st.timezones() | zones).filter(lambda when: 1 < when.year < 9_999)
-leaves = st.none() | st.booleans() | st.integers() | words
-values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(words, inner), max_leaves=20)
+timestamps = st.datetimes(timezones=st.timezones() | zones).filter(lambda when: 1 < when.year < 9_999)
+leaves = st.none() | st.booleans() | st.integers() | texts
+values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
 floats = st.floats()
 
 
 def typed(value):
-    """Equality as JSON has it: True is not 1."""
+    """Tag values with their type, because JSON distinguishes true from 1 and Python does not."""
     if isinstance(value, dict):
         return {key: typed(item) for key, item in value.items()}
     return [typed(item) for item in value] if isinstance(value, list) else (type(value), value)
 
 
 def shuffled(value):
-    """The same value, written in another order and in other containers."""
+    """Return an equal value with another key order and other containers."""
     if isinstance(value, dict):
         return OrderedDict((key, shuffled(value[key])) for key in reversed(value))
     return tuple(shuffled(item) for item in value) if isinstance(value, list) else value
@@ -75,26 +75,26 @@ LAWS = (
 
 @given(values)
 def test_every_law_holds_for_any_value(value):
-    """All of them for each example: to make one up takes longer than to look at it."""
+    """Check all laws for each example, because generating an example takes longer than checking it."""
     for law in LAWS:
         law(value)
 
 
 @given(values, values)
-def test_equal_values_have_equal_bytes_and_others_have_not(one, other):
-    assert (canonical_json(one) == canonical_json(other)) == (typed(one) == typed(other))
+def test_equal_values_have_equal_bytes_and_others_have_not(first, second):
+    assert (canonical_json(first) == canonical_json(second)) == (typed(first) == typed(second))
 
 
-@given(values, floats, words)
-def test_a_float_is_refused_wherever_it_stands(value, number, key):
+@given(values, floats, texts)
+def test_a_float_is_rejected_at_any_depth(value, number, key):
     for holder in (number, [value, number], {key: number}, {key: [value, {key: number}]}):
         with pytest.raises(ValueError, match="float"):
             canonical_json(holder)
 
 
-# All zones are read from their files before the first example.
+# Generating the first example is slow, because it loads all time zones from their files.
 @settings(suppress_health_check=[HealthCheck.too_slow])
-@given(moments)
+@given(timestamps)
 def test_a_time_is_the_same_whatever_its_zone(when):
     elsewhere = when.astimezone(timezone(timedelta(hours=5, minutes=45)))
     assert canonical_json(when) == canonical_json(elsewhere)
@@ -177,13 +177,13 @@ def test_a_domain_cannot_be_mistaken_for_another(domain):
 
 @settings(max_examples=examples(15, hard=100))
 @given(st.lists(values, max_size=5))
-def test_a_list_digested_piece_by_piece_has_the_digest_of_the_whole(items):
-    pieces = ListDigest("slots")
+def test_a_list_digested_item_by_item_has_the_digest_of_the_list(items):
+    digest = ListDigest("slots")
     for item in items:
-        pieces.add(item)
-    assert pieces.hexdigest() == canonical_digest("slots", items)
-    assert pieces.count == len(items)
+        digest.add(item)
+    assert digest.hexdigest() == canonical_digest("slots", items)
+    assert digest.count == len(items)
 
 
-def test_words_have_their_plain_sha256():
+def test_texts_have_their_plain_sha256():
     assert text_digest("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -1,4 +1,4 @@
-"""Whatever is done to stored rows, the walk finds it and names the first bad row."""
+"""Verification of chains and ledger detects every change to stored rows and names the first bad row."""
 
 import time
 import tracemalloc
@@ -19,10 +19,10 @@ from tests.prompts.proof.proof_stage import (
     block_of,
     chained,
     faults_in,
-    handed_out,
     move,
     record,
     rewritten,
+    served_row,
     unhashed,
     version,
 )
@@ -34,7 +34,7 @@ TABLES: dict[str, Any] = {
     "blocks": LedgerBlockRow,
     "roll_offs": RollOffRow,
 }
-# Found by the row's place or the block's rows, or missed by a checkpoint, even if no hash covered them.
+# Detected by place, by the block or by a checkpoint, even if the hash did not cover them.
 HELD_TWICE = {"workspace", "sequence", "count", "rows", "id", "block"}
 NAMES_THE_CHAIN = {
     ("versions", "number"),
@@ -44,7 +44,7 @@ NAMES_THE_CHAIN = {
 
 @pytest.fixture
 def seven():
-    """The seven versions of agent 3 on channel 2."""
+    """Return the seven versions of agent 3 on channel 2."""
     return chained(version(number) for number in range(1, 8))
 
 
@@ -55,14 +55,14 @@ def first_fault(rows):
 # --- as it was written ---------------------------------------------------------------------------------
 
 
-def test_what_was_written_stands():
-    held = record()
-    assert not list(faults_in(held))
-    assert verify_chain(held.versions).checked == len(held.versions)
-    assert verify_chain(held.versions).is_sound
+def test_unmodified_rows_verify():
+    stored = record()
+    assert not list(faults_in(stored))
+    assert verify_chain(stored.versions).checked == len(stored.versions)
+    assert verify_chain(stored.versions).is_sound
 
 
-def test_nothing_at_all_stands():
+def test_no_rows_verify():
     assert verify_chain([]).is_sound
     assert verify_ledger([], []).is_sound
     assert verify_chain_span([]).is_sound
@@ -77,7 +77,7 @@ def test_a_walk_can_begin_after_a_row_that_is_trusted(seven):
     assert not verify_chain_span([*seven[3:5], seven[6]]).is_sound
 
 
-# --- done to rows --------------------------------------------------------------------------------------
+# --- changed rows --------------------------------------------------------------------------------------
 
 
 def test_a_changed_field_is_found(seven):
@@ -93,7 +93,7 @@ def test_a_changed_hash_is_found_at_its_own_row(seven):
     assert first_fault(seven).startswith("version 5 of agent 3 on channel 2: its content does not match")
 
 
-def test_a_row_written_anew_with_its_hash_is_found(seven):
+def test_a_row_rewritten_with_its_hash_is_found(seven):
     row, _, previous = seven[4]
     changed = replace(row, message="Nothing happened")
     seven[4] = changed, changed.hash(previous), previous
@@ -153,27 +153,27 @@ def test_content_that_cannot_be_hashed_is_a_fault_and_not_a_crash(seven):
     row, hashed, previous = seven[1]
     seven[1] = replace(row, causes=[{"revision": 1.0}]), hashed, previous
     assert first_fault(seven).startswith("version 2 of agent 3 on channel 2: its content cannot be hashed")
-    given = handed_out(1)
-    bad = handed_out(1, size=1.5), given.seal()
+    change = served_row(1)
+    bad = served_row(1, size=1.5), change.seal()
     assert str(verify_ledger([], [bad]).first).startswith("ledger row 16: its content cannot be hashed")
 
 
 def test_a_row_that_could_not_even_be_read_is_passed_on_and_the_others_are_judged(seven):
     unread = Fault("version", "version with the id 9", "it cannot be read")
-    found = verify_chain([*seven[:3], unread, *seven[3:]])
-    assert (found.checked, found.bad, found.first) == (8, 1, unread)
-    held = record()
-    found = verify_ledger(unhashed(held.blocks), [unread, *held.ledger, unread])
-    assert (found.bad, found.first) == (2, unread)
+    summary = verify_chain([*seven[:3], unread, *seven[3:]])
+    assert (summary.checked, summary.bad, summary.first) == (8, 1, unread)
+    stored = record()
+    summary = verify_ledger(unhashed(stored.blocks), [unread, *stored.ledger, unread])
+    assert (summary.bad, summary.first) == (2, unread)
 
 
 def test_bad_rows_of_several_chains_are_all_counted():
-    held = record()
+    stored = record()
     for place in (1, 6, 13):
-        row, hashed, previous = held.versions[place]
-        held.versions[place] = replace(row, author="mallory"), hashed, previous
-    assert verify_chain(held.versions).bad == 3
-    assert len(list(filter(None, iterate_chain_faults(held.versions)))) == 3
+        row, hashed, previous = stored.versions[place]
+        stored.versions[place] = replace(row, author="mallory"), hashed, previous
+    assert verify_chain(stored.versions).bad == 3
+    assert len(list(filter(None, iterate_chain_faults(stored.versions)))) == 3
 
 
 def test_a_version_without_a_channel_is_named_so():
@@ -184,64 +184,64 @@ def test_a_version_without_a_channel_is_named_so():
 # --- the ledger ----------------------------------------------------------------------------------------
 
 
-def ledger_fault(held):
-    return str(verify_ledger(unhashed(held.blocks), held.ledger).first)
+def ledger_fault(stored):
+    return str(verify_ledger(unhashed(stored.blocks), stored.ledger).first)
 
 
 def test_a_ledger_row_that_was_changed_is_named():
-    held = record()
-    row, seal = held.ledger[14]
-    held.ledger[14] = replace(row, key="key:5"), seal
-    assert ledger_fault(held) == "ledger row 240: its content does not match its seal"
+    stored = record()
+    row, seal = stored.ledger[14]
+    stored.ledger[14] = replace(row, key="key:5"), seal
+    assert ledger_fault(stored) == "ledger row 240: its content does not match its seal"
 
 
-def test_a_ledger_row_that_was_sealed_anew_is_found_by_its_block():
-    held = record()
-    changed = replace(held.ledger[14][0], key="key:5")
-    held.ledger[14] = changed, changed.seal()
-    assert ledger_fault(held) == "ledger block 2: its rows, 176 to 320, are not those it was closed over"
+def test_a_changed_ledger_row_with_a_new_seal_is_found_by_its_block():
+    stored = record()
+    changed = replace(stored.ledger[14][0], key="key:5")
+    stored.ledger[14] = changed, changed.seal()
+    assert ledger_fault(stored) == "ledger block 2: its rows, 176 to 320, are not those it was closed over"
 
 
 def test_a_removed_ledger_row_is_found_by_its_block():
-    held = record()
-    del held.ledger[14]
-    assert ledger_fault(held) == "ledger block 2: it was closed over 10 rows, and 9 are there"
+    stored = record()
+    del stored.ledger[14]
+    assert ledger_fault(stored) == "ledger block 2: it was closed over 10 rows, and 9 are there"
 
 
 def test_an_inserted_ledger_row_is_found_in_a_block_and_between_two():
-    for number, said in ((165, "ledger block 1"), (170, "ledger row 170: it stands in no block")):
-        held = record()
-        strange = handed_out(1, id=number if number > 165 else 150)
-        held.ledger.append((strange, strange.seal()))
-        held.ledger.sort(key=lambda sealed: sealed[0].id)
-        assert ledger_fault(held).startswith(said)
+    for number, reason in ((165, "ledger block 1"), (170, "ledger row 170: it stands in no block")):
+        stored = record()
+        strange = served_row(1, id=number if number > 165 else 150)
+        stored.ledger.append((strange, strange.seal()))
+        stored.ledger.sort(key=lambda sealed: sealed[0].id)
+        assert ledger_fault(stored).startswith(reason)
 
 
 def test_swapped_ledger_rows_are_found():
-    held = record()
-    (one, *_), (other, *_) = held.ledger[3:5]
-    swapped = replace(other, id=one.id), replace(one, id=other.id)
-    held.ledger[3:5] = [(row, row.seal()) for row in swapped]
-    assert ledger_fault(held).startswith("ledger block 1")
+    stored = record()
+    (first, *_), (other, *_) = stored.ledger[3:5]
+    swapped = replace(other, id=first.id), replace(first, id=other.id)
+    stored.ledger[3:5] = [(row, row.seal()) for row in swapped]
+    assert ledger_fault(stored).startswith("ledger block 1")
 
 
 def test_rows_that_rolled_off_are_not_missed_but_none_may_go_alone():
-    held = record()
-    blocks = unhashed(held.blocks)
-    assert verify_ledger(blocks, held.ledger[20:], rolled_off=2).is_sound
-    assert not verify_ledger(blocks, held.ledger[20:], rolled_off=1).is_sound
-    assert not verify_ledger(blocks, held.ledger[15:], rolled_off=2).is_sound
+    stored = record()
+    blocks = unhashed(stored.blocks)
+    assert verify_ledger(blocks, stored.ledger[20:], rolled_off=2).is_sound
+    assert not verify_ledger(blocks, stored.ledger[20:], rolled_off=1).is_sound
+    assert not verify_ledger(blocks, stored.ledger[15:], rolled_off=2).is_sound
 
 
-def test_rows_that_stand_in_no_block_yet_are_held_to_their_seals():
-    held = record()
-    blocks = unhashed(held.blocks[:-1])
-    assert verify_ledger(blocks, held.ledger).is_sound
-    held.ledger[-1] = replace(held.ledger[-1][0], status=500), held.ledger[-1][1]
-    assert ledger_fault(held) == "ledger row 640: its content does not match its seal"
+def test_rows_without_a_block_are_checked_against_their_seals():
+    stored = record()
+    blocks = unhashed(stored.blocks[:-1])
+    assert verify_ledger(blocks, stored.ledger).is_sound
+    stored.ledger[-1] = replace(stored.ledger[-1][0], status=500), stored.ledger[-1][1]
+    assert ledger_fault(stored) == "ledger row 640: its content does not match its seal"
 
 
-# --- dice ----------------------------------------------------------------------------------------------
+# --- random flips --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("flips", "each"), [(1_000, 4), pytest.param(5_000, 50, marks=pytest.mark.hard)])
@@ -258,7 +258,7 @@ def contents(dice):
 
 
 @pytest.mark.parametrize("flips", [500, pytest.param(1_500, marks=pytest.mark.hard)])
-def test_flipped_bytes_in_rows_hashed_anew_are_found(flips):
+def test_flipped_bytes_in_rehashed_rows_are_found(flips):
     dice = Dice(10)
     dice.throw(flips, only=contents(dice), rehash=True)
     assert not dice.missed
@@ -276,8 +276,8 @@ FIELDS = [(table, each.name) for table, kind in TABLES.items() for each in field
 @pytest.mark.planted
 @pytest.mark.parametrize(("table", "left_out"), FIELDS)
 def test_a_field_left_out_of_the_hash_is_found(monkeypatch, table, left_out):
-    covered = TABLES[table].covered
-    monkeypatch.setattr(TABLES[table], "covered", lambda row: omit(covered(row), left_out))
+    covered = TABLES[table].get_hashed_columns
+    monkeypatch.setattr(TABLES[table], "get_hashed_columns", lambda row: omit(covered(row), left_out))
     assert left_out in uncovered(table)
     if left_out not in HELD_TWICE and (table, left_out) not in NAMES_THE_CHAIN:
         assert Dice().throw(80, only=[(table, left_out)]).missed
@@ -289,14 +289,14 @@ def omit(values, left_out):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_field_is_in_the_hash(table):
-    # The block binds the id of a ledger row, for the row is sealed before it has one.
+    # The block binds the id of a ledger row, because the seal is computed before there is an id.
     assert uncovered(table) == (["id"] if table == "ledger" else [])
 
 
 def uncovered(table):
-    """Fields that can change while the hash stays."""
+    """Return the fields that can change without changing the hash."""
     dice = Dice()
-    row = getattr(dice.held, table)[0][0]
+    row = getattr(dice.stored, table)[0][0]
     hashed = type(row).seal if table == "ledger" else lambda row: row.hash("")
     names = [each.name for each in fields(row)]
     others = [replace(row, **{name: dice.flip(getattr(row, name))}) for name in names]
@@ -313,7 +313,7 @@ def test_a_walk_that_does_not_look_at_the_previous_hash_is_found(monkeypatch):
 
     monkeypatch.setattr(chains, "find_row_fault", blind)
     dice = Dice()
-    # A checkpoint would notice, so the dice fall where it does not look: in the middle of a chain.
+    # Flip bytes in the middle of a chain, because a checkpoint would detect changes at its end.
     assert dice.throw(200, only=contents(dice), rehash=True).missed
 
 
@@ -344,12 +344,12 @@ def test_a_comparison_that_only_counts_is_found(monkeypatch):
     dice = Dice()
     assert dice.throw(300, only=contents(dice), rehash=True).missed
     assert not only_counts(
-        dice.checkpoint, dice.heads, checkpoint_comparison.StoredHashes(present_of(rewritten(dice.held)))
+        dice.checkpoint, dice.heads, checkpoint_comparison.StoredHashes(present_of(rewritten(dice.stored)))
     )
 
 
-def present_of(held):
-    return {(row.agent, row.channel, row.number): hashed for row, hashed, _ in held.versions}
+def present_of(stored):
+    return {(row.agent, row.channel, row.number): hashed for row, hashed, _ in stored.versions}
 
 
 def only_counts(checkpoint, heads, present):
@@ -388,7 +388,7 @@ def endless():
 
 def sealed_rows(count):
     for number in range(1, count + 1):
-        row = handed_out(number, at=AT)
+        row = served_row(number, at=AT)
         yield row, row.seal()
 
 

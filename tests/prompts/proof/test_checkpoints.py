@@ -1,4 +1,4 @@
-"""What a chain alone cannot show, a cut tail and a whole rewrite, a signed checkpoint does."""
+"""Signed checkpoints detect truncated and completely rewritten chains, which chains alone cannot."""
 
 from base64 import b64decode, b64encode
 from dataclasses import replace
@@ -50,42 +50,42 @@ PUBLIC = KEY.public_key()
 KNOWN = {get_key_id(PUBLIC): PUBLIC}
 
 
-def said(faults):
+def format_faults(faults):
     return [str(fault) for fault in faults]
 
 
 def signed_days(count, workspace=1):
-    """A checkpoint a day, each naming the one before and bringing the heads that are new."""
-    made, previous, before = [], "", None
+    """Sign one checkpoint per day, each with the previous hash and the heads that changed."""
+    checkpoints, previous, before = [], "", None
     for day in range(1, count + 1):
-        held, at = grown(day), AT + timedelta(days=day)
-        checkpoint = checkpoint_of(held, workspace=workspace, at=at, previous=previous)
-        heads = heads_of(held)
-        made.append(sign_statement(checkpoint, KEY, heads.since(before) if before else heads))
-        previous, before = made[-1].hash, heads
-    return made
+        history, at = grown(day), AT + timedelta(days=day)
+        checkpoint = checkpoint_of(history, workspace=workspace, at=at, previous=previous)
+        heads = heads_of(history)
+        checkpoints.append(sign_statement(checkpoint, KEY, heads.select_new(before) if before else heads))
+        previous, before = checkpoints[-1].hash, heads
+    return checkpoints
 
 
 def grown(day) -> Record:
-    """The record as it was on that day."""
-    held = record()
-    held.versions = [stored for stored in held.versions if stored[0].number <= 2 * day]
-    held.moves = [stored for stored in held.moves if stored[0].sequence <= day]
-    return held
+    """Build the history as of that day."""
+    history = record()
+    history.versions = [stored for stored in history.versions if stored[0].number <= 2 * day]
+    history.moves = [stored for stored in history.moves if stored[0].sequence <= day]
+    return history
 
 
-# --- against what stands now ---------------------------------------------------------------------------
+# --- comparison with the stored rows -------------------------------------------------------------------
 
 
 def test_what_only_grew_agrees_with_an_earlier_checkpoint():
-    held = record()
-    earlier = held.copy()
-    earlier.versions = [stored for stored in held.versions if stored[0].number < 4]
-    earlier.moves = [stored for stored in held.moves if stored[0].sequence < 3]
+    history = record()
+    earlier = history.copy()
+    earlier.versions = [stored for stored in history.versions if stored[0].number < 4]
+    earlier.moves = [stored for stored in history.moves if stored[0].sequence < 3]
     del earlier.blocks[2:], earlier.roll_offs[1:]
-    assert not compare_checkpoint(checkpoint_of(earlier), heads_of(earlier), present(held))
-    assert not compare_checkpoint(checkpoint_of(held), heads_of(held), present(held))
-    assert not compare_checkpoint(CheckpointStatement(1, AT), ChainHeads(), present(held))
+    assert not compare_checkpoint(checkpoint_of(earlier), heads_of(earlier), present(history))
+    assert not compare_checkpoint(checkpoint_of(history), heads_of(history), present(history))
+    assert not compare_checkpoint(CheckpointStatement(1, AT), ChainHeads(), present(history))
 
 
 @pytest.mark.parametrize(
@@ -98,34 +98,34 @@ def test_what_only_grew_agrees_with_an_earlier_checkpoint():
     ],
 )
 def test_a_cut_tail_is_named(table, name):
-    held = record()
-    checkpoint, heads = checkpoint_of(held), heads_of(held)
-    rows = getattr(held, table)
+    history = record()
+    checkpoint, heads = checkpoint_of(history), heads_of(history)
+    rows = getattr(history, table)
     rows.remove(next(stored for stored in rows if stored[0].name == name))
     if table == "blocks":
-        del held.ledger[-10:]
-    assert not list(faults_in(held))
+        del history.ledger[-10:]
+    assert not list(faults_in(history))
     gone = "it was there when the checkpoint of 2026-03-08T14:55:05.250000Z was signed, and is gone"
-    assert said(compare_checkpoint(checkpoint, heads, present(held))) == [f"{name}: {gone}"]
+    assert format_faults(compare_checkpoint(checkpoint, heads, present(history))) == [f"{name}: {gone}"]
 
 
-def test_a_whole_chain_that_is_gone_is_named():
-    held = record()
-    checkpoint, heads = checkpoint_of(held), heads_of(held)
-    held.versions = [stored for stored in held.versions if stored[0].agent != 5]
-    held.moves = [stored for stored in held.moves if stored[0].agent != 5]
-    assert not list(faults_in(held))
-    assert [fault.key for fault in compare_checkpoint(checkpoint, heads, present(held))] == [
+def test_a_missing_chain_is_named():
+    history = record()
+    checkpoint, heads = checkpoint_of(history), heads_of(history)
+    history.versions = [stored for stored in history.versions if stored[0].agent != 5]
+    history.moves = [stored for stored in history.moves if stored[0].agent != 5]
+    assert not list(faults_in(history))
+    assert [fault.key for fault in compare_checkpoint(checkpoint, heads, present(history))] == [
         "version 5 of agent 5 on channel 2",
         "label move 4 of agent 5 on channel 2",
     ]
 
 
 def test_a_full_rewrite_verifies_and_yet_is_found():
-    held = record()
-    other = rewritten(held)
+    history = record()
+    other = rewritten(history)
     assert not list(faults_in(other))
-    faults = compare_checkpoint(checkpoint_of(held), heads_of(held), present(other))
+    faults = compare_checkpoint(checkpoint_of(history), heads_of(history), present(other))
     assert len(faults) == 9
     assert all("was rewritten after the checkpoint" in fault.reason for fault in faults)
 
@@ -142,18 +142,18 @@ def test_a_body_is_read_as_it_was_written():
 
 def test_heads_are_read_as_they_were_written():
     heads = heads_of(record())
-    data = parse_strict_json(canonical_json(heads.data()))
+    data = parse_strict_json(canonical_json(heads.to_json()))
     assert read_heads(data) == heads
     assert [head[:3] for head in data["versions"]][:2] == [[3, None, 4], [3, 2, 7]]
 
 
-def test_what_is_new_together_with_what_was_gives_the_whole():
+def test_changed_heads_and_previous_heads_give_complete_heads():
     before, now = heads_of(grown(1)), heads_of(grown(3))
-    new = now.since(before)
+    new = now.select_new(before)
     assert len(new.versions) < len(now.versions)
-    assert new.after(before) == now
-    assert now.after(before) == now
-    assert not now.since(now).versions + now.since(now).label_moves
+    assert new.complete_from(before) == now
+    assert now.complete_from(before) == now
+    assert not now.select_new(now).versions + now.select_new(now).label_moves
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_what_is_new_together_with_what_was_gives_the_whole():
     ],
 )
 def test_heads_have_one_spelling(spoil):
-    data = parse_strict_json(canonical_json(heads_of(record()).data()))
+    data = parse_strict_json(canonical_json(heads_of(record()).to_json()))
     spoil(data)
     with pytest.raises(ValueError, match="heads"):
         read_heads(data)
@@ -245,9 +245,11 @@ def flips(data: bytes):
 def test_every_flipped_bit_of_a_signature_is_found():
     signed = sign_statement(checkpoint_of(record()), KEY)
     inner = [b64encode(raw).decode() for raw in flips(b64decode(signed.signature))]
-    # Base64 can spell the same bytes in several ways; only one of them counts.
+    # Base64 has several encodings of the same bytes; only the canonical one is accepted.
     outer = [raw.decode("latin-1") for raw in flips(signed.signature.encode())]
-    assert not [one for one in inner + outer if verify_signature(replace(signed, signature=one), PUBLIC)]
+    assert not [
+        flipped for flipped in inner + outer if verify_signature(replace(signed, signature=flipped), PUBLIC)
+    ]
 
 
 @pytest.mark.parametrize("signature", ["", "x", "é", "AAAA", "A" * 88, "\ud800"])
@@ -282,7 +284,7 @@ def test_other_keys_are_refused():
             load_public_key(text)
 
 
-# --- one after the other -------------------------------------------------------------------------------
+# --- order of checkpoints ------------------------------------------------------------------------------
 
 
 def test_checkpoints_follow_each_other():
@@ -320,7 +322,7 @@ def test_what_only_one_copy_has_is_named():
     days = signed_days(4)
     assert not find_missing_checkpoints(get_checkpoint_names(days), get_checkpoint_names(days))
     lost = find_missing_checkpoints(get_checkpoint_names(days[:3]), get_checkpoint_names(days))
-    assert said(lost) == [
+    assert format_faults(lost) == [
         "checkpoint of workspace 1 at 2026-03-11T14:55:05.250000Z: it is in the file and not in the database"
     ]
     [strange] = find_missing_checkpoints(get_checkpoint_names(days), get_checkpoint_names(days[1:]))
@@ -334,7 +336,7 @@ def test_what_only_one_copy_has_is_named():
     ]
 
 
-# --- the second copy -----------------------------------------------------------------------------------
+# --- the checkpoint file -------------------------------------------------------------------------------
 
 
 def test_lines_are_read_as_they_were_written():
@@ -356,9 +358,9 @@ def test_a_torn_line_is_named_and_the_others_are_read():
         format_checkpoint_line(days[0])[:99],
     ]
     lines[1] = lines[1].replace('"count":', '"count":1.')
-    found = list(read_checkpoint_lines(lines))
-    faults = [each for each in found if isinstance(each, Fault)]
-    assert [each for each in found if isinstance(each, SignedCheckpoint)] == [days[0], days[2]]
+    items = list(read_checkpoint_lines(lines))
+    faults = [each for each in items if isinstance(each, Fault)]
+    assert [each for each in items if isinstance(each, SignedCheckpoint)] == [days[0], days[2]]
     assert [fault.key for fault in faults] == [
         f"line {number} of the checkpoint file" for number in (2, 5, 6, 7, 8)
     ]

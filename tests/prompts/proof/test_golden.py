@@ -1,4 +1,4 @@
-"""Fixed vectors: a hash that comes out differently one day would orphan everything recorded before."""
+"""Golden hashes: a change of the hash functions would invalidate everything recorded before."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from prompts.proof.hashed_rows import LOCKFILE_DOMAIN, SEGMENTS_DOMAIN, SIZES_DO
 from prompts.proof.signing_keys import get_key_id
 from tests.isolation.architecture import core_modules, impure_modules
 from tests.prompts.proof.proof_bundle import GOLDEN, SLOT_VALUES, Case, fill
-from tests.prompts.proof.proof_stage import KEY, block_of, handed_out, let_go, move, version
+from tests.prompts.proof.proof_stage import KEY, block_of, let_go, move, served_row, version
 
 DOCS = (Path(__file__).parents[3] / "docs" / "evidence.md").read_text(encoding="utf-8")
 MOVE = "9972236b7b90d5f9db6614b567cf50e344d521e64c3d4b657dea6c4f704d7fee"
@@ -24,7 +24,7 @@ OURS = "56475aa75463474c"
 
 
 def test_the_rows_have_the_hashes_they_always_had():
-    first, row = version(1), handed_out(1)
+    first, row = version(1), served_row(1)
     block = block_of(1, [(row, row.seal())])
     assert first.hash("") == "c9f59534d2e49161cd7e70c546eca51857d6a24ff8b3c97f2b9efb42b72048fa"
     assert (
@@ -38,11 +38,11 @@ def test_the_rows_have_the_hashes_they_always_had():
 
 
 def test_contents_have_the_digests_they_always_had():
-    found = {
+    digests = {
         kind: canonical_digest(kind, SLOT_VALUES)[:16]
         for kind in (SLOTS_DOMAIN, SEGMENTS_DOMAIN, LOCKFILE_DOMAIN, SIZES_DOMAIN)
     }
-    assert found == {
+    assert digests == {
         "slots": "ed4b80fa1439ecfa",
         "segments": "ac39108a1f69ff3c",
         "lockfile": "2e290dcaeda8747a",
@@ -64,20 +64,20 @@ def test_a_bundle_is_written_as_it_always_was():
     assert Case().bundle() == json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 
-def test_a_bundle_of_long_ago_still_stands():
+def test_the_golden_bundle_still_verifies():
     data = json.loads(GOLDEN.read_text(encoding="utf-8"))
     assert {check.state for check in verify_evidence(data, fill=fill, expected_key=OURS)} == {"ok"}
     signed = {name: data["checkpoint"][name] for name in ("body", "signature", "key", "heads")}
     assert verify_signature(read_signed_checkpoint(signed), KEY.public_key())
 
 
-# --- the page for those who do not have this code --------------------------------------------------------
+# --- the documentation page on verification without this code ------------------------------------------
 
 
 def test_the_page_shows_the_very_bytes_and_their_hash():
-    shown = build_digest_message("label-move", {"previous": "", "row": vars(move(1))})
-    assert f"```text\n{shown.decode()}\n```" in DOCS
-    assert f"over these {len(shown)} bytes" in DOCS
+    message = build_digest_message("label-move", {"previous": "", "row": vars(move(1))})
+    assert f"```text\n{message.decode()}\n```" in DOCS
+    assert f"over these {len(message)} bytes" in DOCS
     assert MOVE in DOCS
     assert OURS in DOCS
 

@@ -654,6 +654,6 @@ def test_drafts_that_forget_whose_they_are_would_be_found(
 def test_a_preview_that_forgets_the_draft_would_be_found(
     deck: Deck, as_alice: Client, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("prompts.inputs.collect.InputCollector.drafted", lambda self, record: record)
+    monkeypatch.setattr("prompts.inputs.collect.InputCollector.apply_draft", lambda self, record: record)
     with pytest.raises(AssertionError):
         test_the_preview_is_what_saving_then_stores_byte_for_byte(deck, as_alice)
