@@ -259,10 +259,8 @@ def iterate_comments(path: Path) -> Iterator[tuple[int, str]]:
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (
-            text := ast.get_docstring(node)
-        ):
-            yield getattr(node, "lineno", 1), text
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
 
 
 # --- finding things ------------------------------------------------------------------------------------
