@@ -105,6 +105,10 @@ BANNED_CLASSES = {
         "Group",
     ),
 }
+# Names that cannot change, with the reason.
+FIXED_NAMES = {
+    ("core/db/erasable.py", "words"): "the argument of a migration operation, written in old migrations",
+}
 # Phrases of the old vocabulary in comments and docstrings.
 BANNED_PHRASES = re.compile(
     r"\b(anew|hand(s|ed)? out|whoever|somebody|second wall|the house|by the gate|bots' door|heed(ed|s)?"
@@ -187,6 +191,8 @@ def find_banned_names(root: Path = ROOT) -> list[str]:
     for path in list_modules(root):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for line, name in iterate_defined_names(tree):
+            if (relative(path, root), name) in FIXED_NAMES:
+                continue
             if name in BANNED_NAMES or name in BANNED_CLASSES:
                 problems.append(f"{relative(path, root)}:{line}: {name}")
     return problems
@@ -203,8 +209,8 @@ def iterate_defined_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.id
             case ast.Attribute(ctx=ast.Store()):
                 yield node.lineno, node.attr
-            case ast.alias(asname=str()):
-                yield node.lineno, node.asname
+            case ast.alias(asname=str(name)):
+                yield node.lineno, name
             case _:
                 pass
 

@@ -120,10 +120,10 @@ def test_a_signature_longer_than_any_may_be_is_refused():
 @pytest.mark.parametrize("filler", [" ", "[", "{a ", "a", ":", "-", "?", ",", "x :int, "])
 def test_reading_takes_no_longer_than_the_length_allows(filler):
     text = f"f({filler * (MAX_SIGNATURE_LENGTH // len(filler) - 2)}"
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(AssemblyError):
         parse_tool_signature(text, "")
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 names = st.from_regex(r"\A[a-z_][a-z0-9_]{0,8}\Z")

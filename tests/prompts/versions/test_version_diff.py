@@ -249,19 +249,19 @@ def hostile_texts():
     ("before", "after"), [pytest.param(*pair, id=name) for name, *pair in hostile_texts()]
 )
 def test_hostile_texts_are_compared_in_bounded_time(before, after):
-    started = time.perf_counter()
+    started = time.process_time()
     compare_segments([soul(before)], [soul(after)], len)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_many_reordered_segments_are_compared_in_bounded_time():
     numbers = list(range(20_000))
     before = [memory(number) for number in numbers]
     random.Random(3).shuffle(numbers)  # noqa: S311  # repeatable, not secret
-    started = time.perf_counter()
+    started = time.process_time()
     diff = compare_segments(before, [memory(number) for number in numbers], len)
     assert len(diff.moved) > 10_000
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_section_too_large_to_compare_is_withheld_and_the_rest_is_compared():

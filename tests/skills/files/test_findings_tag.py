@@ -118,6 +118,6 @@ def test_the_largest_record_is_scanned_in_a_moment(workspace):
     skill = Skill(
         workspace=workspace, name="tea", description="x " * 512, body=f"Words{HIDDEN} and more. " * 4_400
     )
-    before = time.perf_counter()
+    before = time.process_time()
     scan_record(skill)
-    assert time.perf_counter() - before < 1
+    assert time.process_time() - before < 1
