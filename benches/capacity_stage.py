@@ -168,7 +168,7 @@ def fetch(secret: str) -> None:
     workspace = Workspace.objects.get(slug="team-0")
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
     wanted = PromptRequest("agent-000", channel.slug, "production")
-    serve_prompt(KeyClient(secret), wanted, CallContext(EMPTY_SLOTS, "bench", ()), recall=ServingCache())
+    serve_prompt(KeyClient(secret), wanted, CallContext(EMPTY_SLOTS, "bench", ()), cache=ServingCache())
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""From records to served text; empty, so that the core imports nothing."""
+"""Build, store and serve prompts. Empty, so that pure packages can be imported without Django."""

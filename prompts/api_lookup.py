@@ -1,4 +1,4 @@
-"""Prompts and versions that a key may know of; what lies outside of its scopes is not there."""
+"""Lookups of the REST API, restricted to the key's scopes: anything outside of them is a 404."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from personas.models import Agent
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.versions.timeline import select_latest_version
 
-# Columns of numbers have 32 bits, those of ids 64.
+# Number columns are 32-bit integers, id columns 64-bit.
 MAX_NUMBER, MAX_ID = 2**31 - 1, 2**63 - 1
 
 
 def list_visible_prompts(caller: ApiClient) -> QuerySet[AgentPrompt]:
-    """With agent, channel and the light columns of the latest version."""
+    """List prompts within the key's scopes, with agent, channel and small columns of the latest version."""
     rows = AgentPrompt.objects.in_workspace(caller.workspace)
     scopes: dict[str, Any] = caller.key.scopes
     if "agents" in scopes:
@@ -29,7 +29,7 @@ def list_visible_prompts(caller: ApiClient) -> QuerySet[AgentPrompt]:
 
 
 def is_scope_limited(caller: ApiClient) -> bool:
-    """Whether there are prompts that this key may not know of."""
+    """Whether the key is limited to some agents or channels."""
     return "agents" in caller.key.scopes or "channels" in caller.key.scopes
 
 
@@ -38,10 +38,10 @@ def list_visible_prompt_ids(caller: ApiClient) -> list[int]:
 
 
 def get_visible_agent(call: ApiRequest, slug: str) -> Agent:
-    row = Agent.objects.in_workspace(call.workspace).filter(slug=slug).first()
-    if row is None or not call.caller.can_access_agent(slug):
+    agent = Agent.objects.in_workspace(call.workspace).filter(slug=slug).first()
+    if agent is None or not call.caller.can_access_agent(slug):
         raise Http404
-    return row
+    return agent
 
 
 def get_visible_prompt(call: ApiRequest, agent: str, channel: str) -> AgentPrompt:
@@ -56,10 +56,10 @@ def list_prompt_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
 
 
 def get_named_version(prompt: AgentPrompt, name: int | str, pointer: str) -> PromptVersion:
-    """By number or digest; of the versions that share a digest the newest, for their words are the same."""
+    """Return a version by number or digest; of versions with the same digest, and so text, the newest."""
     rows = list_prompt_versions(prompt).defer("segments", "sizes", "lockfile", "causes").order_by("-number")
-    known = {"number": name} if isinstance(name, int) else {"digest": name}
-    version = rows.filter(**known).first()
+    conditions = {"number": name} if isinstance(name, int) else {"digest": name}
+    version = rows.filter(**conditions).first()
     if version is None:
         raise ProblemError(validation_problem([FieldError("This prompt has no such version.", pointer)]))
     version.prompt = prompt
@@ -67,18 +67,18 @@ def get_named_version(prompt: AgentPrompt, name: int | str, pointer: str) -> Pro
 
 
 def check_label_scope(call: ApiRequest, label: str) -> None:
-    """Keys may be limited to some labels."""
+    """Raise 403 if the key's scopes do not include the label."""
     if label not in call.caller.key.scopes.get("labels", [label]):
         raise ProblemError(Problem(403, "out_of_scope", "This key is limited to other labels."))
 
 
 def require_unlimited_scope(call: ApiRequest) -> None:
-    """What concerns the whole workspace is not for keys that are limited to a part of it."""
+    """Raise 403 for keys limited to some agents or channels: the operation concerns the whole workspace."""
     if is_scope_limited(call.caller):
         raise ProblemError(Problem(403, "out_of_scope", "This key is limited to some agents or channels."))
 
 
-def check_number_bounds(number: int, most: int = MAX_NUMBER) -> int:
-    if not 0 < number <= most:
+def check_number_bounds(number: int, maximum: int = MAX_NUMBER) -> int:
+    if not 0 < number <= maximum:
         raise Http404
     return number

@@ -1,4 +1,4 @@
-"""Registers the prompts app."""
+"""Configuration of the prompts app: connects signal receivers and creates ledger partitions."""
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
@@ -10,12 +10,12 @@ class PromptsConfig(AppConfig):
 
     def ready(self) -> None:
         from personas.api_keys.scopes import LABEL_SOURCES
-        from prompts import receivers  # noqa: F401  # hears the bell from here on
+        from prompts import receivers  # noqa: F401  # connects the receivers
         from prompts.labels.selectors import list_label_names
         from prompts.ledger.partitions import create_partitions
 
         LABEL_SOURCES.append(list_label_names)
-        # Where no clock runs yet, or one has stood still for long.
+        # Create partitions after migrate as well: the scheduler may not run yet, or not for a long time.
         post_migrate.connect(
             lambda **_: create_partitions(), sender=self, weak=False, dispatch_uid="ledger-months"
         )

@@ -1,75 +1,75 @@
-"""What can go wrong with labels, releases and replays, worded for the person who asked."""
+"""Domain errors of labels, releases and replays; their messages are shown to users."""
 
 from personas.errors import DomainError
 
 
 class UnknownLabel(DomainError):
-    """A label that does not stand on this prompt."""
+    """The prompt does not have this label."""
 
     code = "unknown_label"
 
 
 class ForeignVersion(DomainError):
-    """A version of some other prompt."""
+    """The version belongs to another prompt."""
 
     code = "strange_version"
 
 
 class NotAllowed(DomainError):
-    """Something the rules of labels and releases forbid to this person."""
+    """The rules of labels and releases do not allow the user to do this."""
 
     code = "not_allowed"
 
 
 class LabelConflict(DomainError):
-    """The label is no longer where the caller saw it."""
+    """The label was moved since the client read it."""
 
     code = "conflict"
 
 
 class ReleaseClosed(DomainError):
-    """A release that has been decided already."""
+    """The release is no longer open."""
 
     code = "release_closed"
 
 
 class ReleaseVoided(DomainError):
-    """What was approved is not what would be released any more."""
+    """The prompts changed since the release was requested."""
 
     code = "release_voided"
 
 
 class NothingToRelease(DomainError):
-    """Every label stands where it should already."""
+    """Every label already points to the version to be released."""
 
     code = "nothing_to_release"
 
 
 class NoPromptAtTime(DomainError):
-    """A moment at which there was no such prompt yet."""
+    """The prompt did not exist at the requested time."""
 
     code = "nothing_then"
 
 
 class FetchNotFound(DomainError):
-    """A ledger row or a request id under which nothing was handed out here."""
+    """The workspace has no served prompt with this ledger id or request id."""
 
     code = "unknown_fetch"
 
 
 class LedgerRowExpired(DomainError):
-    """A ledger row that was let go when its months were over."""
+    """The ledger row was deleted at the end of its retention period."""
 
     code = "rolled_off"
 
 
 class PromptErased(DomainError):
-    """A prompt whose words have been erased in part; what is left is not what was said."""
+    """Part of the prompt's text has been erased, so it cannot be reproduced."""
 
     code = "erased"
 
 
 class ReplayMismatch(DomainError):
-    """A replay that gives other bytes than were recorded: something was changed."""
+    """The replay produces other bytes than recorded: stored data was changed."""
 
     code = "not_the_same"

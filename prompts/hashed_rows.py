@@ -1,4 +1,4 @@
-"""Stored rows as the proof hashes them: one function per table."""
+"""Convert stored rows to the canonical rows that are hashed for integrity: one function per table."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -16,19 +16,19 @@ from prompts.proof.hashed_rows import (
     VersionRow,
 )
 
-# A model, or a named tuple of its columns: verification reads millions of rows and makes no models of them.
+# A model instance, or a named tuple of its columns: verification reads millions of rows without models.
 RowLike = Any
 
 
 class PromptKey(NamedTuple):
-    """The agent and channel of a prompt: what a row names by the prompt's id is hashed by these."""
+    """Agent and channel id of a prompt, which are hashed instead of the prompt's id."""
 
     agent: int
     channel: int | None
 
 
 class ColumnHasher(Protocol):
-    """How the long columns are digested."""
+    """Digest of a large column."""
 
     def __call__(self, domain: str, value: Any) -> str: ...
 
@@ -42,9 +42,9 @@ def get_version_number(version: PromptVersion | None) -> int | None:
 
 
 def build_version_row(
-    version: RowLike, line: PromptKey | None = None, hashing: ColumnHasher = canonical_digest
+    version: RowLike, prompt_key: PromptKey | None = None, hash_column: ColumnHasher = canonical_digest
 ) -> VersionRow:
-    agent, channel = line or get_prompt_key(version.prompt)
+    agent, channel = prompt_key or get_prompt_key(version.prompt)
     sizes = {"characters": version.characters, "tokens": version.tokens, "sections": version.sizes}
     return VersionRow(
         workspace=version.workspace_id,
@@ -52,11 +52,11 @@ def build_version_row(
         channel=channel,
         number=version.number,
         digest=version.digest,
-        segments=hashing(SEGMENTS_DOMAIN, version.segments),
+        segments=hash_column(SEGMENTS_DOMAIN, version.segments),
         text=version.text_digest,
         tools=version.tools,
-        sizes=hashing(SIZES_DOMAIN, sizes),
-        lockfile=hashing(LOCKFILE_DOMAIN, version.lockfile),
+        sizes=hash_column(SIZES_DOMAIN, sizes),
+        lockfile=hash_column(LOCKFILE_DOMAIN, version.lockfile),
         report=version.report,
         layout=version.layout,
         compiler=version.compiler,
@@ -68,9 +68,9 @@ def build_version_row(
 
 
 def build_label_move_row(
-    move: RowLike, line: PromptKey | None = None, numbers: tuple[int | None, int | None] | None = None
+    move: RowLike, prompt_key: PromptKey | None = None, numbers: tuple[int | None, int | None] | None = None
 ) -> LabelMoveRow:
-    agent, channel = line or get_prompt_key(move.prompt)
+    agent, channel = prompt_key or get_prompt_key(move.prompt)
     number, previous = numbers or (
         get_version_number(move.version),
         get_version_number(move.previous_version),
@@ -95,11 +95,11 @@ def build_label_move_row(
 
 def build_ledger_row(
     entry: RowLike,
-    line: PromptKey | None = None,
+    prompt_key: PromptKey | None = None,
     number: int | None = None,
-    hashing: ColumnHasher = canonical_digest,
+    hash_column: ColumnHasher = canonical_digest,
 ) -> LedgerRow:
-    agent, channel = line or get_prompt_key(entry.prompt)
+    agent, channel = prompt_key or get_prompt_key(entry.prompt)
     return LedgerRow(
         workspace=entry.workspace_id,
         id=entry.id,
@@ -109,7 +109,7 @@ def build_ledger_row(
         label=entry.label,
         version=entry.version_id,
         number=entry.version.number if number is None else number,
-        slots=hashing(SLOTS_DOMAIN, entry.slots),
+        slots=hash_column(SLOTS_DOMAIN, entry.slots),
         served=entry.served_digest,
         size=entry.size,
         status=entry.status,
@@ -119,7 +119,7 @@ def build_ledger_row(
 
 
 def format_reader(key_id: int | None, user_id: int | None, label: str) -> str:
-    """Key and person as the seal covers them, both columns always: `key:4 user:- Reception`."""
+    """Format key and user as the seal covers them, always with both columns: `key:4 user:- Reception`."""
     key, user = ("-" if number is None else number for number in (key_id, user_id))
     return f"key:{key} user:{user} {label}"
 
@@ -138,12 +138,12 @@ def build_block_row(block: RowLike) -> LedgerBlockRow:
     )
 
 
-def build_roll_off_row(note: RowLike, block: LedgerBlock | int) -> RollOffRow:
+def build_roll_off_row(roll_off: RowLike, block: LedgerBlock | int) -> RollOffRow:
     return RollOffRow(
-        workspace=note.workspace_id,
+        workspace=roll_off.workspace_id,
         block=block if isinstance(block, int) else block.sequence,
-        first_id=note.first_id,
-        last_id=note.last_id,
-        months=note.months,
-        at=note.at,
+        first_id=roll_off.first_id,
+        last_id=roll_off.last_id,
+        months=roll_off.months,
+        at=roll_off.at,
     )

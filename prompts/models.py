@@ -1,4 +1,4 @@
-"""The records of the prompts app."""
+"""All models of the prompts app."""
 
 from prompts.builds.models import BuildCause
 from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState

@@ -1,4 +1,4 @@
-"""Prompts, versions and releases by what stands in an address; what is not in the workspace is not there."""
+"""Lookups of pages by URL arguments, within the workspace; anything outside of it is a 404."""
 
 from django.db.models import QuerySet
 from django.http import Http404
@@ -10,7 +10,7 @@ from personas.tenancy.middleware import WorkspaceRequest
 from prompts.models import AgentPrompt, PromptVersion, Release
 from prompts.versions.timeline import select_latest_version
 
-# PostgreSQL and SQLite both refuse to compare with larger ids.
+# The databases raise an error for larger numbers instead of finding nothing.
 MAX_URL_NUMBER = 2**31 - 1
 
 
@@ -20,17 +20,17 @@ def get_agent_or_404(request: WorkspaceRequest, slug: str) -> Agent:
 
 def get_prompt_or_404(request: WorkspaceRequest, key: int) -> AgentPrompt:
     rows = AgentPrompt.objects.in_workspace(request.workspace)
-    # Every page of an agent begins with who it is.
-    whole = select_latest_version(rows).select_related("agent__identity", "agent__parent")
-    return get_object_or_404(whole, pk=check_url_number(key))
+    # The header of every agent page shows identity and parent.
+    rows = select_latest_version(rows).select_related("agent__identity", "agent__parent")
+    return get_object_or_404(rows, pk=check_url_number(key))
 
 
 def get_version_or_404(
     prompt: AgentPrompt, number: int, rows: QuerySet[PromptVersion] | None = None
 ) -> PromptVersion:
-    """Of all versions of the prompt, unless the caller has asked for more about them."""
-    known = list_all_versions(prompt) if rows is None else rows
-    version: PromptVersion = get_object_or_404(known, number=check_url_number(number))
+    """Return a version of the prompt; `rows` replaces the default queryset, for example to join more."""
+    versions = list_all_versions(prompt) if rows is None else rows
+    version: PromptVersion = get_object_or_404(versions, number=check_url_number(number))
     version.prompt = prompt
     return version
 

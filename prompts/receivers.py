@@ -1,4 +1,7 @@
-"""Hears the one bell: notes why, and after the commit builds what is little and hands on the rest."""
+"""Receiver of the signal `agent_changed`: record the cause, then rebuild prompts after the commit.
+
+A few prompts are built in the request itself, the rest by workers.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,14 +28,14 @@ log = structlog.get_logger(__name__)
 def record_change(
     sender: type[Model], *, workspace_id: int, agent_ids: Iterable[int], cause: Any = None, **_: Any
 ) -> None:
-    """In the same transaction as the change: where the change is, the cause is."""
+    """Record the cause in the same transaction as the change, so that neither exists without the other."""
     ids = sorted(set(agent_ids))
     add_build_causes(workspace_id, ids, build_cause(sender, cause))
     transaction.on_commit(lambda: build_or_enqueue(workspace_id, ids))
 
 
 def build_cause(sender: type[Model], cause: Any) -> dict[str, Any]:
-    """Which revision of which record, by whom; a look at a source tells what it was asked for."""
+    """Describe the cause of a build: the revision of a record with its author, or a refresh run."""
     if isinstance(cause, Revision):
         return {
             "kind": cause.kind,
@@ -47,12 +50,12 @@ def build_cause(sender: type[Model], cause: Any) -> dict[str, Any]:
 
 
 def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:
-    """Few prompts are built before the request answers, so that whoever wrote reads what he wrote."""
+    """Build a few prompts before the response, so that users see the result of their edit; enqueue more."""
     from prompts.tasks import enqueue_rebuilds
 
-    # Of many changes in one transaction the first hook builds an agent with all its causes; others find none.
-    waiting = BuildCause.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
-    agent_ids = sorted(set(waiting.values_list("agent_id", flat=True)))
+    # The first commit hook of a transaction builds an agent with all its causes; later hooks find none left.
+    causes = BuildCause.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
+    agent_ids = sorted(set(causes.values_list("agent_id", flat=True)))
     if not agent_ids:
         return
     count = list_agent_channels(workspace_id, agent_ids).count()
@@ -63,14 +66,14 @@ def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:
 
 
 def build_now(workspace_id: int, agent_ids: list[int]) -> bool:
-    """Whether it could be done here; the edit is saved in any case, and the sweep finds what is left."""
+    """Build the agents' prompts; return False on failure, since the sweep job builds what is left."""
     try:
-        built = rebuild_agents(workspace_id, agent_ids)
+        result = rebuild_agents(workspace_id, agent_ids)
     except Exception:
-        # Whatever it was: the edit is made, and whoever made it must not be told that it failed.
+        # The edit is committed, so a failed build must not be reported as a failed edit.
         log.exception("inline_build_failed", workspace=workspace_id)
         return False
-    echo = get_rebuild_counts()
-    echo.built += len(built.versions)
-    echo.failed += built.failed
+    counts = get_rebuild_counts()
+    counts.built += len(result.versions)
+    counts.failed += result.failed
     return True

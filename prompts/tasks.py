@@ -1,4 +1,4 @@
-"""The jobs that keep prompts true to their parts; each does nothing the second time."""
+"""Celery jobs of the prompts app: rebuilds, ledger maintenance, checkpoints, verification. All idempotent."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -36,7 +36,7 @@ def rebuild_prompts_job(workspace_id: int, agent_ids: list[int]) -> None:
 
 
 def enqueue_rebuilds(workspace_id: int, agent_ids: Sequence[int]) -> None:
-    """Leave agents to the workers, in portions that many of them can share."""
+    """Enqueue rebuilds in batches, so that several workers can share them."""
     batch = settings.DRAMATIS_BUILD_BATCH
     for start in range(0, len(agent_ids), batch):
         enqueue_job(rebuild_prompts_job, workspace_id, list(agent_ids[start : start + batch]))
@@ -44,7 +44,7 @@ def enqueue_rebuilds(workspace_id: int, agent_ids: Sequence[int]) -> None:
 
 @shared_task
 def sweep_prompts_job() -> None:
-    """Straight from the database: what a lost message missed, what the clock or an upgrade has changed."""
+    """Enqueue all pending work found in the database: lost messages, due schedules, a new compiler."""
     now = timezone.now()
     for workspace_id, agent_ids in [
         *request_compiler_rebuilds(),
@@ -58,50 +58,51 @@ def sweep_prompts_job() -> None:
 
 @shared_task
 def seal_ledger_job() -> None:
-    """Close the ledger rows that have come to rest."""
+    """Seal ledger rows in blocks."""
     run_for_each_workspace(list_workspaces_to_seal(), seal_ledger)
 
 
 @shared_task
 def expire_ledger_job() -> None:
-    """Let go of ledger blocks that have outlived their workspace's months."""
+    """Delete ledger blocks past their workspace's retention period."""
     run_for_each_workspace(list_workspaces_to_expire(timezone.now()), expire_blocks)
 
 
-# Rows that no month was made for are moved in one go; a second hand could not help.
+# Moving rows out of the default partition takes one long statement. It is acknowledged early: a second
+# worker could not help.
 @shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
 def maintain_partitions_job() -> None:
-    """Make the ledger's months before they begin, and drop those that are over and empty."""
+    """Create the ledger's partitions in advance, and drop past empty ones."""
     create_partitions()
     drop_empty_partitions()
 
 
 @shared_task
 def sign_checkpoints_job() -> None:
-    """State, signed, how far every workspace's record has come."""
+    """Sign a checkpoint of every workspace."""
     run_for_each_workspace(Workspace.objects.order_by("pk").values_list("pk", flat=True), sign_checkpoint)
 
 
-# Longer than the broker waits before it hands a job out anew, so the message is taken off first; a look that
-# was lost is asked for again by hand.
+# It may run longer than the broker's visibility timeout, so it is acknowledged early to avoid a second
+# delivery; a lost verification has to be requested again.
 @shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
 def verify_chain_job(workspace_id: int, run_id: int) -> None:
-    """Recompute the whole record of a workspace."""
+    """Verify the hash chains of a workspace."""
     with workspace_scope(workspace_id):
         run_verification(workspace_id, run_id)
 
 
 def enqueue_verification(run: VerificationRun) -> None:
-    """Hand a look to a worker; one that the broker did not take is found by the sweep."""
+    """Enqueue a verification after the commit; the sweep finds one that the broker did not accept."""
     if run.state == VerificationState.QUEUED:
         enqueue_after_commit(verify_chain_job, run.workspace_id, run.pk)
 
 
-def run_for_each_workspace(workspace_ids: Iterable[int], verb: Callable[[int], object]) -> None:
-    """One workspace in trouble must not keep the others waiting."""
+def run_for_each_workspace(workspace_ids: Iterable[int], action: Callable[[int], object]) -> None:
+    """Run the action for each workspace; an error in one is logged and does not stop the others."""
     for workspace_id in workspace_ids:
         try:
             with workspace_scope(workspace_id):
-                verb(workspace_id)
+                action(workspace_id)
         except (DatabaseError, DomainError):
             log.exception("ledger_job_failed", workspace=workspace_id)

@@ -1,4 +1,4 @@
-"""The pages of the prompts app; all of them belong to a workspace."""
+"""URLs of the pages of the prompts app, all below a workspace."""
 
 from django.urls import URLPattern, URLResolver, include, path
 

@@ -133,5 +133,5 @@ def no_line_outlives_its_test() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def no_process_remembers_another_test() -> None:
     """What a test has taken back did not happen, and its ids are given again."""
-    cache.PROCESS_CACHE.guesses.clear()
-    cache.PROCESS_CACHE.words.clear()
+    cache.PROCESS_CACHE.resolutions.clear()
+    cache.PROCESS_CACHE.versions.clear()

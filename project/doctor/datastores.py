@@ -103,7 +103,7 @@ def check_ledger_months() -> Finding:
             name, f"{', '.join(names)}: not guarded.", "Put triggers and row security back; verify_chain."
         )
     month = add_months(get_month_start(timezone.now()))
-    if not any(partition.holds(month) for partition in partitions):
+    if not any(partition.contains(month) for partition in partitions):
         return report_warning(
             name,
             f"There is no table for {month:%Y-%m}.",

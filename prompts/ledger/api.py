@@ -1,4 +1,4 @@
-"""The ledger: what was handed out to whom; a bot sees its own rows."""
+"""REST resource of the ledger: which prompts were served to whom; a bot key sees its own rows only."""
 
 from datetime import UTC
 from typing import Any
@@ -90,35 +90,37 @@ COMMON_OPTIONS: dict[str, Any] = {"bots": True, "tag": "ledger"}
 
 
 def index(call: ApiRequest) -> ApiResponse:
-    said, rows = call.query, list_visible_entries(call, parse_ledger_filter(call))
-    if "cursor" in said:
-        rows = rows.filter(build_older_than_filter(call.workspace, decode_cursor(said["cursor"])))
-    found = list(rows.defer("slots")[: said["limit"] + 1])
-    shown = found[: said["limit"]]
-    page = CursorPage(shown, encode_cursor(shown[-1].pk) if len(found) > len(shown) else None)
-    return page_response(call, page, [ledger_entry_json(row) for row in shown])
+    query, rows = call.query, list_visible_entries(call, parse_ledger_filter(call))
+    if "cursor" in query:
+        rows = rows.filter(build_older_than_filter(call.workspace, decode_cursor(query["cursor"])))
+    # One row more than the page shows whether there is a next page.
+    entries = list(rows.defer("slots")[: query["limit"] + 1])
+    page_entries = entries[: query["limit"]]
+    cursor = encode_cursor(page_entries[-1].pk) if len(entries) > len(page_entries) else None
+    page = CursorPage(page_entries, cursor)
+    return page_response(call, page, [ledger_entry_json(row) for row in page_entries])
 
 
 def parse_ledger_filter(call: ApiRequest) -> LedgerFilter:
-    said = call.query
-    # In UTC: databases take no offsets as wide as those that can be written.
-    since, until = (said[name].astimezone(UTC) if name in said else None for name in ("since", "until"))
+    query = call.query
+    # In UTC: databases do not support every UTC offset.
+    since, until = (query[name].astimezone(UTC) if name in query else None for name in ("since", "until"))
     if since and until and since >= until:
-        wrong = FieldError("This must be after the beginning.", parameter="until")
-        raise ProblemError(validation_problem([wrong]))
+        error = FieldError("This must be after the beginning.", parameter="until")
+        raise ProblemError(validation_problem([error]))
     return LedgerFilter(
-        agent=said.get("agent", ""),
-        channel=said.get("channel", ""),
-        key_id=said.get("key"),
-        status=said.get("status"),
-        request_id=said.get("request_id", ""),
+        agent=query.get("agent", ""),
+        channel=query.get("channel", ""),
+        key_id=query.get("key"),
+        status=query.get("status"),
+        request_id=query.get("request_id", ""),
         since=since,
         until=until,
     )
 
 
-def list_visible_entries(call: ApiRequest, asked: LedgerFilter) -> QuerySet[LedgerEntry]:
-    rows = list_ledger_entries(call.workspace, asked)
+def list_visible_entries(call: ApiRequest, filters: LedgerFilter) -> QuerySet[LedgerEntry]:
+    rows = list_ledger_entries(call.workspace, filters)
     if is_scope_limited(call.caller):
         rows = rows.filter(prompt__in=list_visible_prompt_ids(call.caller))
     return rows.filter(key=call.caller.key) if call.caller.is_bot else rows
@@ -130,13 +132,13 @@ def read_ledger_entry(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def get_visible_entry(call: ApiRequest, key: int) -> LedgerEntry:
-    """The row; raises where it was let go, and says no more than nothing where it is somebody else's."""
+    """Return the ledger row; raise if it has expired, and 404 if the client may not see it."""
     try:
         entry = get_ledger_entry(call.workspace, check_number_bounds(key, MAX_ID))
     except FetchNotFound:
         raise Http404 from None
-    is_theirs = call.caller.is_bot and entry.key_id != call.caller.key.pk
-    if is_theirs or (
+    is_foreign = call.caller.is_bot and entry.key_id != call.caller.key.pk
+    if is_foreign or (
         is_scope_limited(call.caller) and entry.prompt_id not in list_visible_prompt_ids(call.caller)
     ):
         raise Http404
@@ -163,8 +165,8 @@ def ledger_entry_json(row: LedgerEntry) -> dict[str, Any]:
 def read_outdated_bots(call: ApiRequest) -> ApiResponse:
     bots = list_outdated_bots(call.workspace)
     if is_scope_limited(call.caller):
-        known = set(list_visible_prompt_ids(call.caller))
-        bots = [bot for bot in bots if bot.prompt.pk in known]
+        visible_ids = set(list_visible_prompt_ids(call.caller))
+        bots = [bot for bot in bots if bot.prompt.pk in visible_ids]
     if call.caller.is_bot:
         bots = [bot for bot in bots if bot.key.pk == call.caller.key.pk]
     return json_response(
@@ -178,8 +180,8 @@ def outdated_bot_json(bot: OutdatedBot) -> dict[str, Any]:
         "agent": bot.prompt.agent.slug,
         "channel": bot.prompt.channel.slug,
         "label": bot.label,
-        "held": version_ref_json(bot.held),
-        "present": bot.present and version_ref_json(bot.present),
+        "held": version_ref_json(bot.fetched_version),
+        "present": bot.current_version and version_ref_json(bot.current_version),
         "fetched_at": datetime_json(bot.fetched_at),
         "since": datetime_json(bot.since),
         "is_rolled_back": bot.is_rolled_back,

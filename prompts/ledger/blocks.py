@@ -1,4 +1,4 @@
-"""Closes the ledger in blocks, each chained to the one before, so that no row can leave or join unseen."""
+"""Seal ledger rows in a hash chain of blocks, so that removed or inserted rows are detected."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,71 +15,71 @@ from prompts.hashed_rows import build_block_row
 from prompts.models import LedgerBlock, LedgerEntry
 from prompts.proof.hashed_rows import ledger_rows_digest
 
-# Far longer than a statement may take: whoever has a smaller id has committed by then, or never will.
+# Longer than the statement timeout: every row with a smaller id is committed by then, or never will be.
 SETTLE_DELAY = timedelta(seconds=60)
 MAX_BLOCK_ROWS = 10_000
-# Per workspace and run: a long backlog is worked off over several.
+# Per workspace and run: a long backlog is sealed over several runs.
 MAX_BLOCKS_PER_RUN = 20
 # Id, seal, time and key.
 SealableRow = tuple[int, str, datetime, int | None]
 
 
 def list_workspaces_to_seal() -> list[int]:
-    """Those with rows behind their last block; two short looks at an index for each workspace."""
+    """List workspaces with rows after their last block; it takes two index lookups per workspace."""
     blocks = LedgerBlock.unscoped.filter(workspace=OuterRef("pk")).order_by("-sequence")
     rows = LedgerEntry.unscoped.filter(workspace=OuterRef("pk")).order_by("-pk")
-    found = Workspace.objects.annotate(
+    workspaces = Workspace.objects.annotate(
         sealed=Coalesce(Subquery(blocks.values("last_id")[:1]), 0), newest=Subquery(rows.values("pk")[:1])
     )
-    return list(found.filter(newest__gt=F("sealed")).order_by("pk").values_list("pk", flat=True))
+    return list(workspaces.filter(newest__gt=F("sealed")).order_by("pk").values_list("pk", flat=True))
 
 
 def seal_ledger(workspace_id: int) -> int:
-    """Close all that has come to rest; how many blocks that made."""
-    made = 0
-    while made < MAX_BLOCKS_PER_RUN and seal_block(workspace_id) is not None:
-        made += 1
-    return made
+    """Seal all rows older than the settle delay; return the number of new blocks."""
+    count = 0
+    while count < MAX_BLOCKS_PER_RUN and seal_block(workspace_id) is not None:
+        count += 1
+    return count
 
 
 @transaction.atomic
 def seal_block(workspace_id: int) -> LedgerBlock | None:
-    """Close the next rows, in the order of their ids, up to the first that is still too young."""
-    # One at a time per workspace; not the whole lock, which would hold up everything that points there.
+    """Seal the next rows in id order, up to the first that is younger than the settle delay."""
+    # Serialize per workspace. FOR NO KEY UPDATE does not block inserts of rows that reference the workspace.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
     blocks = LedgerBlock.objects.in_workspace(workspace_id)
-    before = blocks.order_by("-sequence").first()
+    previous = blocks.order_by("-sequence").first()
     now = timezone.now()
-    lines = list_rows_to_seal(workspace_id, before.last_id if before else 0, now - SETTLE_DELAY)
-    if not lines:
+    rows = list_rows_to_seal(workspace_id, previous.last_id if previous else 0, now - SETTLE_DELAY)
+    if not rows:
         return None
-    block = build_ledger_block(workspace_id, lines, before, now)
+    block = build_ledger_block(workspace_id, rows, previous, now)
     block.save(force_insert=True)
-    save_last_used(workspace_id, {key: at for _, _, at, key in lines if key is not None})
+    save_last_used(workspace_id, {key: at for _, _, at, key in rows if key is not None})
     return block
 
 
-def list_rows_to_seal(workspace_id: int, last_id: int, until: datetime) -> list[SealableRow]:
-    rows = LedgerEntry.objects.in_workspace(workspace_id).filter(pk__gt=last_id).order_by("pk")
-    lines = rows.values_list("pk", "seal", "at", "key_id")[:MAX_BLOCK_ROWS]
-    # No row is skipped, not even for a younger one before it: a block is all rows between its ends.
-    return list(takewhile(lambda line: line[2] < until, lines))
+def list_rows_to_seal(workspace_id: int, last_id: int, settled_before: datetime) -> list[SealableRow]:
+    entries = LedgerEntry.objects.in_workspace(workspace_id).filter(pk__gt=last_id).order_by("pk")
+    rows = entries.values_list("pk", "seal", "at", "key_id")[:MAX_BLOCK_ROWS]
+    # Stop at the first young row, even if older ones follow: a block contains all rows between its ends.
+    return list(takewhile(lambda row: row[2] < settled_before, rows))
 
 
 def build_ledger_block(
-    workspace_id: int, lines: Sequence[SealableRow], before: LedgerBlock | None, now: datetime
+    workspace_id: int, rows: Sequence[SealableRow], previous: LedgerBlock | None, now: datetime
 ) -> LedgerBlock:
     block = LedgerBlock(
         workspace_id=workspace_id,
-        sequence=before.sequence + 1 if before else 1,
-        first_id=lines[0][0],
-        last_id=lines[-1][0],
-        count=len(lines),
-        rows=ledger_rows_digest((number, seal) for number, seal, _, _ in lines),
-        first_at=min(at for _, _, at, _ in lines),
-        last_at=max(at for _, _, at, _ in lines),
+        sequence=previous.sequence + 1 if previous else 1,
+        first_id=rows[0][0],
+        last_id=rows[-1][0],
+        count=len(rows),
+        rows=ledger_rows_digest((number, seal) for number, seal, _, _ in rows),
+        first_at=min(at for _, _, at, _ in rows),
+        last_at=max(at for _, _, at, _ in rows),
         at=now,
-        previous_hash=before.hash if before else "",
+        previous_hash=previous.hash if previous else "",
     )
     block.hash = build_block_row(block).hash(block.previous_hash)
     return block

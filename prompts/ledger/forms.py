@@ -1,4 +1,4 @@
-"""What to look for in the ledger; every field may be left empty."""
+"""Filter form of the ledger; every field is optional."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ STATUS_CHOICES = [("", _("Any answer")), ("200", _("With words (200)")), ("304",
 
 
 class LedgerFilterForm(forms.Form):
-    """Filters as they stand in the address."""
+    """Ledger filters from the query string."""
 
     agent = forms.ChoiceField(label=_("Agent"), required=False)
     channel = forms.ChoiceField(label=_("Channel"), required=False)
@@ -32,28 +32,28 @@ class LedgerFilterForm(forms.Form):
             "channel": (gettext("Any channel"), channels),
             "key": (gettext("Any key"), keys),
         }
-        for name, (nothing, choices) in lists.items():
-            self.fields[name].choices = [("", nothing), *choices]  # type: ignore[attr-defined]  # a choice field
+        for name, (empty_label, choices) in lists.items():
+            self.fields[name].choices = [("", empty_label), *choices]  # type: ignore[attr-defined]  # a choice field
 
     def clean(self) -> dict[str, Any]:
-        said: dict[str, Any] = super().clean() or {}
-        if said.get("version") and not (said.get("agent") and said.get("channel")):
+        data: dict[str, Any] = super().clean() or {}
+        if data.get("version") and not (data.get("agent") and data.get("channel")):
             self.add_error("version", gettext("Versions are counted per agent and channel: choose both."))
-        if said.get("since") and said.get("until") and said["since"] >= said["until"]:
+        if data.get("since") and data.get("until") and data["since"] >= data["until"]:
             self.add_error("until", gettext("This must be after the beginning."))
-        return said
+        return data
 
-    def wanted(self, version_id: int | None) -> LedgerFilter:
-        """The filter; a version of that number must have been looked up, and nought finds nothing."""
-        said = self.cleaned_data
+    def get_filter(self, version_id: int | None) -> LedgerFilter:
+        """Return the filter; `version_id` is the id of the chosen version, or 0 to match nothing."""
+        data = self.cleaned_data
         return LedgerFilter(
-            agent=said["agent"],
-            channel=said["channel"],
-            key_id=int(said["key"]) if said["key"] else None,
+            agent=data["agent"],
+            channel=data["channel"],
+            key_id=int(data["key"]) if data["key"] else None,
             version_id=version_id,
-            status=int(said["status"]) if said["status"] else None,
-            label=said["label"].strip(),
-            request_id=said["request"].strip(),
-            since=said["since"],
-            until=said["until"],
+            status=int(data["status"]) if data["status"] else None,
+            label=data["label"].strip(),
+            request_id=data["request"].strip(),
+            since=data["since"],
+            until=data["until"],
         )

@@ -1,4 +1,4 @@
-"""Every prompt handed out: one row each, sealed in blocks, rolled off only as whole blocks."""
+"""Models of the ledger: one row per served prompt, sealed in blocks; only whole blocks expire."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from django.db import models
 from personas.models import ApiKey, Workspace, WorkspaceOwned
 from prompts.versions.models import AgentPrompt, PromptVersion
 
-# A fetch waits for nobody: the database checks a link by locking the row it leads to, and builds hold prompts
-# locked. The one statement that writes here has joined every one of these rows, and none is ever deleted.
+# Foreign keys without a database constraint: checking one locks the referenced row, and a fetch would wait
+# for builds, which lock prompts. The INSERT joins every referenced row, and none of them is ever deleted.
 UNCONSTRAINED_FK: dict[str, Any] = {"on_delete": models.PROTECT, "related_name": "+", "db_constraint": False}
 UNINDEXED_FK: dict[str, Any] = UNCONSTRAINED_FK | {"db_index": False}
 
 
 class LedgerEntry(WorkspaceOwned):
-    """One prompt handed out; no row, no prompt."""
+    """One served prompt; no prompt is served without its row."""
 
     workspace = models.ForeignKey(Workspace, **UNINDEXED_FK)
     key = models.ForeignKey(ApiKey, null=True, **UNINDEXED_FK)
@@ -24,11 +24,11 @@ class LedgerEntry(WorkspaceOwned):
     prompt = models.ForeignKey(AgentPrompt, **UNINDEXED_FK)
     label = models.CharField(max_length=40, blank=True)
     version = models.ForeignKey(PromptVersion, **UNCONSTRAINED_FK)
-    # The facts of the call, with which the segments give the served bytes again.
+    # The slots of the call; together with the version's segments they reproduce the served bytes.
     slots = models.JSONField()
     served_digest = models.CharField(max_length=64)
     size = models.PositiveIntegerField()
-    # 200, or 304 when the caller had these words already.
+    # 200, or 304 when the client already had this version.
     status = models.PositiveSmallIntegerField()
     request_id = models.CharField(max_length=64)
     at = models.DateTimeField()
@@ -48,7 +48,7 @@ class LedgerEntry(WorkspaceOwned):
 
 
 class LedgerBlock(WorkspaceOwned):
-    """A stretch of the ledger, closed: its rows' seals in order, chained to the block before."""
+    """A sealed range of the ledger: a digest of its rows' seals, chained to the previous block."""
 
     sequence = models.PositiveIntegerField()
     first_id = models.BigIntegerField()
@@ -66,7 +66,7 @@ class LedgerBlock(WorkspaceOwned):
         constraints = [
             models.UniqueConstraint(fields=["workspace", "sequence"], name="ledger_blocks_numbered_once")
         ]
-        # From a row to the block it was closed in.
+        # Finds the block of a row.
         indexes = [models.Index(fields=["workspace", "last_id"], name="ledger_blocks_by_row")]
 
     def __str__(self) -> str:
@@ -74,9 +74,9 @@ class LedgerBlock(WorkspaceOwned):
 
 
 class LedgerRollOff(WorkspaceOwned):
-    """A block whose rows were let go when their time was over; the database deletes no others.
+    """The record of an expired block; the database lets only rows of such blocks be deleted.
 
-    Blocks go in their order, and each note is chained to that of the block before.
+    Blocks expire in order, and each record is chained to that of the previous block.
     """
 
     block = models.OneToOneField(LedgerBlock, on_delete=models.PROTECT, related_name="roll_off")
@@ -95,20 +95,20 @@ class LedgerRollOff(WorkspaceOwned):
 
 
 class DigestReport(WorkspaceOwned):
-    """A bot's word that it ran with these bytes. Append-only; whether it is true nobody here can know."""
+    """A bot's report of the digest it used. Append-only; the server cannot verify the claim."""
 
     prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
     key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
     reporter_label = models.CharField(max_length=254)
     digest = models.CharField(max_length=64)
-    # The version it belongs to; none when this prompt never said so.
+    # The version with this digest; null if the prompt has none.
     version = models.ForeignKey(
         PromptVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    # A number and no link: rows of the ledger are let go when their months are over.
+    # Not a foreign key: ledger rows are deleted when they expire.
     ledger_id = models.BigIntegerField(null=True)
     request_id = models.CharField(max_length=64, blank=True)
-    # Whether it was what this key had been handed last.
+    # Whether it matches the prompt last served to this key.
     is_last_handed = models.BooleanField()
     at = models.DateTimeField(auto_now_add=True)
 

@@ -1,6 +1,6 @@
-"""What the database does for the ledger's months itself, as the owner of the tables, whoever asks for it.
+"""Database functions that create and drop the ledger's monthly partitions, as SECURITY DEFINER.
 
-The product may run as a role that owns nothing; none of these lets it change or lose a row.
+The application may run as a role that owns no tables. None of these functions lets it change or delete a row.
 """
 
 from typing import Any
@@ -8,17 +8,17 @@ from typing import Any
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 
-# A role that searches elsewhere first must not be able to put its own tables in the way; and bounds are
-# written in words that every session reads alike.
+# A fixed search_path prevents a caller from substituting its own tables; fixed TimeZone and DateStyle make
+# partition bounds independent of the session.
 FUNCTION_HEADER = """LANGUAGE plpgsql {rights}
 SET search_path = {schema}, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO' AS $$"""
 SECURITY_DEFINER, SECURITY_INVOKER = "SECURITY DEFINER", ""
 
-# Made beside the ledger and then put into it, so that rows of other months are written meanwhile. Guards of
-# rows come to a part by themselves, that against emptying does not. A part is reached through the ledger
-# only: whoever is not its owner sees nothing in it. Rows of the month leave the default, which may hold none
-# of them once the month is there; their guard is aside in this transaction only, and nobody else writes
-# meanwhile.
+# The partition is created separately and then attached, so that rows of other months can be written
+# meanwhile. Row triggers are inherited by a partition, the TRUNCATE trigger is not. Row-level security
+# without a policy hides the partition from everyone but its owner: it is read through the ledger only. Rows
+# of the month are moved out of the default partition, which must not contain any when the partition is
+# attached; the append-only trigger is disabled in this transaction only, and its lock blocks other writers.
 MAKE_PART_SQL = """
 CREATE OR REPLACE FUNCTION make_ledger_part(part text, since timestamptz, until timestamptz)
 RETURNS void {head}
@@ -45,8 +45,8 @@ BEGIN
   EXECUTE format('ALTER TABLE prompts_ledgerentry ATTACH PARTITION %I %s', part, bounds);
 END $$
 """
-# One at a time makes months; whoever reads or writes rows does not notice. False: it is there already, or the
-# default has more of its rows than `few`.
+# The lock serializes partition creation and does not block reads or writes of rows. Returns false if the
+# partition exists, or if the default partition has more than `few` of its rows.
 MAKE_MONTH_SQL = """
 CREATE OR REPLACE FUNCTION make_ledger_month(month timestamptz, few integer) RETURNS boolean {head}
 DECLARE
@@ -69,7 +69,7 @@ BEGIN
   RETURN true;
 END $$
 """
-# Looked at under the lock: a late row may have come.
+# Checked again under the lock: a late row may have been written.
 DROP_PART_SQL = """
 CREATE OR REPLACE FUNCTION drop_ledger_part(part text) RETURNS boolean {head}
 DECLARE
@@ -111,7 +111,7 @@ BEGIN
     ORDER BY 1 LIMIT most;
 END $$
 """
-# The database counts the rows of a part by itself, those of the whole only when told to.
+# Autovacuum analyzes the partitions, but never the partitioned table itself.
 ANALYZE_LEDGER_SQL = """
 CREATE OR REPLACE FUNCTION count_ledger_rows() RETURNS void {head}
 BEGIN
@@ -129,12 +129,12 @@ LEDGER_FUNCTIONS = {
 
 
 class CreateLedgerFunctions(Operation):
-    """The migration step that creates them; they touch no table until they are called."""
+    """Migration operation that creates the functions; they change no table until they are called."""
 
     reversible = True
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """The models stay as they are."""
+        """Leave the model state unchanged."""
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
@@ -144,9 +144,9 @@ class CreateLedgerFunctions(Operation):
         with schema_editor.connection.cursor() as cursor:
             cursor.execute("SELECT quote_ident(current_schema())")
             schema = cursor.fetchone()[0]
-        for words, rights in LEDGER_FUNCTIONS.values():
+        for sql, rights in LEDGER_FUNCTIONS.values():
             head = FUNCTION_HEADER.format(rights=rights, schema=schema)
-            schema_editor.execute(words.replace("{head}", head), params=None)
+            schema_editor.execute(sql.replace("{head}", head), params=None)
 
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any

@@ -1,4 +1,4 @@
-"""The migration step that lays the ledger out by month: no row is copied, and nobody waits for long."""
+"""Migration operation that partitions the ledger by month, without copying rows and with a short lock."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ BOUND_CONSTRAINT, ID_AT_INDEX, ID_SEQUENCE = (
     f"{LEDGER_TABLE}_id_at",
     f"{LEDGER_TABLE}_id_seq",
 )
-# Rows are for this long at least written to the table that was there before.
+# The legacy partition ends this many months after the start of the current month.
 MONTHS_AHEAD = 2
 INDEXES_SQL = """
 SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -32,12 +32,12 @@ WHERE i.indrelid = to_regclass(%s) AND i.indisvalid AND NOT i.indisunique ORDER 
 """
 PRIMARY_KEY_SQL = "SELECT conname FROM pg_constraint WHERE conrelid = to_regclass(%s) AND contype = 'p'"
 NEXT_ID_SQL = "SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END FROM {sequence}"
-# Whom the owner has let in; nought is everybody.
+# Privileges that the owner has granted; grantee 0 is PUBLIC.
 GRANTS_SQL = """
 SELECT DISTINCT a.privilege_type, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
 FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = to_regclass(%s) AND a.grantee <> c.relowner
 """
-# The index of a part and that of the ledger which it belongs to.
+# Each index of a partition and its parent index on the ledger.
 INDEX_PAIRS_SQL = """
 SELECT part.relname, whole.relname FROM pg_index i JOIN pg_class part ON part.oid = i.indexrelid
 JOIN pg_inherits h ON h.inhrelid = part.oid JOIN pg_class whole ON whole.oid = h.inhparent
@@ -53,17 +53,17 @@ def build_truncate_trigger(table: str) -> str:
 
 
 class PartitionByMonth(Operation):
-    """The old table becomes the part for all that was before; SQLite keeps its one table.
+    """Partition the ledger by month; the old table becomes the legacy partition. SQLite keeps one table.
 
-    Begun again after a failure, it removes what was left. Backwards all rows come into one table again, and
-    those of later parts are copied under a lock.
+    A retry after a failure first removes what the failed attempt left. The reverse merges all partitions
+    into one table again, and copies the rows of later partitions under a lock.
     """
 
     reversible = True
     atomic = False
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """Django knows one table, whose key is its id: unique by its sequence."""
+        """Leave the model state unchanged: for Django it is one table, and the sequence keeps ids unique."""
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
@@ -71,13 +71,13 @@ class PartitionByMonth(Operation):
         if schema_editor.connection.vendor != "postgresql" or is_ledger_partitioned():
             return
         editor = LedgerSchemaEditor(schema_editor)
-        until = editor.end_of_before()
+        until = editor.get_legacy_end()
         try:
-            editor.prove(until)
+            editor.prepare_table(until)
             with transaction.atomic(using=schema_editor.connection.alias):
-                editor.lay_out(until)
+                editor.convert_table(until)
         except BaseException:
-            # Left there, it would one day refuse rows.
+            # A remaining constraint would reject rows later on.
             editor.run(f"ALTER TABLE {LEDGER_TABLE} DROP CONSTRAINT IF EXISTS {BOUND_CONSTRAINT}")
             raise
 
@@ -86,7 +86,7 @@ class PartitionByMonth(Operation):
     ) -> None:
         if schema_editor.connection.vendor == "postgresql" and is_ledger_partitioned():
             with transaction.atomic(using=schema_editor.connection.alias):
-                LedgerSchemaEditor(schema_editor).bring_together()
+                LedgerSchemaEditor(schema_editor).merge_partitions()
 
     def describe(self) -> str:
         return "Lay the ledger out by month"
@@ -96,7 +96,7 @@ class PartitionByMonth(Operation):
 
 
 class LedgerSchemaEditor:
-    """Says the statements, and asks what they depend on."""
+    """Run the schema changes of the migration, and the queries they depend on."""
 
     def __init__(self, schema_editor: BaseDatabaseSchemaEditor) -> None:
         self.schema_editor: Any = schema_editor
@@ -105,22 +105,22 @@ class LedgerSchemaEditor:
         for statement in statements:
             self.schema_editor.execute(statement, params=None)
 
-    def ask(self, question: str, *values: Any) -> list[tuple[Any, ...]]:
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with self.schema_editor.connection.cursor() as cursor:
-            cursor.execute(question, values or None)
+            cursor.execute(sql, values or None)
             rows: list[tuple[Any, ...]] = cursor.fetchall()
             return rows
 
     # --- forwards ---------------------------------------------------------------------------------------
 
-    def end_of_before(self) -> Any:
-        """The start of the month after next, or what lies behind a row with a clock far ahead."""
-        [(newest,)] = self.ask(f"SELECT max(at) FROM {LEDGER_TABLE}")  # noqa: S608  # our own name
+    def get_legacy_end(self) -> Any:
+        """Return the start of the month after next, or of the month after the newest row if that is later."""
+        [(newest,)] = self.query(f"SELECT max(at) FROM {LEDGER_TABLE}")  # noqa: S608  # our own name
         now = timezone.now()
         return max(add_months(get_month_start(now), MONTHS_AHEAD), add_months(get_month_start(newest or now)))
 
-    def prove(self, until: Any) -> None:
-        """While rows are written: that all are of before, and an index for the key of all parts."""
+    def prepare_table(self, until: Any) -> None:
+        """Validate the bound and build the index of the new primary key, while rows are still written."""
         self.run(
             f"ALTER TABLE {LEDGER_TABLE} DROP CONSTRAINT IF EXISTS {BOUND_CONSTRAINT}",
             f"ALTER TABLE {LEDGER_TABLE} ADD CONSTRAINT {BOUND_CONSTRAINT} "
@@ -130,13 +130,13 @@ class LedgerSchemaEditor:
             f"CREATE UNIQUE INDEX CONCURRENTLY {ID_AT_INDEX} ON {LEDGER_TABLE} (id, at)",
         )
 
-    def lay_out(self, until: Any) -> None:
-        """Names and places change, under a lock; no row is read."""
+    def convert_table(self, until: Any) -> None:
+        """Replace the table by a partitioned one under an exclusive lock; no row is read."""
         self.run(f"LOCK TABLE {LEDGER_TABLE} IN ACCESS EXCLUSIVE MODE")
-        indexes, grants = self.ask(INDEXES_SQL, LEDGER_TABLE), self.ask(GRANTS_SQL, LEDGER_TABLE)
-        is_filled = bool(self.ask(f"SELECT 1 FROM {LEDGER_TABLE} LIMIT 1"))  # noqa: S608  # our own name
-        following = self.set_aside(indexes)
-        self.make_whole(following, indexes)
+        indexes, grants = self.query(INDEXES_SQL, LEDGER_TABLE), self.query(GRANTS_SQL, LEDGER_TABLE)
+        is_filled = bool(self.query(f"SELECT 1 FROM {LEDGER_TABLE} LIMIT 1"))  # noqa: S608  # our own name
+        next_id = self.rename_legacy_table(indexes)
+        self.create_partitioned_table(next_id, indexes)
         if is_filled:
             self.run(
                 build_truncate_trigger(LEGACY_PARTITION),
@@ -148,30 +148,30 @@ class LedgerSchemaEditor:
         else:
             self.run(f"DROP TABLE {LEGACY_PARTITION}")
         self.run(f"SELECT make_ledger_part('{DEFAULT_PARTITION}', NULL, NULL)")
-        self.let_in(grants)
+        self.restore_grants(grants)
 
-    def set_aside(self, indexes: list[tuple[Any, ...]]) -> int:
-        """The old table under another name, with a key that a part can have; the next id."""
-        [(primary,)] = self.ask(PRIMARY_KEY_SQL, LEDGER_TABLE)
-        [(following,)] = self.ask(NEXT_ID_SQL.format(sequence=ID_SEQUENCE))
+    def rename_legacy_table(self, indexes: list[tuple[Any, ...]]) -> int:
+        """Rename the old table and change its primary key to that of a partition; return the next id."""
+        [(primary_key,)] = self.query(PRIMARY_KEY_SQL, LEDGER_TABLE)
+        [(next_id,)] = self.query(NEXT_ID_SQL.format(sequence=ID_SEQUENCE))
         self.run(
             f"DROP TRIGGER {LEDGER_TABLE}_only_grows ON {LEDGER_TABLE}",
-            f"ALTER TABLE {LEDGER_TABLE} DROP CONSTRAINT {primary}",
+            f"ALTER TABLE {LEDGER_TABLE} DROP CONSTRAINT {primary_key}",
             f"ALTER TABLE {LEDGER_TABLE} ALTER COLUMN id DROP IDENTITY",
             f"ALTER TABLE {LEDGER_TABLE} ADD CONSTRAINT {LEGACY_PARTITION}_pkey "
             f"PRIMARY KEY USING INDEX {ID_AT_INDEX}",
             f"ALTER TABLE {LEDGER_TABLE} RENAME TO {LEGACY_PARTITION}",
             *(f"ALTER INDEX {name} RENAME TO {name}_before" for name, _ in indexes),
         )
-        return int(following)
+        return int(next_id)
 
-    def make_whole(self, following: int, indexes: list[tuple[Any, ...]]) -> None:
-        """A table of the old one's shape without rows of its own; one sequence gives the ids of all parts."""
+    def create_partitioned_table(self, next_id: int, indexes: list[tuple[Any, ...]]) -> None:
+        """Create the partitioned table like the old one; one sequence generates the ids of all partitions."""
         self.run(
             f"CREATE TABLE {LEDGER_TABLE} (LIKE {LEGACY_PARTITION} INCLUDING DEFAULTS INCLUDING CONSTRAINTS "
             "INCLUDING STORAGE INCLUDING COMPRESSION INCLUDING COMMENTS) PARTITION BY RANGE (at)",
             f"ALTER TABLE {LEDGER_TABLE} DROP CONSTRAINT {BOUND_CONSTRAINT}",
-            f"CREATE SEQUENCE {ID_SEQUENCE} AS bigint START {following} OWNED BY {LEDGER_TABLE}.id",
+            f"CREATE SEQUENCE {ID_SEQUENCE} AS bigint START {next_id} OWNED BY {LEDGER_TABLE}.id",
             f"ALTER TABLE {LEDGER_TABLE} ALTER COLUMN id SET DEFAULT nextval('{ID_SEQUENCE}')",
             f"ALTER TABLE {LEDGER_TABLE} ADD CONSTRAINT {LEDGER_TABLE}_pkey PRIMARY KEY (id, at)",
             *(definition for _, definition in indexes),
@@ -179,8 +179,8 @@ class LedgerSchemaEditor:
         )
         AppendOnlyWithRetention(LEDGER_TABLE).database_forwards("", self.schema_editor, None, None)
 
-    def let_in(self, grants: list[tuple[Any, ...]]) -> None:
-        """Whoever could use the old table can use this one; whoever writes takes a number."""
+    def restore_grants(self, grants: list[tuple[Any, ...]]) -> None:
+        """Grant the privileges of the old table; roles that insert also need the sequence."""
         for privilege, role in grants:
             self.run(f"GRANT {privilege} ON {LEDGER_TABLE} TO {role}")
             if privilege == "INSERT":
@@ -188,17 +188,17 @@ class LedgerSchemaEditor:
 
     # --- backwards --------------------------------------------------------------------------------------
 
-    def bring_together(self) -> None:
-        """One part takes in the rows of the others, and is the ledger again."""
+    def merge_partitions(self) -> None:
+        """Move the rows of all partitions into one, which becomes the ledger table."""
         self.run(f"LOCK TABLE {LEDGER_TABLE} IN ACCESS EXCLUSIVE MODE")
         kept = (
             LEGACY_PARTITION
-            if LEGACY_PARTITION in {part.name for part in list_partitions()}
+            if LEGACY_PARTITION in {partition.name for partition in list_partitions()}
             else DEFAULT_PARTITION
         )
-        indexes, grants = self.ask(INDEX_PAIRS_SQL, kept), self.ask(GRANTS_SQL, LEDGER_TABLE)
-        [(primary,)] = self.ask(PRIMARY_KEY_SQL, kept)
-        [(following,)] = self.ask(NEXT_ID_SQL.format(sequence=ID_SEQUENCE))
+        indexes, grants = self.query(INDEX_PAIRS_SQL, kept), self.query(GRANTS_SQL, LEDGER_TABLE)
+        [(primary_key,)] = self.query(PRIMARY_KEY_SQL, kept)
+        [(next_id,)] = self.query(NEXT_ID_SQL.format(sequence=ID_SEQUENCE))
         self.run(
             f"ALTER TABLE {LEDGER_TABLE} DETACH PARTITION {kept}",
             f"DROP TRIGGER {TRUNCATE_TRIGGER} ON {kept}",
@@ -207,11 +207,11 @@ class LedgerSchemaEditor:
             f"ALTER TABLE {kept} ALTER COLUMN id DROP DEFAULT",
             f"DROP TABLE {LEDGER_TABLE}",
             f"ALTER TABLE {kept} RENAME TO {LEDGER_TABLE}",
-            *(f"ALTER INDEX {name} RENAME TO {whole}" for name, whole in indexes),
-            f"ALTER TABLE {LEDGER_TABLE} DROP CONSTRAINT {primary}",
+            *(f"ALTER INDEX {name} RENAME TO {parent}" for name, parent in indexes),
+            f"ALTER TABLE {LEDGER_TABLE} DROP CONSTRAINT {primary_key}",
             f"ALTER TABLE {LEDGER_TABLE} ADD CONSTRAINT {LEDGER_TABLE}_pkey PRIMARY KEY (id)",
             f"ALTER TABLE {LEDGER_TABLE} ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY "
-            f"(SEQUENCE NAME {ID_SEQUENCE} START {following})",
+            f"(SEQUENCE NAME {ID_SEQUENCE} START {next_id})",
             *(f"GRANT {privilege} ON {LEDGER_TABLE} TO {role}" for privilege, role in grants),
         )
         AppendOnlyWithRetention(LEDGER_TABLE).database_forwards("", self.schema_editor, None, None)

@@ -1,4 +1,4 @@
-"""Makes the tables of the months to come before they are needed, and drops those that are over and empty."""
+"""Create the ledger's monthly partitions in advance, and drop past partitions that are empty."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 LEDGER_TABLE = "prompts_ledgerentry"
-# What no month was made for; and what was there before there were months.
+# The partition of rows without a monthly one, and the table from before the partitioning.
 DEFAULT_PARTITION, LEGACY_PARTITION = f"{LEDGER_TABLE}_default", f"{LEDGER_TABLE}_before"
 APPEND_ONLY_TRIGGER, TRUNCATE_TRIGGER = f"{LEDGER_TABLE}_only_grows", f"{LEDGER_TABLE}_not_emptied"
 
-# Read back in the words of the same session, so that its settings for dates do not matter.
+# The bounds are formatted and parsed in the same session, so its date settings do not matter.
 PARTITIONS_SQL = r"""
 SELECT name, bound = 'DEFAULT',
        substring(bound FROM 'FROM \(''([^'']+)''\)')::timestamptz,
@@ -25,8 +25,8 @@ FROM (
   WHERE i.inhparent = to_regclass(%s)
 ) part ORDER BY name
 """
-# Whether rows can be read by whom they do not concern, or changed, or all of them thrown away.
-# Of the bits of tgtype: for each row 1, before 2, on delete 8, on update 16, on truncate 32.
+# Tables without row-level security, or without the triggers against UPDATE, DELETE and TRUNCATE.
+# Bits of tgtype: FOR EACH ROW 1, BEFORE 2, DELETE 8, UPDATE 16, TRUNCATE 32.
 UNPROTECTED_PARTITIONS_SQL = """
 SELECT c.relname FROM pg_class c
 WHERE (c.oid = to_regclass(%(ledger)s)
@@ -42,20 +42,20 @@ ORDER BY c.relname
 
 @dataclass(frozen=True)
 class LedgerPartition:
-    """A table of the ledger: all rows from `since` on, and before `until`."""
+    """A partition of the ledger: rows from `since` (inclusive) to `until` (exclusive)."""
 
     name: str
     is_default: bool = False
     since: datetime | None = None
     until: datetime | None = None
 
-    def holds(self, at: datetime) -> bool:
+    def contains(self, at: datetime) -> bool:
         after = self.since is None or self.since <= at
         return not self.is_default and after and (self.until is None or at < self.until)
 
 
 def is_ledger_partitioned() -> bool:
-    """Whether there are months at all."""
+    """Whether the ledger is a partitioned table; never so on SQLite."""
     return connection.vendor == "postgresql" and bool(
         query_rows("SELECT 1 FROM pg_class WHERE oid = to_regclass(%s) AND relkind = 'p'", [LEDGER_TABLE])
     )
@@ -66,17 +66,17 @@ def list_partitions() -> list[LedgerPartition]:
 
 
 def list_unprotected_partitions() -> list[str]:
-    """Tables of the ledger that do not refuse what all of them should."""
+    """List ledger tables that lack row-level security or a protecting trigger."""
     return [name for (name,) in query_rows(UNPROTECTED_PARTITIONS_SQL, {"ledger": LEDGER_TABLE})]
 
 
-def has_partition_rows(part: LedgerPartition) -> bool:
-    return bool(query_rows("SELECT is_ledger_part_filled(%s)", [part.name])[0][0])
+def has_partition_rows(partition: LedgerPartition) -> bool:
+    return bool(query_rows("SELECT is_ledger_part_filled(%s)", [partition.name])[0][0])
 
 
-def query_rows(question: str, values: Any = None) -> list[tuple[Any, ...]]:
+def query_rows(sql: str, values: Any = None) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(question, values)
+        cursor.execute(sql, values)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
 
@@ -85,13 +85,13 @@ def query_rows(question: str, values: Any = None) -> list[tuple[Any, ...]]:
 
 
 def get_month_start(at: datetime) -> datetime:
-    """Its first moment; months are those of UTC."""
+    """Return the start of the month, in UTC."""
     return at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
 def add_months(month: datetime, months: int = 1) -> datetime:
-    years, place = divmod(month.year * 12 + month.month - 1 + months, 12)
-    return month.replace(year=years, month=place + 1)
+    years, month_index = divmod(month.year * 12 + month.month - 1 + months, 12)
+    return month.replace(year=years, month=month_index + 1)
 
 
 def build_month_partition(month: datetime) -> LedgerPartition:
@@ -100,38 +100,38 @@ def build_month_partition(month: datetime) -> LedgerPartition:
 
 log = structlog.get_logger(__name__)
 
-# This month and so many more.
+# Partitions created in advance, besides that of the current month.
 MONTHS_AHEAD = 2
-# Of those whose rows lie where no month was made: so many at a time.
+# Missing months of rows in the default partition that are handled per run.
 MAX_BACKFILL_MONTHS = 36
-# As many rows are moved in a moment; more of a month in use wait until it is over, for whoever writes a row
-# of it waits meanwhile.
+# Moving rows blocks writers of that month. More rows of the current month stay in the default partition
+# until the month is over.
 MAX_MOVED_ROWS = 5_000
-# Everybody queues behind a lock that is waited for; what does not come at once is tried again next time.
+# Other sessions queue behind a waiting lock request, so give up early; the next run tries again.
 LOCK_TIMEOUT_SQL = "SET LOCAL lock_timeout = '500ms'"
 NO_STATEMENT_TIMEOUT_SQL = "SET LOCAL statement_timeout = 0"
 
 
 def create_partitions(now: datetime | None = None) -> list[str]:
-    """The tables that were missing: of this month and the next, and of rows that no month was made for."""
+    """Create missing partitions: of this month, the next ones, and of rows in the default partition."""
     if not is_ledger_partitioned():
         return []
     now = now or timezone.now()
     ahead = [add_months(get_month_start(now), number) for number in range(MONTHS_AHEAD + 1)]
-    parts = list_partitions()
+    partitions = list_partitions()
     missing = [
         month
         for month in dict.fromkeys([*ahead, *list_unpartitioned_months()])
-        if not any(part.holds(month) for part in parts)
+        if not any(partition.contains(month) for partition in partitions)
     ]
-    made = [build_month_partition(month).name for month in missing if try_create_partition(month, now)]
-    if made:
+    created = [build_month_partition(month).name for month in missing if try_create_partition(month, now)]
+    if created:
         run_partition_function("SELECT count_ledger_rows()")
-    return made
+    return created
 
 
 def list_unpartitioned_months() -> list[datetime]:
-    """Of rows that lie in no month's table."""
+    """List the months of rows in the default partition."""
     return [
         get_month_start(month)
         for (month,) in query_rows("SELECT lost_ledger_months(%s)", [MAX_BACKFILL_MONTHS])
@@ -139,58 +139,69 @@ def list_unpartitioned_months() -> list[datetime]:
 
 
 def try_create_partition(month: datetime, now: datetime) -> bool:
-    """A month that cannot be made now keeps no other from being made, and its rows find their place."""
+    """Create a partition; log a failure and go on: rows of the month are stored in the default partition."""
     try:
-        made = create_month_partition(month, now)
+        is_created = create_month_partition(month, now)
     except DatabaseError:
         log.exception("ledger_partition_creation_failed", month=f"{month:%Y-%m}")
         return False
-    log.info("ledger_partition_created" if made else "ledger_partition_deferred", month=f"{month:%Y-%m}")
-    return made
+    event = "ledger_partition_created" if is_created else "ledger_partition_deferred"
+    log.info(event, month=f"{month:%Y-%m}")
+    return is_created
 
 
 def create_month_partition(month: datetime, now: datetime) -> bool:
-    few = MAX_MOVED_ROWS if build_month_partition(month).holds(now) else None
-    return run_partition_function("SELECT make_ledger_month(%s, %s)", month, few)
+    max_rows = MAX_MOVED_ROWS if build_month_partition(month).contains(now) else None
+    return run_partition_function("SELECT make_ledger_month(%s, %s)", month, max_rows)
 
 
 def drop_empty_partitions(now: datetime | None = None) -> list[str]:
-    """Months that ended a month ago or earlier and have no row; retention lets rows go by whole blocks."""
+    """Drop empty partitions that ended at least a month ago; retention deletes rows by whole blocks."""
     if not is_ledger_partitioned():
         return []
     limit = add_months(get_month_start(now or timezone.now()), -1)
-    over = [part for part in list_partitions() if part.until is not None and part.until <= limit]
-    return [part.name for part in over if not has_partition_rows(part) and try_drop_partition(part)]
+    past = [
+        partition
+        for partition in list_partitions()
+        if partition.until is not None and partition.until <= limit
+    ]
+    return [
+        partition.name
+        for partition in past
+        if not has_partition_rows(partition) and try_drop_partition(partition)
+    ]
 
 
-def try_drop_partition(part: LedgerPartition) -> bool:
+def try_drop_partition(partition: LedgerPartition) -> bool:
     try:
-        dropped = drop_partition_if_empty(part)
+        dropped = drop_partition_if_empty(partition)
     except DatabaseError:
-        log.exception("ledger_partition_drop_failed", table=part.name)
+        log.exception("ledger_partition_drop_failed", table=partition.name)
         return False
-    log.info("ledger_partition_dropped" if dropped else "ledger_partition_kept", table=part.name)
+    log.info("ledger_partition_dropped" if dropped else "ledger_partition_kept", table=partition.name)
     return dropped
 
 
-def drop_partition_if_empty(part: LedgerPartition) -> bool:
-    return run_partition_function("SELECT drop_ledger_part(%s)", part.name)
+def drop_partition_if_empty(partition: LedgerPartition) -> bool:
+    return run_partition_function("SELECT drop_ledger_part(%s)", partition.name)
 
 
-def restore_partitions(parts: Iterable[LedgerPartition]) -> None:
-    """The months as a backup had them, in a ledger without rows; whoever restores owns the tables."""
+def restore_partitions(partitions: Iterable[LedgerPartition]) -> None:
+    """Recreate the partitions of a backup in an empty ledger; the database role must own the tables."""
     with connection.cursor() as cursor:
-        for part in list_partitions():
-            if not part.is_default:
-                cursor.execute(f"DROP TABLE {part.name}")
-        for part in parts:
-            cursor.execute("SELECT make_ledger_part(%s, %s, %s)", [part.name, part.since, part.until])
+        for partition in list_partitions():
+            if not partition.is_default:
+                cursor.execute(f"DROP TABLE {partition.name}")
+        for partition in partitions:
+            cursor.execute(
+                "SELECT make_ledger_part(%s, %s, %s)", [partition.name, partition.since, partition.until]
+            )
 
 
 @transaction.atomic
-def run_partition_function(question: str, *values: Any) -> bool:
+def run_partition_function(sql: str, *values: Any) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(LOCK_TIMEOUT_SQL)
         cursor.execute(NO_STATEMENT_TIMEOUT_SQL)
-        cursor.execute(question, values)
+        cursor.execute(sql, values)
         return bool(cursor.fetchone()[0])

@@ -1,4 +1,4 @@
-"""Takes down what a bot says it used, and tells how that stands to what it was handed."""
+"""Record the digests that bots report as used, and compare them with what was served."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,7 +18,7 @@ HEAVY_COLUMNS = ("segments", "sizes", "lockfile", "causes")
 
 
 class LastServedPrompt(NamedTuple):
-    """The last thing this key was handed of this prompt."""
+    """The last version of a prompt that was served to a key."""
 
     ledger_id: int
     number: int
@@ -28,12 +28,12 @@ class LastServedPrompt(NamedTuple):
 
 @dataclass(frozen=True)
 class DigestReportResult:
-    """The report that was kept, and what is known of its digest."""
+    """A stored report, with the versions and labels that match its digest."""
 
     report: DigestReport
     versions: list[int] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
-    handed: LastServedPrompt | None = None
+    last_served: LastServedPrompt | None = None
 
 
 @transaction.atomic
@@ -46,9 +46,9 @@ def report_digest(
     ledger_id: int | None = None,
     request_id: str = "",
 ) -> DigestReportResult:
-    """Keep it, whatever it says; a digest may be that of a version, of its text, or of handed-out bytes."""
+    """Store the report, even of an unknown digest; it may be of a version, of its text or of served bytes."""
     entry = get_reported_entry(prompt, key, ledger_id)
-    handed = get_last_served(prompt, key)
+    last_served = get_last_served(prompt, key)
     versions = find_reported_versions(prompt, key, digest)
     report = DigestReport(
         workspace_id=prompt.workspace_id,
@@ -59,12 +59,12 @@ def report_digest(
         version=versions[0] if versions else None,
         ledger_id=entry.pk if entry else None,
         request_id=request_id,
-        is_last_handed=handed is not None and is_last_served(handed, digest, versions),
+        is_last_handed=last_served is not None and is_last_served(last_served, digest, versions),
     )
     report.save()
-    standing = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
-    labels = [label for version in versions for label in standing.get(version.pk, [])]
-    return DigestReportResult(report, [version.number for version in versions], labels, handed)
+    labels_by_version = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
+    labels = [label for version in versions for label in labels_by_version.get(version.pk, [])]
+    return DigestReportResult(report, [version.number for version in versions], labels, last_served)
 
 
 def get_reported_entry(prompt: AgentPrompt, key: ApiKey, ledger_id: int | None) -> LedgerEntry | None:
@@ -87,19 +87,21 @@ def get_last_served(prompt: AgentPrompt, key: ApiKey) -> LastServedPrompt | None
 
 
 def find_reported_versions(prompt: AgentPrompt, key: ApiKey, digest: str) -> list[PromptVersion]:
-    """Newest first: by the digest of the version, of its text, or of bytes that this key was handed."""
+    """List versions, newest first, by digest of version or text, else of bytes served to this key."""
     served = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(
         key=key, prompt=prompt, served_digest=digest
     )
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
-    known = rows.filter(Q(digest=digest) | Q(text_digest=digest)).defer(*HEAVY_COLUMNS).order_by("-number")
-    found = list(known)
-    if found:
-        return found
+    matches = rows.filter(Q(digest=digest) | Q(text_digest=digest)).defer(*HEAVY_COLUMNS)
+    versions = list(matches.order_by("-number"))
+    if versions:
+        return versions
     last = served.order_by("-at").values_list("version_id", flat=True).first()
     return list(rows.filter(pk=last).defer(*HEAVY_COLUMNS)) if last else []
 
 
-def is_last_served(handed: LastServedPrompt, digest: str, versions: list[PromptVersion]) -> bool:
-    """Slots differ from call to call, so the version counts as well as the bytes."""
-    return digest == handed.served_digest or handed.number in [version.number for version in versions]
+def is_last_served(last_served: LastServedPrompt, digest: str, versions: list[PromptVersion]) -> bool:
+    """Compare by version as well as by bytes, because slots differ from call to call."""
+    return digest == last_served.served_digest or last_served.number in [
+        version.number for version in versions
+    ]

@@ -1,4 +1,4 @@
-"""Bots say which digest they really used; what they are told shows them whether they are behind."""
+"""REST resource of digest reports: bots report the digest they used and learn whether it is outdated."""
 
 from typing import Any
 
@@ -79,23 +79,23 @@ LIST_PARAMETERS = {
 
 
 def create_digest_report(call: ApiRequest) -> ApiResponse:
-    said = call.body
+    body = call.body
     prompt = (
         list_visible_prompts(call.caller)
-        .filter(agent__slug=said["agent"], channel__slug=said["channel"])
+        .filter(agent__slug=body["agent"], channel__slug=body["channel"])
         .first()
     )
     if prompt is None:
         raise ProblemError(validation_problem([FieldError("There is no such prompt here.", "/agent")]))
-    found = report_digest(
+    result = report_digest(
         prompt,
-        said["digest"],
+        body["digest"],
         key=call.caller.key,
         by=call.actor,
-        ledger_id=said.get("ledger_id"),
-        request_id=said.get("request_id", ""),
+        ledger_id=body.get("ledger_id"),
+        request_id=body.get("request_id", ""),
     )
-    return json_response(report_result_json(found), 201)
+    return json_response(report_result_json(result), 201)
 
 
 def index(call: ApiRequest) -> ApiResponse:
@@ -138,12 +138,12 @@ def digest_report_json(row: DigestReport) -> dict[str, Any]:
     }
 
 
-def report_result_json(found: DigestReportResult) -> dict[str, Any]:
+def report_result_json(result: DigestReportResult) -> dict[str, Any]:
     return {
-        **report_fields_json(found.report),
-        "versions": found.versions,
-        "labels": found.labels,
-        "last_handed": found.handed and found.handed._asdict(),
+        **report_fields_json(result.report),
+        "versions": result.versions,
+        "labels": result.labels,
+        "last_handed": result.last_served and result.last_served._asdict(),
     }
 
 

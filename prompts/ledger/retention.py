@@ -1,4 +1,4 @@
-"""Lets old rows of the ledger go: whole blocks, oldest first, each with a note that stays."""
+"""Ledger retention: delete expired rows by whole blocks, oldest first, each with a record that is kept."""
 
 from datetime import datetime
 
@@ -19,13 +19,13 @@ log = structlog.get_logger(__name__)
 
 MIN_MONTHS = 6
 DELETE_BATCH_SIZE = 2_000
-# Per workspace and run: other jobs want their turn.
+# Per workspace and run, so that other jobs are not delayed.
 MAX_BLOCKS_PER_RUN = 20
 
 
 @transaction.atomic
 def set_ledger_retention(workspace: Workspace, months: int, *, by: Actor) -> Workspace:
-    """Say how many months the workspace keeps its ledger."""
+    """Set how many months the workspace keeps its ledger."""
     if not MIN_MONTHS <= months <= 1_200:
         raise InvalidInput.on(
             "ledger_months", _("The ledger is kept for %(months)s months at least.") % {"months": MIN_MONTHS}
@@ -34,15 +34,15 @@ def set_ledger_retention(workspace: Workspace, months: int, *, by: Actor) -> Wor
     before, workspace.ledger_months = workspace.ledger_months, months
     workspace.save(update_fields=["ledger_months"])
     if before != months:
-        said = {"before": {"ledger_months": before}, "after": {"ledger_months": months}}
+        changes = {"before": {"ledger_months": before}, "after": {"ledger_months": months}}
         write_audit_event(
-            workspace, "changed retention", "workspace", workspace.pk, workspace.name, by=by, **said
+            workspace, "changed retention", "workspace", workspace.pk, workspace.name, by=by, **changes
         )
     return workspace
 
 
 def list_workspaces_to_expire(now: datetime) -> list[int]:
-    """Those whose oldest block that is still there has outlived the workspace's months."""
+    """List workspaces whose oldest remaining block is past the retention period."""
     kept = LedgerBlock.unscoped.filter(roll_off=None)
     oldest = kept.values("workspace", "workspace__ledger_months").annotate(at=Min("last_at"))
     rows = oldest.order_by("workspace").values_list("workspace", "workspace__ledger_months", "at")
@@ -50,16 +50,19 @@ def list_workspaces_to_expire(now: datetime) -> list[int]:
 
 
 def expire_blocks(workspace_id: int, now: datetime | None = None) -> int:
-    """Let every block go whose time is over; how many that were."""
-    now, gone = now or timezone.now(), 0
-    while gone < MAX_BLOCKS_PER_RUN and expire_oldest_block(workspace_id, now) is not None:
-        gone += 1
-    return gone
+    """Delete all blocks past the retention period; return their number."""
+    now, count = now or timezone.now(), 0
+    while count < MAX_BLOCKS_PER_RUN and expire_oldest_block(workspace_id, now) is not None:
+        count += 1
+    return count
 
 
 @transaction.atomic
 def expire_oldest_block(workspace_id: int, now: datetime) -> LedgerRollOff | None:
-    """The oldest block that is still there, rows and note in one: verification sees it whole or gone."""
+    """Delete the rows of the oldest block and write its roll-off in one transaction.
+
+    Verification therefore sees either all rows of a block or none.
+    """
     workspace = Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
     months = max(workspace.ledger_months, MIN_MONTHS)
     blocks = LedgerBlock.objects.in_workspace(workspace_id).filter(roll_off=None)
@@ -68,26 +71,26 @@ def expire_oldest_block(workspace_id: int, now: datetime) -> LedgerRollOff | Non
         return None
     rows = list_block_entries(block)
     if rows.count() != block.count:
-        # Somebody should look at it first; with the rows gone nobody could.
+        # Keep a block with missing or extra rows, so that it can still be investigated.
         log.error("ledger_block_mismatch_found", workspace=workspace_id, block=block.sequence)
         return None
-    note = build_roll_off(block, months, now)
-    note.save(force_insert=True)
+    roll_off = build_roll_off(block, months, now)
+    roll_off.save(force_insert=True)
     while ids := list(rows.values_list("pk", flat=True)[:DELETE_BATCH_SIZE]):
-        # In batches, so that no one statement runs into its limit; the database checks each row for itself.
+        # In batches, to stay below the statement timeout: a trigger checks every deleted row.
         list_block_entries(block).filter(pk__lte=ids[-1]).order_by().delete()
     after = {"rows": block.count, "first_id": block.first_id, "last_id": block.last_id, "months": months}
     write_audit_event(
         workspace_id, "rolled off", "ledger", block.pk, str(block), by=SYSTEM_ACTOR, after=after
     )
-    return note
+    return roll_off
 
 
 def build_roll_off(block: LedgerBlock, months: int, now: datetime) -> LedgerRollOff:
-    """The note that stays, chained to the one before it."""
-    notes = LedgerRollOff.objects.in_workspace(block.workspace_id)
-    before = notes.filter(block__sequence=block.sequence - 1).values_list("hash", flat=True).first()
-    note = LedgerRollOff(
+    """Build the record that is kept, chained to that of the previous block."""
+    roll_offs = LedgerRollOff.objects.in_workspace(block.workspace_id)
+    before = roll_offs.filter(block__sequence=block.sequence - 1).values_list("hash", flat=True).first()
+    roll_off = LedgerRollOff(
         workspace_id=block.workspace_id,
         block=block,
         first_id=block.first_id,
@@ -96,19 +99,19 @@ def build_roll_off(block: LedgerBlock, months: int, now: datetime) -> LedgerRoll
         at=now,
         previous_hash=before or "",
     )
-    note.hash = build_roll_off_row(note, block.sequence).hash(note.previous_hash)
-    return note
+    roll_off.hash = build_roll_off_row(roll_off, block.sequence).hash(roll_off.previous_hash)
+    return roll_off
 
 
 def list_block_entries(block: LedgerBlock) -> QuerySet[LedgerEntry]:
     rows = LedgerEntry.objects.in_workspace(block.workspace_id)
-    # By time as well, so that only the months it was closed over are looked at.
+    # Filter by time as well, so that only the partitions of the block are scanned.
     rows = rows.filter(at__gte=block.first_at, at__lte=block.last_at)
     return rows.filter(pk__gte=block.first_id, pk__lte=block.last_id).order_by("pk")
 
 
 def subtract_months(now: datetime, months: int) -> datetime:
-    """The same day so many months earlier; the last of a shorter month."""
+    """Return the same day that many months earlier, or the last day of a shorter month."""
     years, month = divmod(now.year * 12 + now.month - 1 - months, 12)
     for day in range(now.day, 0, -1):
         try:

@@ -1,4 +1,4 @@
-"""Lets the ledger lose old rows and nothing else: the database itself decides which."""
+"""Append-only triggers that let the ledger delete expired rows; the database checks each row."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from core.db.append_only import AppendOnly
 
-# Blocks do not overlap, so the last roll-off that begins at or before a row is the only one that can hold it.
+# Blocks do not overlap, so only the last roll-off that begins at or before a row can contain it.
 EXPIRED_ID_SQL = """
 (SELECT r.last_id FROM prompts_ledgerrolloff r
  WHERE r.workspace_id = OLD.workspace_id AND r.first_id <= OLD.id ORDER BY r.first_id DESC LIMIT 1)
@@ -28,7 +28,7 @@ SQLITE_UPDATE_TRIGGER = """
 CREATE TRIGGER {table}_no_UPDATE BEFORE UPDATE ON {table}
 BEGIN SELECT RAISE(ABORT, '{table} only grows: UPDATE is refused'); END
 """
-# Django writes moments in UTC with a space in the middle, as strftime does here: text compares like time.
+# Django stores timestamps as UTC text in the same format as strftime here, so text order is time order.
 SQLITE_DELETE_TRIGGER = f"""
 CREATE TRIGGER {{table}}_no_DELETE BEFORE DELETE ON {{table}}
 WHEN NOT (
@@ -39,9 +39,9 @@ BEGIN SELECT RAISE(ABORT, '{{table}} only grows: DELETE is refused'); END
 
 
 class AppendOnlyWithRetention(AppendOnly):
-    """A migration step in place of `AppendOnly`: rows older than six months may go once rolled off.
+    """Migration operation like `AppendOnly`, but rows older than six months may be deleted once rolled off.
 
-    SQLite will not rebuild the table of roll-offs while this trigger names it: take the step back first.
+    SQLite cannot rebuild the table of roll-offs while this trigger refers to it: reverse the operation first.
     """
 
     def database_forwards(
@@ -59,7 +59,7 @@ class AppendOnlyWithRetention(AppendOnly):
 
 
 class RemoveAppendOnly(AppendOnly):
-    """Takes `AppendOnly` away, for a table that gets another guard or is rebuilt."""
+    """Migration operation that removes `AppendOnly`, for a table that gets another trigger or is rebuilt."""
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any

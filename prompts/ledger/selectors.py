@@ -14,7 +14,7 @@ DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
 
 @dataclass(frozen=True)
 class LedgerFilter:
-    """What to look for; what is left empty is not asked about."""
+    """Filters of a ledger query; empty values do not restrict it."""
 
     agent: str = ""
     channel: str = ""
@@ -29,7 +29,7 @@ class LedgerFilter:
 
 @dataclass(frozen=True)
 class LedgerPage:
-    """Rows, newest first, and the id to go on from; None at the end."""
+    """A page of rows, newest first, and the cursor of the next page; None on the last page."""
 
     rows: list[LedgerEntry]
     next_cursor: int | None
@@ -37,51 +37,51 @@ class LedgerPage:
 
 def get_ledger_page(
     workspace: Workspace | int,
-    wanted: LedgerFilter,
+    filters: LedgerFilter,
     *,
     before: int | None = None,
     limit: int = DEFAULT_PAGE_SIZE,
     using: str = DEFAULT_DB_ALIAS,
 ) -> LedgerPage:
     limit = max(1, min(limit, MAX_PAGE_SIZE))
-    rows = list_ledger_entries(workspace, wanted).using(using)
+    rows = list_ledger_entries(workspace, filters).using(using)
     if before is not None:
         rows = rows.filter(build_older_than_filter(workspace, before, using))
-    found = list(rows[: limit + 1])
-    return LedgerPage(found[:limit], found[limit - 1].pk if len(found) > limit else None)
+    entries = list(rows[: limit + 1])
+    return LedgerPage(entries[:limit], entries[limit - 1].pk if len(entries) > limit else None)
 
 
 def build_older_than_filter(workspace: Workspace | int, row_id: int, using: str = DEFAULT_DB_ALIAS) -> Q:
-    """Whatever comes after this row when the newest stands first."""
+    """Build the keyset pagination filter: rows that follow this one in newest-first order."""
     rows = LedgerEntry.objects.in_workspace(workspace).using(using).filter(pk=row_id)
     at = rows.values_list("at", flat=True).first()
     if at is None:
-        # Rolled off while somebody was reading: all that is left after it has a smaller id, if any.
+        # The row expired between two pages: any rows left after it have smaller ids.
         return Q(pk__lt=row_id)
-    # The first condition follows from the second; it is the one that an index answers.
+    # The first condition is implied by the second, but it is the one that can use an index.
     return Q(at__lte=at) & (Q(at__lt=at) | Q(pk__lt=row_id))
 
 
-def list_ledger_entries(workspace: Workspace | int, wanted: LedgerFilter) -> QuerySet[LedgerEntry]:
+def list_ledger_entries(workspace: Workspace | int, filters: LedgerFilter) -> QuerySet[LedgerEntry]:
     rows = LedgerEntry.objects.in_workspace(workspace)
-    exact = {
-        "key_id": wanted.key_id,
-        "version_id": wanted.version_id,
-        "status": wanted.status,
-        "label": wanted.label or None,
-        "request_id": wanted.request_id or None,
-        "at__gte": wanted.since,
-        "at__lt": wanted.until,
+    conditions = {
+        "key_id": filters.key_id,
+        "version_id": filters.version_id,
+        "status": filters.status,
+        "label": filters.label or None,
+        "request_id": filters.request_id or None,
+        "at__gte": filters.since,
+        "at__lt": filters.until,
     }
-    rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
-    if wanted.agent or wanted.channel:
-        rows = rows.filter(prompt__in=find_prompt_ids(workspace, wanted.agent, wanted.channel))
-    links = ("key", "prompt__agent", "prompt__channel", "version")
-    return rows.select_related(*links).defer(*list_heavy_columns("version")).order_by("-at", "-pk")
+    rows = rows.filter(**{name: value for name, value in conditions.items() if value is not None})
+    if filters.agent or filters.channel:
+        rows = rows.filter(prompt__in=find_prompt_ids(workspace, filters.agent, filters.channel))
+    relations = ("key", "prompt__agent", "prompt__channel", "version")
+    return rows.select_related(*relations).defer(*list_heavy_columns("version")).order_by("-at", "-pk")
 
 
 def find_prompt_ids(workspace: Workspace | int, agent: str, channel: str) -> list[int]:
-    """Few, and told to the database one by one: it then finds the rows by their index."""
+    """Return the prompt ids as a list: with literal ids instead of a join the database uses its index."""
     rows = AgentPrompt.objects.in_workspace(workspace)
     rows = rows.filter(agent__slug=agent) if agent else rows
     rows = rows.filter(channel__slug=channel) if channel else rows
@@ -89,5 +89,5 @@ def find_prompt_ids(workspace: Workspace | int, agent: str, channel: str) -> lis
 
 
 def list_heavy_columns(path: str) -> list[str]:
-    """The columns of a version that no list shows."""
+    """List the large columns of a version, to be deferred in lists."""
     return [f"{path}__{name}" for name in ("segments", "sizes", "lockfile", "causes")]

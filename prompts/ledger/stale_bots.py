@@ -12,29 +12,28 @@ from personas.models import ApiKey, Workspace
 from prompts.ledger.selectors import list_heavy_columns
 from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
 
-# A bot that has not come back for so long is gone rather than behind.
+# A bot without a fetch for this long counts as gone, not as outdated.
 LOOKBACK = timedelta(days=30)
 
 
-# Prompt and label; and with the version that was fetched.
+# Prompt id and label.
 PromptLabelKey = tuple[int, str]
-
-
+# Prompt id, label and the id of the fetched version.
 FetchedVersionKey = tuple[int, str, int]
 
 
 @dataclass(frozen=True)
 class OutdatedBot:
-    """A key whose last fetch brought another version than its label points at now."""
+    """A key whose last fetch returned another version than its label points to now."""
 
     key: ApiKey
     prompt: AgentPrompt
     label: str
-    # What it got last and when; no present version means that the label was taken off.
-    held: PromptVersion
+    fetched_version: PromptVersion
     fetched_at: datetime
-    present: PromptVersion | None
-    # Since when the label is no longer where the bot saw it, and whether it was rolled back from there.
+    # None if the label was removed.
+    current_version: PromptVersion | None
+    # When the label left the fetched version, and whether by a roll-back.
     since: datetime
     is_rolled_back: bool
     ledger_id: int
@@ -43,89 +42,91 @@ class OutdatedBot:
 def list_outdated_bots(
     workspace: Workspace | int, *, within: timedelta = LOOKBACK, using: str = DEFAULT_DB_ALIAS
 ) -> list[OutdatedBot]:
-    """Keys in use that hold something else than they would get now, the longest behind first."""
-    behind = list_outdated_fetches(workspace, timezone.now() - within, using)
-    pointers = get_label_targets(workspace, {row.prompt_id for row in behind}, using)
-    wanted = {pointers.get((row.prompt_id, row.label)) or 0 for row in behind}
-    versions = PromptVersion.objects.in_workspace(workspace).using(using).filter(pk__in=wanted)
-    present = versions.defer("segments", "sizes", "lockfile", "causes").in_bulk() if behind else {}
-    left = find_label_departures(workspace, behind, using) if behind else {}
-    found = [
-        build_outdated_bot(row, present.get(pointers.get((row.prompt_id, row.label)) or 0), left)
-        for row in behind
+    """List active keys whose last fetch is outdated, those outdated longest first."""
+    fetches = list_outdated_fetches(workspace, timezone.now() - within, using)
+    targets = get_label_targets(workspace, {row.prompt_id for row in fetches}, using)
+    target_ids = {targets.get((row.prompt_id, row.label)) or 0 for row in fetches}
+    versions = PromptVersion.objects.in_workspace(workspace).using(using).filter(pk__in=target_ids)
+    current = versions.defer("segments", "sizes", "lockfile", "causes").in_bulk() if fetches else {}
+    departures = find_label_departures(workspace, fetches, using) if fetches else {}
+    bots = [
+        build_outdated_bot(row, current.get(targets.get((row.prompt_id, row.label)) or 0), departures)
+        for row in fetches
     ]
-    return sorted(found, key=lambda bot: (bot.since, bot.ledger_id))
+    return sorted(bots, key=lambda bot: (bot.since, bot.ledger_id))
 
 
 def build_outdated_bot(
-    row: LedgerEntry, present: PromptVersion | None, left: Mapping[FetchedVersionKey, tuple[datetime, bool]]
+    row: LedgerEntry,
+    current_version: PromptVersion | None,
+    departures: Mapping[FetchedVersionKey, tuple[datetime, bool]],
 ) -> OutdatedBot:
     if row.key is None:
         raise ValueError(f"Ledger row {row.pk} is no bot's.")
-    since, is_rolled_back = left.get((row.prompt_id, row.label, row.version_id), (row.at, False))
+    since, is_rolled_back = departures.get((row.prompt_id, row.label, row.version_id), (row.at, False))
     return OutdatedBot(
-        row.key, row.prompt, row.label, row.version, row.at, present, since, is_rolled_back, row.pk
+        row.key, row.prompt, row.label, row.version, row.at, current_version, since, is_rolled_back, row.pk
     )
 
 
 def list_outdated_fetches(
     workspace: Workspace | int, since: datetime, using: str = DEFAULT_DB_ALIAS
 ) -> list[LedgerEntry]:
-    """Per key, prompt and label the newest row, where the label is elsewhere now; not of keys that ended."""
+    """List the newest row per active key, prompt and label, if the label now points elsewhere."""
     now = timezone.now()
     keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=now)
     rows = LedgerEntry.objects.in_workspace(workspace).using(using)
     newest = (
         rows.filter(at__gte=since, key__in=list(keys.using(using).values_list("pk", flat=True)))
-        # Those who asked for the past hold what they asked for.
+        # Fetches of a past timestamp are never outdated.
         .exclude(label__contains="@")
         .values("key_id", "prompt_id", "label")
         .annotate(last=Max("pk"))
         .values("last")
         .order_by()
     )
-    here = PromptLabel.objects.in_workspace(workspace).filter(
+    same_target = PromptLabel.objects.in_workspace(workspace).filter(
         prompt=OuterRef("prompt"), name=OuterRef("label"), version=OuterRef("version")
     )
-    # Nearly all hold what they would get: the database leaves those out, for reading them takes longest.
-    found = rows.filter(~Exists(here), pk__in=newest, at__gte=since, prompt__is_live=True)
-    found = found.exclude(label=LATEST, version=F("prompt__latest"))
-    links = ("key", "prompt__agent", "prompt__channel", "version")
-    return list(found.select_related(*links).defer(*list_heavy_columns("version")).order_by("pk"))
+    # Exclude current fetches in SQL: they are nearly all rows, and loading them would take longest.
+    outdated = rows.filter(~Exists(same_target), pk__in=newest, at__gte=since, prompt__is_live=True)
+    outdated = outdated.exclude(label=LATEST, version=F("prompt__latest"))
+    relations = ("key", "prompt__agent", "prompt__channel", "version")
+    return list(outdated.select_related(*relations).defer(*list_heavy_columns("version")).order_by("pk"))
 
 
 def get_label_targets(
     workspace: Workspace | int, prompts: Iterable[int], using: str = DEFAULT_DB_ALIAS
 ) -> dict[PromptLabelKey, int | None]:
-    """Where every label of these prompts points now."""
+    """Return the version id that each label of these prompts points to now."""
     ids = list(prompts)
     labels = PromptLabel.objects.in_workspace(workspace).using(using).filter(prompt__in=ids)
-    found: dict[PromptLabelKey, int | None] = {
+    targets: dict[PromptLabelKey, int | None] = {
         (prompt, name): version
         for prompt, name, version in labels.values_list("prompt_id", "name", "version_id")
     }
     rows = AgentPrompt.objects.in_workspace(workspace).using(using).filter(pk__in=ids)
     latest = rows.values_list("pk", "latest_id")
-    return found | {(prompt, LATEST): version for prompt, version in latest}
+    return targets | {(prompt, LATEST): version for prompt, version in latest}
 
 
 def find_label_departures(
     workspace: Workspace | int, rows: Sequence[LedgerEntry], using: str = DEFAULT_DB_ALIAS
 ) -> dict[FetchedVersionKey, tuple[datetime, bool]]:
-    """When each label left the version that was fetched, the last time, and whether by a roll-back."""
+    """Return when each label last left the fetched version, and whether by a roll-back."""
     prompts = {row.prompt_id for row in rows}
     moves = (
         LabelMove.objects.in_workspace(workspace)
         .using(using)
         .filter(prompt__in=prompts, previous_version__in={row.version_id for row in rows})
     )
-    found = {
+    departures = {
         (prompt, label, version): (at, reason == "rollback")
         for prompt, label, version, at, reason in moves.order_by("prompt", "sequence").values_list(
             "prompt_id", "label", "previous_version_id", "at", "reason"
         )
     }
-    # The latest version is left when the next is built.
+    # The label `latest` leaves a version when the next one is built.
     follows = {(row.prompt_id, row.version.number + 1): row.version_id for row in rows if row.label == LATEST}
     built = (
         PromptVersion.objects.in_workspace(workspace)
@@ -133,6 +134,6 @@ def find_label_departures(
         .filter(prompt__in=prompts, number__in={number for _, number in follows})
     )
     for prompt, number, at in built.values_list("prompt_id", "number", "created_at"):
-        if held := follows.get((prompt, number)):
-            found[prompt, LATEST, held] = (at, False)
-    return found
+        if version_id := follows.get((prompt, number)):
+            departures[prompt, LATEST, version_id] = (at, False)
+    return departures

@@ -1,4 +1,4 @@
-"""The ledger: every prompt that was handed out, and the bots that hold an old one."""
+"""Pages of the ledger: served prompts, their export, and outdated bots."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from prompts.replay.forms import Choices
 from prompts.replay.selectors import list_agent_choices, list_channel_choices
 
 MAX_SHOWN_BOTS = 50
-# What the calls said of themselves stays here: it may be personal.
+# The slots of the calls are not exported: they may contain personal data.
 EXPORT_COLUMNS = build_export_columns(
     (
         "pk",
@@ -41,15 +41,15 @@ EXPORT_COLUMNS = build_export_columns(
 
 def index(request: WorkspaceRequest) -> HttpResponse:
     form = build_ledger_form(request)
-    # Strange values narrow nothing down; they are told under their field.
+    # Invalid filters show an empty page with their errors.
     page = get_filtered_page(request, form) if form.is_valid() else LedgerPage([], None)
-    said = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
+    filters = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
     context = {
         "form": form,
         "page": page,
-        "older": urlencode({**said, "before": str(page.next_cursor)}) if page.next_cursor else "",
-        "newest": urlencode(said),
-        "is_narrowed": bool(said),
+        "older": urlencode({**filters, "before": str(page.next_cursor)}) if page.next_cursor else "",
+        "newest": urlencode(filters),
+        "is_narrowed": bool(filters),
         "is_further": "before" in request.GET,
     }
     return render(request, "prompts/ledger/list.html", context, status=200 if form.is_valid() else 422)
@@ -60,8 +60,8 @@ def export(request: WorkspaceRequest) -> HttpResponseBase:
     form = build_ledger_form(request)
     if not form.is_valid():
         return redirect("ledger:list", request.workspace.slug)
-    wanted = form.wanted(find_version_id(request, form.cleaned_data))
-    rows = list_ledger_entries(request.workspace, wanted)
+    filters = form.get_filter(find_version_id(request, form.cleaned_data))
+    rows = list_ledger_entries(request.workspace, filters)
     return audited_file_response(
         request, "ledger", EXPORT_COLUMNS, iterate_replica(rows, fresh=has_recent_write(request))
     )
@@ -83,30 +83,30 @@ def list_key_choices(request: WorkspaceRequest) -> Choices:
 
 
 def get_filtered_page(request: WorkspaceRequest, form: LedgerFilterForm) -> LedgerPage:
-    wanted = form.wanted(find_version_id(request, form.cleaned_data))
+    filters = form.get_filter(find_version_id(request, form.cleaned_data))
     before = parse_ledger_cursor(request.GET.get("before", ""))
     return read_from_replica(
-        lambda alias: get_ledger_page(request.workspace, wanted, before=before, using=alias),
+        lambda alias: get_ledger_page(request.workspace, filters, before=before, using=alias),
         fresh=has_recent_write(request),
     )
 
 
-def find_version_id(request: WorkspaceRequest, said: dict[str, Any]) -> int | None:
-    """The id behind a number; nought, which no version has, for a number that was never reached."""
-    if not said["version"]:
+def find_version_id(request: WorkspaceRequest, data: dict[str, Any]) -> int | None:
+    """Return the id of the version number in the form data; 0, which matches nothing, if it is unknown."""
+    if not data["version"]:
         return None
     rows = PromptVersion.objects.in_workspace(request.workspace).filter(
-        prompt__agent__slug=said["agent"], prompt__channel__slug=said["channel"], number=said["version"]
+        prompt__agent__slug=data["agent"], prompt__channel__slug=data["channel"], number=data["version"]
     )
     return rows.values_list("pk", flat=True).first() or 0
 
 
-def parse_ledger_cursor(said: str) -> int | None:
-    return int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else None
+def parse_ledger_cursor(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def outdated_bots(request: WorkspaceRequest) -> HttpResponse:
-    """Bots behind: as a page, or as a panel of the list."""
+    """Outdated bots, as a page or as an htmx panel of the list."""
     bots = read_from_replica(
         lambda alias: list_outdated_bots(request.workspace, using=alias), fresh=has_recent_write(request)
     )

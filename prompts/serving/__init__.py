@@ -1,4 +1,7 @@
-"""The bot path: one statement checks the key, resolves the label and records; else nothing leaves."""
+"""Serve prompts: one SQL statement checks the key, resolves the label and writes the ledger row.
+
+No prompt is served without its ledger row.
+"""
 
 from prompts.serving.cache import ServingCache
 from prompts.serving.errors import (

@@ -1,4 +1,4 @@
-"""POST /prompts:batchGet: many prompts in one request, each with its own status and its own row."""
+"""POST /prompts:batchGet: fetch many prompts in one request, each with its own status and ledger row."""
 
 import json
 from typing import Any
@@ -42,11 +42,11 @@ BATCH_REQUEST_VALIDATOR = build_validator(BATCH_REQUEST_SCHEMA)
 
 
 @post_view
-def batch_get_prompts(request: HttpRequest, reader: KeyClient, request_id: str) -> RawResponse:
-    """The answers stand in the order of the questions; one that is refused keeps no other back."""
-    asked = parse_json_body(request, BATCH_REQUEST_VALIDATOR)["prompts"]
-    limits: Headers = []
-    results = [render_batch_result(reader, item, request_id, limits) for item in asked]
+def batch_get_prompts(request: HttpRequest, client: KeyClient, request_id: str) -> RawResponse:
+    """Return one result per requested prompt, in request order; a failed item does not fail the others."""
+    items = parse_json_body(request, BATCH_REQUEST_VALIDATOR)["prompts"]
+    rate_limit_headers: Headers = []
+    results = [render_batch_result(client, item, request_id, rate_limit_headers) for item in items]
     body = b'{"results":[' + b",".join(results) + b"]}"
     headers = [
         VARY_HEADER,
@@ -54,35 +54,37 @@ def batch_get_prompts(request: HttpRequest, reader: KeyClient, request_id: str) 
         ("X-Request-ID", request_id),
         ("Content-Type", JSON_TYPE),
         ("Content-Length", str(len(body))),
-        # The last that was taken says what is left.
-        *limits[-2:],
+        # The two rate limit headers of the last item: they state the remaining budget.
+        *rate_limit_headers[-2:],
     ]
     return RawResponse(200, headers, body)
 
 
-def render_batch_result(reader: KeyClient, item: dict[str, Any], request_id: str, limits: Headers) -> bytes:
+def render_batch_result(
+    client: KeyClient, item: dict[str, Any], request_id: str, rate_limit_headers: Headers
+) -> bytes:
     at = parse_at_parameter(item["at"]) if "at" in item else None
-    wanted = PromptRequest(item["agent"], item["channel"], item.get("label", PRODUCTION), at)
+    prompt_request = PromptRequest(item["agent"], item["channel"], item.get("label", PRODUCTION), at)
     call = CallContext(EMPTY_SLOTS, request_id, (item["known_digest"],) if "known_digest" in item else ())
     try:
-        served, left = serve_with_rate_limit(reader, wanted, call, "fetch")
+        served, headers = serve_with_rate_limit(client, prompt_request, call, "fetch")
     except InvalidKey:
-        # Of the request as a whole.
+        # The key belongs to the whole request, so the whole request fails.
         raise
-    except Exception as error:  # whatever it is, it is this one's answer
+    except Exception as error:  # any error becomes the result of this item
         problem = exception_to_problem(add_body_pointers(error))
         if problem.status == 500:
             log.exception("fetch_failed", request_id=request_id)
         return render_batch_problem(problem, request_id)
-    limits += left.items()
+    rate_limit_headers += headers.items()
     if served.status == 304:
         return b'{"status":304,"ledger_id":%d}' % served.ledger_id
-    return b'{"status":200,"prompt":%s}' % render_json_body(served, wanted)[0]
+    return b'{"status":200,"prompt":%s}' % render_json_body(served, prompt_request)[0]
 
 
 def render_batch_problem(problem: Problem, request_id: str) -> bytes:
-    said = {"status": problem.status, "problem": problem.to_json(request_id)}
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+    result = {"status": problem.status, "problem": problem.to_json(request_id)}
+    return json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 batch_get_prompts.operations = {  # type: ignore[attr-defined]  # published; this view does its own work

@@ -1,4 +1,7 @@
-"""A version's words, ready to be filled: read once per process, for they never change."""
+"""Per-process cache of resolved requests and of prompt versions with their slots still empty.
+
+Versions are immutable, so a cached version is only dropped when content of its workspace is erased.
+"""
 
 import json
 from collections.abc import Iterable
@@ -58,7 +61,7 @@ class SharedLRUCache(LRUCache[K, V]):
             super().clear()
 
 
-# Reader, agent, channel, label and verb.
+# Client name, agent, channel, label and action.
 ResolutionKey = tuple[str, str, str, str, str]
 
 
@@ -72,10 +75,10 @@ def _new_version_cache() -> "SharedLRUCache[int, CachedVersion]":
 
 @dataclass
 class ServingCache:
-    """One process's memory; losing it costs a few queries and nothing else."""
+    """Resolutions and versions cached in this process; losing them costs a few queries."""
 
-    guesses: "SharedLRUCache[ResolutionKey, Resolution]" = field(default_factory=_new_resolution_cache)
-    words: "SharedLRUCache[int, CachedVersion]" = field(default_factory=_new_version_cache)
+    resolutions: "SharedLRUCache[ResolutionKey, Resolution]" = field(default_factory=_new_resolution_cache)
+    versions: "SharedLRUCache[int, CachedVersion]" = field(default_factory=_new_version_cache)
 
 
 PROCESS_CACHE = ServingCache()
@@ -98,7 +101,10 @@ VERSION_COLUMNS = (
 
 
 class ErasureState(NamedTuple):
-    """Counted as well as dated: of two at once the earlier may come to light last."""
+    """Number and last timestamp of a workspace's erasures, compared to detect a new erasure.
+
+    The timestamp alone is not enough: of two concurrent erasures the earlier one may be committed last.
+    """
 
     number: int
     last_at: datetime
@@ -106,7 +112,7 @@ class ErasureState(NamedTuple):
 
 @dataclass(frozen=True)
 class CachedVersion:
-    """The unfilled text of a version, and what is told along with it."""
+    """The text of a version before its slots are filled, with the metadata of every response."""
 
     version_id: int
     number: int
@@ -115,45 +121,45 @@ class CachedVersion:
     tokens: int
     created_at: datetime
     parts: tuple[RenderPart, ...]
-    # The definitions for the provider's interface, as JSON; empty when there are none.
+    # Tool definitions for the model provider's API, as JSON; empty when there are none.
     tools: str
-    # What a reader should know: cuts, problems, records without a place.
+    # Warnings of the build: truncated text, problems, records without a section in the layout.
     warnings: tuple[str, ...]
     timezone: str
-    # How the workspace's erasures stood when this was read.
+    # Erasures of the workspace when this version was read.
     erasures: ErasureState
-    # Of the version itself: the first members of every answer's JSON.
-    told: str
-    # As it was last filled: calls that say the same, as most do within a minute, get the same sheet.
-    last: list[RenderedPrompt] = field(default_factory=list, compare=False, repr=False)
+    # First members of every JSON response body: they describe the version.
+    json_start: str
+    # The last rendering, reused while slot texts are equal: most calls within one minute have the same.
+    last_rendered: list[RenderedPrompt] = field(default_factory=list, compare=False, repr=False)
 
-    def sheet(self, slots: Slots) -> RenderedPrompt:
-        said = render_slots(self.parts, slots)
-        for held in self.last:
-            if held.said == said:
-                return held
-        made = render_prompt(self.parts, said, self.told)
-        self.last[:] = [made]
-        return made
+    def render(self, slots: Slots) -> RenderedPrompt:
+        slot_texts = render_slots(self.parts, slots)
+        for rendered in self.last_rendered:
+            if rendered.slot_texts == slot_texts:
+                return rendered
+        rendered = render_prompt(self.parts, slot_texts, self.json_start)
+        self.last_rendered[:] = [rendered]
+        return rendered
 
 
 def get_erasure_state(workspace_id: int) -> ErasureState:
     rows = Erasure.objects.in_workspace(workspace_id)
-    said = rows.aggregate(count=Count("pk"), last_at=Max("at"))
-    return ErasureState(said["count"], said["last_at"] or EPOCH)
+    totals = rows.aggregate(count=Count("pk"), last_at=Max("at"))
+    return ErasureState(totals["count"], totals["last_at"] or EPOCH)
 
 
 def get_cached_version(
-    recall: ServingCache, workspace_id: int, version_id: int, erasures: ErasureState
+    cache: ServingCache, workspace_id: int, version_id: int, erasures: ErasureState
 ) -> CachedVersion:
-    """From memory, unless something was erased in the workspace since it was read."""
-    held = recall.words.find(version_id)
-    if held is None or held.erasures != erasures:
-        recall.words.discard(version_id)
+    """Return the version from the cache; reload it if content of the workspace was erased since."""
+    version = cache.versions.find(version_id)
+    if version is None or version.erasures != erasures:
+        cache.versions.discard(version_id)
         with workspace_scope(workspace_id):
-            held = load_cached_version(workspace_id, version_id, erasures)
-        recall.words.store(version_id, held)
-    return held
+            version = load_cached_version(workspace_id, version_id, erasures)
+        cache.versions.store(version_id, version)
+    return version
 
 
 def load_cached_version(workspace_id: int, version_id: int, erasures: ErasureState) -> CachedVersion:
@@ -170,14 +176,14 @@ def load_cached_version(workspace_id: int, version_id: int, erasures: ErasureSta
         parts,
         contents[version.tools].decode() if version.tools else "",
         list_build_warnings(version),
-        next((zone for part in parts if (zone := part.stretch.slot_data.get("timezone"))), ""),
+        next((zone for part in parts if (zone := part.span.slot_data.get("timezone"))), ""),
         erasures,
         render_version_json(version),
     )
 
 
 def list_build_warnings(version: PromptVersion) -> tuple[str, ...]:
-    """From the report of the build; it may have gone with erased words, and then says nothing."""
+    """List the warnings of the build report; none if the report was erased."""
     rows = Content.objects.in_workspace(version.workspace_id).filter(digest=version.report)
     data = rows.values_list("data", flat=True).first()
     report = json.loads(bytes(data)) if data else {}
@@ -187,8 +193,8 @@ def list_build_warnings(version: PromptVersion) -> tuple[str, ...]:
 
 
 def render_version_json(version: PromptVersion) -> str:
-    """With a comma behind it: more follows."""
-    told = {
+    """Render the members of a response that describe the version, with a trailing comma and no braces."""
+    members = {
         "version": {
             "number": version.number,
             "digest": version.digest,
@@ -196,19 +202,19 @@ def render_version_json(version: PromptVersion) -> str:
             "created_at": version.created_at.isoformat().replace("+00:00", "Z"),
         },
         "digest": version.digest,
-        # As it was built: what a call adds is not counted.
+        # Tokens of the built text: text that a call adds is not counted.
         "tokens": {
             "total": version.tokens,
             "sections": {section: tokens for section, (_, tokens) in version.sizes.items()},
         },
     }
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))[1:-1] + ","
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":"))[1:-1] + ","
 
 
 def require_contents(workspace_id: int, digests: Iterable[str]) -> dict[str, bytes]:
-    """The data of each; a version is handed out whole or not at all."""
+    """Return the data of each digest; raise VersionErased if any was erased: no version is served in part."""
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(digests))
-    found = dict(rows.values_list("digest", "data"))
-    if None in found.values():
+    contents = dict(rows.values_list("digest", "data"))
+    if None in contents.values():
         raise VersionErased
-    return {digest: bytes(data) for digest, data in found.items() if data is not None}
+    return {digest: bytes(data) for digest, data in contents.items() if data is not None}

@@ -1,4 +1,4 @@
-"""Why no prompt was handed out; what a stranger must not learn is not in the words."""
+"""Errors of the serving path; their messages disclose nothing that the caller may not know."""
 
 from typing import ClassVar
 
@@ -6,51 +6,51 @@ from personas.errors import DomainError
 
 
 class PromptRefused(DomainError):
-    """No prompt for this caller; nothing was recorded."""
+    """The request was refused: no prompt is served and no ledger row written."""
 
-    words: ClassVar[str]
+    default_message: ClassVar[str]
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message or self.words)
+        super().__init__(message or self.default_message)
 
 
 class InvalidKey(PromptRefused):
-    """Unknown, expired or revoked: which of them is nobody's business but the owner's."""
+    """The key is unknown, expired or revoked; the message does not disclose which."""
 
     code = "bad_key"
-    words = "This key is not valid."
+    default_message = "This key is not valid."
 
 
 class OutOfScope(PromptRefused):
-    """A good key, for something else."""
+    """The key is valid, but its scopes do not cover the request."""
 
     code = "out_of_scope"
-    words = "This key may not be used for that."
+    default_message = "This key may not be used for that."
 
 
 class PromptNotFound(PromptRefused):
-    """No such agent, channel or label here; those of other workspaces are no different."""
+    """The workspace has no such agent, channel or label; those of other workspaces give the same error."""
 
     code = "not_found"
-    words = "There is no such prompt."
+    default_message = "There is no such prompt."
 
 
 class NoVersion(PromptRefused):
-    """The prompt is known, and nothing was built or released for it by then."""
+    """The prompt exists, but had no built or released version at that time."""
 
     code = "no_version"
-    words = "There is no version to hand out yet."
+    default_message = "There is no version to hand out yet."
 
 
 class VersionErased(PromptRefused):
-    """The version held words that were erased since."""
+    """The version contains text that has been erased."""
 
     code = "erased"
-    words = "This version held words that have been erased. It is not handed out any more."
+    default_message = "This version held words that have been erased. It is not handed out any more."
 
 
 class ServingUnavailable(DomainError):
-    """The record could not be written: no record, no prompt."""
+    """The ledger row could not be written, so no prompt is served."""
 
     code = "unavailable"
 

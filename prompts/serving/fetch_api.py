@@ -1,4 +1,7 @@
-"""GET /agents/{slug}/prompt: from the bare words of a request to an answer, without Django's request."""
+"""GET /agents/{slug}/prompt: build the response from raw request values, without a Django request.
+
+The WSGI fast path (`project.fetch_fast_path`) and the Django view share this code.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -54,7 +57,7 @@ Headers = list[tuple[str, str]]
 
 
 class RawResponse(NamedTuple):
-    """What goes out, whichever door it leaves by."""
+    """Status, headers and body of a response, for the WSGI fast path and for Django."""
 
     status: int
     headers: Headers
@@ -62,54 +65,56 @@ class RawResponse(NamedTuple):
 
 
 def handle_fetch(
-    method: str, agent: str, query: str, said: Mapping[str, Any], request_id: str
+    method: str, agent: str, query: str, meta: Mapping[str, Any], request_id: str
 ) -> RawResponse:
-    """The answer to a fetch; `said` are the request's headers, named as CGI does."""
+    """Return the response to a fetch; `meta` holds the request headers under their CGI names."""
     try:
-        reply = answer_fetch(method, agent, query, said, request_id)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it becomes a problem
-        reply = build_problem_response(error, request_id)
-    # A HEAD is told what a GET would be, and is recorded all the same.
-    return reply._replace(body=b"") if method == "HEAD" else reply
+        response = answer_fetch(method, agent, query, meta, request_id)
+    except Exception as error:  # noqa: BLE001  # any error becomes a problem response
+        response = build_problem_response(error, request_id)
+    # A HEAD gets the headers of the GET and is recorded in the ledger as well.
+    return response._replace(body=b"") if method == "HEAD" else response
 
 
 def answer_fetch(
-    method: str, agent: str, query: str, said: Mapping[str, Any], request_id: str
+    method: str, agent: str, query: str, meta: Mapping[str, Any], request_id: str
 ) -> RawResponse:
     if method not in {"GET", "HEAD"}:
         raise ProblemError(GET_ONLY_PROBLEM)
-    reader = KeyClient(require_bearer_secret(said.get("HTTP_AUTHORIZATION", ""), agent, query))
-    check_header_lengths(query, said.get("HTTP_ACCEPT", ""), said.get("HTTP_IF_NONE_MATCH", ""))
-    wanted = parse_prompt_request(agent, query)
-    form = negotiate_content_type(said.get("HTTP_ACCEPT", ""))
-    if not form:
+    client = KeyClient(require_bearer_secret(meta.get("HTTP_AUTHORIZATION", ""), agent, query))
+    check_header_lengths(query, meta.get("HTTP_ACCEPT", ""), meta.get("HTTP_IF_NONE_MATCH", ""))
+    prompt_request = parse_prompt_request(agent, query)
+    content_type = negotiate_content_type(meta.get("HTTP_ACCEPT", ""))
+    if not content_type:
         raise ProblemError(NOT_ACCEPTABLE_PROBLEM)
-    call = CallContext(EMPTY_SLOTS, request_id, parse_if_none_match(said.get("HTTP_IF_NONE_MATCH", "")))
-    served, limits = serve_with_rate_limit(reader, wanted, call, "fetch")
-    return build_prompt_response(served, wanted, form, [*limits.items(), ("Cache-Control", CACHE_CONTROL)])
+    call = CallContext(EMPTY_SLOTS, request_id, parse_if_none_match(meta.get("HTTP_IF_NONE_MATCH", "")))
+    served, rate_limit_headers = serve_with_rate_limit(client, prompt_request, call, "fetch")
+    return build_prompt_response(
+        served, prompt_request, content_type, [*rate_limit_headers.items(), ("Cache-Control", CACHE_CONTROL)]
+    )
 
 
-def check_header_lengths(*words: str) -> None:
-    """What is read once and remembered must be short, or strangers could fill the memory."""
-    if any(len(word) > MAX_HEADER_LENGTH for word in words):
+def check_header_lengths(*values: str) -> None:
+    """Limit values whose parsed form is cached, so that clients cannot fill the memory."""
+    if any(len(value) > MAX_HEADER_LENGTH for value in values):
         raise ProblemError(
             Problem(400, "bad_request", f"A header has more than {MAX_HEADER_LENGTH} characters.")
         )
 
 
 def serve_with_rate_limit(
-    reader: KeyClient, wanted: PromptRequest, call: CallContext, budget: str
+    client: KeyClient, prompt_request: PromptRequest, call: CallContext, budget: str
 ) -> tuple[ServedPrompt, Mapping[str, str]]:
-    """A prompt within the key's budget, with the headers that say what is left of it."""
-    limits: Mapping[str, str] = {}
+    """Serve a prompt within the key's rate limit; also return the RateLimit headers."""
+    rate_limit_headers: Mapping[str, str] = {}
 
-    def admit(key_id: int | None, workspace_id: int) -> None:
-        nonlocal limits
-        limits = charge_rate_limit(key_id or 0, workspace_id, budget)
+    def charge(key_id: int | None, workspace_id: int) -> None:
+        nonlocal rate_limit_headers
+        rate_limit_headers = charge_rate_limit(key_id or 0, workspace_id, budget)
 
-    served = serve_prompt(reader, wanted, call, admit=admit)
+    served = serve_prompt(client, prompt_request, call, check_rate_limit=charge)
     record_key_use(served.row.workspace, served.key_id or 0, served.at)
-    return served, limits
+    return served, rate_limit_headers
 
 
 def require_bearer_secret(authorization: str, agent: str, query: str) -> str:
@@ -121,7 +126,7 @@ def require_bearer_secret(authorization: str, agent: str, query: str) -> str:
 
 
 def build_prompt_response(
-    served: ServedPrompt, wanted: PromptRequest, form: str, more: Headers
+    served: ServedPrompt, prompt_request: PromptRequest, content_type: str, extra_headers: Headers
 ) -> RawResponse:
     headers = [
         ("ETag", served.etag),
@@ -129,25 +134,29 @@ def build_prompt_response(
         ("X-Request-ID", served.request_id),
         ("X-Dramatis-Version", str(served.number)),
         ("X-Ledger-ID", str(served.ledger_id)),
-        *more,
+        *extra_headers,
     ]
     if served.status == 304:
         return RawResponse(304, headers, b"")
-    content_type, written = BODY_RENDERERS[form]
-    body, hashed = written(served, wanted)
+    header_value, render_body = BODY_RENDERERS[content_type]
+    body, body_hash = render_body(served, prompt_request)
     headers += [
-        ("Content-Type", content_type),
+        ("Content-Type", header_value),
         ("Content-Length", str(len(body))),
         ("X-Content-SHA256", served.served_digest),
-        ("Repr-Digest", format_repr_digest(hashed)),
+        ("Repr-Digest", format_repr_digest(body_hash)),
     ]
     return RawResponse(200, headers, body)
 
 
 def build_problem_response(error: Exception, request_id: str) -> RawResponse:
     if isinstance(error, InvalidInput):
-        wrong = [FieldError(words, parameter=name) for name, said in error.errors.items() for words in said]
-        problem = validation_problem(wrong)
+        errors = [
+            FieldError(message, parameter=name)
+            for name, messages in error.errors.items()
+            for message in messages
+        ]
+        problem = validation_problem(errors)
     else:
         problem = exception_to_problem(error)
     if problem.status == 500:
@@ -167,16 +176,16 @@ def build_problem_response(error: Exception, request_id: str) -> RawResponse:
 @login_not_required
 @csrf_exempt
 def fetch_prompt(request: HttpRequest, agent: str) -> HttpResponse:
-    """The same by Django's door, for whatever does not come by the fast one."""
+    """Django view of the fetch, for requests that do not take the WSGI fast path."""
     request_id: str = request.request_id  # type: ignore[attr-defined]  # set by the request log
-    said = request.META
-    reply = handle_fetch(request.method or "", agent, said.get("QUERY_STRING", ""), said, request_id)
-    return build_http_response(reply)
+    meta = request.META
+    response = handle_fetch(request.method or "", agent, meta.get("QUERY_STRING", ""), meta, request_id)
+    return build_http_response(response)
 
 
-def build_http_response(reply: RawResponse) -> HttpResponse:
-    response = HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
-    if reply.status == 304:
+def build_http_response(raw: RawResponse) -> HttpResponse:
+    response = HttpResponse(raw.body, status=raw.status, headers=dict(raw.headers))
+    if raw.status == 304:
         del response["Content-Type"]
     return response
 

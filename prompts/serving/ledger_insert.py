@@ -1,4 +1,4 @@
-"""The one statement of a fetch: it checks the key, resolves the label and writes the row, or does nothing."""
+"""The INSERT of a fetch: it checks key, label and erasures by joins and writes the ledger row, or nothing."""
 
 from functools import cache
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from prompts.serving.ledger_writer import write_ledger_row
 from prompts.serving.request import Client, KeyClient, PromptRequest
 from prompts.serving.resolve import Resolution, format_db_timestamp
 
-# What is stored, and what PostgreSQL calls its kind.
+# Stored columns and their PostgreSQL types.
 STORED_COLUMNS = {
     "workspace_id": "bigint",
     "key_id": "bigint",
@@ -29,7 +29,7 @@ STORED_COLUMNS = {
     "at": "timestamptz",
     "seal": "text",
 }
-# What else is held against the record.
+# Values that are not stored but compared with the current rows, and their PostgreSQL types.
 CHECKED_COLUMNS = {
     "agent_id": "bigint",
     "agent": "text",
@@ -41,8 +41,8 @@ CHECKED_COLUMNS = {
     "digest": "text",
     "scopes": "jsonb",
 }
-# Every value is one that a seal was made over; the joins let a row in only while all of it is true. Fetches
-# that wait for the same connection go in one statement: each is judged by itself, and known by its seal.
+# The seal covers the stored values; the joins write a row only if all of them still hold. One statement
+# writes the rows of several fetches: each row is checked on its own and identified by its seal.
 INSERT_TEMPLATE = """
 INSERT INTO prompts_ledgerentry ({columns})
 SELECT {values}
@@ -57,7 +57,7 @@ AND NOT EXISTS (SELECT 1 {erasures} AND e.at > d.erased_at)
 RETURNING id, seal
 """
 ERASURES_SQL = "FROM personas_erasure e WHERE e.workspace_id = r.workspace_id"
-# A key that acts for a person is worth no more than that person's membership.
+# A key that acts for a user is valid only while that user is an active member.
 KEY_JOIN = """personas_apikey r ON
 r.digest = d.digest AND r.revoked_at IS NULL AND r.expires_at > d.at
 AND r.id = d.key_id AND r.workspace_id = d.workspace_id AND r.name = d.reader_label AND {same_scopes}
@@ -73,17 +73,17 @@ POINTER_JOINS = {
 JOIN prompts_promptlabel l ON l.prompt_id = p.id AND l.name = d.label_name AND l.version_id = d.version_id
 """,
     "latest": f"{IN_USE_CONDITION} AND p.latest_id = d.version_id",
-    "moment": "JOIN prompts_promptversion v ON v.prompt_id = p.id AND v.id = d.version_id",
+    "past": "JOIN prompts_promptversion v ON v.prompt_id = p.id AND v.id = d.version_id",
 }
 SCOPES_CONDITIONS = {"postgresql": "r.scopes = d.scopes", "sqlite": "json(r.scopes) = json(d.scopes)"}
 
 
 class InsideTransaction(RuntimeError):
-    """A prompt asked for in a transaction: it would be out before its row is there to stay."""
+    """A prompt was requested inside a transaction: it would be served before its row is committed."""
 
 
 class LedgerValues(NamedTuple):
-    """What was handed out, beside the row: as the seal covers it, and as it is stored."""
+    """The values of a ledger row: the row as the seal covers it, and its slots as stored JSON."""
 
     row: LedgerRow
     slots: str
@@ -91,7 +91,7 @@ class LedgerValues(NamedTuple):
 
 @cache
 def build_insert_sql(vendor: str, pointer: str, *, is_key: bool) -> str:
-    """With one value to be put in: a JSON list of drafts."""
+    """Build the INSERT statement; its only parameter is a JSON list of draft rows."""
     return INSERT_TEMPLATE.format(
         columns=", ".join(STORED_COLUMNS),
         values=", ".join(f"d.{name}" for name in STORED_COLUMNS),
@@ -103,38 +103,40 @@ def build_insert_sql(vendor: str, pointer: str, *, is_key: bool) -> str:
 
 
 def build_drafts_sql(vendor: str) -> str:
-    """The list as rows of a table named d."""
-    kinds = STORED_COLUMNS | CHECKED_COLUMNS
+    """Build the SQL that turns the JSON list into rows of a table named d."""
+    types = STORED_COLUMNS | CHECKED_COLUMNS
     if vendor == "postgresql":
-        return f"json_to_recordset(%s::json) AS d({', '.join(f'{name} {kinds[name]}' for name in kinds)})"
-    # One arrow gives JSON, two give what it says.
-    taken = [f"value {'->' if kinds[name] == 'jsonb' else '->>'} '{name}' AS {name}" for name in kinds]
-    return f"(SELECT {', '.join(taken)} FROM json_each(%s)) d"  # noqa: S608  # our own names
+        return f"json_to_recordset(%s::json) AS d({', '.join(f'{name} {types[name]}' for name in types)})"
+    # The operator -> returns JSON, ->> the plain value.
+    columns = [f"value {'->' if types[name] == 'jsonb' else '->>'} '{name}' AS {name}" for name in types]
+    return f"(SELECT {', '.join(columns)} FROM json_each(%s)) d"  # noqa: S608  # our own names
 
 
 def insert_ledger_row(
-    reader: Client, wanted: PromptRequest, guess: Resolution, facts: LedgerValues
+    client: Client, prompt_request: PromptRequest, resolution: Resolution, values: LedgerValues
 ) -> int | None:
-    """The id of the new row; None if any part of the guess does not hold, and then nothing was written."""
+    """Write the ledger row and return its id; None, with nothing written, if the resolution is outdated."""
     check_outside_transaction()
-    sql = build_insert_sql(connection.vendor, get_pointer_kind(wanted), is_key=isinstance(reader, KeyClient))
-    row, seal = facts.row, facts.row.seal()
+    sql = build_insert_sql(
+        connection.vendor, get_pointer_kind(prompt_request), is_key=isinstance(client, KeyClient)
+    )
+    row, seal = values.row, values.row.seal()
     draft = (
-        f'{{{guess.as_json},"label":{encode_json(row.label)},"slots":{facts.slots},'
+        f'{{{resolution.as_json},"label":{encode_json(row.label)},"slots":{values.slots},'
         f'"served_digest":"{row.served}","size":{row.size},"status":{row.status},'
         f'"request_id":{encode_json(row.request_id)},"at":"{format_db_timestamp(row.at)}","seal":"{seal}"}}'
     )
     return write_ledger_row(sql, draft, seal)
 
 
-def get_pointer_kind(wanted: PromptRequest) -> str:
-    if wanted.at is not None:
-        return "moment"
-    return LATEST if wanted.label == LATEST else "label"
+def get_pointer_kind(prompt_request: PromptRequest) -> str:
+    if prompt_request.at is not None:
+        return "past"
+    return LATEST if prompt_request.label == LATEST else "label"
 
 
 def check_outside_transaction() -> None:
     blocks = connection.atomic_blocks
-    # Tests run in a transaction of their own; Django asks the same way for its durable blocks.
+    # Tests run in their own transaction; Django makes the same exception for durable atomic blocks.
     if blocks and not getattr(blocks[-1], "_from_testcase", False):
         raise InsideTransaction("A prompt is handed out outside of any transaction.")

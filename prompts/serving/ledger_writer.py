@@ -1,4 +1,4 @@
-"""The process's own way to the ledger: a connection kept open, and one statement for all who wait for it."""
+"""Write ledger rows with group commit, over one connection per process that stays open."""
 
 import os
 from collections.abc import Sequence
@@ -16,170 +16,172 @@ from prompts.serving.ledger_connection import (
     open_ledger_connection,
 )
 
-# As long as the pool lets a page wait for a connection.
+# Equal to the connection pool's timeout for pages.
 WAIT_TIMEOUT = 5.0
-# More rows in one statement gain nothing, and the last of them would wait for all.
+# Larger batches do not raise throughput, but make every row wait for the whole batch.
 MAX_ROWS_PER_INSERT = 64
 
 
 class PendingRow:
-    """One row that waits to be written, and what became of it."""
+    """A ledger row that waits to be written, and its result."""
 
-    __slots__ = ("bell", "draft", "failure", "is_done", "is_next", "ledger_id", "seal", "sql")
+    __slots__ = ("draft", "failure", "is_done", "is_leader", "ledger_id", "seal", "sql", "wakeup")
 
     def __init__(self, sql: str, draft: str, seal: str) -> None:
         self.sql, self.draft, self.seal = sql, draft, seal
         self.ledger_id: int | None = None
         self.failure = ""
         self.is_done = False
-        # Rung when it is done, or when it is this one's turn to write for all.
-        self.bell = Lock()
-        self.bell.acquire()
-        self.is_next = False
+        # Released when the row is written, or when this thread becomes the batch leader.
+        self.wakeup = Lock()
+        self.wakeup.acquire()
+        self.is_leader = False
 
-    def end(self, ledger_id: int | None = None, failure: str = "") -> None:
+    def finish(self, ledger_id: int | None = None, failure: str = "") -> None:
         self.ledger_id, self.failure = ledger_id, failure
         self.is_done = True
 
 
 class LedgerWriter:
-    """Whoever comes while a statement runs waits, and goes with all others who waited in the next one.
+    """Write ledger rows with group commit.
 
-    Every row is in a statement that began after its ticket was made, so nothing is checked too early; and
-    nobody is told of a row before the statement, which is its own transaction, has ended.
+    Rows that arrive while an INSERT is running are written together by the next INSERT. The statement of a
+    row always starts after the row was queued, so key and label are never checked too early. A caller
+    returns only after its row is committed.
     """
 
     def __init__(self) -> None:
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """As new, without a word to the database: what a child does with its parent's connection."""
-        self._link: LedgerConnection | None = None
-        self._guard = Lock()
-        self._waiting: list[PendingRow] = []
-        # Somebody writes for all; nobody else touches the connection.
-        self._is_busy = False
+    def reset(self) -> None:
+        """Reset all state without closing the connection: after a fork it belongs to the parent."""
+        self._connection: LedgerConnection | None = None
+        self._lock = Lock()
+        self._queue: list[PendingRow] = []
+        # True while a batch leader is writing: only the leader uses the connection.
+        self._has_leader = False
 
-    def write(self, ticket: PendingRow) -> int | None:
-        if not self._is_first(ticket) and not ticket.bell.acquire(timeout=WAIT_TIMEOUT):
-            self._leave(ticket)
-            # Perhaps it is written yet: a row that nobody was told of does no harm.
+    def write(self, row: PendingRow) -> int | None:
+        if not self._enqueue(row) and not row.wakeup.acquire(timeout=WAIT_TIMEOUT):
+            self._withdraw(row)
+            # The row may still be written; a row without a served prompt does no harm.
             raise LedgerWriteError("the line to the ledger is busy")
-        if not ticket.is_done:
+        if not row.is_done:
             try:
-                while not ticket.is_done:
-                    self._carry_out()
+                while not row.is_done:
+                    self._write_batch()
             finally:
-                self._hand_over()
-        if ticket.failure:
-            raise LedgerWriteError(ticket.failure)
-        return ticket.ledger_id
+                self._pass_leadership()
+        if row.failure:
+            raise LedgerWriteError(row.failure)
+        return row.ledger_id
 
-    def _is_first(self, ticket: PendingRow) -> bool:
-        """Whether the line was free, and is now this one's to use."""
-        with self._guard:
-            self._waiting.append(ticket)
-            is_first, self._is_busy = not self._is_busy, True
-        return is_first
+    def _enqueue(self, row: PendingRow) -> bool:
+        """Queue the row; return whether this thread becomes the batch leader."""
+        with self._lock:
+            self._queue.append(row)
+            is_leader, self._has_leader = not self._has_leader, True
+        return is_leader
 
-    def _leave(self, ticket: PendingRow) -> None:
-        with self._guard:
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
-        if ticket.is_next:
-            self._hand_over()
+    def _withdraw(self, row: PendingRow) -> None:
+        with self._lock:
+            if row in self._queue:
+                self._queue.remove(row)
+        if row.is_leader:
+            self._pass_leadership()
 
-    def _hand_over(self) -> None:
-        """To whoever waits longest; each of the others sleeps until it is written."""
-        with self._guard:
-            follower = self._waiting[0] if self._waiting else None
-            self._is_busy = follower is not None
-            if follower is not None:
-                follower.is_next = True
-                follower.bell.release()
+    def _pass_leadership(self) -> None:
+        """Make the thread that has waited longest the next batch leader; the others keep waiting."""
+        with self._lock:
+            leader = self._queue[0] if self._queue else None
+            self._has_leader = leader is not None
+            if leader is not None:
+                leader.is_leader = True
+                leader.wakeup.release()
 
     def close(self) -> None:
-        """For when nobody asks any more."""
-        self._drop()
+        """Close the connection; call it only while no row is being written."""
+        self._close_connection()
 
-    def _carry_out(self) -> None:
-        """One statement for all who wait; those who ask for different things need one for each kind."""
+    def _write_batch(self) -> None:
+        """Write all queued rows, with one INSERT per distinct statement."""
         batch: list[PendingRow] = []
         try:
             try:
-                self._link = self._link or open_ledger_connection()
+                self._connection = self._connection or open_ledger_connection()
             finally:
-                # Whoever waits now waited for this connection, and shares its failure.
-                batch = self._taken()
-            for sql in dict.fromkeys([ticket.sql for ticket in batch]):
-                self._write_together(sql, [ticket for ticket in batch if ticket.sql == sql])
+                # Take the batch even if connecting failed: the queued rows then fail as well.
+                batch = self._take_batch()
+            for sql in dict.fromkeys([row.sql for row in batch]):
+                self._insert_rows(sql, [row for row in batch if row.sql == sql])
         finally:
-            for ticket in batch:
-                ticket.bell.release()
+            for row in batch:
+                row.wakeup.release()
 
-    def _taken(self) -> list[PendingRow]:
-        """Those who wait, each with a failure until it is written: no way out of here forgets one."""
-        with self._guard:
-            batch = self._waiting[:MAX_ROWS_PER_INSERT]
-            del self._waiting[:MAX_ROWS_PER_INSERT]
-        for ticket in batch:
-            ticket.end(failure="the statement was not carried out")
+    def _take_batch(self) -> list[PendingRow]:
+        """Dequeue a batch; each row is marked as failed until it is written, so that none is left pending."""
+        with self._lock:
+            batch = self._queue[:MAX_ROWS_PER_INSERT]
+            del self._queue[:MAX_ROWS_PER_INSERT]
+        for row in batch:
+            row.finish(failure="the statement was not carried out")
         return batch
 
-    def _write_together(self, sql: str, tickets: Sequence[PendingRow]) -> None:
+    def _insert_rows(self, sql: str, rows: Sequence[PendingRow]) -> None:
         try:
-            assign_ledger_ids(tickets, self._run(sql, tickets))
-        except LedgerConnectionLost as broken:
-            self._drop()
-            fail_pending_rows(tickets, broken)
+            assign_ledger_ids(rows, self._run_insert(sql, rows))
+        except LedgerConnectionLost as error:
+            self._close_connection()
+            fail_pending_rows(rows, error)
         except LedgerWriteError as failure:
-            fail_pending_rows(tickets, failure)
-            # One row that cannot be written must not keep the others out.
-            for ticket in tickets if len(tickets) > 1 else ():
-                self._write_together(sql, [ticket])
+            fail_pending_rows(rows, failure)
+            # Retry each row alone: one invalid row must not fail the others.
+            for row in rows if len(rows) > 1 else ():
+                self._insert_rows(sql, [row])
 
-    def _run(self, sql: str, tickets: Sequence[PendingRow]) -> WrittenRows:
-        drafts = f"[{','.join([ticket.draft for ticket in tickets])}]"
+    def _run_insert(self, sql: str, rows: Sequence[PendingRow]) -> WrittenRows:
+        drafts = f"[{','.join([row.draft for row in rows])}]"
         try:
-            self._link = self._link or open_ledger_connection()
-            return self._link.run(sql, drafts)
-        except LedgerConnectionLost as broken:
-            if isinstance(broken, DatabaseTimeout):
+            self._connection = self._connection or open_ledger_connection()
+            return self._connection.run(sql, drafts)
+        except LedgerConnectionLost as error:
+            if isinstance(error, DatabaseTimeout):
                 raise
-            # The server may have been restarted since; what it wrote and did not say is there twice at worst.
-            self._drop()
-            self._link = open_ledger_connection()
-            return self._link.run(sql, drafts)
+            # Retry once on a new connection, for a restarted server. If the server had committed before it
+            # failed, the rows are written twice.
+            self._close_connection()
+            self._connection = open_ledger_connection()
+            return self._connection.run(sql, drafts)
 
-    def _drop(self) -> None:
-        held, self._link = self._link, None
-        if held is not None:
-            held.close()
+    def _close_connection(self) -> None:
+        open_connection, self._connection = self._connection, None
+        if open_connection is not None:
+            open_connection.close()
 
 
-def assign_ledger_ids(tickets: Sequence[PendingRow], written: WrittenRows) -> None:
-    """To each its row. Equal seals are of equal rows, so that it does not matter who gets which."""
+def assign_ledger_ids(rows: Sequence[PendingRow], written: WrittenRows) -> None:
+    """Assign the new ids by seal; rows with equal seals are equal, so either id is correct."""
     ids: dict[str, list[int]] = {}
     for ledger_id, seal in written:
         ids.setdefault(seal, []).append(ledger_id)
-    for ticket in tickets:
-        mine = ids.get(ticket.seal)
-        ticket.end(mine.pop() if mine else None)
+    for row in rows:
+        row_ids = ids.get(row.seal)
+        row.finish(row_ids.pop() if row_ids else None)
 
 
-def fail_pending_rows(tickets: Sequence[PendingRow], failure: LedgerWriteError) -> None:
-    for ticket in tickets:
-        ticket.end(failure=str(failure) or "no reason was given")
+def fail_pending_rows(rows: Sequence[PendingRow], failure: LedgerWriteError) -> None:
+    for row in rows:
+        row.finish(failure=str(failure) or "no reason was given")
 
 
 PROCESS_WRITER = LedgerWriter()
-os.register_at_fork(after_in_child=PROCESS_WRITER.forget)
+os.register_at_fork(after_in_child=PROCESS_WRITER.reset)
 
 
 def write_ledger_row(sql: str, draft: str, seal: str) -> int | None:
-    """The id of the row that the draft became; None if the statement let none in."""
+    """Write a draft row and return its id; None if the statement's conditions rejected it."""
     if connection.in_atomic_block:
-        # Only ever a test's own transaction: nobody else sees what it has written.
+        # Only in tests: another connection would not see the uncommitted rows of the test's transaction.
         with all_workspaces(), connection.cursor() as cursor:
             cursor.execute(sql, [f"[{draft}]"])
             return next((int(row) for row, _ in cursor.fetchall()), None)

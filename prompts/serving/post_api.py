@@ -1,4 +1,4 @@
-"""What the two POSTs of prompts share: a key, a JSON body of a known shape, and an answer or a problem."""
+"""Shared code of the POST endpoints of prompts: authentication, error handling, JSON pointers."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -30,19 +30,21 @@ POST_ONLY_PROBLEM = Problem(
 PostHandler = Callable[..., RawResponse]
 
 
-def post_view(answer: PostHandler) -> Callable[..., HttpResponse]:
-    """A view from a function of request, reader and request id; whatever that raises is a problem."""
+def post_view(handler: PostHandler) -> Callable[..., HttpResponse]:
+    """Turn a function of request, client and request id into a view; any exception becomes a problem."""
 
     @login_not_required
     @csrf_exempt
-    @wraps(answer)
-    def view(request: HttpRequest, **named: str) -> HttpResponse:
+    @wraps(handler)
+    def view(request: HttpRequest, **url_arguments: str) -> HttpResponse:
         request_id: str = request.request_id  # type: ignore[attr-defined]  # set by the request log
         try:
-            reply = answer(request, authenticate_post(request, **named), request_id, **named)
-        except Exception as error:  # noqa: BLE001  # whatever it is, it becomes a problem
-            reply = build_problem_response(add_body_pointers(error), request_id)
-        return build_http_response(reply)
+            response = handler(
+                request, authenticate_post(request, **url_arguments), request_id, **url_arguments
+            )
+        except Exception as error:  # noqa: BLE001  # any error becomes a problem response
+            response = build_problem_response(add_body_pointers(error), request_id)
+        return build_http_response(response)
 
     return view
 
@@ -52,16 +54,17 @@ def authenticate_post(request: HttpRequest, agent: str = "") -> KeyClient:
         raise ProblemError(POST_ONLY_PROBLEM)
     query = request.META.get("QUERY_STRING", "")
     check_no_key_in_url(query)
-    reader = KeyClient(require_bearer_secret(request.META.get("HTTP_AUTHORIZATION", ""), agent, query))
-    check_key_format(reader)
+    client = KeyClient(require_bearer_secret(request.META.get("HTTP_AUTHORIZATION", ""), agent, query))
+    check_key_format(client)
     if get_content_length(request, invalid=MAX_UNAUTHENTICATED_BODY + 1) > MAX_UNAUTHENTICATED_BODY:
-        # What strangers send costs no more than this look; a small body is read sooner than a key is found.
-        authenticate_key(reader)
+        # Read a large body only from an authenticated client. A small body is cheaper to read than the key
+        # is to look up.
+        authenticate_key(client)
     if query:
         raise ProblemError(
             Problem(422, "invalid", "This address takes no parameters.", list_parameter_errors(request))
         )
-    return reader
+    return client
 
 
 def list_parameter_errors(request: HttpRequest) -> list[FieldError]:
@@ -69,14 +72,14 @@ def list_parameter_errors(request: HttpRequest) -> list[FieldError]:
 
 
 def add_body_pointers(error: Exception) -> Exception:
-    """What serving says of a fact of the call, with the place in the body: `host.os[0]` is /host/os/0."""
+    """Convert field paths of a validation error to JSON pointers: `host.os[0]` becomes /host/os/0."""
     if not isinstance(error, InvalidInput):
         return error
-    wrong = [
+    errors = [
         FieldError(
-            words, json_pointer([step for step in split(r"[.\[\]]+", name.removeprefix("slots.")) if step])
+            message, json_pointer([step for step in split(r"[.\[\]]+", name.removeprefix("slots.")) if step])
         )
-        for name, said in error.errors.items()
-        for words in said
+        for name, messages in error.errors.items()
+        for message in messages
     ]
-    return ProblemError(validation_problem(wrong))
+    return ProblemError(validation_problem(errors))

@@ -1,4 +1,4 @@
-"""POST /agents/{slug}/prompt:render: the labelled version with the facts of one call in its slots."""
+"""POST /agents/{slug}/prompt:render: serve the labelled version with its slots filled from the request."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from prompts.serving.http_params import negotiate_content_type
 from prompts.serving.post_api import NO_STORE_HEADER, post_view
 from prompts.serving.resolve import authenticate_key, check_key_format
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
-from prompts.serving.slots import find_task_json as facts_of_task
+from prompts.serving.slots import find_task_json
 
 MAX_TEXT_LENGTH = 20_000
 RENDER_REQUEST_SCHEMA = api_schema.object_schema(
@@ -83,36 +83,40 @@ NON_SLOT_FIELDS = ("channel", "label", "task")
 
 
 @post_view
-def render_prompt_view(request: HttpRequest, reader: KeyClient, request_id: str, agent: str) -> RawResponse:
-    """A row in the ledger, and no new version: what is said here is kept nowhere else."""
+def render_prompt_view(request: HttpRequest, client: KeyClient, request_id: str, agent: str) -> RawResponse:
+    """Serve a prompt with the slots of the request body; they are stored in the ledger row only."""
     check_header_lengths(request.META.get("HTTP_ACCEPT", ""))
     body = parse_json_body(request, RENDER_REQUEST_VALIDATOR)
-    form = negotiate_content_type(request.META.get("HTTP_ACCEPT", ""))
-    if not form:
+    content_type = negotiate_content_type(request.META.get("HTTP_ACCEPT", ""))
+    if not content_type:
         raise ProblemError(NOT_ACCEPTABLE_PROBLEM)
-    wanted = PromptRequest(agent, body["channel"], body.get("label", PRODUCTION), verb=RENDER)
-    call = CallContext(parse_request_slots(reader, wanted, body), request_id)
-    served, limits = serve_with_rate_limit(reader, wanted, call, "render")
-    return build_prompt_response(served, wanted, form, [*limits.items(), NO_STORE_HEADER])
+    prompt_request = PromptRequest(agent, body["channel"], body.get("label", PRODUCTION), action=RENDER)
+    call = CallContext(parse_request_slots(client, prompt_request, body), request_id)
+    served, rate_limit_headers = serve_with_rate_limit(client, prompt_request, call, "render")
+    return build_prompt_response(
+        served, prompt_request, content_type, [*rate_limit_headers.items(), NO_STORE_HEADER]
+    )
 
 
-def parse_request_slots(reader: KeyClient, wanted: PromptRequest, body: dict[str, Any]) -> Slots:
-    said = {name: value for name, value in body.items() if name not in NON_SLOT_FIELDS}
+def parse_request_slots(client: KeyClient, prompt_request: PromptRequest, body: dict[str, Any]) -> Slots:
+    values = {name: value for name, value in body.items() if name not in NON_SLOT_FIELDS}
     if "task" in body:
-        said["task"] = require_task_json(reader, wanted, body["task"])
-    return parse_dataclass(Slots, said)
+        values["task"] = require_task_json(client, prompt_request, body["task"])
+    return parse_dataclass(Slots, values)
 
 
-def require_task_json(reader: KeyClient, wanted: PromptRequest, number: int) -> dict[str, Any]:
-    """A key that may not render learns nothing of the tasks either."""
-    check_key_format(reader)
-    key = authenticate_key(reader)
-    if not is_in_scope(key["scopes"], RENDER, wanted.agent, wanted.channel, wanted.label):
+def require_task_json(client: KeyClient, prompt_request: PromptRequest, number: int) -> dict[str, Any]:
+    """Return the task as JSON; the scopes are checked first, so that a key learns nothing of other tasks."""
+    check_key_format(client)
+    key = authenticate_key(client)
+    if not is_in_scope(
+        key["scopes"], RENDER, prompt_request.agent, prompt_request.channel, prompt_request.label
+    ):
         raise OutOfScope
-    found = facts_of_task(key["workspace_id"], wanted.agent, number)
-    if found is None:
+    task = find_task_json(key["workspace_id"], prompt_request.agent, number)
+    if task is None:
         raise ProblemError(validation_problem([FieldError("There is no such task.", "/task")]))
-    return found
+    return task
 
 
 render_prompt_view.operations = {  # type: ignore[attr-defined]  # published; this view does its own work

@@ -1,4 +1,4 @@
-"""A version laid out for one call: its text, where each section stands in it, and where caches may break."""
+"""Render a version for one call: the text, the range of each section and the cache boundaries."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -9,14 +9,14 @@ from prompts.assembly.report import find_cache_boundaries
 from prompts.assembly.segments import SESSION, TURN, Segment
 from prompts.assembly.slots import Slots, SlotSpan, build_slot_spans
 
-# Nothing from here on is worth a place in a provider's cache.
+# Text from the first such segment on changes per session or turn, so a provider cannot cache it.
 PER_CALL_VOLATILITIES = frozenset({SESSION, TURN})
-# What each slot says of a call: None keeps the words that were built, "" leaves the part out.
+# The text of each slot for one call: None keeps the built text, "" omits the part.
 SlotTexts = tuple[str | None, ...]
 
 
 class SectionChunk(NamedTuple):
-    """So many characters of one section."""
+    """A run of characters that belong to one section."""
 
     section: str
     volatility: str
@@ -25,119 +25,131 @@ class SectionChunk(NamedTuple):
 
 
 class RenderPart(NamedTuple):
-    """A stretch of the built text with the pieces it consists of."""
+    """A span of the built text with the chunks it consists of."""
 
-    stretch: SlotSpan
-    pieces: tuple[SectionChunk, ...]
+    span: SlotSpan
+    chunks: tuple[SectionChunk, ...]
 
 
 class RenderedPrompt(NamedTuple):
-    """The filled text, and the beginning of an answer's JSON: what is told of the version and of the text."""
+    """The text with its slots filled, and the start of the JSON response that describes version and text."""
 
-    said: SlotTexts
+    slot_texts: SlotTexts
     text: str
     size: int
     digest: str
-    told: bytes
-    # SHA-256 so far: bodies differ only in what comes after.
-    hashed: Any
+    json_start: bytes
+    # SHA-256 state after `json_start`: response bodies differ only in what follows.
+    json_hash: Any
 
 
 def build_render_parts(segments: Sequence[Segment]) -> tuple[RenderPart, ...]:
-    """The stretches of the skeleton, each with its pieces; made once per version."""
-    pieces: list[list[SectionChunk]] = []
-    place, is_open = 0, False
-    while place < len(segments):
-        first = segments[place]
-        run = segments[place : place + first.span]
-        place += first.span
-        made = [SectionChunk(one.section, one.volatility, first.slot, len(one.text)) for one in run]
-        if first.slot or not is_open:
-            pieces.append([])
-        pieces[-1] += made
-        is_open = not first.slot
+    """Split a version into slot spans with their section chunks; done once per version."""
+    chunks: list[list[SectionChunk]] = []
+    position, is_chunk_open = 0, False
+    while position < len(segments):
+        first = segments[position]
+        segment_run = segments[position : position + first.span]
+        position += first.span
+        part_chunks = [
+            SectionChunk(segment.section, segment.volatility, first.slot, len(segment.text))
+            for segment in segment_run
+        ]
+        if first.slot or not is_chunk_open:
+            chunks.append([])
+        chunks[-1] += part_chunks
+        is_chunk_open = not first.slot
     return tuple(
-        RenderPart(stretch, tuple(merge_chunks(own)))
-        for stretch, own in zip(build_slot_spans(segments), pieces, strict=True)
+        RenderPart(span, tuple(merge_chunks(part_chunks)))
+        for span, part_chunks in zip(build_slot_spans(segments), chunks, strict=True)
     )
 
 
-def merge_chunks(pieces: Iterable[SectionChunk]) -> list[SectionChunk]:
-    """Neighbours of one section in one; who wrote which words of it is told by the provenance."""
+def merge_chunks(chunks: Iterable[SectionChunk]) -> list[SectionChunk]:
+    """Merge adjacent chunks of one section; the provenance tells which record wrote which text."""
     out: list[SectionChunk] = []
-    for piece in pieces:
-        if out and out[-1][:3] == piece[:3]:
-            out[-1] = piece._replace(length=out[-1].length + piece.length)
+    for chunk in chunks:
+        if out and out[-1][:3] == chunk[:3]:
+            out[-1] = chunk._replace(length=out[-1].length + chunk.length)
         else:
-            out.append(piece)
+            out.append(chunk)
     return out
 
 
 def render_slots(parts: Iterable[RenderPart], slots: Slots) -> SlotTexts:
-    """What the call puts into the slots, in their order."""
-    return tuple(
-        [stretch.render(slots, stretch.slot_data) for stretch, _ in parts if stretch.render is not None]
+    """Return the text of each slot for this call, in order."""
+    return tuple([span.render(slots, span.slot_data) for span, _ in parts if span.render is not None])
+
+
+def render_prompt(
+    parts: Iterable[RenderPart], slot_texts: SlotTexts, version_json: str = ""
+) -> RenderedPrompt:
+    """Build the same text as `fill`, and the range of every section in it."""
+    texts: list[str] = []
+    chunks: list[SectionChunk] = []
+    remaining_texts = iter(slot_texts)
+    for part in parts:
+        slot_text = None if part.span.render is None else next(remaining_texts)
+        if slot_text == "":
+            continue
+        if slot_text is not None and part.span.is_replacing:
+            texts.clear()
+            chunks.clear()
+        text, part_chunks = render_part(part, slot_text, is_first=not texts)
+        texts.append(text)
+        chunks += part_chunks
+    return build_rendered_prompt("".join(texts), merge_chunks(chunks), slot_texts, version_json)
+
+
+def render_part(
+    part: RenderPart, slot_text: str | None, *, is_first: bool
+) -> tuple[str, Sequence[SectionChunk]]:
+    """Return the built text or the slot's text; the first part has no leading separator."""
+    (text, lead, *_), part_chunks = part
+    if slot_text is not None:
+        text = slot_text if is_first else lead + slot_text
+        return text, (part_chunks[0]._replace(length=len(text)),)
+    if not is_first or not lead:
+        return text, part_chunks
+    return text[len(lead) :], (
+        part_chunks[0]._replace(length=part_chunks[0].length - len(lead)),
+        *part_chunks[1:],
     )
 
 
-def render_prompt(parts: Iterable[RenderPart], said: SlotTexts, told_before: str = "") -> RenderedPrompt:
-    """The same text as `fill` gives, with the place of every section."""
-    texts: list[str] = []
-    pieces: list[SectionChunk] = []
-    rest = iter(said)
-    for part in parts:
-        words = None if part.stretch.render is None else next(rest)
-        if words == "":
-            continue
-        if words is not None and part.stretch.is_replacing:
-            texts.clear()
-            pieces.clear()
-        text, own = render_part(part, words, is_first=not texts)
-        texts.append(text)
-        pieces += own
-    return build_rendered_prompt("".join(texts), merge_chunks(pieces), said, told_before)
-
-
-def render_part(part: RenderPart, words: str | None, *, is_first: bool) -> tuple[str, Sequence[SectionChunk]]:
-    """The built words or those of the call, without the separator where nothing stands before."""
-    (text, lead, *_), own = part
-    if words is not None:
-        said = words if is_first else lead + words
-        return said, (own[0]._replace(length=len(said)),)
-    if not is_first or not lead:
-        return text, own
-    return text[len(lead) :], (own[0]._replace(length=own[0].length - len(lead)), *own[1:])
-
-
 def build_rendered_prompt(
-    text: str, pieces: Sequence[SectionChunk], said: SlotTexts, told_before: str
+    text: str, chunks: Sequence[SectionChunk], slot_texts: SlotTexts, version_json: str
 ) -> RenderedPrompt:
     data = text.encode()
     digest = sha256(data).hexdigest()
     starts = [0]
-    for piece in pieces:
-        starts.append(starts[-1] + piece.length)
+    for chunk in chunks:
+        starts.append(starts[-1] + chunk.length)
     breaks = find_cache_boundaries(
-        [(piece.volatility, at) for piece, at in zip(pieces, starts, strict=False)]
+        [(chunk.volatility, start) for chunk, start in zip(chunks, starts, strict=False)]
     )
-    lasting = next(
-        (at for piece, at in zip(pieces, starts, strict=False) if piece.volatility in PER_CALL_VOLATILITIES),
+    cacheable_end = next(
+        (
+            start
+            for chunk, start in zip(chunks, starts, strict=False)
+            if chunk.volatility in PER_CALL_VOLATILITIES
+        ),
         len(text),
     )
-    told = {
+    members = {
         "served_digest": digest,
         "text": text,
         "segments": [
             {
-                "section": piece.section,
-                "volatility": piece.volatility,
-                "range": [at, at + piece.length],
-                "slot": piece.slot or None,
-                "cacheable": at + piece.length <= lasting,
+                "section": chunk.section,
+                "volatility": chunk.volatility,
+                "range": [start, start + chunk.length],
+                "slot": chunk.slot or None,
+                "cacheable": start + chunk.length <= cacheable_end,
             }
-            for piece, at in zip(pieces, starts, strict=False)
+            for chunk, start in zip(chunks, starts, strict=False)
         ],
         "cache_boundaries": [{"offset": offset, "volatility": level} for level, offset in breaks],
     }
-    whole = f"{{{told_before}{dumps(told, ensure_ascii=False, separators=(',', ':'))[1:-1]}".encode()
-    return RenderedPrompt(said, text, len(data), digest, whole, sha256(whole))
+    json_start = f"{{{version_json}{dumps(members, ensure_ascii=False, separators=(',', ':'))[1:-1]}".encode()
+    return RenderedPrompt(slot_texts, text, len(data), digest, json_start, sha256(json_start))

@@ -1,4 +1,4 @@
-"""Who asks, and for what."""
+"""The clients of the serving path and what they request."""
 
 import re
 from collections.abc import Callable
@@ -14,31 +14,31 @@ from prompts.models import PRODUCTION, LedgerEntry
 
 SLUG_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MAX_SLUG_LENGTH = 64
-# What most callers say: the time is ours to tell.
+# Most calls send no slots; the server then fills in the time only.
 EMPTY_SLOTS = Slots()
 MAX_LABEL_LENGTH = LedgerEntry._meta.get_field("label").max_length or 0
 
 
 @dataclass(frozen=True)
 class KeyClient:
-    """Somebody with a key; the workspace is the key's, never the caller's choice."""
+    """A client with an API key; the key determines the workspace."""
 
     secret: str = field(repr=False)
 
     @cached_property
     def digest(self) -> str:
-        # No key has other characters; what is no key has no digest either.
+        # Keys are ASCII; an empty digest matches no key.
         return key_digest(self.secret) if self.secret.isascii() else ""
 
     @property
     def name(self) -> str:
-        """What the process remembers them by: never the secret itself."""
+        """The name in cache keys: never the secret itself."""
         return self.digest
 
 
 @dataclass(frozen=True)
 class MemberClient:
-    """A person in a workspace."""
+    """A signed-in member of a workspace."""
 
     workspace: Workspace
     user: User
@@ -53,56 +53,57 @@ Client = KeyClient | MemberClient
 
 @dataclass(frozen=True)
 class CallContext:
-    """The facts of one call, and the digests of the versions that the caller has already, if any."""
+    """The slots of one call, and the digests of the versions that the client already has."""
 
     slots: Slots
     request_id: str
-    # A star stands for all.
-    known: tuple[str, ...] = ()
+    # From If-None-Match; `*` matches any version.
+    known_digests: tuple[str, ...] = ()
 
-    def has(self, digest: str) -> bool:
-        return bool(self.known) and (digest in self.known or "*" in self.known)
+    def has_digest(self, digest: str) -> bool:
+        return bool(self.known_digests) and (digest in self.known_digests or "*" in self.known_digests)
 
 
 @dataclass(frozen=True)
 class PromptRequest:
-    """A prompt by agent, channel and label; with a moment, what the label pointed at then."""
+    """A prompt by agent, channel and label; with `at`, the version the label pointed to at that time."""
 
     agent: str
     channel: str
     label: str = PRODUCTION
     at: datetime | None = None
-    verb: str = FETCH
+    action: str = FETCH
 
     @property
-    def is_nameable(self) -> bool:
-        """Whether anything can be called so: no other word is worth a question, or safe to ask with."""
-        words = (self.agent, self.channel, self.label)
-        return all(len(word) <= MAX_SLUG_LENGTH and SLUG_PATTERN.fullmatch(word) for word in words)
+    def has_valid_slugs(self) -> bool:
+        """Whether all names are valid slugs; other names match nothing and are not sent to the database."""
+        slugs = (self.agent, self.channel, self.label)
+        return all(len(slug) <= MAX_SLUG_LENGTH and SLUG_PATTERN.fullmatch(slug) for slug in slugs)
 
     @property
     def recorded_label(self) -> str:
-        """As the ledger has it. No label holds an @, so those who asked for the past are told apart."""
+        """The label as the ledger stores it, with `@timestamp` for the past; label names contain no @."""
         if self.at is None:
             return self.label
-        moment = f"@{self.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        return f"{self.label[: MAX_LABEL_LENGTH - len(moment)]}{moment}"
+        suffix = f"@{self.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return f"{self.label[: MAX_LABEL_LENGTH - len(suffix)]}{suffix}"
 
 
+# Called with key id, if any, and workspace id; raises if the rate limit is exceeded.
 RateLimitCheck = Callable[[int | None, int], None]
 
 
 def allow_all(key_id: int | None, workspace_id: int) -> None:
-    """No limit."""
+    """Apply no rate limit."""
 
 
 class RateLimitOnce:
-    """Paid once for each call, as soon as it is known by whom; whoever is refused later has paid too."""
+    """Charge the rate limit once per call, as soon as the client is known; refused calls count as well."""
 
-    def __init__(self, admit: RateLimitCheck) -> None:
-        self._admit, self._is_paid = admit, False
+    def __init__(self, check_rate_limit: RateLimitCheck) -> None:
+        self._check_rate_limit, self._is_charged = check_rate_limit, False
 
-    def pay(self, key_id: int | None, workspace_id: int) -> None:
-        if not self._is_paid:
-            self._is_paid = True
-            self._admit(key_id, workspace_id)
+    def charge(self, key_id: int | None, workspace_id: int) -> None:
+        if not self._is_charged:
+            self._is_charged = True
+            self._check_rate_limit(key_id, workspace_id)

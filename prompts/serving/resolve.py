@@ -1,4 +1,4 @@
-"""Finds out what a caller should get, or why nothing: asked only when the process does not know yet."""
+"""Resolve a prompt request to a version, or raise why it is refused; used on a cache miss."""
 
 import json
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from prompts.serving.request import Client, KeyClient, MemberClient, PromptReque
 
 @dataclass(frozen=True)
 class Resolution:
-    """What held when it was last looked at; the statement writes a row only while it still does."""
+    """A resolved request, which may be outdated: the INSERT writes a ledger row only if it still holds."""
 
     workspace_id: int
     prompt_id: int
@@ -31,7 +31,7 @@ class Resolution:
     channel_id: int
     version_id: int
     erasures: ErasureState
-    # As they were asked for.
+    # As requested.
     agent: str
     channel: str
     label: str
@@ -43,13 +43,13 @@ class Resolution:
 
     @cached_property
     def reader(self) -> str:
-        """Key and person as the seal covers them."""
+        """Key and user in the form that the seal covers."""
         return format_reader(self.key_id, self.user_id, self.reader_label)
 
     @cached_property
     def as_json(self) -> str:
-        """Its part of what the statement is told, without braces: the same for every fetch by this guess."""
-        said = {
+        """The members of a draft row that are the same for every fetch of this resolution, without braces."""
+        members = {
             "workspace_id": self.workspace_id,
             "key_id": self.key_id,
             "user_id": self.user_id,
@@ -66,43 +66,53 @@ class Resolution:
             "digest": self.digest,
             "scopes": self.scopes,
         }
-        return json.dumps(said, ensure_ascii=False)[1:-1]
+        return json.dumps(members, ensure_ascii=False)[1:-1]
 
 
 def format_db_timestamp(at: datetime) -> str:
-    """As the database writes it, so that it can be compared there."""
+    """Format a timestamp as the database stores it, so that it can be compared in SQL."""
     return str(connection.ops.adapt_datetimefield_value(at))
 
 
-def check_key_format(reader: Client) -> None:
-    """What cannot be a key costs no query."""
-    if isinstance(reader, KeyClient) and not is_well_formed_key(reader.secret):
+def check_key_format(client: Client) -> None:
+    """Reject a malformed key without a query."""
+    if isinstance(client, KeyClient) and not is_well_formed_key(client.secret):
         raise InvalidKey
 
 
-def resolve_request(reader: Client, wanted: PromptRequest, admit: RateLimitCheck) -> Resolution:
-    """Who it is, whether they may, and what the label points at; or the refusal.
+def resolve_request(
+    client: Client, prompt_request: PromptRequest, check_rate_limit: RateLimitCheck
+) -> Resolution:
+    """Authenticate the client, check its scopes and resolve the label; raise if the request is refused.
 
-    `admit` hears who it is before anything else is asked: what is refused after that is paid for too.
+    The rate limit is charged right after authentication, so that requests refused later count as well.
     """
     with all_workspaces():
-        facts = authenticate_client(reader)
-    admit(facts.get("key_id"), facts["workspace_id"])
-    if not is_in_scope(facts.get("scopes", {}), wanted.verb, wanted.agent, wanted.channel, wanted.label):
+        client_fields = authenticate_client(client)
+    check_rate_limit(client_fields.get("key_id"), client_fields["workspace_id"])
+    if not is_in_scope(
+        client_fields.get("scopes", {}),
+        prompt_request.action,
+        prompt_request.agent,
+        prompt_request.channel,
+        prompt_request.label,
+    ):
         raise OutOfScope
-    if not wanted.is_nameable:
+    if not prompt_request.has_valid_slugs:
         raise PromptNotFound
-    with workspace_scope(facts["workspace_id"]):
-        return build_resolution(facts, wanted)
+    with workspace_scope(client_fields["workspace_id"]):
+        return build_resolution(client_fields, prompt_request)
 
 
-def build_resolution(facts: dict[str, Any], wanted: PromptRequest) -> Resolution:
-    workspace_id: int = facts["workspace_id"]
-    # Looked at before the words are read: what is erased in between then shows.
+def build_resolution(client_fields: dict[str, Any], prompt_request: PromptRequest) -> Resolution:
+    workspace_id: int = client_fields["workspace_id"]
+    # Read the erasures before the text: an erasure in between is then detected.
     erasures = get_erasure_state(workspace_id)
-    prompt = find_requested_prompt(workspace_id, wanted)
+    prompt = find_requested_prompt(workspace_id, prompt_request)
     version_id = (
-        get_version_id_at(prompt, wanted) if wanted.at else get_current_version_id(prompt, wanted.label)
+        get_version_id_at(prompt, prompt_request)
+        if prompt_request.at
+        else get_current_version_id(prompt, prompt_request.label)
     )
     return Resolution(
         prompt_id=prompt.pk,
@@ -110,20 +120,20 @@ def build_resolution(facts: dict[str, Any], wanted: PromptRequest) -> Resolution
         channel_id=prompt.channel_id,
         version_id=version_id,
         erasures=erasures,
-        agent=wanted.agent,
-        channel=wanted.channel,
-        label=wanted.label,
-        **facts,
+        agent=prompt_request.agent,
+        channel=prompt_request.channel,
+        label=prompt_request.label,
+        **client_fields,
     )
 
 
-def authenticate_client(reader: Client) -> dict[str, Any]:
-    return authenticate_key(reader) if isinstance(reader, KeyClient) else authenticate_member(reader)
+def authenticate_client(client: Client) -> dict[str, Any]:
+    return authenticate_key(client) if isinstance(client, KeyClient) else authenticate_member(client)
 
 
-def authenticate_key(bot: KeyClient) -> dict[str, Any]:
-    """The one look beyond a workspace: the key says which it is."""
-    rows = ApiKey.unscoped.filter(digest=bot.digest, revoked_at=None, expires_at__gt=timezone.now())
+def authenticate_key(client: KeyClient) -> dict[str, Any]:
+    """Authenticate a key, across all workspaces: the key determines the workspace."""
+    rows = ApiKey.unscoped.filter(digest=client.digest, revoked_at=None, expires_at__gt=timezone.now())
     key = rows.first()
     if key is None or (key.kind != BOT and not is_member(key.workspace_id, key.created_by_id)):
         raise InvalidKey
@@ -153,11 +163,11 @@ def is_member(workspace_id: int, user_id: int | None) -> bool:
     return rows.filter(user_id=user_id, user__is_active=True).exists()
 
 
-def find_requested_prompt(workspace_id: int, wanted: PromptRequest) -> AgentPrompt:
-    """In use now; for a moment in the past it is enough that it was once."""
+def find_requested_prompt(workspace_id: int, prompt_request: PromptRequest) -> AgentPrompt:
+    """Find a live prompt; for a timestamp in the past, archived ones count as well."""
     rows = AgentPrompt.objects.in_workspace(workspace_id)
-    rows = rows.filter(agent__slug=wanted.agent, channel__slug=wanted.channel)
-    if wanted.at is None:
+    rows = rows.filter(agent__slug=prompt_request.agent, channel__slug=prompt_request.channel)
+    if prompt_request.at is None:
         rows = rows.filter(is_live=True, agent__archived_at=None, channel__archived_at=None)
     prompt = rows.first()
     if prompt is None:
@@ -171,30 +181,30 @@ def get_current_version_id(prompt: AgentPrompt, label: str) -> int:
             raise NoVersion
         return prompt.latest_id
     rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, name=label)
-    found = rows.values_list("version_id", flat=True).first()
-    if found is None:
-        # Every prompt is to have a production version one day; any other label is simply not there.
+    version_id = rows.values_list("version_id", flat=True).first()
+    if version_id is None:
+        # Every prompt gets a production version eventually; any other label does not exist.
         raise NoVersion if label == PRODUCTION else PromptNotFound
-    return found
+    return version_id
 
 
-def get_version_id_at(prompt: AgentPrompt, wanted: PromptRequest) -> int:
-    """What the label pointed at in that moment."""
-    at = wanted.at
+def get_version_id_at(prompt: AgentPrompt, prompt_request: PromptRequest) -> int:
+    """Return the version that the label pointed to at the requested time."""
+    at = prompt_request.at
     if at is None or at.tzinfo is None or at > timezone.now():
         raise InvalidInput.on("at", "Name a moment that has passed, with its offset from UTC.")
-    # A database does not know every offset that can be written.
+    # Databases do not support every UTC offset.
     at = at.astimezone(UTC)
-    if wanted.label == LATEST:
+    if prompt_request.label == LATEST:
         versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(
             prompt=prompt, created_at__lte=at
         )
-        found = versions.order_by("-created_at", "-number").values_list("pk", flat=True).first()
+        version_id = versions.order_by("-created_at", "-number").values_list("pk", flat=True).first()
     else:
         moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(
-            prompt=prompt, label=wanted.label, at__lte=at
+            prompt=prompt, label=prompt_request.label, at__lte=at
         )
-        found = moves.order_by("-at", "-sequence").values_list("version_id", flat=True).first()
-    if found is None:
+        version_id = moves.order_by("-at", "-sequence").values_list("version_id", flat=True).first()
+    if version_id is None:
         raise NoVersion("There was no version at that moment.")
-    return found
+    return version_id

@@ -1,4 +1,4 @@
-"""What a caller gets of a prompt that was handed out: JSON with all that is known, or the words alone."""
+"""Render the response body of a served prompt: JSON with metadata, or Markdown with the text only."""
 
 import json
 from base64 import b64encode
@@ -14,42 +14,42 @@ JSON_TYPE, MARKDOWN_TYPE = "application/json", "text/markdown; charset=utf-8"
 HashedBody = tuple[bytes, bytes]
 
 
-def render_json_body(served: ServedPrompt, wanted: PromptRequest) -> HashedBody:
-    """The answer and its SHA-256; only its end is written and hashed for each call."""
-    end = render_json_ending(served, wanted)
-    hashed = served.sheet.hashed.copy()
-    hashed.update(end)
-    return served.sheet.told + end, hashed.digest()
+def render_json_body(served: ServedPrompt, prompt_request: PromptRequest) -> HashedBody:
+    """Return the body and its SHA-256; only the end is rendered and hashed per call."""
+    end = render_json_ending(served, prompt_request)
+    body_hash = served.rendered.json_hash.copy()
+    body_hash.update(end)
+    return served.rendered.json_start + end, body_hash.digest()
 
 
-def render_markdown_body(served: ServedPrompt, wanted: PromptRequest) -> HashedBody:
-    return served.sheet.text.encode(), bytes.fromhex(served.sheet.digest)
+def render_markdown_body(served: ServedPrompt, prompt_request: PromptRequest) -> HashedBody:
+    return served.rendered.text.encode(), bytes.fromhex(served.rendered.digest)
 
 
-def render_json_ending(served: ServedPrompt, wanted: PromptRequest) -> bytes:
-    """The names are slugs, the slots stand as they are recorded: nothing here needs another look."""
-    as_of = f'"{wanted.at.isoformat()}"' if wanted.at else "null"
+def render_json_ending(served: ServedPrompt, prompt_request: PromptRequest) -> bytes:
+    """Render the members that differ per call. No escaping is needed: slugs, and slots that are JSON."""
+    as_of = f'"{prompt_request.at.isoformat()}"' if prompt_request.at else "null"
     return (
-        f',"agent":"{wanted.agent}","channel":"{wanted.channel}","label":"{wanted.label}","as_of":{as_of},'
+        f',"agent":"{prompt_request.agent}","channel":"{prompt_request.channel}","label":"{prompt_request.label}","as_of":{as_of},'
         f'"slots":{served.slots_json},{render_extra_fields(served)},"ledger_id":{served.ledger_id}}}'
     ).encode()
 
 
 def render_extra_fields(served: ServedPrompt) -> str:
-    """What stands beside the text: definitions of tools, warnings, messages."""
+    """Render tool definitions, warnings and messages."""
     if served.is_plain:
-        return render_plain_fields(served.words.tools, served.words.warnings)
+        return render_plain_fields(served.version.tools, served.version.warnings)
     slots = served.slots
-    tools, unknown = select_call_tools(served.words.tools, slots.tools)
-    layout = LAYOUTS.get(served.words.layout)
+    tools, unknown = select_call_tools(served.version.tools, slots.tools)
+    layout = LAYOUTS.get(served.version.layout)
     lost = list_unplaced_slots(layout, slots) if layout else ()
     unplaced = [f"The layout has no place for {name}." for name in lost]
-    said = {
+    members = {
         "tools": tools,
-        "warnings": [*served.words.warnings, *unknown, *unplaced],
+        "warnings": [*served.version.warnings, *unknown, *unplaced],
         "messages": [{"role": message.role, "text": message.text} for message in slots.messages],
     }
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":"))[1:-1]
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":"))[1:-1]
 
 
 @lru_cache(maxsize=500)
@@ -58,18 +58,18 @@ def render_plain_fields(tools: str, warnings: Sequence[str]) -> str:
 
 
 def select_call_tools(tools: str, names: Sequence[str] | None) -> tuple[list[Any], list[str]]:
-    """The definitions a call asks for, in its order, and a word on names that nobody has defined."""
+    """Return the definitions that the call names, in its order, and a warning for each unknown name."""
     definitions = json.loads(tools) if tools else []
     if names is None:
         return definitions, []
     known = {definition["name"]: definition for definition in definitions}
-    asked = list(dict.fromkeys(names))
+    requested = list(dict.fromkeys(names))
     unknown = [
-        f"The call names the tool {name}, which has no definition." for name in asked if name not in known
+        f"The call names the tool {name}, which has no definition." for name in requested if name not in known
     ]
-    return [known[name] for name in asked if name in known], unknown
+    return [known[name] for name in requested if name in known], unknown
 
 
-def format_repr_digest(hashed: bytes) -> str:
-    """RFC 9530, over the bytes of the answer."""
-    return f"sha-256=:{b64encode(hashed).decode()}:"
+def format_repr_digest(body_hash: bytes) -> str:
+    """Format the Repr-Digest header (RFC 9530) of the response body."""
+    return f"sha-256=:{b64encode(body_hash).decode()}:"

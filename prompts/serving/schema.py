@@ -1,4 +1,4 @@
-"""What an answer with a prompt looks like, as JSON Schema: published, and held to by a test."""
+"""JSON Schema of responses that contain a prompt; published in OpenAPI and enforced by a test."""
 
 from personas.api.schema import (
     any_object_schema,

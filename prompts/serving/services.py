@@ -1,4 +1,4 @@
-"""Hands out a prompt: fill, seal, record, and only then let the words go."""
+"""Serve a prompt: fill the slots, seal and write the ledger row, and only then return the text."""
 
 import re
 from dataclasses import dataclass
@@ -36,25 +36,24 @@ from prompts.serving.slots import build_clock_slots, fill_clock, normalize_slots
 
 log = structlog.get_logger(__name__)
 
-# A label that moves more often than this between two statements is not moved by people.
+# An attempt fails when the label moves between resolution and INSERT; members do not move it that often.
 MAX_ATTEMPTS = 4
 INVALID_ID_CHARACTERS = re.compile(r"[^\x21-\x7e]")
 MAX_REQUEST_ID_LENGTH = 64
 
 
-# Told the ids of key, if it is one, and workspace before anything is written.
 @dataclass(frozen=True)
 class ServedPrompt:
-    """A prompt that stands in the ledger; without words when the caller had them already."""
+    """A prompt whose ledger row is written; without text when the client already had this version (304)."""
 
     ledger_id: int
     row: LedgerRow
-    words: CachedVersion
-    sheet: RenderedPrompt
-    # The facts of the call as they were recorded, and the same as JSON.
+    version: CachedVersion
+    rendered: RenderedPrompt
+    # The slots of the call as recorded, and the same as JSON.
     slots: Slots
     slots_json: str
-    # Nothing was said by the caller.
+    # The client sent no slots.
     is_plain: bool
     key_id: int | None
 
@@ -64,7 +63,7 @@ class ServedPrompt:
 
     @property
     def text(self) -> str:
-        return self.sheet.text if self.row.status == 200 else ""
+        return self.rendered.text if self.row.status == 200 else ""
 
     @property
     def at(self) -> datetime:
@@ -84,62 +83,62 @@ class ServedPrompt:
 
     @property
     def version_id(self) -> int:
-        return self.words.version_id
+        return self.version.version_id
 
     @property
     def number(self) -> int:
-        return self.words.number
+        return self.version.number
 
     @property
     def digest(self) -> str:
-        return self.words.digest
+        return self.version.digest
 
     @property
     def layout(self) -> str:
-        return self.words.layout
+        return self.version.layout
 
     @property
     def tokens(self) -> int:
-        return self.words.tokens
+        return self.version.tokens
 
     @property
     def created_at(self) -> datetime:
-        return self.words.created_at
+        return self.version.created_at
 
     @property
     def tools(self) -> str:
-        return self.words.tools
+        return self.version.tools
 
     @property
     def etag(self) -> str:
-        """Weak: it names the version, while time and other slots differ from call to call."""
-        return f'W/"{self.words.digest}"'
+        """A weak ETag: it identifies the version, while the text differs with time and other slots."""
+        return f'W/"{self.version.digest}"'
 
 
 class PreparedPrompt(NamedTuple):
-    """Words ready to go, and the row that must be there first."""
+    """A rendered prompt, and the ledger row that must be written before it is served."""
 
-    sheet: RenderedPrompt
+    rendered: RenderedPrompt
     slots: Slots
-    facts: LedgerValues
+    ledger_values: LedgerValues
 
 
 def serve_prompt(
-    reader: Client,
-    wanted: PromptRequest,
+    client: Client,
+    prompt_request: PromptRequest,
     call: CallContext,
     *,
-    admit: RateLimitCheck = allow_all,
-    recall: ServingCache = PROCESS_CACHE,
+    check_rate_limit: RateLimitCheck = allow_all,
+    cache: ServingCache = PROCESS_CACHE,
 ) -> ServedPrompt:
-    """The prompt for this caller, recorded; else Refused or ServingDown. Call it outside of transactions.
+    """Write the ledger row and return the prompt; raise PromptRefused or ServingUnavailable otherwise.
 
-    One statement when the process has served the same before. An unchanged version is answered by a row of
-    status 304 and no words; the row then names the digest of what the words would have been. `admit` may
-    raise what it likes against a key that asks too often.
+    Call it outside of transactions. It takes one SQL statement when the process has the resolution cached.
+    If the client already has the version, the row has status 304 and no text is served; the row's digest is
+    that of the text which would have been served. `check_rate_limit` may raise any exception.
     """
     try:
-        return _serve_with_retries(reader, wanted, call, admit, recall)
+        return _serve_with_retries(client, prompt_request, call, check_rate_limit, cache)
     except DatabaseFailure as error:
         reason = str(error).partition("\n")[0]
         log.error("ledger_write_failed", reason=reason)  # noqa: TRY400  # further lines may quote the row
@@ -147,63 +146,83 @@ def serve_prompt(
 
 
 def _serve_with_retries(
-    reader: Client, wanted: PromptRequest, call: CallContext, admit: RateLimitCheck, recall: ServingCache
+    client: Client,
+    prompt_request: PromptRequest,
+    call: CallContext,
+    check_rate_limit: RateLimitCheck,
+    cache: ServingCache,
 ) -> ServedPrompt:
-    question: ResolutionKey = (reader.name, wanted.agent, wanted.channel, wanted.label, wanted.verb)
-    toll = RateLimitOnce(admit)
+    cache_key: ResolutionKey = (
+        client.name,
+        prompt_request.agent,
+        prompt_request.channel,
+        prompt_request.label,
+        prompt_request.action,
+    )
+    rate_limit = RateLimitOnce(check_rate_limit)
     for _ in range(MAX_ATTEMPTS):
-        guess = recall.guesses.find(question) if wanted.at is None else None
-        is_known = guess is not None
-        guess = guess or _check_and_resolve(reader, wanted, toll.pay)
-        toll.pay(guess.key_id, guess.workspace_id)
-        words = get_cached_version(recall, guess.workspace_id, guess.version_id, guess.erasures)
-        draft = _prepare_prompt(wanted, guess, words, call)
-        ledger_id = insert_ledger_row(reader, wanted, guess, draft.facts)
+        resolution = cache.resolutions.find(cache_key) if prompt_request.at is None else None
+        is_cached = resolution is not None
+        resolution = resolution or _check_and_resolve(client, prompt_request, rate_limit.charge)
+        rate_limit.charge(resolution.key_id, resolution.workspace_id)
+        version = get_cached_version(
+            cache, resolution.workspace_id, resolution.version_id, resolution.erasures
+        )
+        prepared = _prepare_prompt(prompt_request, resolution, version, call)
+        ledger_id = insert_ledger_row(client, prompt_request, resolution, prepared.ledger_values)
         if ledger_id is not None:
-            if wanted.at is None and not is_known:
-                recall.guesses.store(question, guess)
-            return _build_served_prompt(ledger_id, draft, words, call, guess)
-        recall.guesses.discard(question)
+            if prompt_request.at is None and not is_cached:
+                cache.resolutions.store(cache_key, resolution)
+            return _build_served_prompt(ledger_id, prepared, version, call, resolution)
+        cache.resolutions.discard(cache_key)
     log.error("ledger_write_failed", reason="the label would not stand still")
     raise ServingUnavailable
 
 
-def _check_and_resolve(reader: Client, wanted: PromptRequest, admit: RateLimitCheck) -> Resolution:
-    check_key_format(reader)
-    return resolve_request(reader, wanted, admit)
+def _check_and_resolve(
+    client: Client, prompt_request: PromptRequest, check_rate_limit: RateLimitCheck
+) -> Resolution:
+    check_key_format(client)
+    return resolve_request(client, prompt_request, check_rate_limit)
 
 
 def _prepare_prompt(
-    wanted: PromptRequest, guess: Resolution, words: CachedVersion, call: CallContext
+    prompt_request: PromptRequest, resolution: Resolution, version: CachedVersion, call: CallContext
 ) -> PreparedPrompt:
     now = timezone.now()
     if call.slots is EMPTY_SLOTS:
-        slots, facts = build_clock_slots(now, words.timezone)
+        slots, slot_data = build_clock_slots(now, version.timezone)
     else:
-        slots, facts = normalize_slots(fill_clock(call.slots, now, words.timezone))
-    sheet, stored = words.sheet(slots), canonical_json(facts)
+        slots, slot_data = normalize_slots(fill_clock(call.slots, now, version.timezone))
+    rendered, stored_slots = version.render(slots), canonical_json(slot_data)
     row = LedgerRow(
-        workspace=guess.workspace_id,
-        # Not known yet, and not covered by the seal.
+        workspace=resolution.workspace_id,
+        # Assigned by the database; the seal does not cover it.
         id=0,
-        key=guess.reader,
-        agent=guess.agent_id,
-        channel=guess.channel_id,
-        label=wanted.recorded_label,
-        version=words.version_id,
-        number=words.number,
-        slots=bytes_digest(SLOTS_DOMAIN, stored),
-        served=sheet.digest,
-        size=sheet.size,
-        status=304 if call.has(words.digest) else 200,
+        key=resolution.reader,
+        agent=resolution.agent_id,
+        channel=resolution.channel_id,
+        label=prompt_request.recorded_label,
+        version=version.version_id,
+        number=version.number,
+        slots=bytes_digest(SLOTS_DOMAIN, stored_slots),
+        served=rendered.digest,
+        size=rendered.size,
+        status=304 if call.has_digest(version.digest) else 200,
         request_id=INVALID_ID_CHARACTERS.sub("", call.request_id)[:MAX_REQUEST_ID_LENGTH],
         at=now,
     )
-    return PreparedPrompt(sheet, slots, LedgerValues(row, stored.decode()))
+    return PreparedPrompt(rendered, slots, LedgerValues(row, stored_slots.decode()))
 
 
 def _build_served_prompt(
-    ledger_id: int, draft: PreparedPrompt, words: CachedVersion, call: CallContext, guess: Resolution
+    ledger_id: int,
+    prepared: PreparedPrompt,
+    version: CachedVersion,
+    call: CallContext,
+    resolution: Resolution,
 ) -> ServedPrompt:
-    (row, stored), is_plain = draft.facts, call.slots is EMPTY_SLOTS
-    return ServedPrompt(ledger_id, row, words, draft.sheet, draft.slots, stored, is_plain, guess.key_id)
+    (row, stored_slots), is_plain = prepared.ledger_values, call.slots is EMPTY_SLOTS
+    return ServedPrompt(
+        ledger_id, row, version, prepared.rendered, prepared.slots, stored_slots, is_plain, resolution.key_id
+    )

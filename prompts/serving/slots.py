@@ -1,4 +1,4 @@
-"""The facts of a call as they are stored: enough to fill the same words again, to the byte."""
+"""Normalize the slots of a call for storage, so that a replay reproduces the same bytes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ SlotData = dict[str, Any]
 
 
 def normalize_slots(slots: Slots) -> tuple[Slots, SlotData]:
-    """The slots as they will be read back, and stored; filled with any others, a replay could differ."""
+    """Return the slots as they will be read back, and as stored JSON; a replay renders exactly these."""
     try:
         read = slots_from_json(sanitize_value(dataclass_json(slots), "slots"))
     except AssemblyError as error:
@@ -28,16 +28,16 @@ def normalize_slots(slots: Slots) -> tuple[Slots, SlotData]:
 
 
 def build_clock_slots(now: datetime, timezone: str) -> tuple[Slots, SlotData]:
-    """The same for a call that says nothing, as most do; quicker, for there is only the time to settle."""
+    """Do the same as `normalize_slots`, faster, for a call without slots: only the time is filled in."""
     local = now.astimezone(_get_zone(timezone))
-    said, zone = local.isoformat(), local.tzname() or ""
-    facts = {"now": said, "zone": zone} if zone else {"now": said}
-    return Slots(now=datetime.fromisoformat(said), zone=zone), facts
+    timestamp, zone = local.isoformat(), local.tzname() or ""
+    data = {"now": timestamp, "zone": zone} if zone else {"now": timestamp}
+    return Slots(now=datetime.fromisoformat(timestamp), zone=zone), data
 
 
 def slots_json(slots: Slots) -> SlotData:
-    said: SlotData = dataclass_json(slots)
-    return said
+    data: SlotData = dataclass_json(slots)
+    return data
 
 
 def slots_from_json(data: Mapping[str, Any]) -> Slots:
@@ -45,25 +45,25 @@ def slots_from_json(data: Mapping[str, Any]) -> Slots:
 
 
 def sanitize_value(value: Any, path: str) -> Any:
-    """The value without what a database or a digest would not give back as it was."""
+    """Return the value in a form that database and digest preserve exactly; raise for U+0000."""
     if isinstance(value, float):
-        # A fraction has many spellings and no one form: it is kept, and so served, as the text of it.
+        # Floats have no canonical JSON form, so they are stored and served as text.
         return repr(value)
     if isinstance(value, dict):
         return {
             sanitize_value(key, path): sanitize_value(item, f"{path}.{key}") for key, item in value.items()
         }
     if isinstance(value, list):
-        return [sanitize_value(item, f"{path}[{place}]") for place, item in enumerate(value)]
+        return [sanitize_value(item, f"{path}[{index}]") for index, item in enumerate(value)]
     if isinstance(value, str) and "\0" in value:
         raise AssemblyError(path, "the character U+0000 cannot be stored")
     return value
 
 
 def fill_clock(slots: Slots, now: datetime, timezone: str) -> Slots:
-    """The time where the user is, unless the caller has said what time it is; with the name of its zone.
+    """Fill in the time in the user's timezone, unless the call sent one, and the name of its zone.
 
-    The name is stored apart: a moment in JSON keeps only its offset.
+    The zone name is stored separately, because a timestamp in JSON keeps only its offset.
     """
     local = slots.now or now.astimezone(_get_zone(slots.timezone or timezone))
     return replace(slots, now=local, zone=slots.zone or local.tzname() or "")
@@ -71,7 +71,7 @@ def fill_clock(slots: Slots, now: datetime, timezone: str) -> Slots:
 
 @lru_cache(maxsize=500)
 def _get_zone(name: str) -> ZoneInfo:
-    """A zone nobody knows is no reason to hand out nothing."""
+    """Return the timezone; UTC for an unknown name, so that the prompt is served anyway."""
     try:
         return ZoneInfo(name or "UTC")
     except (ValueError, OSError, ZoneInfoNotFoundError):
@@ -79,15 +79,15 @@ def _get_zone(name: str) -> ZoneInfo:
 
 
 def find_task_json(workspace: Workspace | int, agent: str, number: int) -> dict[str, Any] | None:
-    """A task of the agent, or of nobody's; nothing where there is none of this number."""
+    """Return a task of the agent, or an unassigned one, as JSON; None if there is none of this number."""
     tasks = Task.objects.in_workspace(workspace).filter(archived_at=None, number=number)
-    mine = tasks.filter(Q(agent=None) | Q(agent__slug=agent)).prefetch_related("steps").first()
-    if mine is None:
+    task = tasks.filter(Q(agent=None) | Q(agent__slug=agent)).prefetch_related("steps").first()
+    if task is None:
         return None
     return {
-        "number": mine.number,
-        "title": mine.title,
-        "description": mine.description,
-        "status": mine.status,
-        "steps": [{"title": step.title, "is_done": step.is_done} for step in mine.steps.all()],
+        "number": task.number,
+        "title": task.title,
+        "description": task.description,
+        "status": task.status,
+        "steps": [{"title": step.title, "is_done": step.is_done} for step in task.steps.all()],
     }

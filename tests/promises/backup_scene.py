@@ -151,7 +151,7 @@ class Writers:
 def fetch(secret: str, agent: str, channel: str) -> Any:
     call = CallContext(EMPTY_SLOTS, f"scene-{secrets.token_hex(8)}", ())
     return serve_prompt(
-        KeyClient(secret), PromptRequest(agent, channel, "production"), call, recall=ServingCache()
+        KeyClient(secret), PromptRequest(agent, channel, "production"), call, cache=ServingCache()
     )
 
 

@@ -1,6 +1,6 @@
-"""For tests of pages: a cast with their browsers, made once for a module; its `set_stage` says what stands.
+"""Module-scoped fixtures for tests of pages: users, sessions and the rows of the module's `set_stage`.
 
-Each test works in a savepoint and on copies of the objects, so it may change both as it likes.
+Each test runs in a savepoint and on copies of the objects, so it may change both.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.module_fixtures import commits_heard, rows_of_a_module
 
 
 class Standing(SimpleNamespace):
-    """Alice, Bob, their workspace and their sessions; the module adds what its tests look at."""
+    """Alice, Bob, their workspace and their sessions; the module's `set_stage` adds further objects."""
 
     alice: User
     bob: User
@@ -88,6 +88,6 @@ def bob_logged_in(stage: Standing) -> Client:
 
 @pytest.fixture
 def commits_are_heard(stage: Standing) -> Iterator[None]:
-    """For modules whose verbs build prompts by themselves."""
+    """Run commit hooks, for modules whose services build prompts."""
     with commits_heard():
         yield

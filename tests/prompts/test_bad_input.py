@@ -1,4 +1,4 @@
-"""What labels, releases and rebuilds refuse: a clear word, and nothing moved; what other files do not ask."""
+"""Invalid input to labels, releases and rebuilds: a clear error, and nothing changed."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -48,7 +48,9 @@ class Ship(NamedTuple):
 def set_stage(workspace: Workspace) -> Ship:
     soul = make_soul(workspace, text="Be brave.")
     return Ship(
-        soul, made(workspace, "quick", soul, "automatic"), made(workspace, "careful", soul, "reviewed")
+        soul,
+        make_prompt(workspace, "quick", soul, "automatic"),
+        make_prompt(workspace, "careful", soul, "reviewed"),
     )
 
 
@@ -65,11 +67,11 @@ def quick(props: Ship) -> Any:
 
 @pytest.fixture
 def careful(props: Ship) -> Any:
-    """A reviewed agent's, with two."""
+    """A reviewed agent's prompt with two versions."""
     return props.careful
 
 
-def made(workspace: Any, slug: str, soul: Any, policy: str) -> Any:
+def make_prompt(workspace: Any, slug: str, soul: Any, policy: str) -> Any:
     channel = make_channel(workspace, f"{slug}-deck")
     agent = make_agent(workspace, slug, soul=soul, channels=[channel], release_policy=policy)
     reword(soul)
@@ -90,25 +92,25 @@ def numbered(prompt: AgentPrompt, number: int) -> Any:
     return PromptVersion.unscoped.get(prompt=prompt, number=number)
 
 
-def standing() -> list[Any]:
-    """Where everything stands: versions, labels, moves, releases, and the heads of the prompts."""
+def stored_state() -> list[Any]:
+    """Return all versions, labels, moves, releases and prompt heads, for comparison."""
     kinds = (PromptVersion, PromptLabel, LabelMove, Release)
     heads = ("pk", "latest", "last_hash", "last_move_hash", "is_held")
     rows = [list(kind.unscoped.order_by("pk").values()) for kind in kinds]
     return [*rows, list(AgentPrompt.unscoped.order_by("pk").values(*heads))]
 
 
-def refused(error: type[DomainError], words: str, verb: Callable[[], object]) -> None:
-    before = standing()
-    with pytest.raises(error, match=words):
-        verb()
-    assert standing() == before
+def refused(error: type[DomainError], message: str, action: Callable[[], object]) -> None:
+    before = stored_state()
+    with pytest.raises(error, match=message):
+        action()
+    assert stored_state() == before
 
 
 # --- a label that is not there, a version that is another's --------------------------------------------
 
 
-def test_an_unknown_label_is_neither_taken_off_nor_rolled_back(quick, by_alice):
+def test_an_unknown_label_is_neither_removed_nor_rolled_back(quick, by_alice):
     refused(
         UnknownLabel,
         "There is no label “canary” on this prompt",
@@ -121,7 +123,7 @@ def test_an_unknown_label_is_neither_taken_off_nor_rolled_back(quick, by_alice):
     )
 
 
-def test_of_many_prompts_one_without_the_label_keeps_all_where_they_are(quick, careful, by_alice):
+def test_one_prompt_without_the_label_stops_the_roll_back_of_all(quick, careful, by_alice):
     refused(
         UnknownLabel,
         "“production” points at nothing on Careful",
@@ -129,18 +131,18 @@ def test_of_many_prompts_one_without_the_label_keeps_all_where_they_are(quick, c
     )
 
 
-def test_another_agents_version_is_refused_by_every_verb_that_takes_one(quick, careful, by_alice):
-    strange = numbered(careful, 1)
-    words = "belongs to another prompt"
-    refused(ForeignVersion, words, lambda: move_label(quick, "canary", strange, expected=None, by=by_alice))
-    refused(ForeignVersion, words, lambda: roll_back([quick], by=by_alice, note="Back.", to=strange))
+def test_another_agents_version_is_rejected_by_every_action(quick, careful, by_alice):
+    foreign = numbered(careful, 1)
+    message = "belongs to another prompt"
+    refused(ForeignVersion, message, lambda: move_label(quick, "canary", foreign, expected=None, by=by_alice))
+    refused(ForeignVersion, message, lambda: roll_back([quick], by=by_alice, note="Back.", to=foreign))
 
 
 def test_another_workspaces_version_is_refused_too(quick, elsewhere, by_alice):
     agent = make_agent(elsewhere, "spy", channels=[make_channel(elsewhere, "attic")])
-    strange = numbered(prompt_of(agent), 1)
-    words = "belongs to another prompt"
-    refused(ForeignVersion, words, lambda: move_label(quick, "canary", strange, expected=None, by=by_alice))
+    foreign = numbered(prompt_of(agent), 1)
+    message = "belongs to another prompt"
+    refused(ForeignVersion, message, lambda: move_label(quick, "canary", foreign, expected=None, by=by_alice))
 
 
 def test_a_number_that_only_another_agents_prompt_has_is_not_found(as_alice, quick, careful, soul):
@@ -148,12 +150,12 @@ def test_a_number_that_only_another_agents_prompt_has_is_not_found(as_alice, qui
     archive_record(quick.agent, by=BY)
     for _ in range(2):
         reword(soul)
-    before, number = standing(), prompt_of(careful.agent).last_number
+    before, number = stored_state(), prompt_of(careful.agent).last_number
     assert number > prompt_of(quick.agent).last_number
     base = f"/w/harbour/prompts/{quick.pk}"
     assert as_alice.post(f"{base}/versions/{number}/label/", {"label": "canary"}).status_code == 404
     assert as_alice.post(f"{base}/roll-back/", {"note": "Back.", "to": str(number)}).status_code == 404
-    assert standing() == before
+    assert stored_state() == before
 
 
 # --- approvals -----------------------------------------------------------------------------------------
@@ -182,20 +184,20 @@ def test_an_approval_after_a_change_moves_no_label_and_says_what_changed(
 
 def test_an_archived_agent_is_not_rebuilt_from_its_page(as_bob, quick):
     archive_record(quick.agent, by=BY)
-    before = standing()
+    before = stored_state()
     answer = as_bob.post("/w/harbour/agents/quick/versions/rebuild/", follow=True)
     assert "“Quick” is archived. Restore it to build its prompts." in answer.content.decode()
-    assert standing() == before
+    assert stored_state() == before
     assert not BuildCause.unscoped.exists()
 
 
-def test_where_a_layout_is_gone_bots_go_on_getting_what_they_got(elsewhere):
+def test_bots_keep_their_version_when_a_layout_is_gone(elsewhere):
     stage = make_stage(elsewhere)
     served = stage.fetch()
-    before = standing()
+    before = stored_state()
     Agent.unscoped.filter(pk=stage.agent.pk).update(layout="harbour")
     assert rebuild_agents(elsewhere, [stage.agent.pk]).failed == 1
-    assert standing() == before
+    assert stored_state() == before
     assert stage.prompt.problem == (
         "Not built: There is no layout “harbour” any more. Choose another for this agent."
     )
@@ -208,7 +210,7 @@ def test_where_a_layout_is_gone_bots_go_on_getting_what_they_got(elsewhere):
 def test_a_layout_that_is_gone_cannot_be_saved_again(as_bob, quick):
     Agent.unscoped.filter(pk=quick.agent_id).update(layout="harbour")
     form = {"name": "Quick", "slug": "quick", "layout": "harbour", "revision": str(quick.agent.revision)}
-    before = standing()
+    before = stored_state()
     answer = as_bob.post("/w/harbour/agents/quick/edit/", form)
     assert answer.status_code == 422
-    assert standing() == before
+    assert stored_state() == before

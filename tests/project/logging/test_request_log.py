@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from tests.prompts.serving.fetch_stage import bearer, by_fast_door
+from tests.prompts.serving.fetch_stage import bearer, fetch_by_fast_path
 from tests.prompts.serving.serving_stage import make_stage
 
 FACTS = {"request_id", "code", "request", "family", "duration_ms"}
@@ -47,11 +47,11 @@ def test_a_request_that_breaks_leaves_one_line_too(client, caplog, monkeypatch):
 @pytest.mark.urls("tests.prompts.serving.fetch_urls")
 def test_fetches_have_a_ledger_row_and_are_logged_only_if_enabled(workspace, caplog, settings):
     stage = make_stage(workspace)
-    response = by_fast_door(AUTHORIZATION=bearer(stage.secret))
+    response = fetch_by_fast_path(AUTHORIZATION=bearer(stage.secret))
     assert lines_of(caplog) == []
     assert stage.rows[-1].request_id == response.headers["X-Request-ID"]
     settings.DRAMATIS_LOG_FETCHES = True
-    response = by_fast_door(AUTHORIZATION=bearer(stage.secret))
+    response = fetch_by_fast_path(AUTHORIZATION=bearer(stage.secret))
     [line] = lines_of(caplog)
     assert set(line) >= FACTS
     assert (line["code"], line["family"]) == (200, "fetch")
@@ -62,6 +62,6 @@ def test_fetches_have_a_ledger_row_and_are_logged_only_if_enabled(workspace, cap
 @pytest.mark.urls("tests.prompts.serving.fetch_urls")
 def test_a_refused_fetch_always_leaves_its_line(workspace, caplog):
     make_stage(workspace)
-    response = by_fast_door(AUTHORIZATION="Bearer nonsense")
+    response = fetch_by_fast_path(AUTHORIZATION="Bearer nonsense")
     [line] = lines_of(caplog)
     assert line["code"] == response.status == 401

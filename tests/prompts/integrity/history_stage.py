@@ -84,7 +84,7 @@ class History:
     def serve(self, count: int, **options: Any) -> list[ServedPrompt]:
         _, secret = create_key(self.workspace, f"Bot {next(_keys)}", {}, by=BY)
         cache = ServingCache()
-        served = [fetch(secret, recall=cache, **options) for _ in range(count)]
+        served = [fetch(secret, cache=cache, **options) for _ in range(count)]
         self.served += served
         return served
 

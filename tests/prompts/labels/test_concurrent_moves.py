@@ -12,7 +12,7 @@ from prompts.hashed_rows import build_label_move_row
 from prompts.labels.services import move_label, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel
 from tests.factories import make_soul
-from tests.prompts.test_bad_input import made, numbered, reword
+from tests.prompts.test_bad_input import make_prompt, numbered, reword
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,7 +25,7 @@ def soul(workspace):
 @pytest.fixture
 def quick(workspace, soul) -> Any:
     """An automatic agent's prompt with two versions."""
-    return made(workspace, "quick", soul, "automatic")
+    return make_prompt(workspace, "quick", soul, "automatic")
 
 
 def at_once(*verbs: Callable[[], object]) -> list[BaseException]:

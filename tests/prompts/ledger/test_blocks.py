@@ -1,4 +1,4 @@
-"""Closing the ledger: every row in one block, in order, chained; what comes too late is noticed."""
+"""Sealing the ledger: every row in one block, in order, chained; late rows are detected."""
 
 import pytest
 from django.db import DatabaseError, connection
@@ -49,29 +49,29 @@ def chain_verdict(workspace):
 
 
 @pytest.fixture
-def rested(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """A ledger in which nothing is too young, so that tests need not wait a minute."""
+def settled(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A ledger without settle delay, so that tests need not wait a minute."""
     monkeypatch.setattr(ledger_blocks, "SETTLE_DELAY", -ledger_blocks.SETTLE_DELAY)
     return stage
 
 
-def test_rows_that_have_come_to_rest_are_closed_and_verify(rested):
+def test_settled_rows_are_sealed_and_verify(settled):
     for _ in range(5):
-        rested.fetch()
-    assert list_workspaces_to_seal() == [rested.workspace.pk]
-    assert seal_ledger(rested.workspace.pk) == 1
-    [block] = blocks_of(rested.workspace)
-    rows = rested.rows
+        settled.fetch()
+    assert list_workspaces_to_seal() == [settled.workspace.pk]
+    assert seal_ledger(settled.workspace.pk) == 1
+    [block] = blocks_of(settled.workspace)
+    rows = settled.rows
     assert (block.sequence, block.first_id, block.last_id, block.count) == (1, rows[0].pk, rows[-1].pk, 5)
     assert (block.first_at, block.last_at) == (rows[0].at, rows[-1].at)
-    assert ledger_verdict(rested.workspace).first is None
-    assert chain_verdict(rested.workspace).first is None
+    assert ledger_verdict(settled.workspace).first is None
+    assert chain_verdict(settled.workspace).first is None
     assert list_workspaces_to_seal() == []
-    assert seal_ledger(rested.workspace.pk) == 0
+    assert seal_ledger(settled.workspace.pk) == 0
 
 
-def test_young_rows_stay_open_and_nothing_behind_them_is_closed(stage):
-    """A block is all rows between its ends: an older time behind a younger one has to wait."""
+def test_young_rows_stay_open_and_no_row_after_them_is_sealed(stage):
+    """A block contains all rows between its ends: an older row after a younger one has to wait."""
     stage.fetch()
     insert_rows(stage, [long_ago(minutes=5)] * 2)
     assert seal_block(stage.workspace.pk) is None
@@ -79,35 +79,35 @@ def test_young_rows_stay_open_and_nothing_behind_them_is_closed(stage):
     assert ledger_verdict(stage.workspace).first is None
 
 
-def test_blocks_are_bounded_and_follow_each_other(rested, monkeypatch):
+def test_blocks_are_bounded_and_follow_each_other(settled, monkeypatch):
     monkeypatch.setattr(ledger_blocks, "MAX_BLOCK_ROWS", 4)
     for _ in range(10):
-        rested.fetch()
-    assert seal_ledger(rested.workspace.pk) == 3
-    blocks = blocks_of(rested.workspace)
+        settled.fetch()
+    assert seal_ledger(settled.workspace.pk) == 3
+    blocks = blocks_of(settled.workspace)
     assert [(block.sequence, block.count) for block in blocks] == [(1, 4), (2, 4), (3, 2)]
     assert [block.previous_hash for block in blocks] == ["", blocks[0].hash, blocks[1].hash]
-    assert ledger_verdict(rested.workspace).first is None
-    assert chain_verdict(rested.workspace).first is None
+    assert ledger_verdict(settled.workspace).first is None
+    assert chain_verdict(settled.workspace).first is None
 
 
-def test_each_workspace_has_its_own_blocks_although_ids_are_shared(rested, elsewhere):
+def test_each_workspace_has_its_own_blocks_although_ids_are_shared(settled, elsewhere):
     theirs = make_stage(elsewhere)
     for _ in range(3):
-        rested.fetch()
+        settled.fetch()
         theirs.fetch()
     seal_ledger_job()
-    for workspace in (rested.workspace, elsewhere):
+    for workspace in (settled.workspace, elsewhere):
         [block] = blocks_of(workspace)
         assert (block.sequence, block.count) == (1, 3)
         assert ledger_verdict(workspace).first is None
 
 
-def test_one_workspace_in_trouble_does_not_keep_the_others_waiting(rested, elsewhere, monkeypatch):
+def test_an_error_in_one_workspace_does_not_stop_the_others(settled, elsewhere, monkeypatch):
     theirs = make_stage(elsewhere)
-    rested.fetch()
+    settled.fetch()
     theirs.fetch()
-    real, first = ledger_blocks.seal_block, min(rested.workspace.pk, elsewhere.pk)
+    real, first = ledger_blocks.seal_block, min(settled.workspace.pk, elsewhere.pk)
 
     def troubled(workspace_id):
         if workspace_id == first:
@@ -119,23 +119,23 @@ def test_one_workspace_in_trouble_does_not_keep_the_others_waiting(rested, elsew
     assert LedgerBlock.unscoped.exclude(workspace=first).count() == 1
 
 
-def test_the_last_use_of_a_key_comes_from_the_rows(rested):
-    other, _ = create_key(rested.workspace, "Idle", {}, by=BY)
-    rested.fetch()
-    last = rested.fetch().at
-    rested.key.refresh_from_db()
-    assert rested.key.last_used_at is None
-    seal_ledger(rested.workspace.pk)
-    rested.key.refresh_from_db()
+def test_the_last_use_of_a_key_comes_from_the_rows(settled):
+    other, _ = create_key(settled.workspace, "Idle", {}, by=BY)
+    settled.fetch()
+    last = settled.fetch().at
+    settled.key.refresh_from_db()
+    assert settled.key.last_used_at is None
+    seal_ledger(settled.workspace.pk)
+    settled.key.refresh_from_db()
     other.refresh_from_db()
-    assert (rested.key.last_used_at, other.last_used_at) == (last, None)
+    assert (settled.key.last_used_at, other.last_used_at) == (last, None)
 
 
-# --- what comes too late -------------------------------------------------------------------------------
+# --- late rows -----------------------------------------------------------------------------------------
 
 
 def leave_gap(stage: Stage) -> int:
-    """An id between two rows that belongs to another workspace's row, or to a statement that failed."""
+    """Skip an id, as a row of another workspace or a failed statement does; return it."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT nextval(pg_get_serial_sequence('prompts_ledgerentry', 'id'))")
@@ -146,26 +146,26 @@ def leave_gap(stage: Stage) -> int:
     return last + 1
 
 
-def test_a_late_row_inside_a_block_is_noticed(rested):
-    rested.fetch()
-    gap = leave_gap(rested)
-    rested.fetch()
-    seal_ledger(rested.workspace.pk)
-    assert ledger_verdict(rested.workspace).first is None
-    insert_row(rested, timezone.now(), gap)
-    fault = ledger_verdict(rested.workspace).first
+def test_a_late_row_inside_a_block_is_detected(settled):
+    settled.fetch()
+    gap = leave_gap(settled)
+    settled.fetch()
+    seal_ledger(settled.workspace.pk)
+    assert ledger_verdict(settled.workspace).first is None
+    insert_row(settled, timezone.now(), gap)
+    fault = ledger_verdict(settled.workspace).first
     assert (fault.table, fault.reason) == ("ledger-block", "it was closed over 2 rows, and 3 are there")
 
 
-def test_a_late_row_between_two_blocks_is_noticed(rested):
-    rested.fetch()
-    seal_ledger(rested.workspace.pk)
-    gap = leave_gap(rested)
-    rested.fetch()
-    seal_ledger(rested.workspace.pk)
-    assert ledger_verdict(rested.workspace).first is None
-    insert_row(rested, timezone.now(), gap)
-    fault = ledger_verdict(rested.workspace).first
+def test_a_late_row_between_two_blocks_is_detected(settled):
+    settled.fetch()
+    seal_ledger(settled.workspace.pk)
+    gap = leave_gap(settled)
+    settled.fetch()
+    seal_ledger(settled.workspace.pk)
+    assert ledger_verdict(settled.workspace).first is None
+    insert_row(settled, timezone.now(), gap)
+    fault = ledger_verdict(settled.workspace).first
     assert fault.key == f"ledger row {gap}"
     assert "stands in no block" in fault.reason
     assert list_workspaces_to_seal() == []
@@ -176,7 +176,7 @@ def test_a_late_row_between_two_blocks_is_noticed(rested):
 
 @pytest.mark.planted
 def test_sealing_that_skips_young_rows_is_found(stage, monkeypatch):
-    """Closed by time instead of by place, the younger row in between would stand in no block."""
+    """Sealed by time instead of by id, the younger row in between would be in no block."""
 
     def by_time(workspace_id, last_id, until):
         rows = (
@@ -186,21 +186,21 @@ def test_sealing_that_skips_young_rows_is_found(stage, monkeypatch):
 
     monkeypatch.setattr(ledger_blocks, "list_rows_to_seal", by_time)
     with pytest.raises(AssertionError):
-        test_young_rows_stay_open_and_nothing_behind_them_is_closed(stage)
+        test_young_rows_stay_open_and_no_row_after_them_is_sealed(stage)
     assert "stands in no block" in ledger_verdict(stage.workspace).first.reason
 
 
 @pytest.mark.planted
-def test_a_block_that_does_not_name_the_one_before_is_found(rested, monkeypatch):
+def test_a_block_not_chained_to_the_previous_one_is_found(settled, monkeypatch):
     real = ledger_blocks.build_ledger_block
 
-    def unchained(workspace_id, lines, before, now):
-        block = real(workspace_id, lines, None, now)
-        block.sequence = before.sequence + 1 if before else 1
+    def unchained(workspace_id, rows, previous, now):
+        block = real(workspace_id, rows, None, now)
+        block.sequence = previous.sequence + 1 if previous else 1
         block.hash = build_block_row(block).hash("")
         return block
 
     monkeypatch.setattr(ledger_blocks, "build_ledger_block", unchained)
     with pytest.raises(AssertionError):
-        test_blocks_are_bounded_and_follow_each_other(rested, monkeypatch)
-    assert chain_verdict(rested.workspace).first is not None
+        test_blocks_are_bounded_and_follow_each_other(settled, monkeypatch)
+    assert chain_verdict(settled.workspace).first is not None

@@ -1,4 +1,4 @@
-"""Closing the ledger while others close it or are served: in threads, on rows that are committed."""
+"""Concurrent sealing and serving: in threads, on committed rows."""
 
 from threading import Thread
 
@@ -14,21 +14,21 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def rested(workspace, monkeypatch) -> Stage:
+def settled(workspace, monkeypatch) -> Stage:
     monkeypatch.setattr(blocks, "SETTLE_DELAY", -blocks.SETTLE_DELAY)
     return make_stage(workspace)
 
 
-def test_two_who_seal_at_once_make_one_chain(rested, monkeypatch):
+def test_concurrent_sealing_makes_one_chain(settled, monkeypatch):
     monkeypatch.setattr(blocks, "MAX_BLOCK_ROWS", 3)
     for _ in range(12):
-        rested.fetch()
+        settled.fetch()
     errors: list[Exception] = []
 
     def work() -> None:
         try:
-            seal_ledger(rested.workspace.pk)
-        except Exception as error:  # noqa: BLE001  # told to the test below
+            seal_ledger(settled.workspace.pk)
+        except Exception as error:  # noqa: BLE001  # asserted below
             errors.append(error)
         finally:
             connection.close()
@@ -39,28 +39,28 @@ def test_two_who_seal_at_once_make_one_chain(rested, monkeypatch):
     for thread in threads:
         thread.join()
     assert errors == []
-    assert [block.sequence for block in blocks_of(rested.workspace)] == [1, 2, 3, 4]
-    assert ledger_verdict(rested.workspace).first is None
-    assert chain_verdict(rested.workspace).first is None
+    assert [block.sequence for block in blocks_of(settled.workspace)] == [1, 2, 3, 4]
+    assert ledger_verdict(settled.workspace).first is None
+    assert chain_verdict(settled.workspace).first is None
 
 
 @pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite knows one writer at a time")
-def test_bots_are_served_while_a_block_is_closed(rested):
-    rested.fetch()
+def test_bots_are_served_while_a_block_is_sealed(settled):
+    settled.fetch()
     served: list[int] = []
 
     def work() -> None:
         try:
-            served.append(fetch(rested.secret).ledger_id)
+            served.append(fetch(settled.secret).ledger_id)
         finally:
             connection.close()
 
     with transaction.atomic():
-        assert seal_block(rested.workspace.pk) is not None
+        assert seal_block(settled.workspace.pk) is not None
         thread = Thread(target=work)
         thread.start()
         thread.join(timeout=1.5)
         assert len(served) == 1
     thread.join()
-    seal_ledger(rested.workspace.pk)
-    assert ledger_verdict(rested.workspace).first is None
+    seal_ledger(settled.workspace.pk)
+    assert ledger_verdict(settled.workspace).first is None

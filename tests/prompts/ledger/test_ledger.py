@@ -1,4 +1,4 @@
-"""The ledger: no record, no prompt; found again by every handle; who holds an old version."""
+"""The ledger: no prompt without its row, filters and pages, outdated bots."""
 
 from datetime import timedelta
 
@@ -53,11 +53,11 @@ TRIES = [40, pytest.param(200, marks=pytest.mark.hard)]
 
 
 def refused_and_leaked(stage: Stage, tries: int) -> tuple[int, int]:
-    """How many of the fetches were refused, and how many bytes left all the same."""
+    """Return how many fetches were refused, and how many bytes were served anyway."""
     refused = leaked = 0
     for number in range(tries):
         try:
-            served = fetch(stage.secret, recall=stage.recall if number % 2 else ServingCache())
+            served = fetch(stage.secret, cache=stage.cache if number % 2 else ServingCache())
         except ServingUnavailable as error:
             refused += 1
             leaked += len("Be brave." if "Be brave." in f"{error}{error.message}" else "")
@@ -68,18 +68,18 @@ def refused_and_leaked(stage: Stage, tries: int) -> tuple[int, int]:
 
 @pytest.mark.promise("R5")
 @pytest.mark.parametrize("tries", TRIES)
-def test_when_the_row_cannot_be_written_no_byte_leaves(stage, tries):
+def test_when_the_row_cannot_be_written_no_byte_is_served(stage, tries):
     stage.fetch()
-    with statements_fail_at(INSERT) as tried:
+    with statements_fail_at(INSERT) as statements:
         assert refused_and_leaked(stage, tries) == (tries, 0)
-    assert len(tried) == tries
+    assert len(statements) == tries
     assert len(stage.rows) == 1
     assert stage.fetch().status == 200
 
 
 @pytest.mark.promise("R5")
 @pytest.mark.parametrize("word", ["SELECT", "INSERT"])
-def test_whatever_the_database_fails_at_the_answer_is_the_same(stage, word):
+def test_a_failure_of_any_statement_gives_the_same_error(stage, word):
     with statements_fail_at(word), pytest.raises(ServingUnavailable):
         stage.fetch()
     assert stage.rows == []
@@ -87,7 +87,7 @@ def test_whatever_the_database_fails_at_the_answer_is_the_same(stage, word):
 
 @pytest.mark.promise("R5")
 @pytest.mark.planted
-def test_words_that_leave_before_their_row_are_found(stage, monkeypatch):
+def test_text_served_before_its_row_is_found(stage, monkeypatch):
     real = ledger_insert.insert_ledger_row
 
     def record_later(*args):
@@ -98,7 +98,7 @@ def test_words_that_leave_before_their_row_are_found(stage, monkeypatch):
 
     monkeypatch.setattr("prompts.serving.services.insert_ledger_row", record_later)
     with pytest.raises(AssertionError):
-        test_when_the_row_cannot_be_written_no_byte_leaves(stage, 10)
+        test_when_the_row_cannot_be_written_no_byte_is_served(stage, 10)
 
 
 # --- the seal ------------------------------------------------------------------------------------------
@@ -120,14 +120,14 @@ OTHER = {
 
 
 def unsealed_columns(row: LedgerEntry) -> list[str]:
-    """Columns that can be changed without the seal telling."""
-    found = []
+    """List columns that can be changed without breaking the seal."""
+    unsealed = []
     for name, value in OTHER.items():
-        was = getattr(row, name)
+        before = getattr(row, name)
         row.__dict__[name] = value
-        found += [name] if build_ledger_row(row).seal() == row.seal else []
-        row.__dict__[name] = was
-    return found
+        unsealed += [name] if build_ledger_row(row).seal() == row.seal else []
+        row.__dict__[name] = before
+    return unsealed
 
 
 def sealed_row(stage: Stage) -> LedgerEntry:
@@ -139,7 +139,7 @@ def sealed_row(stage: Stage) -> LedgerEntry:
 def test_the_seal_covers_every_column(stage):
     row = sealed_row(stage)
     columns = {field.attname for field in LedgerEntry._meta.concrete_fields}
-    # The id is bound by the block; the prompt by its agent and channel.
+    # The block covers the id; agent and channel identify the prompt.
     assert columns - {"id", "seal", "prompt_id"} == set(OTHER)
     assert unsealed_columns(row) == []
     for name in ("agent_id", "channel_id"):
@@ -153,11 +153,11 @@ def test_the_seal_covers_every_column(stage):
 @pytest.mark.planted
 @pytest.mark.parametrize("column", ["served", "slots", "status", "key", "request_id", "at"])
 def test_a_seal_that_leaves_a_column_out_is_found(stage, monkeypatch, column):
-    whole = LedgerRow.get_hashed_columns
+    real = LedgerRow.get_hashed_columns
     monkeypatch.setattr(
         LedgerRow,
         "get_hashed_columns",
-        lambda row: {name: said for name, said in whole(row).items() if name != column},
+        lambda row: {name: value for name, value in real(row).items() if name != column},
     )
     with pytest.raises(AssertionError):
         test_the_seal_covers_every_column(stage)
@@ -166,11 +166,11 @@ def test_a_seal_that_leaves_a_column_out_is_found(stage, monkeypatch, column):
 # --- searching -----------------------------------------------------------------------------------------
 
 
-def ids(workspace, **wanted) -> list[int]:
-    return [row.pk for row in get_ledger_page(workspace, LedgerFilter(**wanted)).rows]
+def ids(workspace, **filters) -> list[int]:
+    return [row.pk for row in get_ledger_page(workspace, LedgerFilter(**filters)).rows]
 
 
-def test_rows_are_found_by_every_handle(stage, workspace, elsewhere, by_alice):
+def test_rows_are_found_by_every_filter(stage, workspace, elsewhere, by_alice):
     deck, mast = stage.prompt.channel, make_channel(workspace, "mast")
     cook = make_agent(workspace, "cook", channels=[deck, mast])
     rebuild_agents(workspace, [cook.pk])
@@ -193,23 +193,23 @@ def test_rows_are_found_by_every_handle(stage, workspace, elsewhere, by_alice):
     assert ids(elsewhere) == ids(elsewhere, request_id=first.request_id) == []
 
 
-def test_pages_go_on_where_the_last_one_ended(stage):
-    """In the order of time, and of ids where that is the same."""
+def test_pages_continue_where_the_last_one_ended(stage):
+    """Rows are ordered by time, then by id."""
     now = timezone.now()
     insert_rows(stage, [now, now, now - timedelta(hours=1), now, now + timedelta(seconds=1), now])
-    seen, cursor = [], None
+    row_ids, cursor = [], None
     for _ in range(10):
         page = get_ledger_page(stage.workspace, LedgerFilter(), before=cursor, limit=3)
-        seen += [row.pk for row in page.rows]
+        row_ids += [row.pk for row in page.rows]
         cursor = page.next_cursor
         if cursor is None:
             break
-    assert seen == [row.pk for row in sorted(stage.rows, key=lambda row: (row.at, row.pk), reverse=True)]
-    assert len(seen) == 7
+    assert row_ids == [row.pk for row in sorted(stage.rows, key=lambda row: (row.at, row.pk), reverse=True)]
+    assert len(row_ids) == 7
     assert get_ledger_page(stage.workspace, LedgerFilter(), before=10**12).rows
 
 
-def test_a_page_costs_the_same_however_long(stage):
+def test_a_page_takes_the_same_number_of_queries_at_any_length(stage):
     def cost(limit: int) -> int:
         with CaptureQueriesContext(connection) as queries:
             for row in get_ledger_page(stage.workspace, LedgerFilter(agent="pilot"), limit=limit).rows:
@@ -221,50 +221,50 @@ def test_a_page_costs_the_same_however_long(stage):
     assert cost(1) == cost(20) == 2
 
 
-# --- stale bots ----------------------------------------------------------------------------------------
+# --- outdated bots -------------------------------------------------------------------------------------
 
 
 def number_of(version: PromptVersion | None) -> int | None:
     return version.number if version else None
 
 
-def test_a_bot_that_has_what_its_label_points_at_is_not_stale(stage):
+def test_a_bot_with_the_version_of_its_label_is_not_outdated(stage):
     stage.fetch()
     stage.fetch(label="latest")
     assert list_outdated_bots(stage.workspace) == []
 
 
-def test_a_bot_that_holds_a_version_after_its_roll_back_is_listed(stage, by_alice):
+def test_a_bot_with_a_rolled_back_version_is_outdated(stage, by_alice):
     stage.edit("Be wise.")
     served = stage.fetch()
     [move] = roll_back([stage.prompt], by=by_alice, note="Too wise")
     [bot] = list_outdated_bots(stage.workspace)
     assert (bot.key.pk, bot.prompt.agent.slug, bot.prompt.channel.slug) == (stage.key.pk, "pilot", "deck")
-    assert (bot.held.number, number_of(bot.present), bot.label) == (2, 1, "production")
+    assert (bot.fetched_version.number, number_of(bot.current_version), bot.label) == (2, 1, "production")
     assert (bot.fetched_at, bot.since, bot.ledger_id) == (served.at, move.at, served.ledger_id)
     assert bot.is_rolled_back
     stage.fetch(known=served.digest)
     assert list_outdated_bots(stage.workspace) == []
 
 
-def test_a_bot_that_has_not_come_back_since_a_new_version_is_behind_by_label(stage):
+def test_a_bot_is_outdated_per_label_after_a_new_version(stage):
     stage.fetch()
     stage.fetch(label="latest")
     stage.edit("Be wise.")
     stage.edit("Be wise and kind.")
-    found = {bot.label: bot for bot in list_outdated_bots(stage.workspace)}
-    assert {(bot.held.number, number_of(bot.present)) for bot in found.values()} == {(1, 3)}
-    assert set(found) == {"production", "latest"}
-    assert not any(bot.is_rolled_back for bot in found.values())
+    bots = {bot.label: bot for bot in list_outdated_bots(stage.workspace)}
+    assert {(bot.fetched_version.number, number_of(bot.current_version)) for bot in bots.values()} == {(1, 3)}
+    assert set(bots) == {"production", "latest"}
+    assert not any(bot.is_rolled_back for bot in bots.values())
     second = stage.prompt.versions.get(number=2)
-    assert found["latest"].since == second.created_at
-    assert found["production"].since == second.created_at
+    assert bots["latest"].since == second.created_at
+    assert bots["production"].since == second.created_at
 
 
-def test_those_who_asked_for_the_past_are_people_or_have_ended_are_not_listed(stage, by_alice, alice):
-    moment = timezone.now()
+def test_fetches_of_the_past_members_and_ended_keys_are_not_listed(stage, by_alice, alice):
+    before = timezone.now()
     stage.edit("Be wise.")
-    stage.fetch(at=moment)
+    stage.fetch(at=before)
     serve_prompt(
         MemberClient(stage.workspace, alice), PromptRequest("pilot", "deck"), CallContext(Slots(), "r")
     )
@@ -276,26 +276,26 @@ def test_those_who_asked_for_the_past_are_people_or_have_ended_are_not_listed(st
     assert list_outdated_bots(stage.workspace) == []
 
 
-def test_a_bot_not_seen_for_long_is_gone_rather_than_stale(stage):
+def test_a_bot_without_recent_fetches_is_not_listed(stage):
     stage.fetch()
     stage.edit("Be wise.")
     assert len(list_outdated_bots(stage.workspace)) == 1
     assert list_outdated_bots(stage.workspace, within=timedelta(0)) == []
 
 
-def test_stale_bots_of_others_are_not_ours(stage, elsewhere):
+def test_outdated_bots_of_other_workspaces_are_not_listed(stage, elsewhere):
     stage.fetch()
     stage.edit("Be wise.")
     assert list_outdated_bots(elsewhere) == []
 
 
-def test_stale_bots_cost_the_same_however_many(stage, by_alice):
+def test_outdated_bots_take_the_same_number_of_queries_at_any_count(stage, by_alice):
     def cost() -> int:
         with CaptureQueriesContext(connection) as queries:
             for bot in list_outdated_bots(stage.workspace):
                 assert bot.key.name
                 assert bot.prompt.agent.slug
-                assert number_of(bot.present)
+                assert number_of(bot.current_version)
         return len(queries)
 
     stage.fetch()

@@ -1,4 +1,4 @@
-"""The ledger through the API: who got what, the very bytes again, and what proves them."""
+"""The ledger through the API: lists, replays and evidence."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -36,7 +36,7 @@ from tests.prompts.serving.serving_stage import fetch
 pytestmark = pytest.mark.django_db
 
 
-def moment(**ago: float) -> str:
+def timestamp(**ago: float) -> str:
     return quote((timezone.now() - timedelta(**ago)).isoformat())
 
 
@@ -44,7 +44,7 @@ def key_of(api: Api) -> ApiKey:
     return ApiKey.unscoped.get(digest=key_digest(api.secret))
 
 
-def test_the_ledger_is_listed_newest_first_and_narrowed(admin: Api, bot: Api, deck: Deck) -> None:
+def test_the_ledger_is_listed_newest_first_and_filtered(admin: Api, bot: Api, deck: Deck) -> None:
     first = deck.fetch(bot)
     second = deck.fetch(bot, "cook")
     third = deck.fetch(bot, known=second.digest)
@@ -57,25 +57,25 @@ def test_the_ledger_is_listed_newest_first_and_narrowed(admin: Api, bot: Api, de
     assert row["served_digest"] == first.served_digest
     assert row["version"]["digest"] == first.digest
     key = key_of(bot).pk
-    for asked, ids in {
+    for query, ids in {
         "agent=cook": [second.ledger_id],
         "channel=no-such": [],
         "status=304": [third.ledger_id],
         f"request_id={first.request_id}": [first.ledger_id],
         f"key={key}&agent=cook": [second.ledger_id],
         f"key={key + 100_000}": [],
-        f"since={moment(hours=-1)}": [],
-        f"until={moment(hours=1)}": [],
-        f"since={moment(hours=1)}&status=304": [third.ledger_id],
+        f"since={timestamp(hours=-1)}": [],
+        f"until={timestamp(hours=1)}": [],
+        f"since={timestamp(hours=1)}&status=304": [third.ledger_id],
     }.items():
-        assert [one["id"] for one in good(admin.get(f"ledger?{asked}"))["data"]] == ids, asked
-    for wrong in (
+        assert [one["id"] for one in good(admin.get(f"ledger?{query}"))["data"]] == ids, query
+    for invalid in (
         "status=500",
         f"key={2**70}",
         "since=yesterday",
-        f"since={moment()}&until={moment(hours=1)}",
+        f"since={timestamp()}&until={timestamp(hours=1)}",
     ):
-        problem(admin.get(f"ledger?{wrong}"), 422, "invalid")
+        problem(admin.get(f"ledger?{invalid}"), 422, "invalid")
 
 
 def test_a_row_is_read_and_replayed_to_the_byte(admin: Api, bot: Api, deck: Deck) -> None:
@@ -84,38 +84,38 @@ def test_a_row_is_read_and_replayed_to_the_byte(admin: Api, bot: Api, deck: Deck
     row = good(admin.get(f"ledger/{served.ledger_id}"))
     assert row["request_id"] == served.request_id
     assert "slots" in row
-    said = good(admin.get(f"ledger/{served.ledger_id}/replay"))
-    assert said["text"] == served.text
-    assert said["digest"] == said["recorded_digest"] == served.served_digest
-    assert said["row"] == {name: row[name] for name in said["row"]}
-    assert said["stretches"][-1]["end"] == len(served.text)
-    assert "soul" in {one["kind"] for one in said["stretches"]}
+    data = good(admin.get(f"ledger/{served.ledger_id}/replay"))
+    assert data["text"] == served.text
+    assert data["digest"] == data["recorded_digest"] == served.served_digest
+    assert data["row"] == {name: row[name] for name in data["row"]}
+    assert data["stretches"][-1]["end"] == len(served.text)
+    assert "soul" in {one["kind"] for one in data["stretches"]}
     bundle = good(admin.get(f"ledger/{served.ledger_id}/evidence"))
     checks = run_evidence_checks(bundle, None)
     assert checks
     assert not [check for check in checks if check.state == "failed"]
 
 
-def test_a_moment_is_replayed_for_people_alone(admin: Api, bot: Api, narrow: Api, deck: Deck) -> None:
+def test_a_timestamp_is_replayed_for_users_only(admin: Api, bot: Api, narrow: Api, deck: Deck) -> None:
     before = quote(timezone.now().isoformat())
     deck.reword("Be wise.")
-    asked = "replay?agent=pilot&channel=deck"
-    said = good(admin.get(f"{asked}&at={before}"))
-    assert (said["version"]["number"], said["row"]) == (1, None)
-    assert "Be brave." in said["text"]
+    base = "replay?agent=pilot&channel=deck"
+    data = good(admin.get(f"{base}&at={before}"))
+    assert (data["version"]["number"], data["row"]) == (1, None)
+    assert "Be brave." in data["text"]
     assert (
-        good(admin.get(f"{asked}&label=latest&at={quote(timezone.now().isoformat())}"))["version"]["number"]
+        good(admin.get(f"{base}&label=latest&at={quote(timezone.now().isoformat())}"))["version"]["number"]
         == 2
     )
-    problem(admin.get(f"{asked}&at=0131-12-29T11:14:13-19:34"), 404)
+    problem(admin.get(f"{base}&at=0131-12-29T11:14:13-19:34"), 404)
     good(admin.get("ledger?since=0131-12-29T11:14:13-19:34&until=9998-01-01T00:00:00%2B23:59"))
-    problem(bot.get(f"{asked}&at={before}"), 403, "out_of_scope")
-    problem(narrow.get(f"{asked}&at={before}"), 404, "not_found")
-    problem(admin.get(f"{asked}&at={moment(days=9)}"), 404)
+    problem(bot.get(f"{base}&at={before}"), 403, "out_of_scope")
+    problem(narrow.get(f"{base}&at={before}"), 404, "not_found")
+    problem(admin.get(f"{base}&at={timestamp(days=9)}"), 404)
     problem(admin.get(f"replay?agent=no-such&channel=deck&at={before}"), 404, "not_found")
     for name, query in (
-        ("at", f"{asked}&at={moment(hours=-1)}"),
-        ("at", asked),
+        ("at", f"{base}&at={timestamp(hours=-1)}"),
+        ("at", base),
         ("agent", "replay?channel=deck"),
     ):
         assert problem(admin.get(query), 422, "invalid")["errors"][0]["parameter"] == name
@@ -149,14 +149,14 @@ def test_foreign_rows_look_like_missing_ones(
     assert good(narrow.get("ledger?agent=pilot"))["data"] == []
 
 
-def test_keys_for_some_labels_replay_those(bot: Api, deck: Deck, scoped: Callable[..., Api]) -> None:
+def test_keys_limited_to_labels_replay_only_those(bot: Api, deck: Deck, scoped: Callable[..., Api]) -> None:
     canaries = scoped(labels=["canary"])
     served = deck.fetch(bot)
     problem(canaries.get(f"ledger/{served.ledger_id}/replay"), 403, "out_of_scope")
-    problem(canaries.get(f"replay?agent=pilot&channel=deck&at={moment()}"), 403, "out_of_scope")
+    problem(canaries.get(f"replay?agent=pilot&channel=deck&at={timestamp()}"), 403, "out_of_scope")
 
 
-def test_erased_words_are_not_replayed(admin: Api, bot: Api, deck: Deck) -> None:
+def test_erased_text_is_not_replayed(admin: Api, bot: Api, deck: Deck) -> None:
     memory = make_memory(deck.workspace, "Mrs Penhaligon is fond of tea.", agent=deck.agents[0])
     deck.build()
     served, then = deck.fetch(bot), quote(timezone.now().isoformat())
@@ -168,8 +168,8 @@ def test_erased_words_are_not_replayed(admin: Api, bot: Api, deck: Deck) -> None
     assert b"Penhaligon" not in evidence.content
 
 
-def test_rows_that_were_let_go_are_told_apart_from_rows_that_never_were(admin: Api, deck: Deck) -> None:
-    now, gone = timezone.now(), {"first_id": 10**9, "last_id": 10**9 + 5}
+def test_expired_rows_are_distinguished_from_unknown_rows(admin: Api, deck: Deck) -> None:
+    now, id_range = timezone.now(), {"first_id": 10**9, "last_id": 10**9 + 5}
     block = LedgerBlock(
         workspace=deck.workspace,
         sequence=1,
@@ -179,28 +179,28 @@ def test_rows_that_were_let_go_are_told_apart_from_rows_that_never_were(admin: A
         last_at=now,
         at=now,
         hash="0" * 64,
-        **gone,
+        **id_range,
     )
     block.save()
-    LedgerRollOff(workspace=deck.workspace, block=block, months=6, at=now, hash="0" * 64, **gone).save()
+    LedgerRollOff(workspace=deck.workspace, block=block, months=6, at=now, hash="0" * 64, **id_range).save()
     for address in ("", "/replay", "/evidence"):
         problem(admin.get(f"ledger/{10**9 + 2}{address}"), 410, "rolled_off")
         problem(admin.get(f"ledger/{10**9 + 6}{address}"), 404, "not_found")
 
 
-def test_bots_behind_are_told(
+def test_outdated_bots_are_listed(
     admin: Api, bot: Api, narrow: Api, deck: Deck, scoped: Callable[..., Api]
 ) -> None:
     other = scoped(BOT)
-    held = deck.fetch(bot)
+    fetched = deck.fetch(bot)
     deck.fetch(other)
     assert good(admin.get("ledger/stale"))["count"] == 0
     deck.reword("Be wise.")
-    said = good(admin.get("ledger/stale"))
-    assert said["count"] == 2
-    assert {one["ledger_id"] for one in said["data"]} >= {held.ledger_id}
-    assert said["data"][0]["held"]["number"] == 1
-    assert said["data"][0]["present"]["number"] == 2
-    assert [one["ledger_id"] for one in good(bot.get("ledger/stale"))["data"]] == [held.ledger_id]
+    data = good(admin.get("ledger/stale"))
+    assert data["count"] == 2
+    assert {one["ledger_id"] for one in data["data"]} >= {fetched.ledger_id}
+    assert data["data"][0]["held"]["number"] == 1
+    assert data["data"][0]["present"]["number"] == 2
+    assert [one["ledger_id"] for one in good(bot.get("ledger/stale"))["data"]] == [fetched.ledger_id]
     assert good(narrow.get("ledger/stale"))["count"] == 0
     assert LedgerEntry.objects.in_workspace(deck.workspace).count() == 2

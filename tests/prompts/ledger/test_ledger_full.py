@@ -1,4 +1,4 @@
-"""A ledger that the database itself refuses to write to: no record, no prompt."""
+"""A ledger table that rejects every INSERT: no prompt is served without its row."""
 
 import pytest
 from django.db import connection
@@ -40,7 +40,7 @@ def execute(statements) -> None:
 
 @pytest.mark.promise("R5")
 @pytest.mark.parametrize("tries", TRIES)
-def test_when_the_database_itself_refuses_the_row_no_byte_leaves(stage, tries, record_property):
+def test_when_the_database_rejects_the_row_no_byte_is_served(stage, tries, record_property):
     stage.fetch()
     execute(REFUSING)
     try:

@@ -1,4 +1,4 @@
-"""The pages of the ledger and of its proof: narrowed in the address, paged by the row, verified."""
+"""The pages of the ledger and of verification: filters, keyset pagination, results."""
 
 import json
 from datetime import timedelta
@@ -26,7 +26,7 @@ from tests.prompts.integrity.history_stage import History
 
 pytestmark = pytest.mark.django_db
 LIMIT = 8
-# The session, the person and the membership are asked for on every page.
+# Every page queries session, user and membership.
 EVERY_PAGE = 3
 
 
@@ -42,23 +42,23 @@ def viewers(history: History) -> Client:
     return signed_in(viewer)
 
 
-def address(history: History, path: str = "ledger/") -> str:
+def url(history: History, path: str = "ledger/") -> str:
     return f"/w/{history.workspace.slug}/{path}"
 
 
-def page(client: Client, path: str, status: int = 200) -> str:
+def get_html(client: Client, path: str, status: int = 200) -> str:
     answer = client.get(path)
     assert answer.status_code == status, answer.content[:500]
     return answer.content.decode()
 
 
-def shown(client: Client, path: str) -> list[int]:
-    """The ids of the rows on a page, in their order."""
+def shown_ids(client: Client, path: str) -> list[int]:
+    """Return the ids of the rows on a page, in order."""
     rows = client.get(path).context["page"].rows
     return [row.pk for row in rows]
 
 
-def stored(history: History) -> list[int]:
+def stored_ids(history: History) -> list[int]:
     rows = LedgerEntry.objects.in_workspace(history.workspace).order_by("-pk")
     return list(rows.values_list("pk", flat=True))
 
@@ -66,63 +66,63 @@ def stored(history: History) -> list[int]:
 # --- the list ------------------------------------------------------------------------------------------
 
 
-def test_everything_that_was_handed_out_is_listed_newest_first(history, bobs):
-    assert shown(bobs, address(history)) == stored(history)
-    found = page(bobs, address(history))
-    assert "Rows are kept for 6 months" in found
-    assert f"/time-machine/fetches/{history.served[-1].ledger_id}/" in found
+def test_all_served_prompts_are_listed_newest_first(history, bobs):
+    assert shown_ids(bobs, url(history)) == stored_ids(history)
+    html = get_html(bobs, url(history))
+    assert "Rows are kept for 6 months" in html
+    assert f"/time-machine/fetches/{history.served[-1].ledger_id}/" in html
 
 
-def test_each_filter_narrows_it_down(history, bobs):
+def test_each_filter_restricts_the_list(history, bobs):
     key = ApiKey.objects.in_workspace(history.workspace).order_by("-pk").first()
     assert key is not None
     mast = {served.ledger_id for served in history.served[7:11]}
     last = {served.ledger_id for served in history.served[-2:]}
     cases = {
-        "agent=pilot": set(stored(history)),
+        "agent=pilot": set(stored_ids(history)),
         "agent=cook": set(),
         "channel=mast": mast,
         f"key={key.pk}": last,
         "agent=pilot&channel=deck&version=4": last,
         "agent=pilot&channel=deck&version=99": set(),
         "status=304": set(),
-        "status=200": set(stored(history)),
+        "status=200": set(stored_ids(history)),
         f"request={history.served[-1].request_id}": {history.served[-1].ledger_id},
         "request=never": set(),
     }
-    for asked, wanted in cases.items():
-        assert set(shown(bobs, address(history, f"ledger/?{asked}"))) == wanted, asked
+    for query, expected in cases.items():
+        assert set(shown_ids(bobs, url(history, f"ledger/?{query}"))) == expected, query
 
 
-def test_a_stretch_of_time_is_meant_in_the_readers_own(history, bobs):
+def test_time_filters_use_the_users_timezone(history, bobs):
     since = timezone.localtime(history.times["moves"] - timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%S")
     until = timezone.localtime(history.times["moves"] + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%S")
-    asked = f"ledger/?since={quote(since)}&until={quote(until)}"
-    assert shown(bobs, address(history, asked)) == [served.ledger_id for served in history.served[10:6:-1]]
+    query = f"ledger/?since={quote(since)}&until={quote(until)}"
+    assert shown_ids(bobs, url(history, query)) == [served.ledger_id for served in history.served[10:6:-1]]
 
 
-def test_pages_go_on_by_the_row_and_keep_the_filters(history, bobs, monkeypatch):
+def test_pages_continue_by_cursor_and_keep_the_filters(history, bobs, monkeypatch):
     monkeypatch.setattr(ledger_selectors, "DEFAULT_PAGE_SIZE", 3)
     monkeypatch.setattr(ledger_selectors.get_ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
-    everything, found, path = stored(history), [], address(history, "ledger/?agent=pilot")
+    everything, row_ids, path = stored_ids(history), [], url(history, "ledger/?agent=pilot")
     while path:
         answer = bobs.get(path)
-        found += [row.pk for row in answer.context["page"].rows]
+        row_ids += [row.pk for row in answer.context["page"].rows]
         older = answer.context["older"]
         assert not older or "agent=pilot" in older
-        path = address(history, f"ledger/?{older}") if older else ""
-    assert found == everything
+        path = url(history, f"ledger/?{older}") if older else ""
+    assert row_ids == everything
 
 
-def test_a_new_row_moves_no_page(history, bobs, monkeypatch):
+def test_a_new_row_does_not_shift_pages(history, bobs, monkeypatch):
     monkeypatch.setattr(ledger_selectors.get_ledger_page, "__kwdefaults__", {"before": None, "limit": 3})
-    older = bobs.get(address(history)).context["older"]
-    before = shown(bobs, address(history, f"ledger/?{older}"))
+    older = bobs.get(url(history)).context["older"]
+    before = shown_ids(bobs, url(history, f"ledger/?{older}"))
     history.serve(2)
-    assert shown(bobs, address(history, f"ledger/?{older}")) == before
+    assert shown_ids(bobs, url(history, f"ledger/?{older}")) == before
 
 
-STRANGE = {
+INVALID_FILTERS = {
     "agent=nobody": "Select a valid choice",
     "version=3": "choose both",
     "version=x": "Enter a whole number",
@@ -133,134 +133,134 @@ STRANGE = {
 }
 
 
-def test_strange_filters_are_told_under_their_field(history, bobs):
-    for asked, said in STRANGE.items():
-        found = page(bobs, address(history, f"ledger/?{asked}"), 422)
-        assert said in found, asked
-        assert "was saved" not in found, "this form saves nothing"
-    assert "Nothing matches" not in found, "nothing was looked up"
+def test_invalid_filters_show_an_error_at_their_field(history, bobs):
+    for query, message in INVALID_FILTERS.items():
+        html = get_html(bobs, url(history, f"ledger/?{query}"), 422)
+        assert message in html, query
+        assert "was saved" not in html, "this form saves nothing"
+    assert "Nothing matches" not in html, "nothing was looked up"
 
 
-def test_a_strange_cursor_is_no_error(history, bobs):
+def test_an_invalid_cursor_is_ignored(history, bobs):
     for before in ("x", "-1", "9" * 40, "²"):
-        page(bobs, address(history, f"ledger/?before={quote(before)}"))
+        get_html(bobs, url(history, f"ledger/?before={quote(before)}"))
 
 
-def test_the_list_asks_few_questions_however_long_it_is(history, bobs):
+def test_the_list_takes_few_queries_at_any_length(history, bobs):
     for _ in range(2):
-        with CaptureQueriesContext(connection) as asked:
-            page(bobs, address(history))
-        assert len(asked) <= LIMIT + EVERY_PAGE
+        with CaptureQueriesContext(connection) as queries:
+            get_html(bobs, url(history))
+        assert len(queries) <= LIMIT + EVERY_PAGE
         history.serve(12)
 
 
-def test_nothing_handed_out_yet_says_what_will_come(elsewhere, mallory):
-    assert "no record, no prompt" in page(signed_in(mallory), f"/w/{elsewhere.slug}/ledger/")
+def test_an_empty_ledger_explains_itself(elsewhere, mallory):
+    assert "no record, no prompt" in get_html(signed_in(mallory), f"/w/{elsewhere.slug}/ledger/")
 
 
-def test_strangers_get_404_and_see_nothing_through_filters(history, elsewhere, mallory):
+def test_outsiders_get_404_and_see_nothing_through_filters(history, elsewhere, mallory):
     client = signed_in(mallory)
     for path in ("ledger/", "ledger/stale/", "verify/", "verify/checkpoints/"):
-        page(client, address(history, path), 404)
-    asked = f"/w/{elsewhere.slug}/ledger/?request={history.served[-1].request_id}"
-    assert client.get(asked).context["page"].rows == []
+        get_html(client, url(history, path), 404)
+    query = f"/w/{elsewhere.slug}/ledger/?request={history.served[-1].request_id}"
+    assert client.get(query).context["page"].rows == []
 
 
-# --- bots behind ---------------------------------------------------------------------------------------
+# --- outdated bots -------------------------------------------------------------------------------------
 
 
-def test_bots_that_hold_what_was_rolled_back_are_listed(history, bobs):
+def test_bots_with_a_rolled_back_version_are_listed(history, bobs):
     unpin_production(history.prompt(), by=history.by)
     [served] = history.serve(1)
     assert served.number == 5
     roll_back([history.prompt()], by=history.by, note="Too kind")
-    found = page(bobs, address(history, "ledger/stale/"))
-    assert "Rolled back" in found
-    assert "Version 5" in found
-    panel = bobs.get(address(history, "ledger/stale/"), headers={"HX-Request": "true"}).content.decode()
+    html = get_html(bobs, url(history, "ledger/stale/"))
+    assert "Rolled back" in html
+    assert "Version 5" in html
+    panel = bobs.get(url(history, "ledger/stale/"), headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in panel
     assert "holds 5, production is 4" in panel
 
 
-def test_without_any_the_page_is_glad(elsewhere, mallory):
-    assert "Nobody is behind" in page(signed_in(mallory), f"/w/{elsewhere.slug}/ledger/stale/")
+def test_without_outdated_bots_the_page_says_so(elsewhere, mallory):
+    assert "Nobody is behind" in get_html(signed_in(mallory), f"/w/{elsewhere.slug}/ledger/stale/")
 
 
-# --- proof ---------------------------------------------------------------------------------------------
+# --- verification --------------------------------------------------------------------------------------
 
 
-def test_before_the_first_look_the_page_says_so_and_lists_checkpoints_and_keys(history, bobs):
-    found = page(bobs, address(history, "verify/"))
-    assert "Nobody has looked yet" in found
-    assert "No. 4" in found
-    assert SigningKey.objects.in_workspace(history.workspace).get().key_id in found
+def test_before_the_first_verification_the_page_lists_checkpoints_and_keys(history, bobs):
+    html = get_html(bobs, url(history, "verify/"))
+    assert "Nobody has looked yet" in html
+    assert "No. 4" in html
+    assert SigningKey.objects.in_workspace(history.workspace).get().key_id in html
 
 
-def test_a_look_is_asked_for_by_an_editor_and_its_result_is_shown(history, bobs):
-    answer = bobs.post(address(history, "verify/run/"))
-    assert answer["Location"] == address(history, "verify/")
+def test_an_editor_requests_a_verification_and_sees_its_result(history, bobs):
+    answer = bobs.post(url(history, "verify/run/"))
+    assert answer["Location"] == url(history, "verify/")
     run = VerificationRun.objects.in_workspace(history.workspace).get()
-    assert "a worker will begin in a moment" in page(bobs, address(history, "verify/"))
+    assert "a worker will begin in a moment" in get_html(bobs, url(history, "verify/"))
     verify_chain_job(history.workspace.pk, run.pk)
-    found = page(bobs, address(history, "verify/"))
-    assert "Everything stands as it was written" in found
-    assert "Version parts" in found
+    html = get_html(bobs, url(history, "verify/"))
+    assert "Everything stands as it was written" in html
+    assert "Version parts" in html
     assert run.asked_label == history.users["bob"].email
 
 
-def test_viewers_may_look_and_not_ask(history, viewers):
-    assert "Verify now" not in page(viewers, address(history, "verify/"))
-    assert viewers.post(address(history, "verify/run/")).status_code == 403
-    assert viewers.get(address(history, "verify/run/")).status_code in {403, 405}
+def test_viewers_may_read_but_not_request_a_verification(history, viewers):
+    assert "Verify now" not in get_html(viewers, url(history, "verify/"))
+    assert viewers.post(url(history, "verify/run/")).status_code == 403
+    assert viewers.get(url(history, "verify/run/")).status_code in {403, 405}
     assert not VerificationRun.objects.in_workspace(history.workspace).exists()
 
 
-def test_the_first_bad_row_is_told_by_the_agents_name(history, bobs):
+def test_the_first_bad_row_is_described_with_the_agents_name(history, bobs):
     run = request_verification(history.workspace, by=history.by)
     with unguarded():
         by_hand("UPDATE prompts_promptversion SET author_label = '<i>x</i>' WHERE number = 3")
         run_verification(history.workspace.pk, run.pk)
-        found = page(bobs, address(history, "verify/"))
-    assert "3 rows are not as written" in found
-    assert "version 3 of “Pilot” on “Deck”" in found
-    assert "its content does not match its hash" in found
+        html = get_html(bobs, url(history, "verify/"))
+    assert "3 rows are not as written" in html
+    assert "version 3 of “Pilot” on “Deck”" in html
+    assert "its content does not match its hash" in html
 
 
-def test_the_live_part_answers_only_when_something_changed(history, bobs):
+def test_the_live_part_responds_only_when_something_changed(history, bobs):
     run = request_verification(history.workspace, by=history.by)
-    mark = bobs.get(address(history, "verify/")).context["mark"]
-    assert bobs.get(address(history, f"verify/live/?seen={mark}")).status_code == 204
+    mark = bobs.get(url(history, "verify/")).context["mark"]
+    assert bobs.get(url(history, f"verify/live/?seen={mark}")).status_code == 204
     run_verification(history.workspace.pk, run.pk)
-    found = page(bobs, address(history, f"verify/live/?seen={mark}"))
-    assert "Everything stands" in found
-    assert "hx-get" not in found
-    assert "<html" not in found
+    html = get_html(bobs, url(history, f"verify/live/?seen={mark}"))
+    assert "Everything stands" in html
+    assert "hx-get" not in html
+    assert "<html" not in html
 
 
-def test_a_look_that_was_not_finished_says_why(history, bobs):
+def test_a_failed_verification_says_why(history, bobs):
     run = request_verification(history.workspace, by=history.by)
     VerificationRun.objects.in_workspace(history.workspace).filter(pk=run.pk).update(
         state=VerificationState.FAILED, problem="The worker was lost on the way.", ended_at=timezone.now()
     )
-    found = page(bobs, address(history, "verify/"))
-    assert "did not come to its end" in found
-    assert "The worker was lost on the way." in found
+    html = get_html(bobs, url(history, "verify/"))
+    assert "did not come to its end" in html
+    assert "The worker was lost on the way." in html
 
 
-def test_the_public_key_and_all_checkpoints_can_be_taken_away_and_verified(history, bobs):
+def test_the_public_key_and_all_checkpoints_can_be_downloaded_and_verified(history, bobs):
     row = SigningKey.objects.in_workspace(history.workspace).get()
-    pem = bobs.get(address(history, f"verify/keys/{row.pk}/")).content.decode()
-    lines = bobs.get(address(history, "verify/checkpoints/")).content.decode().splitlines()
+    pem = bobs.get(url(history, f"verify/keys/{row.pk}/")).content.decode()
+    lines = bobs.get(url(history, "verify/checkpoints/")).content.decode().splitlines()
     signed = [each for each in read_checkpoint_lines(lines) if isinstance(each, SignedCheckpoint)]
     assert len(signed) == 4
     assert verify_checkpoints(signed, {row.key_id: load_public_key(pem)}).is_sound
     assert json.loads(lines[0])["heads"]["is_whole"]
     for unknown in (row.pk + 1, 10**30):
-        page(bobs, address(history, f"verify/keys/{unknown}/"), 404)
+        get_html(bobs, url(history, f"verify/keys/{unknown}/"), 404)
 
 
-def test_a_key_that_cannot_be_used_is_loud(history, bobs, settings):
+def test_an_unusable_signing_key_shows_a_warning(history, bobs, settings):
     settings.DRAMATIS_SIGNING_KEY = "/nowhere/key.pem"
-    found = page(bobs, address(history, "verify/"))
-    assert "nothing is being signed" in found
-    assert "/nowhere" not in found
+    html = get_html(bobs, url(history, "verify/"))
+    assert "nothing is being signed" in html
+    assert "/nowhere" not in html

@@ -1,4 +1,4 @@
-"""The ledger by month: every row finds a table, every table is guarded, and questions look at few of them."""
+"""Monthly partitions of the ledger: storage of rows, partition pruning, triggers, creation and removal."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -66,21 +66,21 @@ def stage(props: Stage) -> Stage:
     return props
 
 
-def by_hand(*statements: str) -> None:
+def execute_sql(*statements: str) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
 
 
-def places() -> list[str]:
-    """In which table each row lies, in the order of their ids."""
+def row_partitions() -> list[str]:
+    """Return the partition of each row, in id order."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT tableoid::regclass::text FROM {LEDGER_TABLE} ORDER BY id")  # noqa: S608  # our own name
         return [name for (name,) in cursor.fetchall()]
 
 
 def names() -> set[str]:
-    return {part.name for part in list_partitions()}
+    return {partition.name for partition in list_partitions()}
 
 
 def name_of(at: datetime) -> str:
@@ -88,22 +88,22 @@ def name_of(at: datetime) -> str:
 
 
 def make_past(months: int) -> None:
-    """Tables of months that are over, made as rows of theirs would have them made."""
+    """Create partitions of past months."""
     now = timezone.now()
     for back in range(1, months + 1):
         partitions.create_month_partition(add_months(get_month_start(now), -back), now)
 
 
-def answer(question: str):
+def query_value(sql: str):
     with connection.cursor() as cursor:
-        cursor.execute(question)
+        cursor.execute(sql)
         return cursor.fetchone()[0]
 
 
-# --- where rows lie ------------------------------------------------------------------------------------
+# --- where rows are stored -----------------------------------------------------------------------------
 
 
-def test_a_row_lies_in_the_table_of_its_month(stage):
+def test_a_row_is_stored_in_the_partition_of_its_month(stage):
     now = timezone.now()
     stage.fetch()
     insert_rows(
@@ -113,7 +113,7 @@ def test_a_row_lies_in_the_table_of_its_month(stage):
             add_months(get_month_start(now), 2),
         ],
     )
-    assert places() == [
+    assert row_partitions() == [
         name_of(now),
         name_of(add_months(get_month_start(now))),
         name_of(add_months(get_month_start(now), 2)),
@@ -121,21 +121,21 @@ def test_a_row_lies_in_the_table_of_its_month(stage):
     assert ledger_verdict(stage.workspace).first is None
 
 
-def test_a_row_of_any_other_time_is_written_all_the_same(stage):
-    for moment in (NOON, datetime(2001, 2, 3, tzinfo=UTC)):
-        with time_machine.travel(moment, tick=False):
-            _, secret = create_key(stage.workspace, f"Of {moment:%Y}", {}, by=BY)
+def test_a_row_without_a_monthly_partition_is_written_to_the_default_one(stage):
+    for at in (NOON, datetime(2001, 2, 3, tzinfo=UTC)):
+        with time_machine.travel(at, tick=False):
+            _, secret = create_key(stage.workspace, f"Of {at:%Y}", {}, by=BY)
             assert fetch(secret).status == 200
-    assert places() == [DEFAULT_PARTITION, DEFAULT_PARTITION]
+    assert row_partitions() == [DEFAULT_PARTITION, DEFAULT_PARTITION]
     assert datastores.check_ledger_months().state == FindingState.WARN
     assert ledger_verdict(stage.workspace).first is None
 
 
-def test_rows_without_a_month_are_moved_to_it_when_it_is_made(stage):
+def test_rows_are_moved_when_their_monthly_partition_is_created(stage):
     insert_rows(stage, [NOON, NOON + timedelta(days=1), add_months(get_month_start(NOON)), timezone.now()])
     before = list(LedgerEntry.objects.in_workspace(stage.workspace).order_by("pk").values())
     assert create_partitions() == [name_of(NOON), name_of(add_months(get_month_start(NOON)))]
-    assert places()[1:4] == [name_of(NOON), name_of(NOON), name_of(add_months(get_month_start(NOON)))]
+    assert row_partitions()[1:4] == [name_of(NOON), name_of(NOON), name_of(add_months(get_month_start(NOON)))]
     assert list(LedgerEntry.objects.in_workspace(stage.workspace).order_by("pk").values()) == before
     assert ledger_verdict(stage.workspace).first is None
     assert list_unprotected_partitions() == []
@@ -143,7 +143,7 @@ def test_rows_without_a_month_are_moved_to_it_when_it_is_made(stage):
     assert create_partitions() == []
 
 
-def test_many_rows_of_a_month_in_use_wait_until_it_is_over(stage, monkeypatch):
+def test_many_rows_of_the_current_month_are_moved_after_its_end(stage, monkeypatch):
     monkeypatch.setattr(partitions, "MAX_MOVED_ROWS", 2)
     insert_rows(stage, [NOON] * 3)
     with time_machine.travel(NOON):
@@ -151,168 +151,168 @@ def test_many_rows_of_a_month_in_use_wait_until_it_is_over(stage, monkeypatch):
             name_of(add_months(get_month_start(NOON))),
             name_of(add_months(get_month_start(NOON), 2)),
         ]
-    assert places()[1:] == [DEFAULT_PARTITION] * 3
+    assert row_partitions()[1:] == [DEFAULT_PARTITION] * 3
     assert name_of(NOON) in create_partitions(add_months(get_month_start(NOON)))
-    assert places()[1:] == [name_of(NOON)] * 3
+    assert row_partitions()[1:] == [name_of(NOON)] * 3
 
 
-def test_months_are_those_of_utc_whatever_a_session_is_set_to(stage):
+def test_months_are_utc_in_any_session_timezone(stage):
     insert_rows(stage, [add_months(get_month_start(NOON)) - timedelta(microseconds=1)])
-    by_hand("SET LOCAL TimeZone = 'Asia/Kolkata'")
+    execute_sql("SET LOCAL TimeZone = 'Asia/Kolkata'")
     assert create_partitions() == [name_of(NOON)]
     assert create_partitions() == []
-    by_hand("SET LOCAL TimeZone = 'UTC'")
+    execute_sql("SET LOCAL TimeZone = 'UTC'")
     assert build_month_partition(get_month_start(NOON)) in list_partitions()
-    assert places()[1] == name_of(NOON)
+    assert row_partitions()[1] == name_of(NOON)
 
 
-def test_ids_go_on_in_one_order_over_all_tables(stage):
+def test_ids_are_consecutive_over_all_partitions(stage):
     insert_rows(stage, [NOON, timezone.now(), NOON])
-    found = [row.pk for row in stage.rows]
-    assert found == list(range(found[0], found[0] + 4))
+    row_ids = [row.pk for row in stage.rows]
+    assert row_ids == list(range(row_ids[0], row_ids[0] + 4))
 
 
-# --- the clock -----------------------------------------------------------------------------------------
+# --- scheduled job -------------------------------------------------------------------------------------
 
 
-def test_the_clock_makes_this_month_and_two_more(stage):
+def test_the_job_creates_this_month_and_two_more(stage):
     with time_machine.travel(NOON, tick=False):
         maintain_partitions_job()
         assert {name_of(add_months(get_month_start(NOON), ahead)) for ahead in range(3)} <= names()
         assert create_partitions() == []
 
 
-def test_a_month_that_cannot_be_made_keeps_no_other_from_it(stage):
+def test_a_partition_that_cannot_be_created_does_not_stop_the_others(stage):
     with time_machine.travel(NOON, tick=False):
-        by_hand(f"CREATE TABLE {name_of(NOON)} (in_the_way int)")
+        execute_sql(f"CREATE TABLE {name_of(NOON)} (in_the_way int)")
         assert create_partitions() == [
             name_of(add_months(get_month_start(NOON))),
             name_of(add_months(get_month_start(NOON), 2)),
         ]
 
 
-# --- what is looked at ---------------------------------------------------------------------------------
+# --- partition pruning ---------------------------------------------------------------------------------
 
 
-def looked_at(explained: str) -> set[str]:
-    return {name for name in names() if f"{name} " in f"{explained} ".replace("\n", " ")}
+def scanned_partitions(plan: str) -> set[str]:
+    return {name for name in names() if f"{name} " in f"{plan} ".replace("\n", " ")}
 
 
-def explained(queries) -> str:
-    """The plan of the last question of the ledger that was asked."""
-    asked = [query["sql"] for query in queries if LEDGER_TABLE in query["sql"]]
+def explain_last(queries) -> str:
+    """Return the query plan of the last query on the ledger."""
+    ledger_queries = [query["sql"] for query in queries if LEDGER_TABLE in query["sql"]]
     with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN " + asked[-1].replace("%", "%%"))
+        cursor.execute("EXPLAIN " + ledger_queries[-1].replace("%", "%%"))
         return "\n".join(line for (line,) in cursor.fetchall())
 
 
-def test_a_question_with_a_time_looks_at_its_months_only(stage, django_assert_max_num_queries):
+def test_a_query_with_a_time_range_scans_its_partitions_only(stage, django_assert_max_num_queries):
     make_past(12)
     now = timezone.now()
     stage.fetch()
-    asked = LedgerFilter(since=subtract_months(now, 2), until=subtract_months(now, 1))
+    filters = LedgerFilter(since=subtract_months(now, 2), until=subtract_months(now, 1))
     with django_assert_max_num_queries(9) as listed:
-        get_ledger_page(stage.workspace, asked)
-    seen = looked_at(explained(listed.captured_queries))
-    assert seen <= {name_of(subtract_months(now, back)) for back in (1, 2)}
-    assert seen
+        get_ledger_page(stage.workspace, filters)
+    scanned = scanned_partitions(explain_last(listed.captured_queries))
+    assert scanned <= {name_of(subtract_months(now, back)) for back in (1, 2)}
+    assert scanned
     with django_assert_max_num_queries(9) as charted:
         get_hourly_chart(stage.workspace)
-    seen = looked_at(explained(charted.captured_queries))
-    assert name_of(now) in seen
-    assert name_of(subtract_months(now, 3)) not in seen
+    scanned = scanned_partitions(explain_last(charted.captured_queries))
+    assert name_of(now) in scanned
+    assert name_of(subtract_months(now, 3)) not in scanned
     with django_assert_max_num_queries(9) as around:
         list_fetches_around(stage.prompt, subtract_months(now, 11))
-    seen = looked_at(explained(around.captured_queries))
-    assert name_of(subtract_months(now, 11)) in seen
-    assert name_of(subtract_months(now, 3)) not in seen
+    scanned = scanned_partitions(explain_last(around.captured_queries))
+    assert name_of(subtract_months(now, 11)) in scanned
+    assert name_of(subtract_months(now, 3)) not in scanned
 
 
 @pytest.mark.planted
-def test_a_question_without_a_time_looks_at_all_of_them(stage, django_assert_max_num_queries):
+def test_a_query_without_a_time_range_scans_all_partitions(stage, django_assert_max_num_queries):
     make_past(3)
     with django_assert_max_num_queries(9) as listed:
         get_ledger_page(stage.workspace, LedgerFilter())
-    assert looked_at(explained(listed.captured_queries)) == names()
+    assert scanned_partitions(explain_last(listed.captured_queries)) == names()
 
 
-# --- guards --------------------------------------------------------------------------------------------
+# --- triggers ------------------------------------------------------------------------------------------
 
 
 def refused(statement: str) -> bool:
     try:
-        by_hand(statement)
+        execute_sql(statement)
     except DatabaseError as error:
         return "only grows" in str(error)
     return False
 
 
 def rewritable(tables: set[str]) -> list[str]:
-    """What the database lets somebody do to these tables, each of which has rows."""
-    tried = ("UPDATE {} SET size = 1", "UPDATE {} SET at = now()", "DELETE FROM {}", "TRUNCATE {}")
+    """List the statements that the database allows on these tables, each of which has rows."""
+    templates = ("UPDATE {} SET size = 1", "UPDATE {} SET at = now()", "DELETE FROM {}", "TRUNCATE {}")
     return [
         statement
         for table in sorted(tables)
-        for word in tried
-        if not refused(statement := word.format(table))
+        for template in templates
+        if not refused(statement := template.format(table))
     ]
 
 
 def fill_every_part(stage: Stage) -> None:
-    """A part that was there before, months made early and late, and the default."""
+    """Insert rows into the legacy partition, monthly partitions and the default one."""
     if LEGACY_PARTITION not in names():
-        by_hand(f"SELECT make_ledger_part('{LEGACY_PARTITION}', NULL, '2020-01-01 00:00Z')")
+        execute_sql(f"SELECT make_ledger_part('{LEGACY_PARTITION}', NULL, '2020-01-01 00:00Z')")
     partitions.create_month_partition(get_month_start(NOON), timezone.now())
-    for part in list_partitions():
-        inside = part.since or (part.until or NOON) - timedelta(days=1)
-        insert_rows(stage, [datetime(2040, 1, 1, tzinfo=UTC) if part.is_default else inside])
-    assert set(places()) == names()
+    for partition in list_partitions():
+        inside = partition.since or (partition.until or NOON) - timedelta(days=1)
+        insert_rows(stage, [datetime(2040, 1, 1, tzinfo=UTC) if partition.is_default else inside])
+    assert set(row_partitions()) == names()
 
 
-def test_no_row_of_any_part_is_changed_and_no_part_is_emptied(stage):
+def test_no_row_of_any_partition_is_changed_and_no_partition_is_truncated(stage):
     fill_every_part(stage)
     assert rewritable(names() | {LEDGER_TABLE}) == []
     assert list_unprotected_partitions() == []
 
 
 @pytest.mark.planted
-def test_a_part_without_its_guard_is_found(stage):
+def test_a_partition_without_its_trigger_is_found(stage):
     fill_every_part(stage)
     name = name_of(timezone.now())
-    by_hand(f"ALTER TABLE {name} DISABLE TRIGGER {APPEND_ONLY_TRIGGER}")
+    execute_sql(f"ALTER TABLE {name} DISABLE TRIGGER {APPEND_ONLY_TRIGGER}")
     assert list_unprotected_partitions() == [name]
     assert rewritable({name})
     assert datastores.check_ledger_months().state == FindingState.FAIL
-    by_hand(f"ALTER TABLE {name} ENABLE TRIGGER {APPEND_ONLY_TRIGGER}")
-    by_hand(
+    execute_sql(f"ALTER TABLE {name} ENABLE TRIGGER {APPEND_ONLY_TRIGGER}")
+    execute_sql(
         f"CREATE TABLE by_hand PARTITION OF {LEDGER_TABLE} "
         "FOR VALUES FROM ('2050-01-01 00:00Z') TO (MAXVALUE)",
         "ALTER TABLE by_hand ENABLE ROW LEVEL SECURITY",
     )
     assert list_unprotected_partitions() == ["by_hand"]
     assert "by_hand" in datastores.check_ledger_months().message
-    by_hand("DROP TABLE by_hand", f"ALTER TABLE {DEFAULT_PARTITION} DISABLE ROW LEVEL SECURITY")
+    execute_sql("DROP TABLE by_hand", f"ALTER TABLE {DEFAULT_PARTITION} DISABLE ROW LEVEL SECURITY")
     assert list_unprotected_partitions() == [DEFAULT_PARTITION]
 
 
-def test_a_missing_month_is_told_in_time(stage):
+def test_a_missing_partition_is_reported_in_advance(stage):
     with time_machine.travel(NOON):
-        found = datastores.check_ledger_months()
-    assert (found.state, found.message) == (FindingState.WARN, "There is no table for 2031-06.")
+        finding = datastores.check_ledger_months()
+    assert (finding.state, finding.message) == (FindingState.WARN, "There is no table for 2031-06.")
 
 
-# --- letting go ----------------------------------------------------------------------------------------
+# --- removal -------------------------------------------------------------------------------------------
 
 
-def test_a_month_is_dropped_when_it_is_over_and_its_rows_were_rolled_off(stage, monkeypatch):
+def test_a_past_partition_is_dropped_when_its_rows_have_expired(stage, monkeypatch):
     monkeypatch.setattr(blocks, "SETTLE_DELAY", -blocks.SETTLE_DELAY)
     now = timezone.now()
     old, young = subtract_months(now, 36), subtract_months(now, 3)
-    for moment in (old, young):
-        partitions.create_month_partition(get_month_start(moment), now)
-        with time_machine.travel(moment, tick=False):
-            _, secret = create_key(stage.workspace, f"Of {moment:%Y-%m}", {}, by=BY)
-            fetch(secret, recall=stage.recall)
+    for at in (old, young):
+        partitions.create_month_partition(get_month_start(at), now)
+        with time_machine.travel(at, tick=False):
+            _, secret = create_key(stage.workspace, f"Of {at:%Y-%m}", {}, by=BY)
+            fetch(secret, cache=stage.cache)
             seal_ledger(stage.workspace.pk)
     assert drop_empty_partitions() == []
     assert expire_blocks(stage.workspace.pk) == 1
@@ -322,7 +322,7 @@ def test_a_month_is_dropped_when_it_is_over_and_its_rows_were_rolled_off(stage, 
     assert ledger_verdict(stage.workspace).first is None
 
 
-def test_neither_a_young_month_nor_one_with_a_late_row_is_dropped(stage):
+def test_neither_a_recent_partition_nor_one_with_a_late_row_is_dropped(stage):
     make_past(3)
     now = timezone.now()
     late = build_month_partition(add_months(get_month_start(now), -2))
@@ -336,28 +336,28 @@ def test_neither_a_young_month_nor_one_with_a_late_row_is_dropped(stage):
 
 @pytest.fixture
 def clerk(db) -> str:
-    """A role that owns nothing, as the product may run; new tables are opened to it by default."""
-    by_hand(
+    """A database role that owns nothing, as the application may use; it has privileges on new tables."""
+    execute_sql(
         "CREATE ROLE clerk",
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk",
         "ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO clerk",
         "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk",
-        # As a job says; the connection was looked at when it was the owner's.
+        # The scope of a job, which is not set again because the connection began as the owner.
         f"SET LOCAL {SCOPE_SETTING} = '{ALL_WORKSPACES}'",
     )
     return "SET LOCAL ROLE clerk"
 
 
-def test_who_owns_nothing_has_months_made_and_reads_no_part_past_the_ledger(stage, clerk):
+def test_a_role_without_ownership_creates_partitions_but_cannot_read_them_directly(stage, clerk):
     stage.fetch()
     insert_rows(stage, [NOON])
-    by_hand(f"SELECT make_ledger_part('{LEGACY_PARTITION}', NULL, '2020-01-01 00:00Z')", clerk)
+    execute_sql(f"SELECT make_ledger_part('{LEGACY_PARTITION}', NULL, '2020-01-01 00:00Z')", clerk)
     assert create_partitions() == [name_of(NOON)]
     assert len(stage.rows) == 2
     assert stage.fetch().status == 200
     assert drop_empty_partitions() == [LEGACY_PARTITION]
-    for part in list_partitions():
-        assert answer(f"SELECT count(*) FROM {part.name}") == 0  # noqa: S608  # a table of ours
+    for partition in list_partitions():
+        assert query_value(f"SELECT count(*) FROM {partition.name}") == 0  # noqa: S608  # a table of ours
     assert not partitions.drop_partition_if_empty(build_month_partition(get_month_start(NOON)))
     assert datastores.check_ledger_months().state == FindingState.OK
     for statement in (
@@ -365,4 +365,4 @@ def test_who_owns_nothing_has_months_made_and_reads_no_part_past_the_ledger(stag
         f"ALTER TABLE {LEDGER_TABLE} DISABLE TRIGGER {APPEND_ONLY_TRIGGER}",
     ):
         with pytest.raises(DatabaseError, match="must be owner"):
-            by_hand(statement)
+            execute_sql(statement)

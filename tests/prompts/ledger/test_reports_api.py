@@ -1,4 +1,4 @@
-"""Bots report what they used: kept as said, and told how it stands to what they were handed."""
+"""Digest reports of bots: stored as sent, and compared with what was served."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,35 +30,35 @@ from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures
 pytestmark = pytest.mark.django_db
 
 
-def report(api: Api, digest: str, agent: str = "pilot", **more: Any) -> Any:
-    return api.post("prompts:report", {"agent": agent, "channel": "deck", "digest": digest, **more})
+def report(api: Api, digest: str, agent: str = "pilot", **fields: Any) -> Any:
+    return api.post("prompts:report", {"agent": agent, "channel": "deck", "digest": digest, **fields})
 
 
 def test_a_bot_learns_whether_it_is_up_to_date(bot: Api, admin: Api, deck: Deck) -> None:
     served = deck.fetch(bot)
-    said = good(report(bot, served.digest, ledger_id=served.ledger_id, request_id="mine-1"), 201)
-    assert (said["is_version"], said["versions"], said["is_last_handed"]) == (True, [1], True)
-    assert said["labels"] == ["latest", "production"]
-    assert said["last_handed"]["ledger_id"] == served.ledger_id
+    data = good(report(bot, served.digest, ledger_id=served.ledger_id, request_id="mine-1"), 201)
+    assert (data["is_version"], data["versions"], data["is_last_handed"]) == (True, [1], True)
+    assert data["labels"] == ["latest", "production"]
+    assert data["last_handed"]["ledger_id"] == served.ledger_id
     deck.reword("Be wise.")
     assert good(report(bot, served.digest), 201)["labels"] == []
     newer = deck.fetch(bot)
-    said = good(report(bot, served.digest), 201)
-    assert (said["is_version"], said["is_last_handed"]) == (True, False)
-    assert said["last_handed"]["digest"] == newer.digest
+    data = good(report(bot, served.digest), 201)
+    assert (data["is_version"], data["is_last_handed"]) == (True, False)
+    assert data["last_handed"]["digest"] == newer.digest
 
 
-def test_the_digest_of_the_very_bytes_counts_too(bot: Api, deck: Deck) -> None:
+def test_the_digest_of_the_served_bytes_matches_too(bot: Api, deck: Deck) -> None:
     served = deck.fetch(bot)
     for digest in (served.served_digest, deck.version(1).text_digest):
-        said = good(report(bot, digest), 201)
-        assert (said["versions"], said["is_last_handed"]) == ([1], True)
+        data = good(report(bot, digest), 201)
+        assert (data["versions"], data["is_last_handed"]) == ([1], True)
 
 
-def test_what_this_prompt_never_said_is_kept_and_told(bot: Api, admin: Api, deck: Deck) -> None:
-    said = good(report(bot, "0" * 64), 201)
-    assert (said["is_version"], said["versions"], said["is_last_handed"]) == (False, [], False)
-    assert said["last_handed"] is None
+def test_an_unknown_digest_is_stored_and_listed(bot: Api, admin: Api, deck: Deck) -> None:
+    data = good(report(bot, "0" * 64), 201)
+    assert (data["is_version"], data["versions"], data["is_last_handed"]) == (False, [], False)
+    assert data["last_handed"] is None
     [row] = good(admin.get("reports?is_version=false"))["data"]
     assert (row["digest"], row["key"]["name"]) == ("0" * 64, row["reporter"].removeprefix("bot:"))
     assert good(admin.get("reports?is_version=true"))["data"] == []
@@ -73,14 +73,14 @@ def test_a_retry_is_one_report(bot: Api, deck: Deck) -> None:
 
 
 @pytest.mark.hard
-def test_foreign_and_missing_look_alike(
+def test_foreign_and_missing_rows_give_the_same_error(
     bot: Api, deck: Deck, elsewhere_deck: Deck, abroad: Api, scoped: Callable[..., Api]
 ) -> None:
     foreign = elsewhere_deck.fetch(abroad)
     theirs = deck.fetch(scoped(BOT))
     of_cook = deck.fetch(bot, "cook")
-    said = good(report(bot, foreign.digest), 201)
-    assert said["is_version"] is False
+    data = good(report(bot, foreign.digest), 201)
+    assert data["is_version"] is False
     for number in (foreign.ledger_id, theirs.ledger_id, of_cook.ledger_id, of_cook.ledger_id + 100_000):
         answer = problem(report(bot, "0" * 64, ledger_id=number), 422, "invalid")
         assert answer["errors"][0]["pointer"] == "/ledger_id"
@@ -90,7 +90,7 @@ def test_foreign_and_missing_look_alike(
     assert DigestReport.objects.in_workspace(deck.workspace).count() == 1
 
 
-def test_reports_are_seen_by_whom_they_concern(
+def test_reports_are_visible_within_the_keys_scopes(
     bot: Api, admin: Api, narrow: Api, deck: Deck, scoped: Callable[..., Api]
 ) -> None:
     other = scoped(BOT)

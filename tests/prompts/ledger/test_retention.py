@@ -1,4 +1,4 @@
-"""Rolling off: whole blocks when their time is over, with a note that stays; nothing else, by no hand."""
+"""Ledger retention: whole blocks expire and leave a roll-off; nothing else can be deleted or changed."""
 
 from datetime import datetime, timedelta
 
@@ -36,20 +36,20 @@ pytestmark = pytest.mark.django_db
 
 
 def set_stage(workspace: Workspace) -> Stage:
-    """Three blocks of four rows: three years old, seven months old, and of now."""
+    """Make three blocks of four rows: three years old, seven months old, and new."""
     stage, now = make_stage(workspace), timezone.now()
     with pytest.MonkeyPatch.context() as patch:
-        hasten(patch)
-        for moment in (subtract_months(now, 36), subtract_months(now, 7), now):
-            with time_machine.travel(moment, tick=False):
-                _, secret = create_key(workspace, f"Of {moment:%Y-%m}", {}, by=BY)
+        speed_up(patch)
+        for at in (subtract_months(now, 36), subtract_months(now, 7), now):
+            with time_machine.travel(at, tick=False):
+                _, secret = create_key(workspace, f"Of {at:%Y-%m}", {}, by=BY)
                 for _ in range(4):
-                    fetch(secret, recall=stage.recall)
+                    fetch(secret, cache=stage.cache)
                 assert seal_ledger(workspace.pk) == 1
     return stage
 
 
-def hasten(patch: pytest.MonkeyPatch) -> None:
+def speed_up(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(blocks, "SETTLE_DELAY", -blocks.SETTLE_DELAY)
     patch.setattr(blocks, "MAX_BLOCK_ROWS", 4)
     patch.setattr(retention, "DELETE_BATCH_SIZE", 3)
@@ -57,12 +57,12 @@ def hasten(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def stage(props: Stage, monkeypatch) -> Stage:
-    hasten(monkeypatch)
+    speed_up(monkeypatch)
     return props
 
 
 def counts(stage: Stage) -> tuple[int, int]:
-    """Rows that are there, blocks that were rolled off."""
+    """Return the number of rows and of expired blocks."""
     return len(stage.rows), LedgerRollOff.objects.in_workspace(stage.workspace).count()
 
 
@@ -70,40 +70,40 @@ def ids(stage: Stage) -> list[int]:
     return [row.pk for row in stage.rows]
 
 
-def by_hand(statement: str) -> None:
+def execute_sql(statement: str) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement)
 
 
-def delete_by_hand(numbers: list[int]) -> None:
-    listed = ", ".join(map(str, numbers))
-    by_hand(f"DELETE FROM prompts_ledgerentry WHERE id IN ({listed})")  # noqa: S608  # numbers of our own
+def delete_rows(numbers: list[int]) -> None:
+    id_list = ", ".join(map(str, numbers))
+    execute_sql(f"DELETE FROM prompts_ledgerentry WHERE id IN ({id_list})")  # noqa: S608  # numbers of our own
 
 
-# --- what goes -----------------------------------------------------------------------------------------
+# --- expiry --------------------------------------------------------------------------------------------
 
 
-def test_a_block_goes_when_its_months_are_over_and_leaves_a_note(stage):
+def test_a_block_expires_after_its_months_and_leaves_a_record(stage):
     assert list_workspaces_to_expire(timezone.now()) == [stage.workspace.pk]
-    kept = ids(stage)[4:]
+    remaining = ids(stage)[4:]
     assert expire_blocks(stage.workspace.pk) == 1
-    assert ids(stage) == kept
-    [note] = LedgerRollOff.objects.in_workspace(stage.workspace).select_related("block")
-    assert (note.block.sequence, note.months) == (1, 24)
-    assert (note.first_id, note.last_id) == (note.block.first_id, note.block.last_id)
+    assert ids(stage) == remaining
+    [roll_off] = LedgerRollOff.objects.in_workspace(stage.workspace).select_related("block")
+    assert (roll_off.block.sequence, roll_off.months) == (1, 24)
+    assert (roll_off.first_id, roll_off.last_id) == (roll_off.block.first_id, roll_off.block.last_id)
     assert ledger_verdict(stage.workspace).first is None
     assert list_workspaces_to_expire(timezone.now()) == []
     assert expire_blocks(stage.workspace.pk) == 0
 
 
-def test_people_can_read_that_rows_were_rolled_off(stage):
+def test_expired_rows_are_in_the_audit_log(stage):
     expire_blocks(stage.workspace.pk)
     event = AuditEvent.objects.in_workspace(stage.workspace).get(verb="rolled off")
     assert (event.kind, event.object_label, event.actor_label) == ("ledger", "block 1", "dramatis")
     assert (event.after or {})["rows"] == 4
 
 
-def test_with_fewer_months_more_goes_but_never_what_is_younger_than_half_a_year(stage, by_alice):
+def test_with_fewer_months_more_expires_but_never_rows_younger_than_six_months(stage, by_alice):
     set_ledger_retention(stage.workspace, 6, by=by_alice)
     expire_ledger_job()
     assert counts(stage) == (4, 2)
@@ -112,7 +112,7 @@ def test_with_fewer_months_more_goes_but_never_what_is_younger_than_half_a_year(
         assert expire_blocks(stage.workspace.pk) == 0
 
 
-def test_half_a_year_is_the_least_by_verb_by_form_and_in_the_database(workspace, by_alice):
+def test_six_months_is_the_minimum_in_service_and_database(workspace, by_alice):
     for months in (5, 0, -1, 5_000):
         with pytest.raises(InvalidInput) as caught:
             set_ledger_retention(workspace, months, by=by_alice)
@@ -136,7 +136,7 @@ def test_another_workspaces_rows_stay(stage, elsewhere, monkeypatch):
     assert counts(stage) == (8, 1)
 
 
-def test_a_failure_at_any_statement_leaves_the_block_whole(stage):
+def test_a_failure_of_any_statement_keeps_the_complete_block(stage):
     for word in ("INSERT INTO", "DELETE FROM"):
         with pytest.raises(DatabaseError), transaction.atomic(), statements_fail_at(word) as tried:
             expire_oldest_block(stage.workspace.pk, timezone.now())
@@ -145,7 +145,7 @@ def test_a_failure_at_any_statement_leaves_the_block_whole(stage):
         assert ledger_verdict(stage.workspace).first is None
 
 
-def test_a_block_that_is_not_as_it_was_closed_stays_to_be_looked_at(stage, monkeypatch):
+def test_a_block_that_does_not_match_its_rows_is_kept(stage, monkeypatch):
     monkeypatch.setattr(LedgerBlock, "from_db", classmethod(miscounted))
     assert expire_blocks(stage.workspace.pk) == 0
     assert counts(stage) == (12, 0)
@@ -167,39 +167,39 @@ def miscounted(cls, /, db, field_names, values, **more):
         ("2026-12-31", 12, "2025-12-31"),
     ],
 )
-def test_months_are_counted_as_people_count_them(now, months, then):
+def test_months_are_calendar_months(now, months, then):
     noon = "T12:00:00+00:00"
     assert subtract_months(datetime.fromisoformat(now + noon), months) == datetime.fromisoformat(then + noon)
 
 
-def test_the_job_that_keeps_months_runs_on_every_database(stage):
+def test_the_partition_job_runs_on_every_database(stage):
     maintain_partitions_job()
     assert len(stage.rows) == 12
     if connection.vendor == "sqlite":
         assert create_partitions() == drop_empty_partitions() == []
 
 
-# --- what stays, whoever asks --------------------------------------------------------------------------
+# --- append-only triggers ------------------------------------------------------------------------------
 
 
-def test_no_row_is_changed_by_hand(stage):
+def test_no_row_is_changed_by_sql(stage):
     for change in ("size = 1", "slots = '{}'", "at = '2020-01-01 00:00:00+00:00'", "workspace_id = 0"):
         with pytest.raises(DatabaseError, match="only grows"):
-            by_hand(f"UPDATE prompts_ledgerentry SET {change}")  # noqa: S608  # fixed words
+            execute_sql(f"UPDATE prompts_ledgerentry SET {change}")  # noqa: S608  # fixed columns
     expire_blocks(stage.workspace.pk)
     with pytest.raises(DatabaseError, match="only grows"):
-        by_hand("UPDATE prompts_ledgerentry SET size = 1")
+        execute_sql("UPDATE prompts_ledgerentry SET size = 1")
 
 
-def test_no_row_is_deleted_by_hand_before_its_block_was_rolled_off(stage):
+def test_no_row_is_deleted_by_sql_before_its_block_expired(stage):
     for numbers in (ids(stage)[:1], ids(stage)[:4], ids(stage)[-1:], ids(stage)):
         with pytest.raises(DatabaseError, match="only grows"):
-            delete_by_hand(numbers)
+            delete_rows(numbers)
     assert len(stage.rows) == 12
 
 
 def forged_roll_off(stage: Stage, block: LedgerBlock) -> None:
-    """A note that nobody was entitled to write yet."""
+    """Write a roll-off before the block has expired."""
     LedgerRollOff(
         workspace=stage.workspace,
         block=block,
@@ -210,16 +210,16 @@ def forged_roll_off(stage: Stage, block: LedgerBlock) -> None:
     ).save()
 
 
-def test_even_with_a_note_no_row_younger_than_half_a_year_goes(stage):
+def test_even_with_a_roll_off_no_row_younger_than_six_months_is_deleted(stage):
     *_, middle, young = LedgerBlock.objects.in_workspace(stage.workspace).order_by("sequence")
     forged_roll_off(stage, young)
     with pytest.raises(DatabaseError, match="only grows"):
-        delete_by_hand(ids(stage)[-1:])
+        delete_rows(ids(stage)[-1:])
     forged_roll_off(stage, middle)
-    delete_by_hand([middle.first_id])
+    delete_rows([middle.first_id])
 
 
-def test_a_note_covers_its_own_block_and_workspace_only(stage, elsewhere):
+def test_a_roll_off_covers_its_own_block_and_workspace_only(stage, elsewhere):
     theirs = make_stage(elsewhere)
     with time_machine.travel(subtract_months(timezone.now(), 36)):
         _, secret = create_key(elsewhere, "Old", {}, by=BY)
@@ -229,31 +229,31 @@ def test_a_note_covers_its_own_block_and_workspace_only(stage, elsewhere):
     forged_roll_off(stage, second)
     for numbers in (ids(stage)[:1], ids(stage)[3:5], ids(theirs)):
         with pytest.raises(DatabaseError, match="only grows"):
-            delete_by_hand(numbers)
-    delete_by_hand([second.first_id, second.last_id])
+            delete_rows(numbers)
+    delete_rows([second.first_id, second.last_id])
 
 
-def test_neither_blocks_nor_notes_can_be_taken_back(stage):
+def test_blocks_and_roll_offs_cannot_be_changed_or_deleted(stage):
     expire_blocks(stage.workspace.pk)
     for table in ("prompts_ledgerblock", "prompts_ledgerrolloff"):
         for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET first_id = 0"):  # noqa: S608  # fixed names
             with pytest.raises(DatabaseError, match="only grows"):
-                by_hand(statement)
+                execute_sql(statement)
 
 
-def test_rows_missing_without_a_note_are_noticed(stage):
+def test_rows_missing_without_a_roll_off_are_detected(stage):
     assert ledger_verdict(stage.workspace).first is None
     rows = ids(stage)[4:8]
-    with lifted_guard():
-        delete_by_hand(rows[:1])
+    with disabled_trigger():
+        delete_rows(rows[:1])
     assert "closed over 4 rows, and 3 are there" in ledger_verdict(stage.workspace).first.reason
 
 
 # --- planted faults ------------------------------------------------------------------------------------
 
 
-class lifted_guard:  # noqa: N801  # reads as a sentence where it is used
-    """The database without its guard, for as long as it takes."""
+class disabled_trigger:  # noqa: N801  # reads as a sentence where it is used
+    """Context manager that disables the append-only trigger."""
 
     def __enter__(self) -> None:
         self.turn("DISABLE")
@@ -263,32 +263,32 @@ class lifted_guard:  # noqa: N801  # reads as a sentence where it is used
 
     def turn(self, way: str) -> None:
         if connection.vendor == "postgresql":
-            by_hand(f"ALTER TABLE prompts_ledgerentry {way} TRIGGER prompts_ledgerentry_only_grows")
+            execute_sql(f"ALTER TABLE prompts_ledgerentry {way} TRIGGER prompts_ledgerentry_only_grows")
         elif way == "DISABLE":
             with connection.cursor() as cursor:
                 cursor.execute("SELECT name, sql FROM sqlite_master WHERE tbl_name = 'prompts_ledgerentry'")
                 self.triggers = [row for row in cursor.fetchall() if row[1].startswith("CREATE TRIGGER")]
             for name, _ in self.triggers:
-                by_hand(f"DROP TRIGGER {name}")
+                execute_sql(f"DROP TRIGGER {name}")
         else:
             for _, sql in self.triggers:
-                by_hand(sql)
+                execute_sql(sql)
 
 
 @pytest.mark.planted
-def test_a_ledger_without_its_guard_is_found(stage):
-    with lifted_guard():
+def test_a_ledger_without_its_trigger_is_found(stage):
+    with disabled_trigger():
         for guard in (
-            test_no_row_is_changed_by_hand,
-            test_no_row_is_deleted_by_hand_before_its_block_was_rolled_off,
-            test_even_with_a_note_no_row_younger_than_half_a_year_goes,
+            test_no_row_is_changed_by_sql,
+            test_no_row_is_deleted_by_sql_before_its_block_expired,
+            test_even_with_a_roll_off_no_row_younger_than_six_months_is_deleted,
         ):
             with pytest.raises(pytest.fail.Exception), transaction.atomic():
                 guard(stage)
 
 
 @pytest.mark.planted
-def test_rows_let_go_without_a_note_are_found(stage, monkeypatch):
+def test_rows_deleted_without_a_roll_off_are_found(stage, monkeypatch):
     monkeypatch.setattr(LedgerRollOff, "save", lambda self, **_: None)
     with pytest.raises(DatabaseError, match="only grows"):
         expire_blocks(stage.workspace.pk)

@@ -1,4 +1,4 @@
-"""Asking for prompts by the two doors, as a bot would."""
+"""Fetch prompts over HTTP as a bot does, through the WSGI fast path and through Django."""
 
 import json
 from collections.abc import Callable
@@ -17,8 +17,8 @@ ADDRESS = "/api/v1/agents/pilot/prompt"
 
 
 @dataclass
-class Heard:
-    """An answer, whichever door it came by."""
+class FetchResponse:
+    """A response of the fast path or of Django."""
 
     status: int
     headers: dict[str, str]
@@ -26,16 +26,18 @@ class Heard:
     was_passed_on: bool = False
 
 
-def by_fast_door(method: str = "GET", path: str = ADDRESS, query: str = "channel=deck", **said: Any) -> Heard:
-    """`said` are headers as CGI names them, without HTTP_."""
-    heard: dict[str, Any] = {}
+def fetch_by_fast_path(
+    method: str = "GET", path: str = ADDRESS, query: str = "channel=deck", **cgi_headers: Any
+) -> FetchResponse:
+    """Fetch through the fast path; `cgi_headers` are header names as in CGI, without HTTP_."""
+    started: dict[str, Any] = {}
     passed: list[str] = []
 
     def start(status: str, headers: list[tuple[str, str]]) -> None:
-        heard["status"], heard["headers"] = int(status[:3]), dict(headers)
-        assert len(heard["headers"]) == len(headers), "a header stands twice"
+        started["status"], started["headers"] = int(status[:3]), dict(headers)
+        assert len(started["headers"]) == len(headers), "a header is sent twice"
 
-    def beyond(environ: dict[str, Any], start: Any) -> list[bytes]:
+    def next_app(environ: dict[str, Any], start: Any) -> list[bytes]:
         passed.append(environ["PATH_INFO"])
         start("204 No Content", [])
         return [b""]
@@ -43,39 +45,41 @@ def by_fast_door(method: str = "GET", path: str = ADDRESS, query: str = "channel
     environ: dict[str, Any] = {}
     setup_testing_defaults(environ)
     environ |= {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query, "wsgi.input": BytesIO()}
-    environ |= {"HTTP_HOST": "localhost", **{f"HTTP_{name}": value for name, value in said.items()}}
-    body = b"".join(FetchFastPath(beyond)(environ, start))
-    return Heard(heard["status"], heard["headers"], body, bool(passed))
+    environ |= {"HTTP_HOST": "localhost", **{f"HTTP_{name}": value for name, value in cgi_headers.items()}}
+    body = b"".join(FetchFastPath(next_app)(environ, start))
+    return FetchResponse(started["status"], started["headers"], body, bool(passed))
 
 
-def by_django(method: str = "GET", path: str = ADDRESS, query: str = "channel=deck", **said: Any) -> Heard:
-    headers = {f"HTTP_{name}": value for name, value in said.items()}
+def fetch_by_django(
+    method: str = "GET", path: str = ADDRESS, query: str = "channel=deck", **cgi_headers: Any
+) -> FetchResponse:
+    headers = {f"HTTP_{name}": value for name, value in cgi_headers.items()}
     answer = Client().generic(method, f"{path}?{query}" if query else path, HTTP_HOST="localhost", **headers)
-    said = dict(answer.headers)
-    # The request log looks at the session, and Django says so; no cookie has a say in the answer.
-    said["Vary"] = said["Vary"].removesuffix(", Cookie")
+    sent_headers = dict(answer.headers)
+    # Django adds Cookie because the request log reads the session; the response does not depend on it.
+    sent_headers["Vary"] = sent_headers["Vary"].removesuffix(", Cookie")
     if answer.status_code == 304:
-        # Counted by Django's middleware; there is nothing to count.
-        said.pop("Content-Length", None)
-    return Heard(answer.status_code, said, answer.content)
+        # Django's middleware adds a length although there is no body.
+        sent_headers.pop("Content-Length", None)
+    return FetchResponse(answer.status_code, sent_headers, answer.content)
 
 
 def bearer(secret: str) -> str:
     return f"Bearer {secret}"
 
 
-DOORS = [by_fast_door, by_django]
-both_doors = pytest.mark.parametrize("door", DOORS, ids=["fast", "django"])
+ENTRY_POINTS = [fetch_by_fast_path, fetch_by_django]
+both_entry_points = pytest.mark.parametrize("entry_point", ENTRY_POINTS, ids=["fast", "django"])
 
 
-def ask(door: Callable[..., Heard], stage: Stage, **asked: Any) -> Heard:
-    asked.setdefault("AUTHORIZATION", bearer(stage.secret))
-    return door(**asked)
+def send_fetch(entry_point: Callable[..., FetchResponse], stage: Stage, **options: Any) -> FetchResponse:
+    options.setdefault("AUTHORIZATION", bearer(stage.secret))
+    return entry_point(**options)
 
 
-def problem(heard: Heard) -> Any:
-    assert heard.headers["Content-Type"] == "application/problem+json"
-    said = json.loads(heard.body)
-    assert said["status"] == heard.status
-    assert said["request_id"] == heard.headers["X-Request-ID"]
-    return said
+def problem_json(response: FetchResponse) -> Any:
+    assert response.headers["Content-Type"] == "application/problem+json"
+    data = json.loads(response.body)
+    assert data["status"] == response.status
+    assert data["request_id"] == response.headers["X-Request-ID"]
+    return data

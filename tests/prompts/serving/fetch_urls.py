@@ -1,4 +1,4 @@
-"""The addresses of fetch, render and batch beside all others, as the product joins them."""
+"""URLs of fetch, render and batch together with all others."""
 
 from django.urls import include, path
 

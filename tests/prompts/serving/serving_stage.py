@@ -1,4 +1,4 @@
-"""A pilot on deck with a key to fetch its prompt; what the tests of the bot path share."""
+"""Shared fixtures of the serving tests: an agent with a prompt, a key to fetch it, and a cache."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,29 +35,28 @@ _requests = count(1)
 
 @dataclass
 class Stage:
-    """One agent on one channel, a key, and one process's memory."""
+    """One agent on one channel, a key, and the cache of one process."""
 
     workspace: Workspace
     agent: Agent
     key: ApiKey
     secret: str
-    recall: ServingCache = field(default_factory=ServingCache)
+    cache: ServingCache = field(default_factory=ServingCache)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Stage":
-        """For another test, and so another process: that remembers nothing."""
+        """Copy for another test, with an empty cache like a new process."""
         return Stage(*deepcopy((self.workspace, self.agent, self.key, self.secret), memo))
 
-    def fetch(self, **asked: Any) -> ServedPrompt:
-        return fetch(self.secret, recall=self.recall, **asked)
+    def fetch(self, **options: Any) -> ServedPrompt:
+        return fetch(self.secret, cache=self.cache, **options)
 
-    def relay(self, layout: str, **values: Any) -> None:
-        """The same agent in another layout."""
+    def change_layout(self, layout: str, **values: Any) -> None:
         agent = Agent.objects.in_workspace(self.workspace).get(pk=self.agent.pk)
         edit_record(agent, {"layout": layout} | values, expected=agent.revision, by=BY)
         rebuild_agents(self.workspace, [self.agent.pk])
 
     def edit(self, text: str) -> None:
-        """Another soul, and so a next version, which production follows."""
+        """Edit the soul, which builds the next version; production follows."""
         soul = Soul.objects.in_workspace(self.workspace).get(agents=self.agent)
         edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
         rebuild_agents(self.workspace, [self.agent.pk])
@@ -71,12 +70,10 @@ class Stage:
         return list(LedgerEntry.objects.in_workspace(self.workspace).order_by("pk"))
 
 
-def make_stage(workspace: Workspace, words: str = "Be brave.", **values: Any) -> Stage:
+def make_stage(workspace: Workspace, text: str = "Be brave.", **values: Any) -> Stage:
     channel = make_channel(workspace, "deck")
-    agent = make_agent(
-        workspace, "pilot", soul=make_soul(workspace, text=words), channels=[channel], **values
-    )
-    # A test in a transaction of its own never commits, and so does not hear the bell.
+    agent = make_agent(workspace, "pilot", soul=make_soul(workspace, text=text), channels=[channel], **values)
+    # A test in its own transaction never commits, so the signal receiver does not build.
     rebuild_agents(workspace, [agent.pk])
     key, secret = create_key(workspace, "Reception", {}, by=BY)
     return Stage(workspace, agent, key, secret)
@@ -90,20 +87,20 @@ def fetch(
     *,
     slots: Slots | None = None,
     known: str = "",
-    recall: ServingCache | None = None,
-    **wanted: Any,
+    cache: ServingCache | None = None,
+    **options: Any,
 ) -> ServedPrompt:
-    """As a bot would."""
+    """Fetch a prompt as a bot does."""
     call = CallContext(slots or EMPTY_SLOTS, f"req-{next(_requests)}", (known,) if known else ())
     return serve_prompt(
         KeyClient(secret),
-        PromptRequest(agent, channel, label, **wanted),
+        PromptRequest(agent, channel, label, **options),
         call,
-        recall=ServingCache() if recall is None else recall,
+        cache=ServingCache() if cache is None else cache,
     )
 
 
-# --- the ledger as the proof reads it ------------------------------------------------------------------
+# --- the ledger as it is verified ----------------------------------------------------------------------
 
 
 def ledger_verdict(workspace: Workspace) -> Any:
@@ -114,16 +111,16 @@ def ledger_verdict(workspace: Workspace) -> Any:
     return verify_ledger(map(build_block_row, blocks), sealed, gone.block.sequence if gone else 0)
 
 
-def insert_rows(stage: Stage, moments: list[datetime]) -> None:
-    """Rows of another time, sealed as the bot path seals: copies of a real one."""
+def insert_rows(stage: Stage, timestamps: list[datetime]) -> None:
+    """Insert sealed copies of a real row with other timestamps."""
     if not stage.rows:
         stage.fetch()
-    for at in moments:
+    for at in timestamps:
         insert_row(stage, at)
 
 
 def insert_row(stage: Stage, at: datetime, number: int | None = None) -> None:
-    """One such row, with the next id or one that was left out."""
+    """Insert one such row, with the next id or with the given one."""
     rows = LedgerEntry.objects.in_workspace(stage.workspace).select_related("prompt", "version")
     row = rows.earliest("pk")
     row.pk, row._state.adding, row.at = number, True, at
@@ -139,15 +136,15 @@ def long_ago(**ago: float) -> datetime:
 
 
 @contextmanager
-def statements_fail_at(word: str) -> Iterator[list[str]]:
-    """Every statement that begins so ends in an error of the database."""
-    tried: list[str] = []
+def statements_fail_at(prefix: str) -> Iterator[list[str]]:
+    """Make every statement that starts with the prefix raise a DatabaseError; yield those statements."""
+    statements: list[str] = []
 
     def refuse(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql.lstrip().startswith(word):
-            tried.append(sql)
+        if sql.lstrip().startswith(prefix):
+            statements.append(sql)
             raise DatabaseError("the disk is full")
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(refuse):
-        yield tried
+        yield statements

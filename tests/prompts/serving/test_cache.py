@@ -1,4 +1,4 @@
-"""What a process keeps of a version between calls: never the words of another call."""
+"""The serving cache: a cached version never returns the text of another call."""
 
 from datetime import UTC, datetime
 
@@ -25,51 +25,53 @@ def stage(workspace) -> Stage:
 @pytest.mark.parametrize(
     "zone", ["", "UTC", "Europe/Lisbon", "Asia/Kathmandu", "America/Sao_Paulo", "No/Where"]
 )
-def test_the_quick_way_to_the_time_gives_the_same_as_the_long_one(zone):
+def test_clock_slots_equal_normalized_slots(zone):
     for now in (SUMMER, WINTER):
         assert build_clock_slots(now, zone) == normalize_slots(fill_clock(Slots(), now, zone))
 
 
 @pytest.mark.django_db
-def test_calls_that_say_the_same_share_a_sheet_and_others_do_not(stage):
-    words = stage.fetch().words
-    at = [Slots(now=SUMMER), Slots(now=SUMMER), Slots(now=WINTER), Slots(now=SUMMER, append="Be brief.")]
-    sheets = [words.sheet(slots) for slots in at]
-    assert sheets[0] is sheets[1]
-    assert len({sheet.text for sheet in sheets}) == 3
-    assert len(words.last) == 1
+def test_calls_with_equal_slots_share_a_rendering_and_others_do_not(stage):
+    version = stage.fetch().version
+    calls = [Slots(now=SUMMER), Slots(now=SUMMER), Slots(now=WINTER), Slots(now=SUMMER, append="Be brief.")]
+    rendered = [version.render(slots) for slots in calls]
+    assert rendered[0] is rendered[1]
+    assert len({prompt.text for prompt in rendered}) == 3
+    assert len(version.last_rendered) == 1
 
 
 @pytest.mark.django_db
-def test_each_call_gets_its_own_words(stage):
+def test_each_call_gets_its_own_text(stage):
     for word in ("one", "two", "one"):
         served = stage.fetch(slots=Slots(append=f"Say {word}."))
         assert f"Say {word}." in served.text
-        assert served.sheet.digest == stage.rows[-1].served_digest
+        assert served.rendered.digest == stage.rows[-1].served_digest
 
 
 @pytest.mark.planted
 @pytest.mark.django_db
-def test_a_sheet_kept_whatever_the_call_says_is_found(stage, monkeypatch):
-    real = CachedVersion.sheet
+def test_a_rendering_reused_for_other_slots_is_found(stage, monkeypatch):
+    real = CachedVersion.render
     monkeypatch.setattr(
-        CachedVersion, "sheet", lambda self, slots: self.last[0] if self.last else real(self, slots)
+        CachedVersion,
+        "render",
+        lambda self, slots: self.last_rendered[0] if self.last_rendered else real(self, slots),
     )
     with pytest.raises(AssertionError):
-        test_each_call_gets_its_own_words(stage)
+        test_each_call_gets_its_own_text(stage)
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("end", ["removed", "inactive"])
-def test_a_key_that_acts_for_a_person_ends_with_the_membership(stage, alice, end):
+def test_a_key_that_acts_for_a_user_ends_with_the_membership(stage, alice, end):
     _, secret = create_key(stage.workspace, "Script", {}, kind=ADMIN, by=Actor.person(alice))
     processes = [ServingCache(), ServingCache()]
     for process in processes:
-        assert fetch(secret, recall=process).status == 200
+        assert fetch(secret, cache=process).status == 200
     if end == "removed":
         Membership.objects.in_workspace(stage.workspace).filter(user=alice).delete()
     else:
         User.objects.filter(pk=alice.pk).update(is_active=False)
     for process in processes:
         with pytest.raises(InvalidKey):
-            fetch(secret, recall=process)
+            fetch(secret, cache=process)

@@ -1,4 +1,4 @@
-"""The fetch by both of its doors: what is asked, what is answered, and that every answer has its row."""
+"""The fetch endpoint by the fast path and by Django: requests, responses and their ledger rows."""
 
 import datetime as dt
 import json
@@ -20,13 +20,13 @@ from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 from tests.factories import make_memory, make_profile
 from tests.prompts.serving.fetch_stage import (
     ADDRESS,
-    DOORS,
-    Heard,
-    ask,
-    both_doors,
-    by_django,
-    by_fast_door,
-    problem,
+    ENTRY_POINTS,
+    FetchResponse,
+    both_entry_points,
+    fetch_by_django,
+    fetch_by_fast_path,
+    problem_json,
+    send_fetch,
 )
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -39,9 +39,8 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fetch_urls")]
 
-# What differs from one fetch to the next by itself.
-# The length varies because a ledger id may have one digit more than the one before.
-OWN = {"X-Request-ID", "X-Ledger-ID", "Repr-Digest", "RateLimit", "Content-Length"}
+# Headers that differ between two fetches. The length varies with the number of digits of the ledger id.
+VARYING_HEADERS = {"X-Request-ID", "X-Ledger-ID", "Repr-Digest", "RateLimit", "Content-Length"}
 
 set_stage = make_stage
 
@@ -51,91 +50,95 @@ def stage(props: Stage) -> Stage:
     return props
 
 
-# --- what is answered ----------------------------------------------------------------------------------
+# --- responses -----------------------------------------------------------------------------------------
 
 
-@both_doors
-def test_a_fetch_tells_the_text_and_all_that_is_known_of_it(stage, door):
-    heard = ask(door, stage)
-    said = json.loads(heard.body)
+@both_entry_points
+def test_a_fetch_returns_the_text_and_its_metadata(stage, entry_point):
+    response = send_fetch(entry_point, stage)
+    data = json.loads(response.body)
     [row] = stage.rows
     version = PromptVersion.objects.in_workspace(stage.workspace).get()
-    assert heard.status == 200
-    assert (said["agent"], said["channel"], said["label"], said["as_of"]) == (
+    assert response.status == 200
+    assert (data["agent"], data["channel"], data["label"], data["as_of"]) == (
         *("pilot", "deck", "production"),
         None,
     )
-    assert said["version"]["number"] == 1
-    assert said["version"]["digest"] == said["digest"] == version.digest
-    assert said["ledger_id"] == row.pk
-    assert said["served_digest"] == row.served_digest == sha256(said["text"].encode()).hexdigest()
-    assert said["slots"] == row.slots
-    assert said["tokens"]["total"] == sum(said["tokens"]["sections"].values()) == version.tokens
-    assert said["tools"] == []
-    assert replay_entry(stage.workspace, row.pk).text == said["text"]
-    assert find_schema_errors(build_validator(SERVED_PROMPT_SCHEMA), said) == []
+    assert data["version"]["number"] == 1
+    assert data["version"]["digest"] == data["digest"] == version.digest
+    assert data["ledger_id"] == row.pk
+    assert data["served_digest"] == row.served_digest == sha256(data["text"].encode()).hexdigest()
+    assert data["slots"] == row.slots
+    assert data["tokens"]["total"] == sum(data["tokens"]["sections"].values()) == version.tokens
+    assert data["tools"] == []
+    assert replay_entry(stage.workspace, row.pk).text == data["text"]
+    assert find_schema_errors(build_validator(SERVED_PROMPT_SCHEMA), data) == []
 
 
-@both_doors
-def test_the_headers_say_how_long_to_keep_it_and_how_to_check_it(stage, door):
-    heard = ask(door, stage)
-    said, headers = json.loads(heard.body), heard.headers
+@both_entry_points
+def test_the_headers_describe_caching_and_digests(stage, entry_point):
+    response = send_fetch(entry_point, stage)
+    data, headers = json.loads(response.body), response.headers
     assert headers["Cache-Control"] == (
         "private, max-age=30, stale-while-revalidate=300, stale-if-error=86400"
     )
     assert headers["Vary"] == "Authorization, Accept"
-    assert headers["ETag"] == f'W/"{said["digest"]}"'
+    assert headers["ETag"] == f'W/"{data["digest"]}"'
     assert headers["X-Request-ID"] == stage.rows[0].request_id
-    assert headers["X-Content-SHA256"] == said["served_digest"]
+    assert headers["X-Content-SHA256"] == data["served_digest"]
     assert headers["X-Dramatis-Version"] == "1"
     assert headers["X-Ledger-ID"] == str(stage.rows[0].pk)
-    assert headers["Content-Length"] == str(len(heard.body))
+    assert headers["Content-Length"] == str(len(response.body))
     digest = headers["Repr-Digest"].removeprefix("sha-256=:").removesuffix(":")
-    assert b64decode(digest) == sha256(heard.body).digest()
+    assert b64decode(digest) == sha256(response.body).digest()
     assert headers["RateLimit-Policy"].startswith('"fetch";')
 
 
-@both_doors
-def test_markdown_is_the_words_alone(stage, door):
-    heard = ask(door, stage, ACCEPT="text/markdown")
-    assert heard.headers["Content-Type"] == "text/markdown; charset=utf-8"
-    assert sha256(heard.body).hexdigest() == stage.rows[0].served_digest == heard.headers["X-Content-SHA256"]
-    assert b64decode(heard.headers["Repr-Digest"][9:-1]) == sha256(heard.body).digest()
+@both_entry_points
+def test_markdown_is_the_text_only(stage, entry_point):
+    response = send_fetch(entry_point, stage, ACCEPT="text/markdown")
+    assert response.headers["Content-Type"] == "text/markdown; charset=utf-8"
+    assert (
+        sha256(response.body).hexdigest()
+        == stage.rows[0].served_digest
+        == response.headers["X-Content-SHA256"]
+    )
+    assert b64decode(response.headers["Repr-Digest"][9:-1]) == sha256(response.body).digest()
 
 
 @pytest.mark.parametrize("layout", ["dramatis", "opal", "pi", "moltis", "nova", "ptc"])
-def test_segments_cover_the_text_and_boundaries_stand_between_them(stage, layout):
+def test_segments_cover_the_text_and_boundaries_lie_between_them(stage, layout):
     make_memory(stage.workspace, "The cook likes tea — always 🦊.")
-    stage.relay(layout, user_profile=make_profile(stage.workspace, name="Ada", timezone="Asia/Tokyo"))
-    said = json.loads(ask(by_fast_door, stage).body)
+    stage.change_layout(layout, user_profile=make_profile(stage.workspace, name="Ada", timezone="Asia/Tokyo"))
+    data = json.loads(send_fetch(fetch_by_fast_path, stage).body)
     ends = [0]
-    for segment in said["segments"]:
+    for segment in data["segments"]:
         start, end = segment["range"]
         assert start == ends[-1]
         assert end > start
         ends.append(end)
-    assert ends[-1] == len(said["text"])
-    for one in said["cache_boundaries"]:
+    assert ends[-1] == len(data["text"])
+    for one in data["cache_boundaries"]:
         assert one["offset"] in ends
-    lasting = [segment["cacheable"] for segment in said["segments"]]
-    assert lasting == sorted(lasting, reverse=True)
-    assert all(segment["slot"] or segment["volatility"] != "turn" for segment in said["segments"])
+    cacheable = [segment["cacheable"] for segment in data["segments"]]
+    assert cacheable == sorted(cacheable, reverse=True)
+    assert all(segment["slot"] or segment["volatility"] != "turn" for segment in data["segments"])
 
 
-def test_our_own_layout_can_be_cached_up_to_what_a_call_says(stage):
+def test_our_own_layout_is_cacheable_up_to_the_slots_of_a_call(stage):
     make_memory(stage.workspace, "The cook likes tea.")
     stage.edit("Be wise.")
-    said = json.loads(ask(by_fast_door, stage).body)
-    last = said["cache_boundaries"][-1]["offset"]
-    assert said["text"][last:].lstrip().startswith("<now>")
-    assert "The cook likes tea." in said["text"][:last]
-    at_now = next(segment for segment in said["segments"] if segment["section"] == "now")
+    data = json.loads(send_fetch(fetch_by_fast_path, stage).body)
+    last = data["cache_boundaries"][-1]["offset"]
+    assert data["text"][last:].lstrip().startswith("<now>")
+    assert "The cook likes tea." in data["text"][:last]
+    at_now = next(segment for segment in data["segments"] if segment["section"] == "now")
     assert (at_now["slot"], at_now["cacheable"], at_now["range"][0]) == ("dramatis.now", False, last)
 
 
-# --- the two doors -------------------------------------------------------------------------------------
+# --- fast path and Django ------------------------------------------------------------------------------
 
-QUESTIONS = [
+REQUESTS = [
     {},
     {"ACCEPT": "text/markdown"},
     {"method": "HEAD"},
@@ -154,36 +157,36 @@ QUESTIONS = [
 ]
 
 
-def test_both_doors_give_the_same_answer(stage):
+def test_fast_path_and_django_give_the_same_response(stage):
     statuses = set()
-    for asked in QUESTIONS:
-        one, other = (ask(door, stage, **asked) for door in DOORS)
+    for options in REQUESTS:
+        one, other = (send_fetch(entry_point, stage, **options) for entry_point in ENTRY_POINTS)
         assert not one.was_passed_on
         assert one.status == other.status
         assert shared_headers(one) == shared_headers(other)
         assert one.headers.keys() == other.headers.keys()
-        if asked.get("method") != "HEAD":
+        if options.get("method") != "HEAD":
             assert all(
                 int(reply.headers["Content-Length"]) == len(reply.body)
                 for reply in (one, other)
                 if reply.body
             )
-        assert without_own(one) == without_own(other)
+        assert comparable_body(one) == comparable_body(other)
         statuses.add(one.status)
     assert statuses == {200, 304, 400, 401, 404, 406, 422}
 
 
-def shared_headers(heard: Heard) -> dict[str, str]:
-    return {name: heard.headers[name] for name in heard.headers if name not in OWN}
+def shared_headers(response: FetchResponse) -> dict[str, str]:
+    return {name: response.headers[name] for name in response.headers if name not in VARYING_HEADERS}
 
 
-def without_own(heard: Heard) -> object:
-    """The body less what no two answers share: row, request and the time of the call."""
-    if not heard.body or heard.headers["Content-Type"].startswith("text/"):
-        return heard.body
-    said = json.loads(heard.body)
-    return list(said), {
-        name: value for name, value in said.items() if name not in {"ledger_id", "request_id", "slots"}
+def comparable_body(response: FetchResponse) -> object:
+    """Return the body without the fields that differ per call: row, request id and time."""
+    if not response.body or response.headers["Content-Type"].startswith("text/"):
+        return response.body
+    data = json.loads(response.body)
+    return list(data), {
+        name: value for name, value in data.items() if name not in {"ledger_id", "request_id", "slots"}
     }
 
 
@@ -201,64 +204,64 @@ PASSED_ON = [
 ]
 
 
-def test_the_fast_door_takes_fetches_and_nothing_else(stage):
+def test_the_fast_path_handles_fetches_only(stage):
     for method, path in PASSED_ON:
-        assert ask(by_fast_door, stage, method=method, path=path).was_passed_on
+        assert send_fetch(fetch_by_fast_path, stage, method=method, path=path).was_passed_on
     assert stage.rows == []
 
 
-def test_what_comes_by_a_strange_name_is_left_to_django(stage):
-    assert ask(by_fast_door, stage, HOST="evil.example").was_passed_on
-    assert ask(by_fast_door, stage, HOST="").was_passed_on
+def test_an_unknown_host_is_left_to_django(stage):
+    assert send_fetch(fetch_by_fast_path, stage, HOST="evil.example").was_passed_on
+    assert send_fetch(fetch_by_fast_path, stage, HOST="").was_passed_on
 
 
-def test_with_tls_what_comes_without_it_is_left_to_django(stage, settings):
+def test_with_tls_required_plain_http_is_left_to_django(stage, settings):
     settings.SECURE_SSL_REDIRECT = True
-    assert ask(by_fast_door, stage).was_passed_on
+    assert send_fetch(fetch_by_fast_path, stage).was_passed_on
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-    assert ask(by_fast_door, stage, X_FORWARDED_PROTO="http").was_passed_on
-    assert not ask(by_fast_door, stage, X_FORWARDED_PROTO="https").was_passed_on
+    assert send_fetch(fetch_by_fast_path, stage, X_FORWARDED_PROTO="http").was_passed_on
+    assert not send_fetch(fetch_by_fast_path, stage, X_FORWARDED_PROTO="https").was_passed_on
 
 
-def test_other_methods_are_refused_with_the_ones_that_are_taken(stage):
-    heard = ask(by_django, stage, method="POST")
-    assert (heard.status, problem(heard)["code"], heard.headers["Allow"]) == (
+def test_other_methods_get_405_with_the_allowed_ones(stage):
+    response = send_fetch(fetch_by_django, stage, method="POST")
+    assert (response.status, problem_json(response)["code"], response.headers["Allow"]) == (
         *(405, "method_not_allowed"),
         "GET, HEAD",
     )
 
 
-@both_doors
-def test_a_head_is_told_the_same_without_a_body_and_recorded(stage, door):
-    whole, head = ask(door, stage), ask(door, stage, method="HEAD")
+@both_entry_points
+def test_a_head_gets_the_same_headers_without_a_body_and_is_recorded(stage, entry_point):
+    full, head = send_fetch(entry_point, stage), send_fetch(entry_point, stage, method="HEAD")
     assert (head.status, head.body) == (200, b"")
-    assert head.headers.keys() == whole.headers.keys()
+    assert head.headers.keys() == full.headers.keys()
     assert head.headers["X-Content-SHA256"] == stage.rows[-1].served_digest
     assert [row.status for row in stage.rows] == [200, 200]
 
 
-# --- what is asked -------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------------
 
 
-@both_doors
-def test_whoever_has_the_version_is_told_so_and_recorded(stage, door):
+@both_entry_points
+def test_a_client_with_the_version_gets_304_and_is_recorded(stage, entry_point):
     digest = PromptVersion.objects.in_workspace(stage.workspace).get().digest
     for tags in ('W/"{}"', '"{}"', '"x", W/"{}"', 'W/"a,b" , "{}"', "*", " * "):
-        heard = ask(door, stage, IF_NONE_MATCH=tags.format(digest))
-        assert (heard.status, heard.body) == (304, b"")
-        assert heard.headers["ETag"] == f'W/"{digest}"'
-        assert "Content-Type" not in heard.headers
+        response = send_fetch(entry_point, stage, IF_NONE_MATCH=tags.format(digest))
+        assert (response.status, response.body) == (304, b"")
+        assert response.headers["ETag"] == f'W/"{digest}"'
+        assert "Content-Type" not in response.headers
         assert stage.rows[-1].status == 304
-        assert heard.headers["X-Ledger-ID"] == str(stage.rows[-1].pk)
+        assert response.headers["X-Ledger-ID"] == str(stage.rows[-1].pk)
     assert len(stage.rows) == 6
 
 
-def test_whoever_has_something_else_gets_the_words(stage):
+def test_a_client_with_another_version_gets_the_text(stage):
     for tags in ("", '""', 'W/"0"', "abc", '"*"', 'W/"unfinished'):
-        assert ask(by_fast_door, stage, IF_NONE_MATCH=tags).status == 200
+        assert send_fetch(fetch_by_fast_path, stage, IF_NONE_MATCH=tags).status == 200
 
 
-LIKED = [
+NEGOTIATED = [
     ("", "application/json"),
     ("*/*", "application/json"),
     ("application/*", "application/json"),
@@ -280,34 +283,34 @@ LIKED = [
 ]
 
 
-def test_the_form_is_the_one_that_is_liked_best():
-    for accept, kind in LIKED:
+def test_the_content_type_with_the_highest_quality_is_chosen():
+    for accept, kind in NEGOTIATED:
         assert negotiate_content_type(accept) == kind, accept
 
 
-def test_tags_are_read_whatever_stands_between_them():
+def test_etags_are_parsed_with_any_separator():
     assert parse_if_none_match('W/"a",  "b"W/"c"') == ("a", "b", "c")
 
 
-def test_a_moment_is_read_with_its_offset(stage):
+def test_a_timestamp_is_parsed_with_its_offset(stage):
     before = timezone.now()
     stage.edit("Be wise.")
-    asked = before.isoformat()
-    for spelled in (asked.replace("+", "%2B"), asked, asked.replace("+00:00", "Z")):
-        said = json.loads(ask(by_fast_door, stage, query=f"channel=deck&at={spelled}").body)
-        assert (said["version"]["number"], said["as_of"]) == (1, before.isoformat())
+    text = before.isoformat()
+    for spelling in (text.replace("+", "%2B"), text, text.replace("+00:00", "Z")):
+        data = json.loads(send_fetch(fetch_by_fast_path, stage, query=f"channel=deck&at={spelling}").body)
+        assert (data["version"]["number"], data["as_of"]) == (1, before.isoformat())
     assert all("@" in row.label for row in stage.rows)
 
 
 @pytest.mark.parametrize("label", ["production", "latest"])
-def test_a_moment_may_have_an_offset_that_no_place_has(stage, label):
-    """PostgreSQL knows none beyond sixteen hours."""
-    asked = timezone.now().astimezone(dt.timezone(-dt.timedelta(hours=22, minutes=28)))
-    said = ask(by_fast_door, stage, query=f"channel=deck&label={label}&at={asked.isoformat()}")
-    assert (said.status, json.loads(said.body)["version"]["number"]) == (200, 1)
+def test_a_timestamp_may_have_an_unusual_offset(stage, label):
+    """PostgreSQL supports no offset beyond sixteen hours."""
+    at = timezone.now().astimezone(dt.timezone(-dt.timedelta(hours=22, minutes=28)))
+    response = send_fetch(fetch_by_fast_path, stage, query=f"channel=deck&label={label}&at={at.isoformat()}")
+    assert (response.status, json.loads(response.body)["version"]["number"]) == (200, 1)
 
 
-UNFIT = [
+INVALID = [
     ("", "channel"),
     ("channel=", "channel"),
     ("label=production", "channel"),
@@ -323,44 +326,44 @@ UNFIT = [
 ]
 
 
-@both_doors
-def test_a_parameter_that_does_not_fit_is_named(stage, door):
-    for query, name in UNFIT:
-        heard = ask(door, stage, query=query)
-        assert (heard.status, problem(heard)["code"]) == (422, "invalid")
-        assert name in [error["parameter"] for error in problem(heard)["errors"]]
+@both_entry_points
+def test_an_invalid_parameter_is_named(stage, entry_point):
+    for query, name in INVALID:
+        response = send_fetch(entry_point, stage, query=query)
+        assert (response.status, problem_json(response)["code"]) == (422, "invalid")
+        assert name in [error["parameter"] for error in problem_json(response)["errors"]]
     assert stage.rows == []
 
 
-def test_what_cannot_be_a_name_is_not_there(stage):
+def test_an_invalid_slug_is_not_found(stage):
     for query in ("channel=%ff%fe", "channel=de%00ck", "channel=../deck", "channel=deck&label=%F0%9F%A6%8A"):
-        heard = ask(by_fast_door, stage, query=query)
-        assert (heard.status, problem(heard)["code"]) == (404, "not_found")
+        response = send_fetch(fetch_by_fast_path, stage, query=query)
+        assert (response.status, problem_json(response)["code"]) == (404, "not_found")
 
 
-def test_more_parameters_than_anybody_needs_are_refused_unread(stage):
-    heard = ask(by_fast_door, stage, query="&".join(["channel=deck"] * 1_000))
-    assert (heard.status, problem(heard)["code"]) == (400, "bad_request")
+def test_too_many_parameters_are_rejected(stage):
+    response = send_fetch(fetch_by_fast_path, stage, query="&".join(["channel=deck"] * 1_000))
+    assert (response.status, problem_json(response)["code"]) == (400, "bad_request")
 
 
-# --- both -----------------------------------------------------------------------------------------------
+# --- both ----------------------------------------------------------------------------------------------
 
 
-def test_a_fetch_is_one_statement_by_either_door(stage):
-    for door in DOORS:
-        ask(door, stage)
+def test_a_fetch_is_one_statement_by_fast_path_and_django(stage):
+    for entry_point in ENTRY_POINTS:
+        send_fetch(entry_point, stage)
         with CaptureQueriesContext(connection) as queries:
-            ask(door, stage)
+            send_fetch(entry_point, stage)
         assert [query["sql"].split()[:3] for query in queries] == [["INSERT", "INTO", "prompts_ledgerentry"]]
 
 
-def test_the_secret_is_nowhere_in_an_answer(stage):
-    for asked in QUESTIONS:
-        heard = ask(by_fast_door, stage, **asked)
-        assert stage.secret not in f"{heard.headers}{heard.body!r}"
+def test_the_secret_is_in_no_response(stage):
+    for options in REQUESTS:
+        response = send_fetch(fetch_by_fast_path, stage, **options)
+        assert stage.secret not in f"{response.headers}{response.body!r}"
 
 
-def test_the_door_is_in_front_of_the_application():
+def test_the_fast_path_wraps_the_application():
     assert settings.WSGI_APPLICATION == "project.wsgi.application"
     from project.fetch_fast_path import FetchFastPath
     from project.wsgi import application

@@ -1,4 +1,4 @@
-"""The line to the ledger: one statement for all who wait, and a new connection when one breaks."""
+"""The ledger writer: group commit, and a new connection when one breaks."""
 
 import os
 import tempfile
@@ -29,7 +29,7 @@ only_postgres = pytest.mark.skipif("connection.vendor != 'postgresql'", reason="
 
 @pytest.fixture(scope="module")
 def committed(django_db_setup, django_db_blocker) -> Iterator[Stage]:
-    """Rows that every connection sees, made once: the tests only add to the ledger."""
+    """Committed rows, created once per module: the tests only add to the ledger."""
     with committed_rows_of_a_module(django_db_blocker):
         yield make_stage(make_workspace("Harbour", owner=make_user("Alice")))
 
@@ -41,13 +41,13 @@ def stage(committed) -> Iterator[Stage]:
     empty(["prompts_ledgerentry"])
 
 
-def held() -> Any:
-    """The connection that the process has open."""
-    return ledger_writer.PROCESS_WRITER._link
+def open_connection() -> Any:
+    """Return the connection that the process's writer has open."""
+    return ledger_writer.PROCESS_WRITER._connection
 
 
-class SlowLink:
-    """The real connection, behind a gate; it notes how many rows came in each statement."""
+class SlowConnection:
+    """The real connection with a delay; it records the number of rows of each statement."""
 
     def __init__(self, real: ledger_connection.LedgerConnection) -> None:
         self.real = real
@@ -64,14 +64,14 @@ class SlowLink:
 
 
 def at_once(count: int, work) -> list[Exception]:
-    """So many threads that begin together."""
+    """Run the work in that many threads that start together; return their errors."""
     barrier, errors = Barrier(count), []
 
     def run(number: int) -> None:
         try:
             barrier.wait()
             work(number)
-        except Exception as error:  # noqa: BLE001  # told to the test
+        except Exception as error:  # noqa: BLE001  # asserted by the test
             errors.append(error)
         finally:
             connection.close()
@@ -89,14 +89,14 @@ def at_once(count: int, work) -> list[Exception]:
 
 @only_postgres
 def test_a_fetch_is_one_message_and_one_execution_on_the_wire(stage):
-    """As the protocol has it: nothing is prepared, begun, checked or committed beside the one statement."""
+    """In the protocol trace, nothing but the one statement is prepared, begun, checked or committed."""
     stage.fetch()
-    wire = held().wire
+    pgconn = open_connection().pgconn
     with tempfile.TemporaryFile() as trace, CaptureQueriesContext(connection) as queries:
-        wire.trace(trace.fileno())
+        pgconn.trace(trace.fileno())
         for _ in range(10):
             stage.fetch()
-        wire.untrace()
+        pgconn.untrace()
         trace.seek(0)
         sent = [line.split(b"\t")[3].strip() for line in trace if line.split(b"\t")[1] == b"F"]
     assert len(queries) == 0
@@ -104,8 +104,8 @@ def test_a_fetch_is_one_message_and_one_execution_on_the_wire(stage):
     assert set(sent) == {b"Bind", b"Describe", b"Execute", b"Sync"}
 
 
-def test_the_row_is_there_for_others_when_the_words_are_out(stage):
-    """Another connection sees it: nothing is left in a transaction of the line's own."""
+def test_the_row_is_committed_before_the_prompt_is_returned(stage):
+    """Another connection sees the row: the writer leaves no transaction open."""
     served = stage.fetch()
     row = LedgerEntry.objects.in_workspace(stage.workspace).get()
     assert row.pk == served.ledger_id
@@ -115,10 +115,10 @@ def test_the_row_is_there_for_others_when_the_words_are_out(stage):
 # --- many at once --------------------------------------------------------------------------------------
 
 
-def test_those_who_wait_go_in_one_statement_and_each_gets_its_own_row(stage):
+def test_waiting_rows_are_written_together_and_each_gets_its_own_id(stage):
     stage.fetch()
-    slow = SlowLink(held())
-    ledger_writer.PROCESS_WRITER._link = slow
+    slow = SlowConnection(open_connection())
+    ledger_writer.PROCESS_WRITER._connection = slow
     slow.seconds = 0.1
     served = []
     assert at_once(12, lambda _: served.append(stage.fetch())) == []
@@ -132,23 +132,23 @@ def test_those_who_wait_go_in_one_statement_and_each_gets_its_own_row(stage):
         assert row.seal == build_ledger_row(row).seal()
 
 
-def test_of_many_in_one_statement_each_is_judged_by_itself(stage):
+def test_each_row_of_a_batch_is_checked_on_its_own(stage):
     """A revoked key and a good one in the same statement: one row."""
     key, other = create_key(stage.workspace, "Other", {}, by=BY)
     stage.fetch()
-    fetch(other, recall=stage.recall)
-    slow = SlowLink(held())
-    ledger_writer.PROCESS_WRITER._link = slow
+    fetch(other, cache=stage.cache)
+    slow = SlowConnection(open_connection())
+    ledger_writer.PROCESS_WRITER._connection = slow
     slow.seconds = 0.1
     revoke_key(key, by=BY)
     before = len(stage.rows)
-    errors = at_once(8, lambda number: fetch(other if number % 2 else stage.secret, recall=stage.recall))
+    errors = at_once(8, lambda number: fetch(other if number % 2 else stage.secret, cache=stage.cache))
     assert [type(error) for error in errors] == [InvalidKey] * 4
     assert max(slow.batches) > 1
     assert len(stage.rows) == before + 4
 
 
-def test_different_kinds_of_questions_do_not_mix(stage):
+def test_different_statements_are_not_mixed_in_a_batch(stage):
     for label in ("production", "latest"):
         stage.fetch(label=label)
     served = []
@@ -157,15 +157,15 @@ def test_different_kinds_of_questions_do_not_mix(stage):
     assert all(labels[one.ledger_id] == one.row.label for one in served)
 
 
-def test_one_row_that_cannot_be_written_keeps_no_other_out(stage, monkeypatch):
+def test_one_invalid_row_does_not_fail_the_others(stage, monkeypatch):
     stage.fetch()
     sql, draft, seal = a_draft(stage, monkeypatch)
-    # No column holds so large a number.
+    # The number is too large for the column.
     broken = (
         draft.replace('"size":', '"size":99999999999', 1) if connection.vendor == "postgresql" else "nonsense"
     )
-    slow = SlowLink(held())
-    ledger_writer.PROCESS_WRITER._link = slow
+    slow = SlowConnection(open_connection())
+    ledger_writer.PROCESS_WRITER._connection = slow
     slow.seconds = 0.05
     before = len(stage.rows)
     errors = at_once(
@@ -176,41 +176,41 @@ def test_one_row_that_cannot_be_written_keeps_no_other_out(stage, monkeypatch):
 
 
 def a_draft(stage: Stage, monkeypatch) -> tuple[str, str, str]:
-    """What one fetch told the statement."""
-    told: list[tuple[str, str, str]] = []
+    """Return the arguments that one fetch passes to the writer."""
+    calls: list[tuple[str, str, str]] = []
 
     def keep(sql: str, draft: str, seal: str) -> int | None:
-        told.append((sql, draft, seal))
+        calls.append((sql, draft, seal))
         return ledger_writer.write_ledger_row(sql, draft, seal)
 
     with monkeypatch.context() as patched:
         patched.setattr(ledger_insert, "write_ledger_row", keep)
         stage.fetch()
-    return told[0]
+    return calls[0]
 
 
-def test_equal_rows_get_a_row_each():
-    tickets = [PendingRow("", "", "same"), PendingRow("", "", "same"), PendingRow("", "", "other")]
-    ledger_writer.assign_ledger_ids(tickets, [(4, "same"), (7, "same")])
-    assert sorted(ticket.ledger_id or 0 for ticket in tickets) == [0, 4, 7]
+def test_equal_rows_get_one_id_each():
+    rows = [PendingRow("", "", "same"), PendingRow("", "", "same"), PendingRow("", "", "other")]
+    ledger_writer.assign_ledger_ids(rows, [(4, "same"), (7, "same")])
+    assert sorted(row.ledger_id or 0 for row in rows) == [0, 4, 7]
 
 
 # --- when it breaks ------------------------------------------------------------------------------------
 
 
 @only_postgres
-def test_a_connection_that_was_cut_is_replaced_within_the_same_fetch(stage):
+def test_a_lost_connection_is_replaced_within_the_same_fetch(stage):
     stage.fetch()
-    first = held().wire.backend_pid
+    first = open_connection().pgconn.backend_pid
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s)", [first])
     time.sleep(0.1)
     assert stage.fetch().status == 200
-    assert held().wire.backend_pid != first
+    assert open_connection().pgconn.backend_pid != first
 
 
 @only_postgres
-def test_while_the_database_is_away_the_answer_is_the_same_and_afterwards_it_is_well(stage, monkeypatch):
+def test_fetches_fail_while_the_database_is_down_and_recover_afterwards(stage, monkeypatch):
     stage.fetch()
     ledger_writer.PROCESS_WRITER.close()
     real = ledger_connection.get_libpq_parameters
@@ -226,7 +226,7 @@ def test_while_the_database_is_away_the_answer_is_the_same_and_afterwards_it_is_
 
 
 @only_postgres
-def test_a_database_that_is_silent_is_not_waited_for_longer_than_agreed(stage, monkeypatch):
+def test_a_database_that_does_not_respond_times_out(stage, monkeypatch):
     stage.fetch()
     monkeypatch.setattr(ledger_connection, "RESPONSE_TIMEOUT", 0.3)
     with psycopg.connect(**{**ledger_connection.get_libpq_parameters(), "options": ""}) as other:
@@ -239,11 +239,11 @@ def test_a_database_that_is_silent_is_not_waited_for_longer_than_agreed(stage, m
     assert stage.fetch().status == 200
 
 
-def test_whoever_waits_too_long_for_the_line_is_told_so(stage, monkeypatch):
+def test_a_row_that_waits_too_long_for_the_writer_fails(stage, monkeypatch):
     stage.fetch()
     monkeypatch.setattr(ledger_writer, "WAIT_TIMEOUT", 0.1)
-    slow = SlowLink(held())
-    ledger_writer.PROCESS_WRITER._link = slow
+    slow = SlowConnection(open_connection())
+    ledger_writer.PROCESS_WRITER._connection = slow
     slow.seconds = 0.5
     errors = at_once(3, lambda _: stage.fetch())
     assert [type(error) for error in errors] == [ServingUnavailable] * 2
@@ -251,29 +251,29 @@ def test_whoever_waits_too_long_for_the_line_is_told_so(stage, monkeypatch):
     assert stage.fetch().status == 200
 
 
-def test_a_fault_of_ours_leaves_nobody_waiting_for_ever(stage):
+def test_an_unexpected_error_leaves_no_row_pending(stage):
     class Faulty:
         def run(self, sql: str, drafts: str) -> ledger_connection.WrittenRows:
             raise ZeroDivisionError
 
         def close(self) -> None: ...
 
-    line = LedgerWriter()
-    line._link = Faulty()
+    writer = LedgerWriter()
+    writer._connection = Faulty()
     other = PendingRow("sql", "{}", "b")
-    line._waiting.append(other)
+    writer._queue.append(other)
     with pytest.raises(ZeroDivisionError):
-        line.write(PendingRow("sql", "{}", "a"))
+        writer.write(PendingRow("sql", "{}", "a"))
     assert other.is_done
     assert other.failure
 
 
-def test_a_child_process_speaks_on_a_line_of_its_own(stage):
+def test_a_child_process_opens_its_own_connection(stage):
     stage.fetch()
     child = os.fork()
     if not child:
-        # Whatever happens here, the parent's test must not run twice.
-        os._exit(0 if ledger_writer.PROCESS_WRITER._link is None else 1)
+        # Exit at once: the parent's test must not continue in the child.
+        os._exit(0 if ledger_writer.PROCESS_WRITER._connection is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert stage.fetch().status == 200
 
@@ -282,38 +282,38 @@ def test_a_child_process_speaks_on_a_line_of_its_own(stage):
 
 
 @pytest.mark.planted
-def test_a_line_that_hands_out_any_row_is_found(stage, monkeypatch):
-    def first_come(tickets, written):
-        for ticket, (row, _) in zip(tickets, reversed(written), strict=False):
-            ticket.end(row)
+def test_a_writer_that_returns_wrong_ids_is_found(stage, monkeypatch):
+    def assign_in_order(rows, written):
+        for row, (ledger_id, _) in zip(rows, reversed(written), strict=False):
+            row.finish(ledger_id)
 
-    monkeypatch.setattr(ledger_writer, "assign_ledger_ids", first_come)
+    monkeypatch.setattr(ledger_writer, "assign_ledger_ids", assign_in_order)
     with pytest.raises(AssertionError):
-        test_those_who_wait_go_in_one_statement_and_each_gets_its_own_row(stage)
+        test_waiting_rows_are_written_together_and_each_gets_its_own_id(stage)
 
 
 @pytest.mark.planted
-def test_a_line_that_never_tries_again_is_found(stage, monkeypatch):
+def test_a_writer_that_never_reconnects_is_found(stage, monkeypatch):
     if connection.vendor != "postgresql":
         pytest.skip("speaks of PostgreSQL")
 
-    def once(self, sql, tickets):
-        self._link = self._link or ledger_connection.open_ledger_connection()
-        return self._link.run(sql, f"[{','.join(ticket.draft for ticket in tickets)}]")
+    def once(self, sql, rows):
+        self._connection = self._connection or ledger_connection.open_ledger_connection()
+        return self._connection.run(sql, f"[{','.join(row.draft for row in rows)}]")
 
-    monkeypatch.setattr(LedgerWriter, "_run", once)
+    monkeypatch.setattr(LedgerWriter, "_run_insert", once)
     with pytest.raises(ServingUnavailable):
-        test_a_connection_that_was_cut_is_replaced_within_the_same_fetch(stage)
+        test_a_lost_connection_is_replaced_within_the_same_fetch(stage)
 
 
 @pytest.mark.planted
 def test_a_batch_that_fails_as_a_whole_is_found(stage, monkeypatch):
-    def together(self, sql, tickets):
+    def insert_all(self, sql, rows):
         try:
-            ledger_writer.assign_ledger_ids(tickets, self._run(sql, tickets))
+            ledger_writer.assign_ledger_ids(rows, self._run_insert(sql, rows))
         except LedgerWriteError as failure:
-            ledger_writer.fail_pending_rows(tickets, failure)
+            ledger_writer.fail_pending_rows(rows, failure)
 
-    monkeypatch.setattr(LedgerWriter, "_write_together", together)
+    monkeypatch.setattr(LedgerWriter, "_insert_rows", insert_all)
     with pytest.raises(AssertionError):
-        test_one_row_that_cannot_be_written_keeps_no_other_out(stage, monkeypatch)
+        test_one_invalid_row_does_not_fail_the_others(stage, monkeypatch)

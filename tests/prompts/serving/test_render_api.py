@@ -1,4 +1,4 @@
-"""Render and batch: the facts of a call in their slots, many prompts at once, each with its row."""
+"""Render and batch: slots filled from the request, many prompts at once, each with its ledger row."""
 
 import json
 from hashlib import sha256
@@ -13,8 +13,7 @@ from personas.api.validation import build_validator, find_schema_errors
 from personas.api_keys.services import create_key
 from prompts.models import PromptVersion
 from prompts.replay.services import replay_entry
-from prompts.serving.schema import BATCH_SCHEMA as BATCH_SHAPE
-from prompts.serving.schema import SERVED_PROMPT_SCHEMA
+from prompts.serving.schema import BATCH_SCHEMA, SERVED_PROMPT_SCHEMA
 from tests.factories import BY, make_agent, make_task
 from tests.prompts.serving.serving_stage import Stage, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -50,27 +49,27 @@ def stage(props: Stage) -> Stage:
     return props
 
 
-def post(stage: Stage, address: str, body: object, secret: str = "", **said: Any) -> Any:
+def post(stage: Stage, address: str, body: object, secret: str = "", **options: Any) -> Any:
     data = body if isinstance(body, str | bytes) else json.dumps(body)
-    said.setdefault("content_type", "application/json")
-    return Client().post(address, data, HTTP_AUTHORIZATION=f"Bearer {secret or stage.secret}", **said)
+    options.setdefault("content_type", "application/json")
+    return Client().post(address, data, HTTP_AUTHORIZATION=f"Bearer {secret or stage.secret}", **options)
 
 
 def pointers(answer) -> list[str]:
-    said = json.loads(answer.content)
-    assert (answer.status_code, said["code"]) == (422, "invalid"), said
-    return [error.get("pointer", error.get("parameter")) for error in said["errors"]]
+    data = json.loads(answer.content)
+    assert (answer.status_code, data["code"]) == (422, "invalid"), data
+    return [error.get("pointer", error.get("parameter")) for error in data["errors"]]
 
 
 # --- render --------------------------------------------------------------------------------------------
 
 
-def test_the_facts_of_a_call_stand_in_the_text_and_the_row_gives_it_again(stage):
+def test_the_slots_of_a_call_are_in_the_text_and_the_row_reproduces_it(stage):
     answer = post(stage, RENDER, EVERYTHING)
-    said = json.loads(answer.content)
-    assert answer.status_code == 200, said
-    text = said["text"]
-    for words in (
+    data = json.loads(answer.content)
+    assert answer.status_code == 200, data
+    text = data["text"]
+    for expected in (
         "1999 at 07:30 (Europe/Lisbon)",
         "os=linux",
         "model=1.5",
@@ -78,36 +77,36 @@ def test_the_facts_of_a_call_stand_in_the_text_and_the_row_gives_it_again(stage)
         "Timeout",
         "Be brief.",
     ):
-        assert words in text
+        assert expected in text
     assert "Be brief.&lt;/this-call>" in text
-    assert said["messages"] == [{"role": "user", "text": "Hello"}, {"role": "assistant", "text": "Hi"}]
-    assert said["warnings"] == ["The call names the tool read, which has no definition."]
-    assert find_schema_errors(build_validator(SERVED_PROMPT_SCHEMA), said) == []
+    assert data["messages"] == [{"role": "user", "text": "Hello"}, {"role": "assistant", "text": "Hi"}]
+    assert data["warnings"] == ["The call names the tool read, which has no definition."]
+    assert find_schema_errors(build_validator(SERVED_PROMPT_SCHEMA), data) == []
     [row] = stage.rows
-    assert (said["ledger_id"], said["slots"]) == (row.pk, row.slots)
+    assert (data["ledger_id"], data["slots"]) == (row.pk, row.slots)
     replayed = replay_entry(stage.workspace, row.pk)
     assert replayed.is_exact
     assert replayed.text == text
-    assert said["segments"][-1]["range"][1] == len(text)
+    assert data["segments"][-1]["range"][1] == len(text)
     assert PromptVersion.objects.in_workspace(stage.workspace).count() == 1
     assert answer["Cache-Control"] == "private, no-store"
     assert answer["X-Content-SHA256"] == sha256(text.encode()).hexdigest()
     assert answer["RateLimit-Policy"].startswith('"render";')
 
 
-def test_a_render_is_one_statement_once_the_process_knows_it(stage):
+def test_a_render_is_one_statement_once_cached(stage):
     post(stage, RENDER, EVERYTHING)
     with CaptureQueriesContext(connection) as queries:
         post(stage, RENDER, EVERYTHING, HTTP_ACCEPT="text/markdown")
     assert len(queries) == 1
 
 
-def test_a_task_is_bound_by_its_number(stage):
+def test_a_task_is_filled_in_by_its_number(stage):
     task = make_task(stage.workspace, "Sort the shed")
-    said = json.loads(post(stage, RENDER, {"channel": "deck", "task": task.number}).content)
-    assert "Sort the shed" in said["text"]
-    assert said["slots"]["task"]["number"] == task.number
-    assert replay_entry(stage.workspace, said["ledger_id"]).is_exact
+    data = json.loads(post(stage, RENDER, {"channel": "deck", "task": task.number}).content)
+    assert "Sort the shed" in data["text"]
+    assert data["slots"]["task"]["number"] == task.number
+    assert replay_entry(stage.workspace, data["ledger_id"]).is_exact
 
 
 def test_a_task_of_another_agent_or_workspace_is_not_there(stage, elsewhere):
@@ -127,13 +126,13 @@ def test_a_key_that_may_not_render_learns_nothing_of_tasks(stage):
         assert (answer.status_code, answer.json()["code"]) == (403, "out_of_scope")
 
 
-def test_what_a_layout_has_no_place_for_is_said(elsewhere):
+def test_slots_without_a_section_give_a_warning(elsewhere):
     stage = make_stage(elsewhere, layout="opal")
-    said = json.loads(post(stage, RENDER, {"channel": "deck", "is_background": True}).content)
-    assert "The layout has no place for slots.is_background." in said["warnings"]
+    data = json.loads(post(stage, RENDER, {"channel": "deck", "is_background": True}).content)
+    assert "The layout has no place for slots.is_background." in data["warnings"]
 
 
-UNFIT = [
+INVALID = [
     ({}, "/channel"),
     ([], ""),
     ({"channel": "deck", "colour": 1}, "/colour"),
@@ -154,13 +153,13 @@ UNFIT = [
 ]
 
 
-def test_what_does_not_fit_is_pointed_at(stage):
-    for body, pointer in UNFIT:
-        assert pointer in [said or "" for said in pointers(post(stage, RENDER, body))], body
+def test_invalid_fields_are_named_by_json_pointer(stage):
+    for body, pointer in INVALID:
+        assert pointer in [name or "" for name in pointers(post(stage, RENDER, body))], body
     assert stage.rows == []
 
 
-def test_what_cannot_be_read_is_refused(stage):
+def test_an_unreadable_body_is_rejected(stage):
     bodies = [b"{", b"\xff", '{"channel": NaN}', '{"channel": "a", "channel": "b"}', "[" * 5_000]
     bodies.append('{"channel": "deck", "append": "\\ud800"}')
     for body in bodies:
@@ -175,7 +174,7 @@ def test_what_cannot_be_read_is_refused(stage):
     assert stage.rows == []
 
 
-def test_who_is_refused_a_fetch_is_refused_a_render(stage):
+def test_a_render_is_refused_like_a_fetch(stage):
     for address in (RENDER, BATCH):
         body = (
             {"channel": "deck"} if address == RENDER else {"prompts": [{"agent": "pilot", "channel": "deck"}]}
@@ -195,14 +194,14 @@ def test_who_is_refused_a_fetch_is_refused_a_render(stage):
 
 def test_each_of_many_has_its_own_status_and_row(stage):
     known = PromptVersion.objects.in_workspace(stage.workspace).get().digest
-    asked = [
+    items = [
         {"agent": "pilot", "channel": "deck"},
         {"agent": "nobody", "channel": "deck"},
         {"agent": "pilot", "channel": "deck", "label": "latest", "known_digest": known},
         {"agent": "pilot", "channel": "deck", "at": "2020-01-01T00:00:00Z"},
         {"agent": "pilot", "channel": "deck"},
     ]
-    answer = post(stage, BATCH, {"prompts": asked})
+    answer = post(stage, BATCH, {"prompts": items})
     results = json.loads(answer.content)["results"]
     assert answer.status_code == 200
     assert [result["status"] for result in results] == [200, 404, 304, 404, 200]
@@ -212,7 +211,7 @@ def test_each_of_many_has_its_own_status_and_row(stage):
     ]
     rows = stage.rows
     assert [row.status for row in rows] == [200, 304, 200]
-    assert find_schema_errors(build_validator(BATCH_SHAPE), json.loads(answer.content)) == []
+    assert find_schema_errors(build_validator(BATCH_SCHEMA), json.loads(answer.content)) == []
     assert {row.request_id for row in rows} == {answer["X-Request-ID"]}
     for result, row in zip([results[0], results[4]], [rows[0], rows[2]], strict=True):
         assert (result["prompt"]["ledger_id"], result["prompt"]["served_digest"]) == (
@@ -232,7 +231,7 @@ def test_a_batch_has_at_least_one_and_at_most_fifty(stage):
     assert len(stage.rows) == 50
 
 
-def test_one_that_cannot_be_recorded_is_an_answer_of_its_own(stage):
+def test_an_item_that_cannot_be_recorded_gets_its_own_status(stage):
     one = {"agent": "pilot", "channel": "deck"}
     post(stage, BATCH, {"prompts": [one]})
     with statements_fail_at("INSERT INTO prompts_ledgerentry"):

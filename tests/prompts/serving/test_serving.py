@@ -1,4 +1,4 @@
-"""The bot path: one statement, checked each time, never words without a row."""
+"""Serving a prompt: one statement, checked each time, never a text without its ledger row."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -74,7 +74,7 @@ def version(stage: Stage, number: int) -> PromptVersion:
 # --- what is served ------------------------------------------------------------------------------------
 
 
-def test_a_bot_gets_the_words_that_production_points_at(stage):
+def test_a_bot_gets_the_version_that_production_points_to(stage):
     served = stage.fetch()
     assert served.status == 200
     assert "Be brave." in served.text
@@ -101,13 +101,13 @@ def test_the_row_says_who_got_what_and_its_seal_holds(stage):
     assert row.seal == build_ledger_row(row).seal()
 
 
-def test_a_fetch_is_one_statement_once_the_process_knows_it(stage):
+def test_a_fetch_is_one_statement_once_cached(stage):
     stage.fetch()
-    for asked in ({}, {"known": version(stage, 1).digest}, {"slots": Slots(append="Hello")}):
+    for options in ({}, {"known": version(stage, 1).digest}, {"slots": Slots(append="Hello")}):
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            stage.fetch(**asked)
+            stage.fetch(**options)
         assert len(queries) == 1, queries.captured_queries
         assert queries[0]["sql"].lstrip().startswith("INSERT INTO prompts_ledgerentry")
     assert len(stage.rows) == 4
@@ -121,10 +121,10 @@ def test_the_latest_label_is_one_statement_too(stage):
 
 
 def test_a_member_is_one_statement_too(stage, alice):
-    reader, wanted = MemberClient(stage.workspace, alice), PromptRequest("pilot", "deck")
-    serve_prompt(reader, wanted, CallContext(Slots(), "r1"), recall=stage.recall)
+    client, prompt_request = MemberClient(stage.workspace, alice), PromptRequest("pilot", "deck")
+    serve_prompt(client, prompt_request, CallContext(Slots(), "r1"), cache=stage.cache)
     with CaptureQueriesContext(connection) as queries:
-        served = serve_prompt(reader, wanted, CallContext(Slots(), "r2"), recall=stage.recall)
+        served = serve_prompt(client, prompt_request, CallContext(Slots(), "r2"), cache=stage.cache)
     assert len(queries) == 1
     row = stage.rows[-1]
     assert (row.pk, row.key_id, row.user_id, row.reader_label) == (
@@ -136,7 +136,7 @@ def test_a_member_is_one_statement_too(stage, alice):
     assert row.seal == build_ledger_row(row).seal()
 
 
-def test_whoever_has_the_version_already_gets_a_row_and_no_words(stage):
+def test_a_client_that_has_the_version_gets_a_row_and_no_text(stage):
     first = stage.fetch()
     again = stage.fetch(known=first.digest)
     assert (again.status, again.text, again.etag) == (304, "", first.etag)
@@ -153,7 +153,7 @@ def test_an_edit_is_in_the_next_fetch(stage):
     assert "Be wise." in served.text
 
 
-def test_after_a_roll_back_the_old_words_are_served_again(stage, by_alice):
+def test_after_a_roll_back_the_old_version_is_served_again(stage, by_alice):
     stage.edit("Be wise.")
     assert stage.fetch().number == 2
     roll_back([stage.prompt], by=by_alice, note="Too wise")
@@ -161,7 +161,7 @@ def test_after_a_roll_back_the_old_words_are_served_again(stage, by_alice):
     assert stage.fetch(label="latest").number == 2
 
 
-def test_what_is_asked_for_by_moment_is_what_held_then(stage):
+def test_a_timestamp_selects_the_version_of_that_time(stage):
     before = timezone.now()
     stage.edit("Be wise.")
     for label in ("production", "latest"):
@@ -172,7 +172,7 @@ def test_what_is_asked_for_by_moment_is_what_held_then(stage):
         assert row.seal == build_ledger_row(row).seal()
 
 
-def test_a_label_of_the_longest_name_leaves_room_for_its_moment(stage):
+def test_a_long_label_is_cut_to_make_room_for_its_timestamp(stage):
     name = "l" * 40
     put_label(stage, name, version(stage, 1))
     stage.fetch(label=name, at=timezone.now())
@@ -182,20 +182,20 @@ def test_a_label_of_the_longest_name_leaves_room_for_its_moment(stage):
 def test_before_the_first_version_there_was_nothing(stage):
     with pytest.raises(NoVersion, match="at that moment"):
         stage.fetch(at=datetime(2020, 1, 1, tzinfo=UTC))
-    for moment in (timezone.now() + timedelta(days=1), datetime(2026, 1, 1)):  # noqa: DTZ001  # meant
+    for timestamp in (timezone.now() + timedelta(days=1), datetime(2026, 1, 1)):  # noqa: DTZ001  # meant
         with pytest.raises(InvalidInput):
-            stage.fetch(at=moment)
+            stage.fetch(at=timestamp)
     assert stage.rows == []
 
 
-def test_the_past_of_an_archived_agent_can_still_be_asked_for(stage):
+def test_the_past_of_an_archived_agent_can_still_be_fetched(stage):
     stage.fetch()
-    moment = timezone.now()
+    timestamp = timezone.now()
     stage.agent.refresh_from_db()
     archive_record(stage.agent, by=BY)
     with pytest.raises(PromptNotFound):
         stage.fetch()
-    assert stage.fetch(at=moment).number == 1
+    assert stage.fetch(at=timestamp).number == 1
 
 
 # --- slots ---------------------------------------------------------------------------------------------
@@ -230,9 +230,9 @@ CALLS = {
 
 
 @pytest.mark.parametrize("layout", ["dramatis", "opal", "pi", "moltis", "nova", "ptc"])
-def test_the_stored_facts_fill_the_same_bytes_again(stage, layout):
+def test_the_stored_slots_reproduce_the_same_bytes(stage, layout):
     profile = make_profile(stage.workspace, name="Ada", timezone="Asia/Tokyo")
-    stage.relay(layout, user_profile=profile)
+    stage.change_layout(layout, user_profile=profile)
     segments = get_segments(version(stage, 2))
     for slots in CALLS.values():
         served, row = stage.fetch(slots=slots), stage.rows[-1]
@@ -241,7 +241,7 @@ def test_the_stored_facts_fill_the_same_bytes_again(stage, layout):
         assert sha256(served.text.encode()).hexdigest() == row.served_digest
 
 
-def test_the_time_is_filled_in_where_the_caller_says_none(stage):
+def test_the_time_is_filled_in_unless_the_call_sends_it(stage):
     served = stage.fetch()
     now = timezone.now()
     assert f"{now.year} at " in served.text
@@ -253,7 +253,7 @@ def test_the_time_is_filled_in_where_the_caller_says_none(stage):
 
 
 @pytest.mark.parametrize("text", ["zero \0 byte", "half \ud800 pair"])
-def test_facts_that_cannot_be_stored_are_refused_with_their_place(stage, text):
+def test_slots_that_cannot_be_stored_are_rejected(stage, text):
     for slots in (Slots(append=text), Slots(host={"os": [text]})):
         with pytest.raises(InvalidInput):
             stage.fetch(slots=slots)
@@ -262,7 +262,7 @@ def test_facts_that_cannot_be_stored_are_refused_with_their_place(stage, text):
 
 def test_a_request_id_is_kept_as_far_as_it_fits(stage):
     call = CallContext(Slots(), "a b\0c\n" + "d" * 100)
-    served = serve_prompt(KeyClient(stage.secret), PromptRequest("pilot", "deck"), call, recall=stage.recall)
+    served = serve_prompt(KeyClient(stage.secret), PromptRequest("pilot", "deck"), call, cache=stage.cache)
     assert served.request_id == "abc" + "d" * 61
 
 
@@ -272,11 +272,11 @@ def test_a_request_id_is_kept_as_far_as_it_fits(stage):
 def test_a_revoked_key_is_refused_on_the_next_request_by_every_process(stage, by_alice):
     processes = [ServingCache(), ServingCache()]
     for process in processes:
-        fetch(stage.secret, recall=process)
+        fetch(stage.secret, cache=process)
     revoke_key(stage.key, by=by_alice)
     for process in processes:
         with pytest.raises(InvalidKey):
-            fetch(stage.secret, recall=process)
+            fetch(stage.secret, cache=process)
     assert len(stage.rows) == 2
 
 
@@ -292,28 +292,28 @@ def test_after_a_rotation_the_old_key_ends_at_its_time(stage, by_alice):
     _, secret = rotate_key(stage.key, ends_at=timezone.now(), by=by_alice)
     with pytest.raises(InvalidKey):
         stage.fetch()
-    assert fetch(secret, recall=stage.recall).status == 200
+    assert fetch(secret, cache=stage.cache).status == 200
 
 
 def test_all_bad_keys_look_alike_and_malformed_ones_cost_no_query(stage, by_alice):
     revoked, secret = create_key(stage.workspace, "Gone", {}, by=by_alice)
     revoke_key(revoked, by=by_alice)
-    said = set()
+    messages = set()
     for bad in (secret, generate_key_secret()):
         with pytest.raises(InvalidKey) as caught:
             fetch(bad)
-        said.add((caught.value.code, caught.value.message))
+        messages.add((caught.value.code, caught.value.message))
     for bad in ("", "drm_bot_", stage.secret[:-1], stage.secret[:-1] + "é", "\ud800" * 44):
         with CaptureQueriesContext(connection) as queries, pytest.raises(InvalidKey) as caught:
             fetch(bad)
         assert len(queries) == 0
-        said.add((caught.value.code, caught.value.message))
-    assert len(said) == 1
+        messages.add((caught.value.code, caught.value.message))
+    assert len(messages) == 1
 
 
 @pytest.mark.parametrize("most", [2, pytest.param(4, marks=pytest.mark.hard)])
 def test_a_key_is_good_for_what_its_scopes_name_and_nothing_else(stage, by_alice, most):
-    """All keys of so many dimensions: with two, each of them meets each other."""
+    """Try all keys with up to `most` restricted dimensions; with two, every pair is covered."""
     channel = make_channel(stage.workspace, "mast")
     cook = make_agent(stage.workspace, "cook", channels=[channel])
     rebuild_agents(stage.workspace, [cook.pk])
@@ -321,28 +321,30 @@ def test_a_key_is_good_for_what_its_scopes_name_and_nothing_else(stage, by_alice
     put_label(stage, "canary", version(stage, 1))
     own = {"verbs": "fetch", "agents": "pilot", "channels": "deck", "labels": "canary"}
     other = {"verbs": "render", "agents": "cook", "channels": "mast", "labels": "production"}
-    # Each dimension is left open, names what is asked for, or names something else.
+    # Each dimension is unrestricted, allows the requested value, or allows another one.
     choices = [one for one in product((None, own, other), repeat=4) if 4 - one.count(None) <= most]
     for number, choice in enumerate(choices):
-        scopes = {name: [said[name]] for name, said in zip(own, choice, strict=True) if said is not None}
+        scopes = {
+            name: [values[name]] for name, values in zip(own, choice, strict=True) if values is not None
+        }
         _, secret = create_key(stage.workspace, f"Key {number}", scopes, by=by_alice)
         if other in choice:
             with pytest.raises(OutOfScope):
-                fetch(secret, "pilot", "deck", "canary", recall=stage.recall)
+                fetch(secret, "pilot", "deck", "canary", cache=stage.cache)
         else:
-            assert fetch(secret, "pilot", "deck", "canary", recall=stage.recall).number == 1
+            assert fetch(secret, "pilot", "deck", "canary", cache=stage.cache).number == 1
     assert len(stage.rows) == sum(other not in choice for choice in choices) == {2: 11, 4: 16}[most]
 
 
-def test_out_of_scope_tells_nothing_about_what_is_there(stage, by_alice):
+def test_out_of_scope_does_not_disclose_what_exists(stage, by_alice):
     _, secret = create_key(stage.workspace, "Narrow", {"agents": ["pilot"]}, by=by_alice)
     make_agent(stage.workspace, "cook", channels=[make_channel(stage.workspace, "mast")])
-    said = []
+    messages = []
     for agent in ("cook", "nobody"):
         with pytest.raises(OutOfScope) as caught:
             fetch(secret, agent, "mast")
-        said.append(caught.value.message)
-    assert said[0] == said[1]
+        messages.append(caught.value.message)
+    assert messages[0] == messages[1]
 
 
 NOWHERE = [
@@ -371,7 +373,7 @@ def test_another_workspaces_prompt_is_not_there(stage, elsewhere):
     rebuild_agents(elsewhere, [spy.pk])
     _, secret = create_key(elsewhere, "Theirs", {}, by=BY)
     assert fetch(secret, "spy", "attic").number == 1
-    said = []
+    messages = []
     for key, agent, channel in (
         (stage.secret, "spy", "attic"),
         (stage.secret, "spy", "deck"),
@@ -380,45 +382,52 @@ def test_another_workspaces_prompt_is_not_there(stage, elsewhere):
     ):
         with pytest.raises(PromptNotFound) as caught:
             fetch(key, agent, channel)
-        said.append((caught.value.code, caught.value.message))
-    assert len(set(said)) == 1
+        messages.append((caught.value.code, caught.value.message))
+    assert len(set(messages)) == 1
     assert stage.rows == []
 
 
 def test_equal_slugs_in_two_workspaces_do_not_mix(stage, elsewhere):
-    theirs = make_stage(elsewhere, words="Be sly.")
+    theirs = make_stage(elsewhere, text="Be sly.")
     shared = ServingCache()
     for _ in range(2):
-        assert "Be brave." in fetch(stage.secret, recall=shared).text
-        assert "Be sly." in fetch(theirs.secret, recall=shared).text
+        assert "Be brave." in fetch(stage.secret, cache=shared).text
+        assert "Be sly." in fetch(theirs.secret, cache=shared).text
     assert {row.workspace_id for row in stage.rows} == {stage.workspace.pk}
     assert (len(stage.rows), len(theirs.rows)) == (2, 2)
 
 
-def test_a_person_is_let_in_by_membership_only(stage, alice, mallory, elsewhere):
-    wanted = PromptRequest("pilot", "deck")
-    serve_prompt(MemberClient(stage.workspace, alice), wanted, CallContext(Slots(), "r"), recall=stage.recall)
+def test_a_user_is_served_as_a_member_only(stage, alice, mallory, elsewhere):
+    prompt_request = PromptRequest("pilot", "deck")
+    serve_prompt(
+        MemberClient(stage.workspace, alice), prompt_request, CallContext(Slots(), "r"), cache=stage.cache
+    )
     with pytest.raises(PromptNotFound):
         serve_prompt(
-            MemberClient(stage.workspace, mallory), wanted, CallContext(Slots(), "r"), recall=stage.recall
+            MemberClient(stage.workspace, mallory),
+            prompt_request,
+            CallContext(Slots(), "r"),
+            cache=stage.cache,
         )
     with pytest.raises(PromptNotFound):
-        serve_prompt(MemberClient(elsewhere, alice), wanted, CallContext(Slots(), "r"), recall=stage.recall)
+        serve_prompt(
+            MemberClient(elsewhere, alice), prompt_request, CallContext(Slots(), "r"), cache=stage.cache
+        )
 
 
 @pytest.mark.parametrize("end", ["removed", "inactive"])
-def test_a_person_who_has_left_is_refused_on_the_next_request(stage, bob, end):
-    reader, wanted = MemberClient(stage.workspace, bob), PromptRequest("pilot", "deck")
-    serve_prompt(reader, wanted, CallContext(Slots(), "r"), recall=stage.recall)
+def test_a_former_member_is_refused_on_the_next_request(stage, bob, end):
+    client, prompt_request = MemberClient(stage.workspace, bob), PromptRequest("pilot", "deck")
+    serve_prompt(client, prompt_request, CallContext(Slots(), "r"), cache=stage.cache)
     if end == "removed":
         Membership.objects.in_workspace(stage.workspace).filter(user=bob).delete()
     else:
         User.objects.filter(pk=bob.pk).update(is_active=False)
     with pytest.raises(PromptNotFound):
-        serve_prompt(reader, wanted, CallContext(Slots(), "r"), recall=stage.recall)
+        serve_prompt(client, prompt_request, CallContext(Slots(), "r"), cache=stage.cache)
 
 
-def test_nothing_released_is_told_from_nothing_there(elsewhere):
+def test_not_released_is_distinguished_from_not_found(elsewhere):
     stage = make_stage(elsewhere, release_policy="reviewed")
     with pytest.raises(NoVersion):
         stage.fetch()
@@ -430,7 +439,7 @@ def test_nothing_released_is_told_from_nothing_there(elsewhere):
         stage.fetch(label="latest")
 
 
-def test_what_went_out_of_use_is_refused_on_the_next_request(stage):
+def test_an_archived_agent_is_refused_on_the_next_request(stage):
     stage.fetch()
     stage.agent.refresh_from_db()
     archive_record(stage.agent, by=BY)
@@ -438,7 +447,7 @@ def test_what_went_out_of_use_is_refused_on_the_next_request(stage):
         stage.fetch()
 
 
-def test_a_label_that_was_taken_off_is_refused_on_the_next_request(stage, by_alice):
+def test_a_removed_label_is_refused_on_the_next_request(stage, by_alice):
     put_label(stage, "canary", version(stage, 1))
     stage.fetch(label="canary")
     remove_label(stage.prompt, "canary", by=by_alice)
@@ -447,7 +456,7 @@ def test_a_label_that_was_taken_off_is_refused_on_the_next_request(stage, by_ali
 
 
 @pytest.mark.parametrize("change", [{"name": "Porch"}, {"scopes": {"agents": ["nobody"]}}])
-def test_a_key_changed_behind_our_back_is_seen(stage, change):
+def test_a_key_changed_in_the_database_is_noticed(stage, change):
     stage.fetch()
     ApiKey.unscoped.filter(pk=stage.key.pk).update(**change)
     if "scopes" in change:
@@ -458,11 +467,11 @@ def test_a_key_changed_behind_our_back_is_seen(stage, change):
         assert [row.reader_label for row in stage.rows] == ["Reception", "Porch"]
 
 
-# --- erased words --------------------------------------------------------------------------------------
+# --- erased text ---------------------------------------------------------------------------------------
 
 
 def erase(stage: Stage) -> None:
-    """As an erasure leaves it: the words gone, a tombstone in their place, in one transaction."""
+    """Erase the content and write the tombstone in one transaction, as an erasure does."""
     digest = next(
         row["content"] for row in version(stage, 1).segments if row["section"] == "soul" and "content" in row
     )
@@ -475,31 +484,31 @@ def erase(stage: Stage) -> None:
         ).save()
 
 
-def test_erased_words_are_refused_at_once_by_processes_that_still_hold_them(stage):
+def test_erased_text_is_refused_at_once_by_processes_that_have_it_cached(stage):
     processes = [ServingCache(), ServingCache()]
     for process in processes:
-        assert "Be brave." in fetch(stage.secret, recall=process).text
+        assert "Be brave." in fetch(stage.secret, cache=process).text
     erase(stage)
     for process in processes:
         with pytest.raises(VersionErased):
-            fetch(stage.secret, recall=process)
-        assert len(process.words) == 0
+            fetch(stage.secret, cache=process)
+        assert len(process.versions) == 0
     assert len(stage.rows) == 2
 
 
-def test_a_memory_erased_by_its_verb_is_in_no_fetch_any_more(stage, by_alice):
+def test_an_erased_memory_is_in_no_fetch_any_more(stage, by_alice):
     memory = make_memory(stage.workspace, "The cook likes tea.")
     rebuild_agents(stage.workspace, [stage.agent.pk])
     assert "likes tea" in stage.fetch().text
-    moment = timezone.now()
+    timestamp = timezone.now()
     erase_record(memory, reason="Asked for", by=by_alice)
     assert "likes tea" not in stage.fetch().text
     with pytest.raises(VersionErased):
-        stage.fetch(at=moment)
+        stage.fetch(at=timestamp)
 
 
-def test_words_erased_once_more_are_refused_as_well(stage):
-    """Written anew after an erasure and erased again: the tombstone is the same, with another time."""
+def test_text_erased_a_second_time_is_refused_as_well(stage):
+    """Content written again after an erasure and erased again has the same tombstone with a new time."""
     erase(stage)
     Content.unscoped.filter(data=None).update(data=b"Be brave.", erased_at=None)
     stage.fetch()
@@ -509,7 +518,7 @@ def test_words_erased_once_more_are_refused_as_well(stage):
         stage.fetch()
 
 
-def test_an_erasure_elsewhere_in_the_workspace_costs_one_look_and_nothing_more(stage):
+def test_an_unrelated_erasure_only_reloads_the_version_once(stage):
     stage.fetch()
     Erasure(
         workspace=stage.workspace, kind="memory", object_id=9, reason="Asked for", person_label="x"
@@ -520,39 +529,39 @@ def test_an_erasure_elsewhere_in_the_workspace_costs_one_look_and_nothing_more(s
     assert len(queries) == 1
 
 
-# --- labels that move in between -----------------------------------------------------------------------
+# --- labels that move during a fetch -------------------------------------------------------------------
 
 
 def move_before_statement(stage: Stage, times: int, monkeypatch) -> list[int]:
-    """Production moves to and fro each time, after the words are prepared and before the statement runs."""
-    moved: list[int] = []
+    """Move production each time after the text is prepared and before the INSERT runs."""
+    numbers: list[int] = []
     real = ledger_insert.insert_ledger_row
 
     def meanwhile(*args):
-        if len(moved) < times:
+        if len(numbers) < times:
             label = PromptLabel.objects.in_workspace(stage.workspace).get(name="production")
             other = version(stage, 3 - label.version.number)
             put_label(stage, "production", other)
-            moved.append(other.number)
+            numbers.append(other.number)
         return real(*args)
 
     monkeypatch.setattr("prompts.serving.services.insert_ledger_row", meanwhile)
-    return moved
+    return numbers
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_a_label_that_moves_in_between_is_followed(stage, monkeypatch, times):
+def test_a_label_that_moves_during_a_fetch_is_followed(stage, monkeypatch, times):
     stage.edit("Be wise.")
     stage.fetch()
-    moved = move_before_statement(stage, times, monkeypatch)
+    numbers = move_before_statement(stage, times, monkeypatch)
     served = stage.fetch()
-    assert served.number == moved[-1]
+    assert served.number == numbers[-1]
     assert ("Be brave." in served.text) == (served.number == 1)
     row = stage.rows[-1]
-    assert (len(stage.rows), row.version_id) == (2, version(stage, moved[-1]).pk)
+    assert (len(stage.rows), row.version_id) == (2, version(stage, numbers[-1]).pk)
 
 
-def test_a_label_that_never_stands_still_gets_no_words(stage, monkeypatch):
+def test_a_label_that_keeps_moving_fails_the_fetch(stage, monkeypatch):
     stage.edit("Be wise.")
     stage.fetch()
     move_before_statement(stage, 100, monkeypatch)
@@ -561,12 +570,12 @@ def test_a_label_that_never_stands_still_gets_no_words(stage, monkeypatch):
     assert len(stage.rows) == 1
 
 
-def test_inside_a_transaction_nothing_is_handed_out(stage):
+def test_inside_a_transaction_nothing_is_served(stage):
     with transaction.atomic(), pytest.raises(ledger_insert.InsideTransaction):
         stage.fetch()
 
 
-def test_memory_is_bounded_and_loses_the_least_used_first():
+def test_the_cache_is_bounded_and_evicts_the_least_recently_used():
     recent: SharedLRUCache[int, int] = SharedLRUCache(3)
     for number in (1, 2, 3):
         recent.store(number, number)
@@ -576,7 +585,7 @@ def test_memory_is_bounded_and_loses_the_least_used_first():
     assert len(recent) == 3
 
 
-def test_the_secret_is_not_in_what_a_process_remembers_or_shows(stage):
+def test_the_secret_is_not_in_caches_or_reprs(stage):
     stage.fetch()
-    assert stage.secret not in str(dict(stage.recall.guesses))
+    assert stage.secret not in str(dict(stage.cache.resolutions))
     assert stage.secret not in repr(KeyClient(stage.secret))

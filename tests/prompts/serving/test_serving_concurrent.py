@@ -1,4 +1,4 @@
-"""The bot path while others write: in threads, on rows that are committed."""
+"""Serving while labels move and builds run: in threads, on committed rows."""
 
 import time
 from threading import Thread
@@ -19,7 +19,7 @@ def stage(workspace) -> Stage:
     return make_stage(workspace)
 
 
-def test_bots_that_fetch_while_labels_move_get_words_and_row_of_one_version(stage):
+def test_while_labels_move_text_and_row_are_of_one_version(stage):
     stage.edit("Be wise.")
     pairs: list[tuple[int, str]] = []
     errors: list[Exception] = []
@@ -27,9 +27,9 @@ def test_bots_that_fetch_while_labels_move_get_words_and_row_of_one_version(stag
     def work() -> None:
         try:
             for _ in range(25):
-                served = fetch(stage.secret, recall=stage.recall)
+                served = fetch(stage.secret, cache=stage.cache)
                 pairs.append((served.ledger_id, served.text))
-        except Exception as error:  # noqa: BLE001  # told to the test below
+        except Exception as error:  # noqa: BLE001  # asserted below
             errors.append(error)
         finally:
             connection.close()
@@ -39,7 +39,7 @@ def test_bots_that_fetch_while_labels_move_get_words_and_row_of_one_version(stag
         thread.start()
     for number in (1, 2) * 6:
         put_label(stage, "production", version(stage, number))
-        # A fetch tries again so many times and no more: on a busy machine the moves would outrun it.
+        # The number of retries of a fetch is limited: on a busy machine the moves would exceed it.
         time.sleep(0.05)
     for thread in threads:
         thread.join()
@@ -51,7 +51,7 @@ def test_bots_that_fetch_while_labels_move_get_words_and_row_of_one_version(stag
 
 @pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite knows one writer at a time")
 def test_a_fetch_waits_for_no_build(stage):
-    """A build holds its prompts, and others hold their workspace, for longer than a bot should wait."""
+    """A build locks its prompts, and other services lock the workspace, for longer than a bot should wait."""
     stage.fetch()
     served: list[int] = []
 
@@ -74,7 +74,7 @@ def test_a_fetch_waits_for_no_build(stage):
 
 @pytest.mark.hard
 @pytest.mark.planted
-def test_links_that_the_database_checks_are_found(stage):
+def test_foreign_key_constraints_are_found(stage):
     if connection.vendor == "sqlite":
         pytest.skip("SQLite knows one writer at a time")
     name = "ledger_prompt_checked"
