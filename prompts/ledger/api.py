@@ -29,8 +29,8 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from prompts.api_lookup import MAX_ID, check_number_bounds, is_scope_limited, list_visible_prompt_ids
 from prompts.errors import FetchNotFound
+from prompts.ledger.outdated_bots import OutdatedBot, list_outdated_bots
 from prompts.ledger.selectors import LedgerFilter, build_older_than_filter, list_ledger_entries
-from prompts.ledger.stale_bots import OutdatedBot, list_outdated_bots
 from prompts.models import LedgerEntry
 from prompts.replay.services import get_ledger_entry
 from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, version_ref_json

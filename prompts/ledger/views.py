@@ -14,8 +14,8 @@ from personas.models import ApiKey
 from personas.tenancy.middleware import WorkspaceRequest, require_reauthentication
 from personas.ui.export import build_export_columns
 from prompts.ledger.forms import LedgerFilterForm
+from prompts.ledger.outdated_bots import list_outdated_bots
 from prompts.ledger.selectors import LedgerPage, get_ledger_page, list_ledger_entries
-from prompts.ledger.stale_bots import list_outdated_bots
 from prompts.models import PromptVersion
 from prompts.replay.forms import Choices
 from prompts.replay.selectors import list_agent_choices, list_channel_choices

@@ -12,8 +12,8 @@ from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
 from prompts.hashed_rows import build_ledger_row
 from prompts.labels.services import roll_back
+from prompts.ledger.outdated_bots import list_outdated_bots
 from prompts.ledger.selectors import LedgerFilter, get_ledger_page
-from prompts.ledger.stale_bots import list_outdated_bots
 from prompts.models import LedgerEntry, PromptVersion
 from prompts.proof.hashed_rows import LedgerRow
 from prompts.serving import (
