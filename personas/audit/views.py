@@ -6,12 +6,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path
 from django.utils.http import urlencode
 
+from core.db.keyset_pagination import KeysetPage
 from core.db.replica import has_recent_write, iterate_replica, read_from_replica
 from personas.audit.audited_export import audited_file_response
 from personas.audit.descriptions import list_field_changes
 from personas.audit.forms import AuditFilterForm
-from personas.audit.selectors import AuditFilter, AuditPage, filter_audit_events, get_audit_page
+from personas.audit.selectors import AuditFilter, filter_audit_events, get_audit_page
 from personas.erasure.services import TOMBSTONE
+from personas.models import AuditEvent
 from personas.roles import Permission, has_permission
 from personas.selectors import list_audit_events
 from personas.tenancy.middleware import WorkspaceRequest, require_reauthentication
@@ -24,7 +26,7 @@ AUDIT_EXPORT_COLUMNS = build_export_columns(
 
 def index(request: WorkspaceRequest) -> HttpResponse:
     form = AuditFilterForm(request.GET)
-    page = AuditPage([], None)
+    page: KeysetPage[AuditEvent] = KeysetPage([], None)
     if form.is_valid():
         page = read_audit_page(request, form.to_filter())
     filters = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
@@ -40,7 +42,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "personas/audit/list.html", context, status=status)
 
 
-def read_audit_page(request: WorkspaceRequest, filters: AuditFilter) -> AuditPage:
+def read_audit_page(request: WorkspaceRequest, filters: AuditFilter) -> KeysetPage[AuditEvent]:
     before = parse_event_cursor(request.GET.get("before", ""))
     return read_from_replica(
         lambda alias: get_audit_page(request.workspace, filters, before=before, using=alias),

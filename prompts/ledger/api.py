@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
+from core.db.keyset_pagination import get_keyset_page
 from personas.api.exception_handler import validation_problem
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, CursorPage, decode_cursor, encode_cursor, page_response
@@ -30,7 +31,7 @@ from personas.api.views import endpoint
 from prompts.api_lookup import MAX_ID, check_number_bounds, is_scope_limited, list_visible_prompt_ids
 from prompts.errors import FetchNotFound
 from prompts.ledger.outdated_bots import OutdatedBot, list_outdated_bots
-from prompts.ledger.selectors import LedgerFilter, build_older_than_filter, list_ledger_entries
+from prompts.ledger.selectors import LedgerFilter, list_ledger_entries
 from prompts.models import LedgerEntry
 from prompts.replay.services import get_ledger_entry
 from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, version_ref_json
@@ -91,14 +92,14 @@ COMMON_OPTIONS: dict[str, Any] = {"bots": True, "tag": "ledger"}
 
 def index(call: ApiRequest) -> ApiResponse:
     query, rows = call.query, list_visible_entries(call, parse_ledger_filter(call))
-    if "cursor" in query:
-        rows = rows.filter(build_older_than_filter(call.workspace, decode_cursor(query["cursor"])))
-    # One row more than the page shows whether there is a next page.
-    entries = list(rows.defer("slots")[: query["limit"] + 1])
-    page_entries = entries[: query["limit"]]
-    cursor = encode_cursor(page_entries[-1].pk) if len(entries) > len(page_entries) else None
-    page = CursorPage(page_entries, cursor)
-    return page_response(call, page, [ledger_entry_json(row) for row in page_entries])
+    page = get_keyset_page(
+        rows.defer("slots"),
+        before=decode_cursor(query["cursor"]) if "cursor" in query else None,
+        cursor_rows=LedgerEntry.objects.in_workspace(call.workspace),
+        limit=query["limit"],
+    )
+    cursor = encode_cursor(page.next_cursor) if page.next_cursor else None
+    return page_response(call, CursorPage(page.rows, cursor), [ledger_entry_json(row) for row in page.rows])
 
 
 def parse_ledger_filter(call: ApiRequest) -> LedgerFilter:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
+from core.db.keyset_pagination import KeysetPage, get_keyset_page
 from personas.models import Workspace
 from prompts.models import AgentPrompt, LedgerEntry
 
@@ -27,14 +28,6 @@ class LedgerFilter:
     until: datetime | None = None
 
 
-@dataclass(frozen=True)
-class LedgerPage:
-    """A page of rows, newest first, and the cursor of the next page; None on the last page."""
-
-    rows: list[LedgerEntry]
-    next_cursor: int | None
-
-
 def get_ledger_page(
     workspace: Workspace | int,
     filters: LedgerFilter,
@@ -42,24 +35,13 @@ def get_ledger_page(
     before: int | None = None,
     limit: int = DEFAULT_PAGE_SIZE,
     using: str = DEFAULT_DB_ALIAS,
-) -> LedgerPage:
-    limit = max(1, min(limit, MAX_PAGE_SIZE))
-    rows = list_ledger_entries(workspace, filters).using(using)
-    if before is not None:
-        rows = rows.filter(build_older_than_filter(workspace, before, using))
-    entries = list(rows[: limit + 1])
-    return LedgerPage(entries[:limit], entries[limit - 1].pk if len(entries) > limit else None)
-
-
-def build_older_than_filter(workspace: Workspace | int, row_id: int, using: str = DEFAULT_DB_ALIAS) -> Q:
-    """Build the keyset pagination filter: rows that follow this one in newest-first order."""
-    rows = LedgerEntry.objects.in_workspace(workspace).using(using).filter(pk=row_id)
-    at = rows.values_list("at", flat=True).first()
-    if at is None:
-        # The row expired between two pages: any rows left after it have smaller ids.
-        return Q(pk__lt=row_id)
-    # The first condition is implied by the second, but it is the one that can use an index.
-    return Q(at__lte=at) & (Q(at__lt=at) | Q(pk__lt=row_id))
+) -> KeysetPage[LedgerEntry]:
+    return get_keyset_page(
+        list_ledger_entries(workspace, filters).using(using),
+        before=before,
+        cursor_rows=LedgerEntry.objects.in_workspace(workspace).using(using),
+        limit=max(1, min(limit, MAX_PAGE_SIZE)),
+    )
 
 
 def list_ledger_entries(workspace: Workspace | int, filters: LedgerFilter) -> QuerySet[LedgerEntry]:

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 from django.utils.http import urlencode
 
+from core.db.keyset_pagination import KeysetPage
 from core.db.replica import has_recent_write, iterate_replica, read_from_replica
 from personas.audit.audited_export import audited_file_response
 from personas.models import ApiKey
@@ -15,8 +16,8 @@ from personas.tenancy.middleware import WorkspaceRequest, require_reauthenticati
 from personas.ui.export import build_export_columns
 from prompts.ledger.forms import LedgerFilterForm
 from prompts.ledger.outdated_bots import list_outdated_bots
-from prompts.ledger.selectors import LedgerPage, get_ledger_page, list_ledger_entries
-from prompts.models import PromptVersion
+from prompts.ledger.selectors import get_ledger_page, list_ledger_entries
+from prompts.models import LedgerEntry, PromptVersion
 from prompts.replay.forms import Choices
 from prompts.replay.selectors import list_agent_choices, list_channel_choices
 
@@ -42,7 +43,7 @@ EXPORT_COLUMNS = build_export_columns(
 def index(request: WorkspaceRequest) -> HttpResponse:
     form = build_ledger_form(request)
     # Invalid filters show an empty page with their errors.
-    page = get_filtered_page(request, form) if form.is_valid() else LedgerPage([], None)
+    page = get_filtered_page(request, form) if form.is_valid() else KeysetPage([], None)
     filters = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
     context = {
         "form": form,
@@ -82,7 +83,7 @@ def list_key_choices(request: WorkspaceRequest) -> Choices:
     return [(str(key), name) for key, name in rows]
 
 
-def get_filtered_page(request: WorkspaceRequest, form: LedgerFilterForm) -> LedgerPage:
+def get_filtered_page(request: WorkspaceRequest, form: LedgerFilterForm) -> KeysetPage[LedgerEntry]:
     filters = form.get_filter(find_version_id(request, form.cleaned_data))
     before = parse_ledger_cursor(request.GET.get("before", ""))
     return read_from_replica(
