@@ -20,9 +20,9 @@ class FileBundle:
     refusals: tuple[Refusal, ...]
 
     @classmethod
-    def unread(cls, why: FileRefused) -> Self:
+    def from_error(cls, error: FileRefused) -> Self:
         """All or nothing: where the whole is at fault no part of it is believed."""
-        return cls((), (Refusal(ROOT_PATH, why.rule, why.reason),))
+        return cls((), (Refusal(ROOT_PATH, error.rule, error.reason),))
 
 
 class BundleEntry(Protocol):
@@ -37,42 +37,46 @@ class BundleEntry(Protocol):
     def check(self) -> None:
         """Refuse what can be told from outside."""
 
-    def content(self) -> bytes:
+    def read_content(self) -> bytes:
         """Exactly as many bytes as its size says, or Refused."""
 
 
-def build_bundle(offers: Iterable[BundleEntry], caps: DiscoveryCaps) -> FileBundle:
+def build_bundle(entries: Iterable[BundleEntry], caps: DiscoveryCaps) -> FileBundle:
     """Nothing is opened before all that can be told from outside is known to be within the caps."""
     refusals = RefusalCollector(caps)
-    placed = list(filter_valid_paths(offers, refusals))
-    sound = [offer for offer in filter_valid_entries(placed, refusals, caps) if not offer.is_folder]
-    if sum([offer.size for offer in sound]) > caps.total_bytes:
+    entries_with_valid_paths = list(filter_valid_paths(entries, refusals))
+    valid_files = [
+        entry
+        for entry in filter_valid_entries(entries_with_valid_paths, refusals, caps)
+        if not entry.is_folder
+    ]
+    if sum([entry.size for entry in valid_files]) > caps.total_bytes:
         raise build_total_size_error(caps)
     files = []
-    for offer in sorted(sound, key=lambda offer: offer.path):
-        with refusals.noted(offer.path):
-            files.append((offer.path, offer.content()))
+    for entry in sorted(valid_files, key=lambda entry: entry.path):
+        with refusals.collect(entry.path):
+            files.append((entry.path, entry.read_content()))
     return FileBundle(tuple(files), tuple(sorted(refusals.by_path.values())))
 
 
-def filter_valid_paths(offers: Iterable[BundleEntry], refusals: "RefusalCollector") -> Iterator[BundleEntry]:
-    for offer in offers:
-        with refusals.noted(offer.path):
-            check_path(offer.path)
-            yield offer
+def filter_valid_paths(entries: Iterable[BundleEntry], refusals: "RefusalCollector") -> Iterator[BundleEntry]:
+    for entry in entries:
+        with refusals.collect(entry.path):
+            check_path(entry.path)
+            yield entry
 
 
 def filter_valid_entries(
-    offers: Sequence[BundleEntry], refusals: "RefusalCollector", caps: DiscoveryCaps
+    entries: Sequence[BundleEntry], refusals: "RefusalCollector", caps: DiscoveryCaps
 ) -> Iterator[BundleEntry]:
-    clashing = find_path_conflicts((offer.path, offer.is_folder) for offer in offers)
-    for offer in offers:
-        with refusals.noted(offer.path):
-            if not offer.is_folder and offer.path in clashing:
-                raise FileRefused(*clashing[offer.path])
-            offer.check()
-            check_file_size(offer.size, caps)
-            yield offer
+    conflicts = find_path_conflicts((entry.path, entry.is_folder) for entry in entries)
+    for entry in entries:
+        with refusals.collect(entry.path):
+            if not entry.is_folder and entry.path in conflicts:
+                raise FileRefused(*conflicts[entry.path])
+            entry.check()
+            check_file_size(entry.size, caps)
+            yield entry
 
 
 class RefusalCollector:
@@ -83,14 +87,14 @@ class RefusalCollector:
         self.by_path: dict[str, Refusal] = {}
 
     @contextmanager
-    def noted(self, path: str) -> Iterator[None]:
+    def collect(self, path: str) -> Iterator[None]:
         try:
             yield
-        except FileRefused as why:
-            self.by_path.setdefault(path, Refusal(format_refusal_path(path), why.rule, why.reason))
+        except FileRefused as error:
+            self.by_path.setdefault(path, Refusal(format_refusal_path(path), error.rule, error.reason))
             if len(self.by_path) > self.caps.files:
-                most = f"More than {self.caps.files:,} of the files cannot be taken"
-                raise FileRefused("files", f"{most}; the last one: {why.reason}") from why
+                message = f"More than {self.caps.files:,} of the files cannot be taken"
+                raise FileRefused("files", f"{message}; the last one: {error.reason}") from error
 
 
 def format_refusal_path(path: str) -> str:
@@ -107,8 +111,8 @@ def check_file_size(size: int, caps: DiscoveryCaps) -> None:
 
 
 def build_total_size_error(caps: DiscoveryCaps) -> FileRefused:
-    most = f"All files together have more than {caps.total_bytes:,} bytes"
-    return FileRefused("total", f"{most}; leave out what no agent reads.")
+    message = f"All files together have more than {caps.total_bytes:,} bytes"
+    return FileRefused("total", f"{message}; leave out what no agent reads.")
 
 
 def build_entry_count_error(caps: DiscoveryCaps) -> FileRefused:
@@ -125,34 +129,34 @@ class InMemoryFile(NamedTuple):
 
     path: str
     size: int
-    held: bytes
+    data: bytes
     is_folder: bool = False
 
     def check(self) -> None:
         """Nothing can be told from outside that its path and size do not say."""
 
-    def content(self) -> bytes:
-        return self.held
+    def read_content(self) -> bytes:
+        return self.data
 
 
 def bundle_files(pairs: Iterable[tuple[str, bytes]], *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
     """The files of a list; too many or too much gives none of them, and the reason for "."."""
     try:
         return build_bundle(collect_within_caps(pairs, caps), caps)
-    except FileRefused as why:
-        return FileBundle.unread(why)
+    except FileRefused as error:
+        return FileBundle.from_error(error)
 
 
 def collect_within_caps(pairs: Iterable[tuple[str, bytes]], caps: DiscoveryCaps) -> list[InMemoryFile]:
     """Asks for no more once it is too much; what is too large by itself is not held."""
-    given: list[InMemoryFile] = []
+    files: list[InMemoryFile] = []
     total = 0
     for path, content in pairs:
-        if len(given) == caps.entries:
+        if len(files) == caps.entries:
             raise build_entry_count_error(caps)
-        held = content if len(content) <= caps.file_bytes else b""
-        given.append(InMemoryFile(path, len(content), held))
-        total += len(held)
+        data = content if len(content) <= caps.file_bytes else b""
+        files.append(InMemoryFile(path, len(content), data))
+        total += len(data)
         if total > caps.total_bytes:
             raise build_total_size_error(caps)
-    return given
+    return files

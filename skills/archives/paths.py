@@ -50,27 +50,27 @@ def casefold_path(path: str) -> str:
     return normalize("NFD", normalize("NFD", path).casefold())
 
 
-def find_path_conflicts(sound: Iterable[tuple[str, bool]]) -> dict[str, tuple[str, str]]:
+def find_path_conflicts(paths_and_types: Iterable[tuple[str, bool]]) -> dict[str, tuple[str, str]]:
     """Rule and reason for files that share a place; none is taken, for nobody can know which was meant."""
     files: dict[str, list[str]] = defaultdict(list)
     folders: set[str] = set()
-    for path, is_folder in sound:
+    for path, is_folder in paths_and_types:
         key = f"{casefold_path(path)}/"
         folders.add(key) if is_folder else files[key].append(path)
     # Whatever lies below a path follows it at once, as its key ends in a slash.
     folders |= {above for above, below in pairwise(sorted({*files, *folders})) if below.startswith(above)}
     return {
-        path: clash
+        path: conflict
         for key, paths in files.items()
-        if (clash := describe_path_conflict(paths, key in folders))
+        if (conflict := describe_path_conflict(paths, key in folders))
         for path in paths
     }
 
 
 def describe_path_conflict(paths: list[str], is_folder_too: bool) -> tuple[str, str] | None:
     if len(set(paths)) > 1:
-        others = "The push holds names that differ only in case or in how a letter is written"
-        return "alike", f"{others}; on many disks they are one file."
+        message = "The push holds names that differ only in case or in how a letter is written"
+        return "alike", f"{message}; on many disks they are one file."
     if len(paths) > 1:
         return "twice", f"The push holds it {len(paths):,} times."
     return ("folder", "The push holds a folder of this name too.") if is_folder_too else None

@@ -27,17 +27,17 @@ class ZipRecord(NamedTuple):
     flags: int
     method: int
     crc: int
-    packed: int
+    compressed_size: int
     size: int
     attributes: int
-    place: int
+    offset: int
 
 
 class ZipEntry:
     """A record with the archive that it speaks of, and where in that its bytes begin."""
 
-    def __init__(self, record: ZipRecord, archive: bytes, begin: int) -> None:
-        self.record, self.archive, self.begin = record, archive, begin
+    def __init__(self, record: ZipRecord, archive: bytes, data_start: int) -> None:
+        self.record, self.archive, self.data_start = record, archive, data_start
 
     @cached_property
     def path(self) -> str:
@@ -53,8 +53,8 @@ class ZipEntry:
         return self.record.name.endswith(b"/")
 
     @property
-    def end(self) -> int:
-        return self.begin + self.record.packed
+    def data_end(self) -> int:
+        return self.data_start + self.record.compressed_size
 
     @property
     def is_encrypted(self) -> bool:
@@ -62,57 +62,59 @@ class ZipEntry:
 
     @property
     def has_descriptor(self) -> bool:
-        return bool((self.record.flags | self.header.flags) & DATA_DESCRIPTOR_FLAG)
+        return bool((self.record.flags | self.local_header.flags) & DATA_DESCRIPTOR_FLAG)
 
     @property
-    def header(self) -> ZipRecord:
+    def local_header(self) -> ZipRecord:
         """What stands before its bytes, as a record of the same place."""
-        _, _, flags, method, _, _, crc, packed, size, name, _ = LOCAL_HEADER.unpack_from(
-            self.archive, self.record.place
+        _, _, flags, method, _, _, crc, compressed_size, size, name_length, _ = LOCAL_HEADER.unpack_from(
+            self.archive, self.record.offset
         )
-        start = self.record.place + LOCAL_HEADER.size
-        own = self.archive[start : start + name]
-        return ZipRecord(own, flags, method, crc, packed, size, self.record.attributes, self.record.place)
+        start = self.record.offset + LOCAL_HEADER.size
+        name = self.archive[start : start + name_length]
+        return ZipRecord(
+            name, flags, method, crc, compressed_size, size, self.record.attributes, self.record.offset
+        )
 
     def check(self) -> None:
-        self.check_kind()
+        self.check_file_type()
         if self.is_encrypted:
             raise FileRefused("encrypted", "It is locked with a password; send it without one.")
         if self.record.method not in {METHOD_STORED, METHOD_DEFLATED} or self.record.flags & PATCH_FLAG:
             raise FileRefused("compression", "It is packed in a way that is not read; use a plain zip.")
-        if not has_matching_header(self.record, self.header):
+        if not has_matching_header(self.record, self.local_header):
             raise FileRefused("mismatch", "The archive says two different things about it.")
 
-    def check_kind(self) -> None:
+    def check_file_type(self) -> None:
         """Only regular files, and folders without bytes of their own."""
-        kind = stat.S_IFMT(self.record.attributes >> 16)
-        if kind == stat.S_IFLNK:
+        file_type = stat.S_IFMT(self.record.attributes >> 16)
+        if file_type == stat.S_IFLNK:
             raise FileRefused("link", "It is a link; push the file that it leads to.")
         if self.is_folder and self.size:
             raise FileRefused("folder", "It is named like a folder but holds bytes like a file.")
-        is_marked = kind == stat.S_IFDIR or self.record.attributes & DOS_FOLDER_ATTRIBUTE
+        is_marked = file_type == stat.S_IFDIR or self.record.attributes & DOS_FOLDER_ATTRIBUTE
         if is_marked and not self.is_folder:
             raise FileRefused(*FILE_TYPE_REFUSALS[stat.S_IFDIR])
-        if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
-            raise FileRefused(*FILE_TYPE_REFUSALS.get(kind, ("kind", "It is not a regular file.")))
+        if file_type not in {0, stat.S_IFREG, stat.S_IFDIR}:
+            raise FileRefused(*FILE_TYPE_REFUSALS.get(file_type, ("kind", "It is not a regular file.")))
 
-    def content(self) -> bytes:
+    def read_content(self) -> bytes:
         """Its bytes: as many as announced, counted while they come, and with the right checksum."""
-        packed = memoryview(self.archive)[self.begin : self.end]
+        compressed = memoryview(self.archive)[self.data_start : self.data_end]
         is_stored = self.record.method == METHOD_STORED
-        if is_stored and len(packed) != self.size:
+        if is_stored and len(compressed) != self.size:
             raise build_size_mismatch_error()
-        content = bytes(packed) if is_stored else inflate_data(packed, self.size)
+        content = bytes(compressed) if is_stored else inflate_data(compressed, self.size)
         if zlib.crc32(content) != self.record.crc:
             raise FileRefused("damaged", "It is damaged: its checksum is not the one in the archive.")
         return content
 
 
-def inflate_data(packed: memoryview, size: int) -> bytes:
+def inflate_data(compressed: memoryview, size: int) -> bytes:
     """At most one byte more than announced is ever unpacked, whatever the packed bytes hold."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
-        content = inflater.decompress(packed, size + 1)
+        content = inflater.decompress(compressed, size + 1)
     except zlib.error as error:
         raise FileRefused("damaged", "It is damaged and cannot be unpacked.") from error
     if len(content) != size or not inflater.eof or inflater.unused_data:
@@ -130,6 +132,10 @@ def has_matching_header(record: ZipRecord, header: ZipRecord) -> bool:
         return False
     if (record.flags ^ header.flags) & ENCRYPTED_FLAGS:
         return False
-    pairs = ((record.crc, header.crc), (record.size, header.size), (record.packed, header.packed))
-    is_late = header.flags & DATA_DESCRIPTOR_FLAG
-    return bool(is_late) or all(own in {said, ZIP64_MARKER} for said, own in pairs)
+    pairs = (
+        (record.crc, header.crc),
+        (record.size, header.size),
+        (record.compressed_size, header.compressed_size),
+    )
+    has_descriptor = header.flags & DATA_DESCRIPTOR_FLAG
+    return bool(has_descriptor) or all(local_value in {value, ZIP64_MARKER} for value, local_value in pairs)

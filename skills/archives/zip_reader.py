@@ -35,26 +35,28 @@ class CentralDirectory(NamedTuple):
 
     start: int
     end: int
-    claimed: int
+    entry_count: int
 
 
 def read_zip(data: bytes, *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
     """The files of an archive; one that is unsound as a whole gives none of them, and the reason for "."."""
     try:
         return build_bundle(read_zip_entries(data, caps), caps)
-    except FileRefused as why:
-        return FileBundle.unread(why)
+    except FileRefused as error:
+        return FileBundle.from_error(error)
     except struct.error:
-        return FileBundle.unread(FileRefused("damaged", "The archive's table of contents ends too early."))
+        return FileBundle.from_error(
+            FileRefused("damaged", "The archive's table of contents ends too early.")
+        )
 
 
 def read_zip_entries(data: bytes, caps: DiscoveryCaps) -> Sequence[ZipEntry]:
     """All entries, once it is sure that they lie side by side and fill the archive."""
-    contents = read_central_directory(data)
-    if contents.claimed > caps.entries:
+    directory = read_central_directory(data)
+    if directory.entry_count > caps.entries:
         raise build_entry_count_error(caps)
-    entries = [build_zip_entry(data, record) for record in read_zip_records(data, contents)]
-    check_zip_layout(entries, contents)
+    entries = [build_zip_entry(data, record) for record in read_zip_records(data, directory)]
+    check_zip_layout(entries, directory)
     files = [entry for entry in entries if not entry.is_folder]
     if files and all(entry.is_encrypted for entry in files):
         raise FileRefused("encrypted", "The archive is locked with a password; send it without one.")
@@ -65,13 +67,13 @@ def read_zip_entries(data: bytes, caps: DiscoveryCaps) -> Sequence[ZipEntry]:
 
 
 def read_central_directory(data: bytes) -> CentralDirectory:
-    at = end = find_end_record(data)
-    numbers = END_RECORD.unpack_from(data, at)[1:-1]
-    if data[max(at - ZIP64_LOCATOR.size, 0) : at].startswith(ZIP64_LOCATOR_SIGNATURE):
-        end = at - ZIP64_LOCATOR.size - ZIP64_END_RECORD.size
+    offset = end = find_end_record(data)
+    numbers = END_RECORD.unpack_from(data, offset)[1:-1]
+    if data[max(offset - ZIP64_LOCATOR.size, 0) : offset].startswith(ZIP64_LOCATOR_SIGNATURE):
+        end = offset - ZIP64_LOCATOR.size - ZIP64_END_RECORD.size
         numbers = read_zip64_end_record(data, end, numbers)
-    disk, first_disk, here, count, size, start = numbers
-    if disk or first_disk or here != count:
+    disk, first_disk, count_here, count, size, start = numbers
+    if disk or first_disk or count_here != count:
         raise FileRefused("parts", "It is one part of an archive that was split into several.")
     if start + size < end:
         raise FileRefused("surplus", f"There are {end - start - size:,} bytes before the archive begins.")
@@ -82,10 +84,10 @@ def read_central_directory(data: bytes) -> CentralDirectory:
 
 def find_end_record(data: bytes) -> int:
     """Where the one end record is; a comment could hold another, and readers would not agree on the files."""
-    tail = max(len(data) - END_RECORD.size - MAX_COMMENT_BYTES, 0)
-    signs = [sign.start() for sign in END_RECORD_SIGNATURE.finditer(data, tail)]
-    ends = [at for at in signs if is_end_record(data, at)]
-    if not signs:
+    search_start = max(len(data) - END_RECORD.size - MAX_COMMENT_BYTES, 0)
+    candidates = [match.start() for match in END_RECORD_SIGNATURE.finditer(data, search_start)]
+    ends = [offset for offset in candidates if is_end_record(data, offset)]
+    if not candidates:
         raise FileRefused("not-zip", "It is not a zip archive, or its end is missing.")
     if not ends:
         raise FileRefused(
@@ -98,67 +100,86 @@ def find_end_record(data: bytes) -> int:
     return ends[0]
 
 
-def is_end_record(data: bytes, at: int) -> bool:
-    return at + END_RECORD.size <= len(data) and at + END_RECORD.size + END_RECORD.unpack_from(data, at)[
-        -1
-    ] == len(data)
+def is_end_record(data: bytes, offset: int) -> bool:
+    return offset + END_RECORD.size <= len(data) and offset + END_RECORD.size + END_RECORD.unpack_from(
+        data, offset
+    )[-1] == len(data)
 
 
-def read_zip64_end_record(data: bytes, at: int, narrow: tuple[int, ...]) -> tuple[int, ...]:
+def read_zip64_end_record(data: bytes, offset: int, values32: tuple[int, ...]) -> tuple[int, ...]:
     """The end's numbers in 64 bits; those in 16 and 32 must say the same, or that they cannot say it."""
-    _, disk, place, disks = ZIP64_LOCATOR.unpack_from(data, at + ZIP64_END_RECORD.size)
-    sign, size, _, _, *wide = ZIP64_END_RECORD.unpack_from(data, max(at, 0))
-    is_there = (at, sign, size, disk) == (
-        place,
+    _, disk, located_offset, disks = ZIP64_LOCATOR.unpack_from(data, offset + ZIP64_END_RECORD.size)
+    signature, size, _, _, *values64 = ZIP64_END_RECORD.unpack_from(data, max(offset, 0))
+    is_valid = (offset, signature, size, disk) == (
+        located_offset,
         ZIP64_END_RECORD_SIGNATURE,
         ZIP64_END_RECORD.size - 12,
         0,
     ) and disks < 2
-    most = (0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, ZIP64_MARKER, ZIP64_MARKER)
-    if not is_there or any(few not in {many, top} for few, many, top in zip(narrow, wide, most, strict=True)):
+    markers = (0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, ZIP64_MARKER, ZIP64_MARKER)
+    if not is_valid or any(
+        value32 not in {value64, marker}
+        for value32, value64, marker in zip(values32, values64, markers, strict=True)
+    ):
         raise FileRefused("damaged", "The archive says two different things about its table of contents.")
-    return tuple(wide)
+    return tuple(values64)
 
 
 # --- the table ----------------------------------------------------------------------------------------
 
 
-def read_zip_records(data: bytes, contents: CentralDirectory) -> Iterator[ZipRecord]:
-    at = contents.start
-    for _ in range(contents.claimed):
-        (sign, _, _, flags, method, _, _, crc, packed, size, *lengths, _, _, attributes, place) = (
-            CENTRAL_HEADER.unpack_from(data, at)
-        )
-        if sign != CENTRAL_HEADER_SIGNATURE:
+def read_zip_records(data: bytes, directory: CentralDirectory) -> Iterator[ZipRecord]:
+    offset = directory.start
+    for _ in range(directory.entry_count):
+        (
+            signature,
+            _,
+            _,
+            flags,
+            method,
+            _,
+            _,
+            crc,
+            compressed_size,
+            size,
+            *lengths,
+            _,
+            _,
+            attributes,
+            header_offset,
+        ) = CENTRAL_HEADER.unpack_from(data, offset)
+        if signature != CENTRAL_HEADER_SIGNATURE:
             raise FileRefused("damaged", "The archive's table of contents has fewer entries than it says.")
-        name, extra = slice_name_and_extra(data, at + CENTRAL_HEADER.size, lengths)
-        at += CENTRAL_HEADER.size + sum(lengths)
-        if ZIP64_MARKER in {size, packed, place}:
-            size, packed, place = expand_zip64_values((size, packed, place), extra)
-        yield ZipRecord(name, flags, method, crc, packed, size, attributes, place)
-    if at != contents.end:
+        name, extra = slice_name_and_extra(data, offset + CENTRAL_HEADER.size, lengths)
+        offset += CENTRAL_HEADER.size + sum(lengths)
+        if ZIP64_MARKER in {size, compressed_size, header_offset}:
+            size, compressed_size, header_offset = expand_zip64_values(
+                (size, compressed_size, header_offset), extra
+            )
+        yield ZipRecord(name, flags, method, crc, compressed_size, size, attributes, header_offset)
+    if offset != directory.end:
         raise FileRefused("damaged", "The archive's table of contents is not as long as it says.")
 
 
-def slice_name_and_extra(data: bytes, at: int, lengths: list[int]) -> tuple[bytes, bytes]:
+def slice_name_and_extra(data: bytes, offset: int, lengths: list[int]) -> tuple[bytes, bytes]:
     """A name and the extra fields after it; the comment is nobody's business."""
-    return data[at : at + lengths[0]], data[at + lengths[0] : at + lengths[0] + lengths[1]]
+    return data[offset : offset + lengths[0]], data[offset + lengths[0] : offset + lengths[0] + lengths[1]]
 
 
-def expand_zip64_values(narrow: tuple[int, ...], extra: bytes) -> list[int]:
+def expand_zip64_values(values32: tuple[int, ...], extra: bytes) -> list[int]:
     """Numbers that do not fit into 32 bits stand in a field of their own, in this order."""
     field = find_zip64_field(extra)
-    wide = iter(struct.unpack_from(f"<{len(field) // 8}Q", field))
-    return [next(wide, number) if number == ZIP64_MARKER else number for number in narrow]
+    values64 = iter(struct.unpack_from(f"<{len(field) // 8}Q", field))
+    return [next(values64, value) if value == ZIP64_MARKER else value for value in values32]
 
 
 def find_zip64_field(extra: bytes) -> bytes:
-    at = 0
-    while at + 4 <= len(extra):
-        kind, length = struct.unpack_from("<2H", extra, at)
+    offset = 0
+    while offset + 4 <= len(extra):
+        kind, length = struct.unpack_from("<2H", extra, offset)
         if kind == 1:
-            return extra[at + 4 : at + 4 + length]
-        at += 4 + length
+            return extra[offset + 4 : offset + 4 + length]
+        offset += 4 + length
     return b""
 
 
@@ -167,21 +188,21 @@ def find_zip64_field(extra: bytes) -> bytes:
 
 def build_zip_entry(data: bytes, record: ZipRecord) -> ZipEntry:
     """The record with its own header; without one it points nowhere."""
-    if record.place + LOCAL_HEADER.size > len(data) or not data.startswith(
-        LOCAL_HEADER_SIGNATURE, record.place
+    if record.offset + LOCAL_HEADER.size > len(data) or not data.startswith(
+        LOCAL_HEADER_SIGNATURE, record.offset
     ):
         raise FileRefused("damaged", "The archive's table of contents names a place where no file begins.")
-    *_, name, extra = LOCAL_HEADER.unpack_from(data, record.place)
-    return ZipEntry(record, data, record.place + LOCAL_HEADER.size + name + extra)
+    *_, name_length, extra_length = LOCAL_HEADER.unpack_from(data, record.offset)
+    return ZipEntry(record, data, record.offset + LOCAL_HEADER.size + name_length + extra_length)
 
 
-def check_zip_layout(entries: Sequence[ZipEntry], contents: CentralDirectory) -> None:
+def check_zip_layout(entries: Sequence[ZipEntry], directory: CentralDirectory) -> None:
     """Side by side: where entries share bytes a small archive can hold any number of large files."""
-    reached, slack = 0, 0
-    places = [(entry.record.place, entry.end, entry.has_descriptor) for entry in entries]
-    for start, end, has_descriptor in [*sorted(places), (contents.start, contents.end, False)]:
-        if start < reached:
+    previous_end, allowed_gap = 0, 0
+    spans = [(entry.record.offset, entry.data_end, entry.has_descriptor) for entry in entries]
+    for start, end, has_descriptor in [*sorted(spans), (directory.start, directory.end, False)]:
+        if start < previous_end:
             raise FileRefused("overlap", "Parts of the archive share the same bytes, as in a zip bomb.")
-        if start > reached + slack:
-            raise FileRefused("surplus", f"{start - reached:,} bytes of the archive belong to no file.")
-        reached, slack = end, MAX_DESCRIPTOR_BYTES if has_descriptor else 0
+        if start > previous_end + allowed_gap:
+            raise FileRefused("surplus", f"{start - previous_end:,} bytes of the archive belong to no file.")
+        previous_end, allowed_gap = end, MAX_DESCRIPTOR_BYTES if has_descriptor else 0

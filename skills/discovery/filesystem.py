@@ -81,9 +81,9 @@ class SafeRoot:
         self.device = os.fstat(self.fd).st_dev
         try:
             for name in names:
-                below = self.enter(self.fd, name)
+                child_fd = self.enter(self.fd, name)
                 os.close(self.fd)
-                self.fd = below
+                self.fd = child_fd
         except BaseException:
             self.close()
             raise
@@ -113,14 +113,14 @@ class SafeRoot:
     def check(self, status: os.stat_result, limit: int) -> None:
         """Only regular files of this file system that are not too large."""
         if not stat.S_ISREG(status.st_mode):
-            kind = stat.S_IFMT(status.st_mode)
-            raise FileRefused(*FILE_TYPE_REFUSALS.get(kind, ("kind", "It is not a regular file.")))
+            file_type = stat.S_IFMT(status.st_mode)
+            raise FileRefused(*FILE_TYPE_REFUSALS.get(file_type, ("kind", "It is not a regular file.")))
         if status.st_dev != self.device:
             raise FileRefused("mount", "It lies on another file system than the source.")
         if status.st_size > limit:
             raise FileRefused("size", f"It has {status.st_size:,} bytes; at most {limit:,} are read.")
 
-    def read(self, folder: int, name: str, limit: int) -> tuple[FileStamp, bytes]:
+    def read_file(self, folder: int, name: str, limit: int) -> tuple[FileStamp, bytes]:
         """Read once; what is judged is the open file, not what its name meant a moment ago."""
         try:
             fd = os.open(name, SAFE_OPEN_FLAGS, dir_fd=folder)
@@ -156,11 +156,11 @@ class PathTrail:
         self.root = root
         self.folders = [root.fd]
         self.names: list[str] = []
-        self.hops = 0
+        self.link_hops = 0
         # How many names of the asked path were used up, links' own not counted.
-        self.used = 0
+        self.used_names = 0
         # Where the last opened folder really lies.
-        self.real = ""
+        self.real_path = ""
 
     def __enter__(self) -> Self:
         return self
@@ -168,60 +168,60 @@ class PathTrail:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.back_to_root()
+        self.return_to_root()
 
-    def back_to_root(self) -> None:
+    def return_to_root(self) -> None:
         while self.names:
-            self.back()
+            self.go_up()
 
-    def back(self) -> None:
+    def go_up(self) -> None:
         if not self.names:
             raise FileRefused("link-out", "The link leads out of the source.")
         os.close(self.folders.pop())
         self.names.pop()
 
-    def go(self, path: str) -> ResolvedPath:
+    def resolve(self, path: str) -> ResolvedPath:
         """Follow the path to its end; the end itself is not opened."""
         # Backwards, so that the next name is at the end; true marks those that a link brought in.
-        todo = [(name, False) for name in reversed(path.split("/"))]
-        while todo:
-            name, is_linked = todo.pop()
-            self.used += not is_linked
+        pending_names = [(name, False) for name in reversed(path.split("/"))]
+        while pending_names:
+            name, is_linked = pending_names.pop()
+            self.used_names += not is_linked
             if name == "..":
-                self.back()
+                self.go_up()
             elif name not in {"", "."}:
-                status = self.status(name, is_linked)
+                status = self.stat_name(name, is_linked)
                 if stat.S_ISLNK(status.st_mode):
-                    todo += [(part, True) for part in reversed(self.target(name))]
-                elif todo:
-                    self.enter(name, status, todo[-1][1])
+                    pending_names += [(part, True) for part in reversed(self.follow_link(name))]
+                elif pending_names:
+                    self.enter(name, status, pending_names[-1][1])
                 else:
                     return ResolvedPath(self.folders[-1], name, status, "/".join([*self.names, name]))
-        here = self.folders[-1]
-        return ResolvedPath(here, ".", os.fstat(here), "/".join(self.names))
+        folder_fd = self.folders[-1]
+        return ResolvedPath(folder_fd, ".", os.fstat(folder_fd), "/".join(self.names))
 
     @contextmanager
-    def folder(self, path: str, *, must_be: bool = False) -> Iterator[int]:
+    def open_folder(self, path: str, *, is_required: bool = False) -> Iterator[int]:
         """An open folder at this path; anything else there is as good as nothing, unless it must be one."""
-        place = self.end(path, must_be)
-        if not stat.S_ISDIR(place.status.st_mode):
-            raise FileRefused("not-folder", "It is not a folder.") if must_be else PathMissing
-        fd = self.root.enter(place.folder, place.name)
-        self.real = place.path
+        resolved = self.resolve_folder(path, is_required)
+        if not stat.S_ISDIR(resolved.status.st_mode):
+            raise FileRefused("not-folder", "It is not a folder.") if is_required else PathMissing
+        fd = self.root.enter(resolved.folder, resolved.name)
+        self.real_path = resolved.path
         try:
             yield fd
         finally:
             os.close(fd)
 
-    def end(self, path: str, must_be: bool) -> ResolvedPath:
+    def resolve_folder(self, path: str, is_required: bool) -> ResolvedPath:
         try:
-            return self.go(path)
-        except PathMissing as nothing:
-            if must_be:
-                raise FileRefused("missing", "There is no such folder.") from nothing
+            return self.resolve(path)
+        except PathMissing as error:
+            if is_required:
+                raise FileRefused("missing", "There is no such folder.") from error
             raise
 
-    def status(self, name: str, is_linked: bool) -> os.stat_result:
+    def stat_name(self, name: str, is_linked: bool) -> os.stat_result:
         try:
             return os.stat(name, dir_fd=self.folders[-1], follow_symlinks=False)
         except OSError as error:
@@ -238,10 +238,10 @@ class PathTrail:
         self.folders.append(self.root.enter(self.folders[-1], name))
         self.names.append(name)
 
-    def target(self, name: str) -> list[str]:
+    def follow_link(self, name: str) -> list[str]:
         """The names a link stands for; an absolute one starts again at the root, if it names it."""
-        self.hops += 1
-        if self.hops > MAX_LINK_HOPS:
+        self.link_hops += 1
+        if self.link_hops > MAX_LINK_HOPS:
             raise FileRefused(
                 "link-loop", f"The link leads through more than {MAX_LINK_HOPS} others, or in a circle."
             )
@@ -252,7 +252,7 @@ class PathTrail:
         if not target.startswith("/"):
             return target.split("/")
         if f"{target}/".startswith(f"{self.root.path}/"):
-            self.back_to_root()
+            self.return_to_root()
             return target[len(self.root.path) :].split("/")
         raise FileRefused("link-out", "The link leads out of the source.")
 

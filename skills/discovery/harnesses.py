@@ -25,9 +25,9 @@ class DiscoveryCaps:
     depth: int = 20
     seconds: float = 20.0
 
-    def lowered_to(self, other: "DiscoveryCaps") -> "DiscoveryCaps":
+    def lowest_with(self, other: "DiscoveryCaps") -> "DiscoveryCaps":
         """The smaller of each."""
-        names = [each.name for each in fields(self)]
+        names = [cap.name for cap in fields(self)]
         return DiscoveryCaps(**{name: min(getattr(self, name), getattr(other, name)) for name in names})
 
 
@@ -61,14 +61,14 @@ class Harness:
     caps: DiscoveryCaps = field(default_factory=DiscoveryCaps)
 
     @property
-    def live_rules(self) -> tuple[DiscoveryRule, ...]:
+    def active_rules(self) -> tuple[DiscoveryRule, ...]:
         """What is switched on, with the extra skill folders as one more rule."""
         extra = DiscoveryRule(
             "skill", tuple(f"/{folder}/*/SKILL.md" for folder in self.extra_skill_folders), "project"
         )
         return tuple([rule for rule in (*self.rules, extra) if rule.kind not in self.off and rule.paths])
 
-    def switched_off(self, *kinds: FileKind) -> "Harness":
+    def without_kinds(self, *kinds: FileKind) -> "Harness":
         return replace(self, off=kinds)
 
 

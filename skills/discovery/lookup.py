@@ -38,10 +38,10 @@ def get_search_folders(working_directory: str, depth: int) -> SearchFolders:
     return SearchFolders(names[: depth + 1], names[-1] if len(names) <= depth + 1 else None)
 
 
-def iter_pattern_groups(harness: Harness, where: SearchFolders) -> Iterator[PatternGroup]:
+def iter_pattern_groups(harness: Harness, folders: SearchFolders) -> Iterator[PatternGroup]:
     """Rule by rule, and within one folder by folder."""
-    for rule in harness.live_rules:
-        for folder in where.each if rule.at == "each" else [where.project]:
+    for rule in harness.active_rules:
+        for folder in folders.each if rule.at == "each" else [folders.project]:
             paths = [path for path in rule.paths if folder is not None or is_fixed_path(path)]
             patterns = tuple([anchor_path(path, folder or "", harness) for path in paths])
             yield PatternGroup(rule.kind, patterns, rule.take == "first")
@@ -61,12 +61,12 @@ def anchor_path(path: str, folder: str, harness: Harness) -> str:
 
 
 def search_patterns(
-    harness: Harness, where: SearchFolders, is_there: Callable[[FileKind, str], bool]
+    harness: Harness, folders: SearchFolders, find_matches: Callable[[FileKind, str], bool]
 ) -> None:
     """Ask for each pattern in turn; what is there but refused still keeps its place from the next."""
-    for kind, patterns, is_first_only in iter_pattern_groups(harness, where):
+    for kind, patterns, is_first_only in iter_pattern_groups(harness, folders):
         for pattern in patterns:
-            if is_there(kind, pattern) and is_first_only:
+            if find_matches(kind, pattern) and is_first_only:
                 break
 
 
@@ -77,21 +77,21 @@ def list_applicable_files(
     chosen: dict[str, FileKind] = {}
     stored = paths if isinstance(paths, (set, frozenset, dict)) else frozenset(paths)
 
-    def is_there(kind: FileKind, pattern: str) -> bool:
-        hits = list_matching_paths(pattern, stored)
-        for path in hits:
+    def find_matches(kind: FileKind, pattern: str) -> bool:
+        matches = list_matching_paths(pattern, stored)
+        for path in matches:
             chosen.setdefault(path, kind)
-        return bool(hits)
+        return bool(matches)
 
-    search_patterns(harness, get_search_folders(working_directory, harness.caps.depth), is_there)
+    search_patterns(harness, get_search_folders(working_directory, harness.caps.depth), find_matches)
     return [(kind, path) for path, kind in chosen.items()]
 
 
 def list_matching_paths(pattern: str, paths: Collection[str]) -> list[str]:
     if "*" not in pattern:
         return [pattern] if pattern in paths else []
-    fits = compile_pattern(pattern).fullmatch
-    return sorted([path for path in paths if fits(path)])
+    is_match = compile_pattern(pattern).fullmatch
+    return sorted([path for path in paths if is_match(path)])
 
 
 @lru_cache(maxsize=1024)
@@ -107,9 +107,9 @@ def build_name_regex(name: str) -> str:
 def split_pattern(pattern: str) -> tuple[str, str, str]:
     """The folder above the name with the star, that name, and what follows below it."""
     head, _, tail = pattern.partition("*")
-    above, _, begin = head.rpartition("/")
-    end, _, below = tail.partition("/")
-    return above, f"{begin}*{end}", below
+    above, _, prefix = head.rpartition("/")
+    suffix, _, below = tail.partition("/")
+    return above, f"{prefix}*{suffix}", below
 
 
 def list_relative_patterns(harness: Harness) -> list[tuple[FileKind, str]]:
@@ -124,4 +124,4 @@ def list_anchored_patterns(harness: Harness) -> list[tuple[FileKind, str]]:
 
 
 def list_rule_paths(harness: Harness) -> list[tuple[DiscoveryRule, str]]:
-    return [(rule, path) for rule in harness.live_rules for path in rule.paths]
+    return [(rule, path) for rule in harness.active_rules for path in rule.paths]

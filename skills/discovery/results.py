@@ -35,25 +35,29 @@ class DiscoveryResult:
     files: tuple[DiscoveredFile, ...]
     skills: tuple[DiscoveredFile, ...]
     refusals: tuple[Refusal, ...]
-    seen: int
-    read: int
+    seen_count: int
+    read_count: int
     # False when a cap, or a root or working directory that cannot be entered, ended it early.
     is_complete: bool
 
-    def gone(self, known: Iterable[str]) -> list[str]:
+    def list_missing_paths(self, known_paths: Iterable[str]) -> list[str]:
         """Paths of an earlier run of the same search that surely are no more: not found, and not hidden."""
         if not self.is_complete:
             return []
         present = {file.path for file in (*self.files, *self.skills)}
-        hidden = {refusal.path for refusal in self.refusals}
+        refused = {refusal.path for refusal in self.refusals}
         return sorted(
-            [path for path in known if path not in present and hidden.isdisjoint(list_folder_chain(path))]
+            [
+                path
+                for path in known_paths
+                if path not in present and refused.isdisjoint(list_folder_chain(path))
+            ]
         )
 
 
 def escape_path(path: str) -> str:
     """What cannot be shown is escaped as in a Python text, so that no name breaks a line or a log."""
-    return path if path.isprintable() else "".join([escape_character(each) for each in path])
+    return path if path.isprintable() else "".join([escape_character(character) for character in path])
 
 
 def escape_character(character: str) -> str:

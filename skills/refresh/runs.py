@@ -88,10 +88,10 @@ def claim_run(workspace_id: int, run_id: int) -> RefreshRun | None:
     free = exclude_busy_sources(rows.filter(pk=run_id, status=RunStatus.QUEUED))
     try:
         with transaction.atomic():
-            taken = free.update(status=RunStatus.RUNNING, started_at=now, leased_until=now + LEASE_DURATION)
+            claimed = free.update(status=RunStatus.RUNNING, started_at=now, leased_until=now + LEASE_DURATION)
     except IntegrityError:
         return None
-    return rows.select_related("source__grant", "source__workspace").get(pk=run_id) if taken else None
+    return rows.select_related("source__grant", "source__workspace").get(pk=run_id) if claimed else None
 
 
 def exclude_busy_sources(runs: QuerySet[RefreshRun]) -> QuerySet[RefreshRun]:
@@ -119,36 +119,36 @@ def fail_run(run: RefreshRun, reason: str) -> None:
 
 
 @transaction.atomic
-def requeue_run(run: RefreshRun, reason: str, *, lapsed_by: datetime | None = None) -> RefreshRun | None:
+def requeue_run(run: RefreshRun, reason: str, *, expired_before: datetime | None = None) -> RefreshRun | None:
     """End a run that came to nothing and ask for another; None when there is nothing to do any more."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id).select_related("source")
     # A run that is locked is being finished at this moment.
     rows = rows.select_for_update(of=("self",), skip_locked=True).filter(pk=run.pk, status=RunStatus.RUNNING)
-    held = (rows.filter(leased_until__lt=lapsed_by) if lapsed_by else rows).first()
-    if held is None:
+    locked_run = (rows.filter(leased_until__lt=expired_before) if expired_before else rows).first()
+    if locked_run is None:
         return None
-    held.status, held.finished_at, held.error = RunStatus.LOST, timezone.now(), reason
-    is_over = has_exhausted_retries(held)
-    held.error += GIVEN_UP_MESSAGE if is_over else ""
-    held.save(update_fields=["status", "finished_at", "error"])
-    return None if is_over or held.source.is_archived else request_retry(held)
+    locked_run.status, locked_run.finished_at, locked_run.error = RunStatus.LOST, timezone.now(), reason
+    is_given_up = has_exhausted_retries(locked_run)
+    locked_run.error += GIVEN_UP_MESSAGE if is_given_up else ""
+    locked_run.save(update_fields=["status", "finished_at", "error"])
+    return None if is_given_up or locked_run.source.is_archived else request_retry(locked_run)
 
 
-def request_retry(lost: RefreshRun) -> RefreshRun:
+def request_retry(lost_run: RefreshRun) -> RefreshRun:
     """One more look, with what a push had refused before the lost one began."""
-    again = request_refresh(lost.source, cause="lost", by=SYSTEM_ACTOR)
-    if lost.refusals:
-        again.refusals = [*lost.refusals, *again.refusals]
-        again.save(update_fields=["refusals"])
-    return again
+    retry = request_refresh(lost_run.source, cause="lost", by=SYSTEM_ACTOR)
+    if lost_run.refusals:
+        retry.refusals = [*lost_run.refusals, *retry.refusals]
+        retry.save(update_fields=["refusals"])
+    return retry
 
 
-def has_exhausted_retries(lost: RefreshRun) -> bool:
+def has_exhausted_retries(lost_run: RefreshRun) -> bool:
     """Whether the ones before it were lost as well."""
-    before = RefreshRun.objects.in_workspace(lost.workspace_id).filter(
-        source_id=lost.source_id, pk__lt=lost.pk
+    earlier_runs = RefreshRun.objects.in_workspace(lost_run.workspace_id).filter(
+        source_id=lost_run.source_id, pk__lt=lost_run.pk
     )
-    statuses = list(before.order_by("-pk").values_list("status", flat=True)[: MAX_LOST_RUNS - 1])
+    statuses = list(earlier_runs.order_by("-pk").values_list("status", flat=True)[: MAX_LOST_RUNS - 1])
     return statuses == [RunStatus.LOST] * (MAX_LOST_RUNS - 1)
 
 
@@ -157,14 +157,16 @@ def has_exhausted_retries(lost: RefreshRun) -> bool:
 
 def requeue_lost_runs(now: datetime) -> list[RefreshRun]:
     """Replace every run whose worker died."""
-    lost = RefreshRun.unscoped.filter(status=RunStatus.RUNNING, leased_until__lt=now)
-    return [again for run in lost if (again := requeue_run(run, WORKER_LOST_MESSAGE, lapsed_by=now))]
+    lost_runs = RefreshRun.unscoped.filter(status=RunStatus.RUNNING, leased_until__lt=now)
+    return [
+        retry for run in lost_runs if (retry := requeue_run(run, WORKER_LOST_MESSAGE, expired_before=now))
+    ]
 
 
 def list_unsent_runs(now: datetime) -> Iterable[RefreshRun]:
     """Queued runs that no worker has begun: never sent, or lost with the broker."""
-    waiting = exclude_busy_sources(RefreshRun.unscoped.filter(status=RunStatus.QUEUED))
-    return waiting.filter(Q(sent_at=None) | Q(sent_at__lt=now - START_TIMEOUT)).order_by("pk")
+    queued = exclude_busy_sources(RefreshRun.unscoped.filter(status=RunStatus.QUEUED))
+    return queued.filter(Q(sent_at=None) | Q(sent_at__lt=now - START_TIMEOUT)).order_by("pk")
 
 
 def request_due_refreshes(now: datetime) -> list[RefreshRun]:
@@ -173,15 +175,19 @@ def request_due_refreshes(now: datetime) -> list[RefreshRun]:
     sources = (
         Source.unscoped.filter(archived_at=None, source_kind="folder", refresh_minutes__isnull=False)
         .exclude(Exists(runs.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])))
-        .annotate(looked_at=Subquery(runs.order_by("-pk").values("finished_at")[:1]))
-        .order_by(F("looked_at").asc(nulls_first=True))
+        .annotate(last_finished_at=Subquery(runs.order_by("-pk").values("finished_at")[:1]))
+        .order_by(F("last_finished_at").asc(nulls_first=True))
     )
-    due = [source for source in sources if is_refresh_due(source.looked_at, source.refresh_minutes, now)]
+    due = [
+        source for source in sources if is_refresh_due(source.last_finished_at, source.refresh_minutes, now)
+    ]
     return [request_refresh(source, cause="schedule", by=SYSTEM_ACTOR) for source in due]
 
 
-def is_refresh_due(looked_at: datetime | None, minutes: int | None, now: datetime) -> bool:
-    return minutes is not None and (looked_at is None or looked_at + timedelta(minutes=minutes) <= now)
+def is_refresh_due(last_finished_at: datetime | None, minutes: int | None, now: datetime) -> bool:
+    return minutes is not None and (
+        last_finished_at is None or last_finished_at + timedelta(minutes=minutes) <= now
+    )
 
 
 MAX_RUNS_SHOWN = 10
@@ -196,24 +202,24 @@ class RefreshProgress:
     @property
     def current(self) -> RefreshRun | None:
         """What is under way, else what waits."""
-        under_way = [run for run in self.runs if run.status == RunStatus.RUNNING]
-        waiting = [run for run in self.runs if run.status == RunStatus.QUEUED]
-        return next(iter([*under_way, *waiting]), None)
+        running = [run for run in self.runs if run.status == RunStatus.RUNNING]
+        queued = [run for run in self.runs if run.status == RunStatus.QUEUED]
+        return next(iter([*running, *queued]), None)
 
     @property
-    def ended(self) -> RefreshRun | None:
+    def last_finished(self) -> RefreshRun | None:
         return next((run for run in self.runs if not run.is_open), None)
 
     @property
-    def ended_pk(self) -> str:
-        return str(self.ended.pk) if self.ended else ""
+    def last_finished_pk(self) -> str:
+        return str(self.last_finished.pk) if self.last_finished else ""
 
     @property
     def signature(self) -> str:
         """Differs whenever a page would show something else."""
-        shown = [run for run in (self.current, self.ended) if run]
-        said = [(run.pk, run.status, run.seen, run.read, run.refused) for run in shown]
-        return ".".join(str(word) for words in said for word in words)
+        runs = [run for run in (self.current, self.last_finished) if run]
+        values = [(run.pk, run.status, run.seen, run.read, run.refused) for run in runs]
+        return ".".join(str(value) for row in values for value in row)
 
 
 def get_refresh_progress(source: Source) -> RefreshProgress:
@@ -222,9 +228,9 @@ def get_refresh_progress(source: Source) -> RefreshProgress:
 
 def list_run_refusals(progress: RefreshProgress) -> list[dict[str, str]]:
     """What the last finished look left out; a push that waits for its look tells its own first."""
-    for run in (progress.current, progress.ended):
+    for run in (progress.current, progress.last_finished):
         # What ended the whole look stands in its error already.
-        if refusals := [one for one in run.refusals if one["reason"] != run.error] if run else []:
+        if refusals := [refusal for refusal in run.refusals if refusal["reason"] != run.error] if run else []:
             return refusals
     return []
 
@@ -234,13 +240,13 @@ MIN_RUNS_KEPT = 20
 ENDED_STATUSES = (RunStatus.DONE, RunStatus.FAILED, RunStatus.LOST)
 
 
-def delete_runs_before(moment: datetime) -> int:
+def delete_runs_before(cutoff: datetime) -> int:
     """Runs that had ended by then, but never the newest of a source; how many went."""
-    of_source = RefreshRun.unscoped.filter(source=OuterRef("source")).order_by("-pk")
-    kept_from = Subquery(of_source.values("pk")[MIN_RUNS_KEPT - 1 : MIN_RUNS_KEPT])
-    rows = RefreshRun.unscoped.filter(status__in=ENDED_STATUSES, finished_at__lt=moment)
+    runs_of_source = RefreshRun.unscoped.filter(source=OuterRef("source")).order_by("-pk")
+    first_kept = Subquery(runs_of_source.values("pk")[MIN_RUNS_KEPT - 1 : MIN_RUNS_KEPT])
+    rows = RefreshRun.unscoped.filter(status__in=ENDED_STATUSES, finished_at__lt=cutoff)
     # Ids grow with time: the first that is young enough spares a look at all that come after it.
-    young = RefreshRun.unscoped.filter(requested_at__gte=moment).order_by("pk")
-    if first := young.values_list("pk", flat=True).first():
-        rows = rows.filter(pk__lt=first)
-    return delete_in_batches(rows.annotate(kept_from=kept_from).filter(pk__lt=F("kept_from")))
+    recent = RefreshRun.unscoped.filter(requested_at__gte=cutoff).order_by("pk")
+    if first_recent := recent.values_list("pk", flat=True).first():
+        rows = rows.filter(pk__lt=first_recent)
+    return delete_in_batches(rows.annotate(kept_from=first_kept).filter(pk__lt=F("kept_from")))

@@ -37,8 +37,8 @@ class RuleDescription:
 
     kind: str
     paths: tuple[str, ...]
-    where: str
-    which: str
+    location: str
+    match_mode: str
     is_off: bool
 
 
@@ -46,7 +46,7 @@ class RuleDescription:
 class CapDescription:
     """One cap, and whether a workspace lowered it."""
 
-    words: str
+    label: str
     value: float
     is_lowered: bool
 
@@ -62,28 +62,31 @@ def describe_rules(harness: Harness) -> list[RuleDescription]:
     return rows
 
 
-def describe_rule(rule: DiscoveryRule, where: str, harness: Harness) -> RuleDescription:
+def describe_rule(rule: DiscoveryRule, location: str, harness: Harness) -> RuleDescription:
     is_choice = len(rule.paths) > 1 or any("*" in path for path in rule.paths)
-    which = str(MATCH_MODE_LABELS[rule.take]) if is_choice else ""
-    return RuleDescription(str(KIND_LABELS[rule.kind]), rule.paths, where, which, rule.kind in harness.off)
+    match_mode = str(MATCH_MODE_LABELS[rule.take]) if is_choice else ""
+    return RuleDescription(
+        str(KIND_LABELS[rule.kind]), rule.paths, location, match_mode, rule.kind in harness.off
+    )
 
 
 def describe_rule_scope(rule: DiscoveryRule) -> str:
     if all(path.startswith(HOME_PREFIX) for path in rule.paths):
         return gettext("In the global folder")
-    either = any(path.startswith(HOME_PREFIX) for path in rule.paths)
+    has_home_path = any(path.startswith(HOME_PREFIX) for path in rule.paths)
     return (
         gettext("%(where)s, or in the global folder") % {"where": SCOPE_LABELS[rule.at]}
-        if either
+        if has_home_path
         else str(SCOPE_LABELS[rule.at])
     )
 
 
 def describe_caps(caps: DiscoveryCaps) -> list[CapDescription]:
-    most = DiscoveryCaps()
+    max_caps = DiscoveryCaps()
     values = [(name, getattr(caps, name)) for name in CAP_LABELS]
     return [
-        CapDescription(str(CAP_LABELS[name]), value, value != getattr(most, name)) for name, value in values
+        CapDescription(str(CAP_LABELS[name]), value, value != getattr(max_caps, name))
+        for name, value in values
     ]
 
 
@@ -101,5 +104,5 @@ def shorten_rule_path(path: str) -> str:
     return f"{folders[-1]}/{name}" if "*" in name and folders else name
 
 
-def remove_duplicates(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))
+def remove_duplicates(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -42,42 +42,42 @@ class RuleSetForm(forms.Form):
         ),
     )
 
-    def __init__(self, data: Any = None, *, shown: HarnessRules) -> None:
-        self.shown = shown
-        now = {
-            "revision": shown.copy.revision if shown.copy else 0,
-            "kinds": [kind for kind in shown.kinds if kind not in shown.harness.off],
-            "rules": format_editable_rules(harness_to_json(shown.harness)),
+    def __init__(self, data: Any = None, *, harness_rules: HarnessRules) -> None:
+        self.harness_rules = harness_rules
+        initial = {
+            "revision": harness_rules.rule_set.revision if harness_rules.rule_set else 0,
+            "kinds": [kind for kind in harness_rules.kinds if kind not in harness_rules.harness.off],
+            "rules": format_editable_rules(harness_to_json(harness_rules.harness)),
         }
-        super().__init__(data, initial=now)
-        boxes: Any = self.fields["kinds"]
-        boxes.choices = [(kind, KIND_LABELS[kind]) for kind in shown.kinds]
+        super().__init__(data, initial=initial)
+        kinds_field: Any = self.fields["kinds"]
+        kinds_field.choices = [(kind, KIND_LABELS[kind]) for kind in harness_rules.kinds]
 
     def clean_rules(self) -> dict[str, Any]:
         data = parse_rules_json(self.cleaned_data["rules"])
         if not isinstance(data, dict):
             raise forms.ValidationError("/: " + _("Expected an object."))
         problems = [f"/{key}: " + _("This is not said here.") for key in EXCLUDED_KEYS if key in data]
-        whole = {key: value for key, value in data.items() if key not in EXCLUDED_KEYS}
+        rules = {key: value for key, value in data.items() if key not in EXCLUDED_KEYS}
         try:
-            parse_harness({"name": self.shown.name} | whole)
+            parse_harness({"name": self.harness_rules.name} | rules)
         except InvalidHarness as error:
-            problems += [f"{place or '/'}: {words}" for place, words in error.problems]
+            problems += [f"{pointer or '/'}: {message}" for pointer, message in error.problems]
         if problems:
             raise forms.ValidationError(problems)
-        return whole
+        return rules
 
     def values(self) -> dict[str, Any]:
         """Filled up with what was left to the defaults, so that equal rules are equal data."""
-        off = [kind for kind in self.shown.kinds if kind not in self.cleaned_data["kinds"]]
-        whole = {"name": self.shown.name, "off": off} | self.cleaned_data["rules"]
-        return harness_to_json(parse_harness(whole))
+        off = [kind for kind in self.harness_rules.kinds if kind not in self.cleaned_data["kinds"]]
+        data = {"name": self.harness_rules.name, "off": off} | self.cleaned_data["rules"]
+        return harness_to_json(parse_harness(data))
 
 
-def format_editable_rules(plain: dict[str, Any]) -> str:
+def format_editable_rules(data: dict[str, Any]) -> str:
     """As people edit it: one path to a line, and nothing that is said elsewhere."""
-    kept = {key: value for key, value in plain.items() if key not in EXCLUDED_KEYS}
-    return json.dumps(kept, indent=2, ensure_ascii=False)
+    editable = {key: value for key, value in data.items() if key not in EXCLUDED_KEYS}
+    return json.dumps(editable, indent=2, ensure_ascii=False)
 
 
 def parse_rules_json(text: str) -> Any:

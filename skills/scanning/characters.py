@@ -63,7 +63,7 @@ MAX_BIDI_MARK_DISTANCE = 40
 def build_range_prefilter(ranges: str) -> RulePrefilter:
     """Whether the text holds any of these at all; few do."""
     search = compile_character_class(ranges).search
-    return lambda look: bool(search(look.hidden))
+    return lambda features: bool(search(features.hidden_characters))
 
 
 def build_run_finder(
@@ -73,9 +73,9 @@ def build_run_finder(
     pattern = compile_run_pattern(ranges, unless)
 
     def find(text: str) -> Iterator[RuleMatch]:
-        for found in pattern.finditer(text):
-            if not is_in_place(text, found.start(), found.end()):
-                yield RuleMatch(found.start(), found.end())
+        for match in pattern.finditer(text):
+            if not is_in_place(text, match.start(), match.end()):
+                yield RuleMatch(match.start(), match.end())
 
     return find
 
@@ -96,9 +96,9 @@ def is_valid_joiner(text: str, start: int, end: int) -> bool:
         return start == 0
     if run == ZWJ and is_in_emoji(before, after):
         return True
-    home = ALLOWED_NEIGHBOURS.get(run[0])
+    neighbours = ALLOWED_NEIGHBOURS.get(run[0])
     is_alone = run in (run[0], run[0] * 2)
-    return bool(home and is_alone and (home.match(before) or home.match(after)))
+    return bool(neighbours and is_alone and (neighbours.match(before) or neighbours.match(after)))
 
 
 def is_in_emoji(before: str, after: str) -> bool:
@@ -160,8 +160,8 @@ def mark_hidden_characters(text: str) -> str:
     """The text with a mark such as ⟦U+200B⟧ for every character that hides; those at work stay."""
     if not find_hidden_characters(text):
         return text
-    said, at = [], 0
-    for start, end, _ in sorted(hit for find in HIDDEN_CHARACTER_FINDERS for hit in find(text)):
-        said += [text[at:start], *(f"⟦U+{ord(hidden):04X}⟧" for hidden in text[start:end])]
-        at = end
-    return "".join([*said, text[at:]])
+    parts, position = [], 0
+    for start, end, _ in sorted(match for find in HIDDEN_CHARACTER_FINDERS for match in find(text)):
+        parts += [text[position:start], *(f"⟦U+{ord(character):04X}⟧" for character in text[start:end])]
+        position = end
+    return "".join([*parts, text[position:]])

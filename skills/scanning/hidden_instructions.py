@@ -46,8 +46,8 @@ BASE64_CHARACTER_CLASSES = (re.compile(r"[A-Z]"), re.compile(r"[a-z]"), re.compi
 def find_comment_instructions(text: str) -> Iterator[RuleMatch]:
     """The first order in each HTML comment."""
     for start, end in find_html_comments(text):
-        if found := INSTRUCTION_PATTERN.search(text, start, end):
-            yield RuleMatch(*found.span())
+        if match := INSTRUCTION_PATTERN.search(text, start, end):
+            yield RuleMatch(*match.span())
 
 
 def find_html_comments(text: str) -> Iterator[tuple[int, int]]:
@@ -62,19 +62,19 @@ def find_html_comments(text: str) -> Iterator[tuple[int, int]]:
 def find_link_title_instructions(text: str) -> Iterator[RuleMatch]:
     """The first order in each title of a link."""
     for title in LINK_TITLE_PATTERN.finditer(text):
-        if found := INSTRUCTION_PATTERN.search(text, *title.span(title.lastgroup or 0)):
-            yield RuleMatch(*found.span())
+        if match := INSTRUCTION_PATTERN.search(text, *title.span(title.lastgroup or 0)):
+            yield RuleMatch(*match.span())
 
 
-def can_contain_base64(look: TextFeatures) -> bool:
+def can_contain_base64(features: TextFeatures) -> bool:
     """A word as long as the shortest run, or three that could be its lines."""
-    words = [word for word in look.long_words.split(" ") if len(word) >= 60]
+    words = [word for word in features.long_words.split(" ") if len(word) >= 60]
     lines = [word for word in words if BASE64_LINE_END_PATTERN.match(word, len(word) - 60)]
     return len(lines) >= 3 or any(len(word) >= 256 for word in words)
 
 
 def find_long_base64(text: str) -> Iterator[RuleMatch]:
     """Long runs; rulers, paths and lists of hashes do not mix capitals, small letters and digits."""
-    for found in BASE64_PATTERN.finditer(text):
-        if all(kind.search(text, *found.span()) for kind in BASE64_CHARACTER_CLASSES):
-            yield RuleMatch(*found.span())
+    for match in BASE64_PATTERN.finditer(text):
+        if all(character_class.search(text, *match.span()) for character_class in BASE64_CHARACTER_CLASSES):
+            yield RuleMatch(*match.span())

@@ -44,19 +44,19 @@ HOOKS_PATTERN = re.compile(r"""^["']?(?:hooks|mcp[-_]?servers)["']?[ \t]*+:""", 
 
 def find_front_matter_end(text: str) -> int:
     """Where the front matter ends; an unclosed one is read as far as a parser would."""
-    opened = FENCE_PATTERN.match(text)
-    if not opened:
+    fence = FENCE_PATTERN.match(text)
+    if not fence:
         return 0
-    end = text.find("\n---", opened.end() - 1, MAX_FRONT_MATTER_LENGTH)
+    end = text.find("\n---", fence.end() - 1, MAX_FRONT_MATTER_LENGTH)
     return min(len(text), MAX_FRONT_MATTER_LENGTH) if end < 0 else end
 
 
-def build_keyword_prefilter(*words: str) -> RulePrefilter:
+def build_keyword_prefilter(*keywords: str) -> RulePrefilter:
     """Whether the head holds one of these; letters that only resemble theirs are left to the pattern."""
 
-    def may_find(look: TextFeatures) -> bool:
-        head = look.text[: find_front_matter_end(look.text)].lower()
-        return not head.isascii() or any(map(head.__contains__, words))
+    def may_find(features: TextFeatures) -> bool:
+        front_matter = features.text[: find_front_matter_end(features.text)].lower()
+        return not front_matter.isascii() or any(map(front_matter.__contains__, keywords))
 
     return may_find
 
@@ -71,7 +71,7 @@ def find_unbounded_tools(text: str) -> Iterator[RuleMatch]:
 
 def build_front_matter_finder(pattern: re.Pattern[str]) -> MatchFinder:
     return lambda text: (
-        RuleMatch(*found.span()) for found in pattern.finditer(text, 0, find_front_matter_end(text))
+        RuleMatch(*match.span()) for match in pattern.finditer(text, 0, find_front_matter_end(text))
     )
 
 

@@ -35,9 +35,9 @@ Span = tuple[int, int]
 class TextFeatures(NamedTuple):
     text: str
     # Names of what was seen; see below.
-    sights: frozenset[str]
+    names: frozenset[str]
     # The characters that may hide something, each once.
-    hidden: str
+    hidden_characters: str
     # The words long enough to be a key, with spaces between.
     long_words: str
 
@@ -46,37 +46,40 @@ class TextFeatures(NamedTuple):
 RulePrefilter = Callable[[TextFeatures], bool]
 
 
-def accept_any_text(look: TextFeatures) -> bool:
+def accept_any_text(features: TextFeatures) -> bool:
     return True
 
 
 def extract_text_features(text: str) -> TextFeatures:
-    crosses = mask_key_characters(text)
-    hidden = "" if text.isascii() and b"\0" not in crosses else find_hidden_characters(text)
-    rows = find_masked_runs(crosses)
-    words = " ".join([text[start:end] for start, end in rows])
-    longest = max([end - start for start, end in rows], default=0)
-    seen = ["hidden"] if hidden else []
+    mask = mask_key_characters(text)
+    hidden_characters = "" if text.isascii() and b"\0" not in mask else find_hidden_characters(text)
+    spans = find_masked_runs(mask)
+    long_words = " ".join([text[start:end] for start, end in spans])
+    longest = max([end - start for start, end in spans], default=0)
+    names = ["hidden"] if hidden_characters else []
     return TextFeatures(
-        text, frozenset(seen + list_sign_features(text) + list_word_features(words, longest)), hidden, words
+        text,
+        frozenset(names + list_sign_features(text) + list_word_features(long_words, longest)),
+        hidden_characters,
+        long_words,
     )
 
 
 def list_sign_features(text: str) -> list[str]:
     """Single signs are asked for first, since they are found soonest."""
-    seen = [sign for sign in ("]", "@") if sign in text]
+    names = [sign for sign in ("]", "@") if sign in text]
     if text.startswith(("---", "\ufeff---")):
-        seen.append("head")
+        names.append("head")
     if has_bracket_look_alike(text) or ("<" in text and TAG_OR_COMMENT_PATTERN.search(text)):
-        seen += ["closing"] if CLOSING_TAG_PATTERN.search(text) else []
-        seen += ["comment"] if "<!--" in text else []
-    return ["text", *seen]
+        names += ["closing"] if CLOSING_TAG_PATTERN.search(text) else []
+        names += ["comment"] if "<!--" in text else []
+    return ["text", *names]
 
 
-def list_word_features(words: str, longest: int) -> list[str]:
+def list_word_features(long_words: str, longest: int) -> list[str]:
     """How long the longest word is, and which rare signs stand in the long ones."""
     lengths = [name for length, name in WORD_LENGTH_FEATURES.items() if longest >= length]
-    return lengths + [name for sign, name in RARE_CHARACTER_FEATURES.items() if sign in words]
+    return lengths + [name for sign, name in RARE_CHARACTER_FEATURES.items() if sign in long_words]
 
 
 def has_bracket_look_alike(text: str) -> bool:
@@ -98,9 +101,9 @@ def mask_key_characters(text: str) -> bytes:
     return (text.encode("ascii", "replace") + b" ").translate(KEY_MASK_TABLE)
 
 
-def find_masked_runs(crosses: bytes) -> list[Span]:
-    rows, crosses, end = [], crosses.replace(b"\0", b" "), 0
-    while (start := crosses.find(MIN_KEY_MASK, end)) >= 0:
-        end = crosses.index(b" ", start)
-        rows.append((start, end))
-    return rows
+def find_masked_runs(mask: bytes) -> list[Span]:
+    spans, mask, end = [], mask.replace(b"\0", b" "), 0
+    while (start := mask.find(MIN_KEY_MASK, end)) >= 0:
+        end = mask.index(b" ", start)
+        spans.append((start, end))
+    return spans

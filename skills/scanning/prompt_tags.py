@@ -29,7 +29,7 @@ FIELD_NAMES = ("description", "location", "name")
 TAG_NAME_REGEX = "[a-z_-]{2,24}"
 
 
-def compile_tag_pattern(less: str) -> re.Pattern[str]:
+def compile_tag_pattern(opening_bracket: str) -> re.Pattern[str]:
     """Tags of any name: names are compared afterwards, which is quicker than to try one after the other.
 
     The bracket comes first, so that the engine can skip to the next one.
@@ -40,7 +40,7 @@ def compile_tag_pattern(less: str) -> re.Pattern[str]:
         rf"{CLOSING_SLASH_REGEX}[{TAG_GAP_CHARACTERS}]*(?P<closed>{TAG_NAME_REGEX})"
         rf"(?=[{TAG_GAP_CHARACTERS}/{GREATER_THAN_SIGNS}]|\Z)"
     )
-    return re.compile(f"{less}(?:{opened}|{closed})", re.IGNORECASE)
+    return re.compile(f"{opening_bracket}(?:{opened}|{closed})", re.IGNORECASE)
 
 
 ASCII_TAG_PATTERN, ANY_TAG_PATTERN = (
@@ -55,16 +55,16 @@ class TagFinder:
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = frozenset(names)
         # Letters beyond ASCII that count as one of these, such as a long s, are left to the engine.
-        self.spelled = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
+        self.name_pattern = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
 
-    def tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
+    def find_tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
         pattern = ANY_TAG_PATTERN if has_bracket_look_alike(text) else ASCII_TAG_PATTERN
-        for found in pattern.finditer(text):
-            name = found[found.lastgroup or 0]
+        for match in pattern.finditer(text):
+            name = match[match.lastgroup or 0]
             if normalize_tag_name(name) in self.names or (
-                not name.isascii() and self.spelled.fullmatch(name)
+                not name.isascii() and self.name_pattern.fullmatch(name)
             ):
-                yield found, normalize_tag_name(name)
+                yield match, normalize_tag_name(name)
 
 
 def build_closing_tag_finder(*, opened: bool) -> MatchFinder:
@@ -73,12 +73,12 @@ def build_closing_tag_finder(*, opened: bool) -> MatchFinder:
 
     def find(text: str) -> Iterator[RuleMatch]:
         depth: Counter[str] = Counter()
-        for found, name in sections.tags(text):
-            if found["opened"]:
+        for match, name in sections.find_tags(text):
+            if match["opened"]:
                 depth[name] += 1
                 continue
             if (depth[name] > 0) is opened:
-                yield RuleMatch(*found.span())
+                yield RuleMatch(*match.span())
             depth[name] = max(0, depth[name] - 1)
 
     return find
@@ -89,7 +89,7 @@ def normalize_tag_name(name: str) -> str:
 
 
 def find_field_closings(text: str) -> Iterator[RuleMatch]:
-    return (RuleMatch(*found.span()) for found, _ in FIELD_TAG_FINDER.tags(text) if found["closed"])
+    return (RuleMatch(*match.span()) for match, _ in FIELD_TAG_FINDER.find_tags(text) if match["closed"])
 
 
 FIELD_TAG_FINDER = TagFinder(FIELD_NAMES)

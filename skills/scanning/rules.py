@@ -110,30 +110,30 @@ PROMPT_TAG_RULES = (
 SECRET_RULES = (
     *(
         ScanRule(
-            f"secret-{shape.name}",
+            f"secret-{pattern.name}",
             "block",
-            f"This looks like {shape.called}. Take it out and revoke it.",
-            build_token_finder(shape),
-            needs=get_required_feature(shape),
-            may_find=build_token_prefilter(shape),
+            f"This looks like {pattern.label}. Take it out and revoke it.",
+            build_token_finder(pattern),
+            needs=get_required_feature(pattern),
+            may_find=build_token_prefilter(pattern),
         )
-        for shape in TOKEN_PATTERNS
+        for pattern in TOKEN_PATTERNS
     ),
     *(
         ScanRule(
-            f"secret-{shape.name}",
+            f"secret-{pattern.name}",
             "block",
-            f"This looks like {shape.called}. Take it out and change it.",
-            build_embedded_finder(shape),
-            needs=shape.needs,
-            may_find=build_embedded_prefilter(shape),
+            f"This looks like {pattern.label}. Take it out and change it.",
+            build_embedded_finder(pattern),
+            needs=pattern.needs,
+            may_find=build_embedded_prefilter(pattern),
         )
-        for shape in EMBEDDED_SECRET_PATTERNS
+        for pattern in EMBEDDED_SECRET_PATTERNS
     ),
     ScanRule(
         OWN_KEY_LOOK_ALIKE.name,
         "note",
-        f"This has the shape of {OWN_KEY_LOOK_ALIKE.called}, but its checksum is wrong.",
+        f"This has the shape of {OWN_KEY_LOOK_ALIKE.label}, but its checksum is wrong.",
         build_token_finder(OWN_KEY_LOOK_ALIKE),
         needs=get_required_feature(OWN_KEY_LOOK_ALIKE),
         may_find=build_token_prefilter(OWN_KEY_LOOK_ALIKE),

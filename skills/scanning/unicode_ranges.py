@@ -5,7 +5,9 @@ import re
 
 def expand_ranges(ranges: str) -> str:
     """The inside of a character class; hexadecimal, so that no source file holds what the scanner hunts."""
-    return "".join("-".join(f"\\U{int(end, 16):08X}" for end in part.split("-")) for part in ranges.split())
+    return "".join(
+        "-".join(f"\\U{int(code_point, 16):08X}" for code_point in part.split("-")) for part in ranges.split()
+    )
 
 
 def compile_character_class(ranges: str) -> re.Pattern[str]:

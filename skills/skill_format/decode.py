@@ -52,11 +52,16 @@ def decode_text(source: str | bytes, max_bytes: int = MAX_FILE_BYTES) -> tuple[s
 
 
 def list_unreadable_characters(text: str, field: str, line: int) -> tuple[SkillProblem, ...]:
-    found = islice(find_character_problems(text, field, line), MAX_PROBLEMS)
-    return tuple([SkillProblem(one.field, one.message, one.line, SkillFlaw.UNREADABLE) for one in found])
+    problems = islice(find_character_problems(text, field, line), MAX_PROBLEMS)
+    return tuple(
+        [
+            SkillProblem(problem.field, problem.message, problem.line, SkillFlaw.UNREADABLE)
+            for problem in problems
+        ]
+    )
 
 
-def _build_utf8_problem(data: bytes, at: int) -> SkillProblem:
+def _build_utf8_problem(data: bytes, position: int) -> SkillProblem:
     hint = " It looks like UTF-16; save it as UTF-8." if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-    message = f"Byte {at + 1} (0x{data[at]:02X}) is not UTF-8.{hint}"
-    return SkillProblem("", message, data.count(b"\n", 0, at) + 1, SkillFlaw.UNREADABLE)
+    message = f"Byte {position + 1} (0x{data[position]:02X}) is not UTF-8.{hint}"
+    return SkillProblem("", message, data.count(b"\n", 0, position) + 1, SkillFlaw.UNREADABLE)

@@ -85,13 +85,13 @@ class ParsedSkill:
 
     def __post_init__(self) -> None:
         for field in ("description", "license", "compatibility", "allowed_tools"):
-            self._settle(field, normalize_newlines(getattr(self, field)).strip())
+            self._set_field(field, normalize_newlines(getattr(self, field)).strip())
         pairs = {normalize_newlines(key): normalize_newlines(value) for key, value in self.metadata}
-        self._settle("metadata", tuple(pairs.items()))
-        self._settle("name", normalize_skill_name(self.name))
-        self._settle("body", normalize_newlines(self.body))
+        self._set_field("metadata", tuple(pairs.items()))
+        self._set_field("name", normalize_skill_name(self.name))
+        self._set_field("body", normalize_newlines(self.body))
 
-    def _settle(self, field: str, value: object) -> None:
+    def _set_field(self, field: str, value: object) -> None:
         object.__setattr__(self, field, value)
 
 
@@ -131,10 +131,10 @@ def render_skill(skill: ParsedSkill) -> str:
         width=MAX_FILE_BYTES,
     )
     text = join_front_matter(head + skill.extra, skill.body)
-    reading = parse_skill(text)
-    if reading.skill is None:
-        raise InvalidSkill(reading.problems)
-    if reading.skill != skill:
+    result = parse_skill(text)
+    if result.skill is None:
+        raise InvalidSkill(result.problems)
+    if result.skill != skill:
         raise InvalidSkill([SkillProblem("extra", ROUND_TRIP_MESSAGE)])
     return text
 
@@ -153,7 +153,8 @@ def _parse_parts(head: str, body: str, unreadable: tuple[SkillProblem, ...], fol
 
 def _convert_front_matter_error(error: FrontMatterError) -> tuple[SkillProblem, ...]:
     return tuple(
-        SkillProblem(one.field, one.message, one.line, SkillFlaw.FRONT_MATTER) for one in error.problems
+        SkillProblem(problem.field, problem.message, problem.line, SkillFlaw.FRONT_MATTER)
+        for problem in error.problems
     )
 
 
@@ -163,9 +164,9 @@ def _list_field_problems(
     lines = {block.key: block.line for block in blocks}
     flaws = find_front_matter_flaws(values, folder)
     # What may come in any number is cut by itself, so that small problems never hide a grave one.
-    many = (_find_unknown_fields(blocks), _find_flow_styles(blocks))
+    unbounded = (_find_unknown_fields(blocks), _find_flow_styles(blocks))
     problems = [SkillProblem(field, message, lines.get(field, 1), flaw) for field, flaw, message in flaws]
-    problems += [problem for kind in many for problem in islice(kind, MAX_PROBLEMS)]
+    problems += [problem for kind in unbounded for problem in islice(kind, MAX_PROBLEMS)]
     return sorted(problems, key=lambda problem: problem.line)
 
 

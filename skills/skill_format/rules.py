@@ -60,12 +60,12 @@ FlawMessages: TypeAlias = Iterator[tuple[SkillFlaw, str]]
 
 def list_skill_problems(*, name: str, description: str, metadata: Mapping[str, Any]) -> list[SkillProblem]:
     """Every rule the head breaks; an empty list means it is sound."""
-    found = [
+    messages = [
         ("name", find_skill_name_problem(name)),
         ("description", find_description_problem(description)),
         ("metadata", find_metadata_problem(metadata)),
     ]
-    return [SkillProblem(field, message) for field, message in found if message]
+    return [SkillProblem(field, message) for field, message in messages if message]
 
 
 def find_skill_name_problem(name: str) -> str:
@@ -97,7 +97,7 @@ def find_front_matter_flaws(
 ) -> Iterator[tuple[str, SkillFlaw, str]]:
     """Every rule a file's head breaks, with the field; an absent field counts as empty."""
     for field, check in FIELD_CHECKS.items():
-        yield from ((field, *found) for found in check(values.get(field, "")))
+        yield from ((field, *flaw) for flaw in check(values.get(field, "")))
     name = values.get("name", "")
     if (
         folder
@@ -169,8 +169,8 @@ def find_license_flaws(value: YamlValue) -> FlawMessages:
 
 def find_tools_flaws(value: YamlValue) -> FlawMessages:
     if not isinstance(value, str):
-        kept = "joined into one line" if is_text_list(value) else "kept as JSON"
-        yield SkillFlaw.TOOLS_SHAPE, f"{format_type_message('allowed-tools', value)} It is {kept}."
+        conversion = "joined into one line" if is_text_list(value) else "kept as JSON"
+        yield SkillFlaw.TOOLS_SHAPE, f"{format_type_message('allowed-tools', value)} It is {conversion}."
 
 
 def find_metadata_flaws(value: YamlValue) -> FlawMessages:

@@ -74,15 +74,15 @@ HARNESS_TOLERANCES: Mapping[str, FlawTolerance] = {
 }
 
 
-def evaluate_for_harness(reading: SkillParseResult, harness: str) -> SkillVerdict:
+def evaluate_for_harness(result: SkillParseResult, harness: str) -> SkillVerdict:
     """What the named harness makes of a skill."""
-    return apply_tolerance(reading, HARNESS_TOLERANCES[harness])
+    return apply_tolerance(result, HARNESS_TOLERANCES[harness])
 
 
-def apply_tolerance(reading: SkillParseResult, leniency: FlawTolerance) -> SkillVerdict:
+def apply_tolerance(result: SkillParseResult, tolerance: FlawTolerance) -> SkillVerdict:
     """The same by a row of one's own; what could not be read is dropped by every row."""
-    minded = [problem for problem in reading.problems if problem.flaw not in leniency.ignored]
-    warnings = tuple(problem for problem in minded if problem.flaw in leniency.warned)
-    reasons = tuple(problem for problem in minded if problem.flaw not in leniency.warned)
-    kept = reading.skill is not None and not reasons
-    return SkillVerdict(kept, warnings, reasons if kept or reasons else reading.problems)
+    relevant = [problem for problem in result.problems if problem.flaw not in tolerance.ignored]
+    warnings = tuple(problem for problem in relevant if problem.flaw in tolerance.warned)
+    reasons = tuple(problem for problem in relevant if problem.flaw not in tolerance.warned)
+    kept = result.skill is not None and not reasons
+    return SkillVerdict(kept, warnings, reasons if kept or reasons else result.problems)

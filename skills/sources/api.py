@@ -109,7 +109,7 @@ class SourceResource(RecordResource[Source]):
             self.count_files(record.workspace, [record])
         return {
             "files": record.file_states,
-            "looked_at": record.looked_at and datetime_json(record.looked_at),
+            "looked_at": record.refreshed_at and datetime_json(record.refreshed_at),
             "last_run": record.last_run_id,
         }
 
@@ -120,12 +120,12 @@ class SourceResource(RecordResource[Source]):
             return record.grant.path if record.grant else None
         return super().field_json(record, name)
 
-    def parse_value(self, call: ApiRequest, name: str, said: Any, expected: Schema) -> Any:
-        if name != "grant" or said is None:
-            return super().parse_value(call, name, said, expected)
-        grant = list_grants(call.workspace).filter(path=said).first()
+    def value_read(self, call: ApiRequest, name: str, value: Any, expected: Schema) -> Any:
+        if name != "grant" or value is None:
+            return super().value_read(call, name, value, expected)
+        grant = list_grants(call.workspace).filter(path=value).first()
         if grant is None:
-            raise LookupError(said)
+            raise LookupError(value)
         return grant
 
     def parse_values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
@@ -157,16 +157,16 @@ class SourceResource(RecordResource[Source]):
     def change(self, call: ApiRequest, key: Any) -> ApiResponse:
         before = self.find_record(call, key)
         super().change(call, key)
-        return self.looked_anew(call, before)
+        return self.rescan_if_changed(call, before)
 
     @transaction.atomic
     def restore_to_revision(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
         require_unrestricted_key(call)
-        before = self.find_record(call, key)
-        super().restore_to_revision(call, key, number)
-        return self.looked_anew(call, before)
+        before = self.find(call, key)
+        super().go_back(call, key, number)
+        return self.rescan_if_changed(call, before)
 
-    def looked_anew(self, call: ApiRequest, before: Source) -> ApiResponse:
+    def rescan_if_changed(self, call: ApiRequest, before: Source) -> ApiResponse:
         """What was changed about a source holds for its files at once."""
         after = self.reload(before)
         if after.revision != before.revision and not after.is_archived:
@@ -198,20 +198,20 @@ class SourceResource(RecordResource[Source]):
     def read_run(self, call: ApiRequest, key: str, number: int) -> ApiResponse:
         return refresh_api.detail(call, self.find_record(call, key), number)
 
-    def extra_urls(self) -> list[URLPattern]:
-        reading: dict[str, Any] = {"bots": True, "tag": self.name}
-        at = "sources/<slug:key>"
-        listing = Operation(
+    def more_urls(self) -> list[URLPattern]:
+        options: dict[str, Any] = {"bots": True, "tag": self.name}
+        base_path = "sources/<slug:key>"
+        list_operation = Operation(
             self.list_runs,
             "Looks at a source, newest first",
             answer=page_schema(refresh_api.RUN_SCHEMA),
             query=PAGINATION_PARAMS,
-            **reading,
+            **options,
         )
-        one = Operation(
-            self.read_run, "A look, with what it left out", answer=refresh_api.RUN_DETAIL_SCHEMA, **reading
+        detail_operation = Operation(
+            self.read_run, "A look, with what it left out", answer=refresh_api.RUN_DETAIL_SCHEMA, **options
         )
-        refresh = Operation(
+        refresh_operation = Operation(
             self.refresh,
             "Ask for a look at a source",
             permission=Permission.EDIT,
@@ -221,10 +221,10 @@ class SourceResource(RecordResource[Source]):
             tag=self.name,
         )
         return [
-            endpoint(f"{at}:refresh", "sources-refresh", post=refresh),
-            endpoint(f"{at}/runs", "sources-runs", get=listing),
-            endpoint(f"{at}/runs/<int:number>", "sources-run", get=one),
-            *build_push_urls(self.find_record),
+            endpoint(f"{base_path}:refresh", "sources-refresh", post=refresh_operation),
+            endpoint(f"{base_path}/runs", "sources-runs", get=list_operation),
+            endpoint(f"{base_path}/runs/<int:number>", "sources-run", get=detail_operation),
+            *build_push_urls(self.find),
         ]
 
 
@@ -235,9 +235,9 @@ def check_no_schedule(values: FieldValues) -> None:
 
 def check_lost_readers(source: Source, harnesses: list[str]) -> None:
     """An agent would go on by rules whose files nobody looks for any more."""
-    if lost := list_lost_readers(source, harnesses):
-        named = ", ".join(f"{one.agent} ({one.harness})" for one in lost[:5])
-        raise InvalidInput.on("harnesses", f"Still in use: {named}. Change that at the agents first.")
+    if lost_readers := list_lost_readers(source, harnesses):
+        names = ", ".join(f"{reader.agent} ({reader.harness})" for reader in lost_readers[:5])
+        raise InvalidInput.on("harnesses", f"Still in use: {names}. Change that at the agents first.")
 
 
 def grant_index(call: ApiRequest) -> ApiResponse:

@@ -41,13 +41,16 @@ def withdraw_grant(grant: SourceGrant, *, by: Actor) -> None:
     """Take a grant back that no source uses, not even an archived one."""
     grant = SourceGrant.objects.in_workspace(grant.workspace_id).select_for_update().get(pk=grant.pk)
     sources = Source.objects.in_workspace(grant.workspace_id).filter(grant=grant).order_by("label")
-    names = [_("%(source)s (archived)") % {"source": one} if one.is_archived else str(one) for one in sources]
+    names = [
+        _("%(source)s (archived)") % {"source": source} if source.is_archived else str(source)
+        for source in sources
+    ]
     if names:
-        said = _(
+        message = _(
             "%(grant)s is still used by %(names)s. To stop the reading at once, take its root out of "
             "DRAMATIS_SOURCE_ROOTS."
         )
-        raise RecordInUse(said % {"grant": grant, "names": format_short_list(names)})
+        raise RecordInUse(message % {"grant": grant, "names": format_short_list(names)})
     log_grant_event(grant, "withdrawn", grant_json(grant), None, by=by)
     grant.delete()
 
@@ -63,12 +66,12 @@ def grant_json(grant: SourceGrant) -> dict[str, object]:
 
 def log_grant_event(
     grant: SourceGrant,
-    verb: str,
+    action: str,
     before: dict[str, object] | None,
     after: dict[str, object] | None,
     *,
     by: Actor,
 ) -> None:
     write_audit_event(
-        grant.workspace_id, verb, "source_grant", grant.pk, str(grant), by=by, before=before, after=after
+        grant.workspace_id, action, "source_grant", grant.pk, str(grant), by=by, before=before, after=after
     )

@@ -42,10 +42,10 @@ class SourceGrant(WorkspaceOwned):
 
 def is_folder_allowed(path: str) -> bool:
     """Whether operators still allow this folder; asked before each look, since roots can be withdrawn."""
-    asked = PurePosixPath(path)
-    if not asked.is_absolute() or ".." in asked.parts:
+    folder = PurePosixPath(path)
+    if not folder.is_absolute() or ".." in folder.parts:
         return False
-    return any(asked.is_relative_to(Path(root)) for root in settings.DRAMATIS_SOURCE_ROOTS)
+    return any(folder.is_relative_to(Path(root)) for root in settings.DRAMATIS_SOURCE_ROOTS)
 
 
 class SourceKind(models.TextChoices):
@@ -114,21 +114,23 @@ class Source(Named):
 
     def agent_ids(self) -> list[int]:
         """The agents that read here, their sub-agents included: those inherit the choice."""
-        own = AgentContext.objects.in_workspace(self.workspace_id)
-        chosen = set(own.filter(source=self).values_list("agent_id", flat=True))
-        decided = set(own.values_list("agent_id", flat=True))
+        choices = AgentContext.objects.in_workspace(self.workspace_id)
+        choosing_ids = set(choices.filter(source=self).values_list("agent_id", flat=True))
+        deciding_ids = set(choices.values_list("agent_id", flat=True))
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
         parents: dict[int, int | None] = dict(agents.values_list("pk", "parent_id"))
-        deciders = ((pk, _find_deciding_agent(pk, parents, decided)) for pk in parents)
-        return sorted(pk for pk, decider in deciders if decider is not None and decider in chosen)
+        deciders = ((pk, _find_deciding_agent(pk, parents, deciding_ids)) for pk in parents)
+        return sorted(pk for pk, decider in deciders if decider is not None and decider in choosing_ids)
 
 
-def _find_deciding_agent(agent_id: int, parents: Mapping[int, int | None], decided: set[int]) -> int | None:
+def _find_deciding_agent(
+    agent_id: int, parents: Mapping[int, int | None], deciding_ids: set[int]
+) -> int | None:
     """The agent itself or the nearest one above it that chose a source."""
-    at: int | None = agent_id
-    while at is not None and at not in decided:
-        at = parents.get(at)
-    return at
+    current: int | None = agent_id
+    while current is not None and current not in deciding_ids:
+        current = parents.get(current)
+    return current
 
 
 def find_source_folder_problem(folder: str) -> str:

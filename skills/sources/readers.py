@@ -48,8 +48,8 @@ def get_readers_by_agent(
     agents = {row.pk: row for row in Agent.objects.in_workspace(workspace)}
     agents |= {agent.pk: agent for agent in drafted}
     rules = HARNESSES | get_custom_harnesses(workspace)
-    found = (build_source_reader(agent, agents, choices, rules) for agent in agents.values())
-    return {one.agent.pk: one for one in found if one}
+    readers = (build_source_reader(agent, agents, choices, rules) for agent in agents.values())
+    return {reader.agent.pk: reader for reader in readers if reader}
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,20 @@ def load_agent_lineage(agent: Agent) -> AgentLineage:
     """
     if has_no_source(agent):
         return AgentLineage({agent.pk: agent}, {}, has_own_rules=False)
-    line = {one.pk: one for one in load_ancestors(agent)}
-    copies = RuleSet.objects.in_workspace(agent.workspace_id).filter(
+    agents = {ancestor.pk: ancestor for ancestor in load_ancestors(agent)}
+    custom_rules = RuleSet.objects.in_workspace(agent.workspace_id).filter(
         harness=OuterRef("harness"), archived_at=None
     )
-    rows = AgentContext.objects.in_workspace(agent.workspace_id).filter(agent__in=list(line))
-    rows = rows.annotate(has_own_rules=Exists(copies)).select_related("source__grant", "source__workspace")
+    rows = AgentContext.objects.in_workspace(agent.workspace_id).filter(agent__in=list(agents))
+    rows = rows.annotate(has_own_rules=Exists(custom_rules)).select_related(
+        "source__grant", "source__workspace"
+    )
     choices: dict[int, AgentContext] = {}
     has_own_rules = False
     for row in rows:
         choices[row.agent_id] = row
         has_own_rules |= row.has_own_rules
-    return AgentLineage(line, choices, has_own_rules)
+    return AgentLineage(agents, choices, has_own_rules)
 
 
 def has_no_source(agent: Agent) -> bool:
@@ -89,33 +91,35 @@ def has_no_source(agent: Agent) -> bool:
 
 def load_ancestors(agent: Agent) -> Iterable[Agent]:
     """The agent, its parent, and so on, each asked for when it is needed."""
-    seen: set[int] = set()
-    at: Agent | None = agent
-    while at is not None and at.pk not in seen:
-        seen.add(at.pk)
-        yield at
-        at = at.parent
+    seen_ids: set[int] = set()
+    current: Agent | None = agent
+    while current is not None and current.pk not in seen_ids:
+        seen_ids.add(current.pk)
+        yield current
+        current = current.parent
 
 
-def get_source_reader(agent: Agent, known: AgentLineage | None = None) -> SourceReader | None:
+def get_source_reader(agent: Agent, lineage: AgentLineage | None = None) -> SourceReader | None:
     """Of one agent alone."""
-    known = known or load_agent_lineage(agent)
-    rules = HARNESSES | (get_custom_harnesses(agent.workspace_id) if known.has_own_rules else {})
-    return build_source_reader(agent, known.line, known.choices, rules)
+    lineage = lineage or load_agent_lineage(agent)
+    rules = HARNESSES | (get_custom_harnesses(agent.workspace_id) if lineage.has_own_rules else {})
+    return build_source_reader(agent, lineage.line, lineage.choices, rules)
 
 
 def build_source_reader(
     agent: Agent, agents: dict[int, Agent], choices: dict[int, AgentContext], rules: dict[str, Harness]
 ) -> SourceReader | None:
-    line = list(iter_ancestors(agent, agents))
-    chooser = next((one for one in line if one.pk in choices), None)
+    lineage = list(iter_ancestors(agent, agents))
+    chooser = next((ancestor for ancestor in lineage if ancestor.pk in choices), None)
     if chooser is None:
         return None
     choice = choices[chooser.pk]
     if choice.source is None or choice.source.is_archived or choice.harness not in rules:
         return None
-    between = line[: line.index(chooser) + 1]
-    folder = next((one.working_directory for one in between if one.working_directory), "")
+    up_to_chooser = lineage[: lineage.index(chooser) + 1]
+    folder = next(
+        (ancestor.working_directory for ancestor in up_to_chooser if ancestor.working_directory), ""
+    )
     return SourceReader(
         agent, choice.source, rules[choice.harness], get_relative_directory(folder, choice.source), chooser
     )
@@ -123,12 +127,12 @@ def build_source_reader(
 
 def iter_ancestors(agent: Agent, agents: dict[int, Agent]) -> Iterable[Agent]:
     """The agent, its parent, and so on; no circle can be stored, but none would hang this either."""
-    seen: set[int] = set()
-    at: Agent | None = agent
-    while at is not None and at.pk not in seen:
-        seen.add(at.pk)
-        yield at
-        at = agents.get(at.parent_id) if at.parent_id is not None else None
+    seen_ids: set[int] = set()
+    current: Agent | None = agent
+    while current is not None and current.pk not in seen_ids:
+        seen_ids.add(current.pk)
+        yield current
+        current = agents.get(current.parent_id) if current.parent_id is not None else None
 
 
 def get_relative_directory(folder: str, source: Source) -> str:
@@ -137,5 +141,5 @@ def get_relative_directory(folder: str, source: Source) -> str:
         return folder.strip("/")
     grant = source.grant.path if source.grant else ""
     root = "/".join(part for part in (grant.rstrip("/"), source.folder) if part)
-    inside = f"{folder.rstrip('/')}/".startswith(f"{root}/") if root else False
-    return folder[len(root) :].strip("/") if inside else ""
+    is_inside = f"{folder.rstrip('/')}/".startswith(f"{root}/") if root else False
+    return folder[len(root) :].strip("/") if is_inside else ""

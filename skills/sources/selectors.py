@@ -19,7 +19,7 @@ class SourceSummary:
     source: Source
     # The last that was asked for, whether or not it has begun.
     run: RefreshRun | None = None
-    looked_at: datetime | None = None
+    refreshed_at: datetime | None = None
     states: dict[str, int] = field(default_factory=dict)
     readers: Sequence[SourceReader] = ()
 
@@ -48,7 +48,7 @@ def list_sources(workspace: Workspace) -> QuerySet[Source]:
         .select_related("grant", "workspace")
         .annotate(
             last_run_id=Subquery(runs.values("pk")[:1]),
-            looked_at=Subquery(runs.exclude(finished_at=None).values("finished_at")[:1]),
+            refreshed_at=Subquery(runs.exclude(finished_at=None).values("finished_at")[:1]),
         )
         .order_by("label", "pk")
     )
@@ -58,13 +58,13 @@ def list_source_summaries(workspace: Workspace, sources: Iterable[Source]) -> li
     """For rows of `sources_of`; five queries, however many there are."""
     rows = list(sources)
     runs = RefreshRun.objects.in_workspace(workspace).defer("refusals")
-    last = runs.in_bulk([row.last_run_id for row in rows if row.last_run_id])  # type: ignore[attr-defined]  # annotated
+    last_runs = runs.in_bulk([row.last_run_id for row in rows if row.last_run_id])  # type: ignore[attr-defined]  # annotated
     states, readers = count_states_by_source(workspace, rows), get_readers_by_source(workspace)
     return [
         SourceSummary(
             row,
-            last.get(row.last_run_id),  # type: ignore[attr-defined]  # annotated
-            row.looked_at,  # type: ignore[attr-defined]  # annotated
+            last_runs.get(row.last_run_id),  # type: ignore[attr-defined]  # annotated
+            row.refreshed_at,  # type: ignore[attr-defined]  # annotated
             states[row.pk],
             readers[row.pk],
         )
@@ -75,10 +75,10 @@ def list_source_summaries(workspace: Workspace, sources: Iterable[Source]) -> li
 def count_states_by_source(workspace: Workspace, sources: Iterable[Source]) -> dict[int, dict[str, int]]:
     """How many files of each source are in which state, the common ones first."""
     files = ContextFile.objects.in_workspace(workspace).filter(source__in=[row.pk for row in sources])
-    counted: dict[int, Counter[str]] = defaultdict(Counter)
-    for source_id, state, many in files.values_list("source_id", "state").annotate(Count("pk")).order_by():
-        counted[source_id][state] = many
-    return defaultdict(dict, {pk: sort_state_counts(counts) for pk, counts in counted.items()})
+    counts_by_source: dict[int, Counter[str]] = defaultdict(Counter)
+    for source_id, state, count in files.values_list("source_id", "state").annotate(Count("pk")).order_by():
+        counts_by_source[source_id][state] = count
+    return defaultdict(dict, {pk: sort_state_counts(counts) for pk, counts in counts_by_source.items()})
 
 
 def sort_state_counts(counts: Counter[str]) -> dict[str, int]:
@@ -87,13 +87,13 @@ def sort_state_counts(counts: Counter[str]) -> dict[str, int]:
 
 def get_readers_by_source(workspace: Workspace) -> dict[int, list[SourceReader]]:
     """The live agents that read each source, by name."""
-    found: dict[int, list[SourceReader]] = defaultdict(list)
-    for outlook in sorted(
-        get_readers_by_agent(workspace).values(), key=lambda one: one.agent.name.casefold()
+    readers: dict[int, list[SourceReader]] = defaultdict(list)
+    for reader in sorted(
+        get_readers_by_agent(workspace).values(), key=lambda reader: reader.agent.name.casefold()
     ):
-        if not outlook.agent.is_archived:
-            found[outlook.source.pk].append(outlook)
-    return found
+        if not reader.agent.is_archived:
+            readers[reader.source.pk].append(reader)
+    return readers
 
 
 def list_refresh_runs(source: Source) -> QuerySet[RefreshRun]:
@@ -114,6 +114,6 @@ def count_pushed_files(source: Source) -> int:
 
 def list_lost_readers(source: Source, harnesses: Iterable[str]) -> list[AgentContext]:
     """What live agents chose of this source by other rules than these."""
-    chosen = AgentContext.objects.in_workspace(source.workspace_id).filter(source=source)
-    others = chosen.filter(agent__archived_at=None).exclude(harness__in=list(harnesses))
+    choices = AgentContext.objects.in_workspace(source.workspace_id).filter(source=source)
+    others = choices.filter(agent__archived_at=None).exclude(harness__in=list(harnesses))
     return list(others.select_related("agent").order_by("agent__name"))

@@ -68,22 +68,22 @@ class SourcePages(RecordPages[Source]):
         return source
 
     def save(self, request: WorkspaceRequest, record: Source) -> HttpResponse:
-        answer = super().save(request, record)
-        self.look_if_changed(request, record)
-        return answer
+        response = super().save(request, record)
+        self.rescan_if_changed(request, record)
+        return response
 
     def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         record = self.find(request, key)
-        answer = super().revert(request, key, number)
-        self.look_if_changed(request, record)
-        return answer
+        response = super().revert(request, key, number)
+        self.rescan_if_changed(request, record)
+        return response
 
     def apply_restore(self, record: Source, request: WorkspaceRequest) -> Source:
         restored = restore_record(record, by=request.actor)
         enqueue_refresh_run(rescan_source(restored, cause="edited", by=request.actor))
         return restored
 
-    def look_if_changed(self, request: WorkspaceRequest, before: Source) -> None:
+    def rescan_if_changed(self, request: WorkspaceRequest, before: Source) -> None:
         after = self.find(request, before.slug)
         if after.revision != before.revision and not after.is_archived:
             enqueue_refresh_run(rescan_source(after, cause="edited", by=request.actor))
@@ -110,13 +110,13 @@ class SourcePages(RecordPages[Source]):
                 run = self.push(request, source, form)
             except InvalidBundle as error:
                 form.add_error("archive", error.message)
-                context["refusals"] = [one for one in error.refusals if one.path != "."]
+                context["refusals"] = [refusal for refusal in error.refusals if refusal.path != "."]
             except DomainError as error:
                 messages.error(request, error.message)
                 return redirect(self.get_record_url(source))
             else:
-                return self.say_pushed(request, run)
-        return self.render_page(request, "upload", context, status=422)
+                return self.redirect_after_push(request, run)
+        return self.show(request, "upload", context, status=422)
 
     def push(self, request: WorkspaceRequest, source: Source, form: UploadForm) -> RefreshRun:
         bundle = read_zip(form.cleaned_data["archive"])
@@ -124,10 +124,10 @@ class SourcePages(RecordPages[Source]):
         enqueue_refresh_run(run)
         return run
 
-    def say_pushed(self, request: WorkspaceRequest, run: RefreshRun) -> HttpResponse:
+    def redirect_after_push(self, request: WorkspaceRequest, run: RefreshRun) -> HttpResponse:
         if run.refused:
-            words = _("Pushed, but for %(count)s refused: see below.")
-            messages.warning(request, words % {"count": f"{run.refused:,}"})
+            message = _("Pushed, but for %(count)s refused: see below.")
+            messages.warning(request, message % {"count": f"{run.refused:,}"})
         else:
             messages.success(request, _("Pushed. A look at the files is on its way."))
         return redirect(self.get_record_url(run.source))
@@ -151,27 +151,29 @@ class SourcePages(RecordPages[Source]):
 
     def detail_context(self, request: WorkspaceRequest, record: Source) -> dict[str, Any]:
         readers = get_readers_by_source(request.workspace)[record.pk]
-        shown = self.parts(request, record, get_refresh_progress(record))
-        return shown | {"readers": readers, "upload": UploadForm()}
+        context = self.live_context(request, record, get_refresh_progress(record))
+        return context | {"readers": readers, "upload": UploadForm()}
 
     def live(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         """The parts that change while a worker looks; nothing while the page is up to date."""
         source = self.find(request, key)
         progress = get_refresh_progress(source)
-        asked = request.GET.copy()
-        seen, ended = (asked.pop(name, [""])[-1] for name in ("seen", "ended"))
-        if seen == progress.signature:
+        query = request.GET.copy()
+        known_signature, known_finished = (query.pop(name, [""])[-1] for name in ("seen", "ended"))
+        if known_signature == progress.signature:
             return HttpResponse(status=204)
         # What is left is the page's own address, which its links are made from.
-        request.GET = asked  # type: ignore[assignment]  # a copy of the same kind
-        context = self.parts(request, source, progress) | {"record": source}
-        context |= {"is_partial": True, "is_over": ended != progress.ended_pk}
+        request.GET = query  # type: ignore[assignment]  # a copy of the same kind
+        context = self.live_context(request, source, progress) | {"record": source}
+        context |= {"is_partial": True, "is_over": known_finished != progress.last_finished_pk}
         return render(request, "skills/sources/_live.html", context)
 
-    def parts(self, request: WorkspaceRequest, source: Source, progress: RefreshProgress) -> dict[str, Any]:
+    def live_context(
+        self, request: WorkspaceRequest, source: Source, progress: RefreshProgress
+    ) -> dict[str, Any]:
         """What both the page and its live parts show."""
-        said = request.GET.get("state", "")
-        state = said if said in FileState.values else ""
+        requested_state = request.GET.get("state", "")
+        state = requested_state if requested_state in FileState.values else ""
         return {
             "progress": progress,
             "refusals": list_run_refusals(progress),

@@ -47,28 +47,28 @@ PUSH_OUTCOME_SCHEMA: Schema = object_schema(
 
 def push_outcome_json(source: Source, files: Mapping[str, bytes]) -> dict[str, Any]:
     """What the look will make of these files; unchanged ones are judged again, so a retry says the same."""
-    found = discover_pushed_files(files, list_effective_harnesses(source.workspace_id, source.harnesses))
-    verdicts = evaluate_discovered_files(source, found, lambda *_: None)
-    digests = {entry.path: entry.stamp.digest for entry in (*found.files, *found.skills)}
+    result = discover_pushed_files(files, list_effective_harnesses(source.workspace_id, source.harnesses))
+    verdicts = evaluate_discovered_files(source, result, lambda *_: None)
+    digests = {entry.path: entry.stamp.digest for entry in (*result.files, *result.skills)}
     waived = get_waived_contents(source)
     return {
         "quarantined": [
-            {"path": path, "digest": digests[path], "findings": findings_json(judged.findings)}
-            for path, judged in filter_by_verdict(verdicts, "blocked")
+            {"path": path, "digest": digests[path], "findings": findings_json(evaluation.findings)}
+            for path, evaluation in filter_by_verdict(verdicts, "blocked")
             if (path, digests[path]) not in waived
         ],
         "invalid": [
-            {"path": path, "problems": problems_json(judged.problems)}
-            for path, judged in filter_by_verdict(verdicts, "invalid")
+            {"path": path, "problems": problems_json(evaluation.problems)}
+            for path, evaluation in filter_by_verdict(verdicts, "invalid")
         ],
-        "unused": [refusal._asdict() for refusal in found.refusals],
+        "unused": [refusal._asdict() for refusal in result.refusals],
     }
 
 
 def filter_by_verdict(
     verdicts: Mapping[str, FileEvaluation], verdict: str
 ) -> list[tuple[str, FileEvaluation]]:
-    return [(path, judged) for path, judged in verdicts.items() if judged.verdict == verdict]
+    return [(path, evaluation) for path, evaluation in verdicts.items() if evaluation.verdict == verdict]
 
 
 def get_waived_contents(source: Source) -> set[tuple[str, str]]:
@@ -79,13 +79,13 @@ def get_waived_contents(source: Source) -> set[tuple[str, str]]:
     return {(paths[pk], digest) for pk, digest in waived if pk in paths}
 
 
-def push_refusals_json(refusals: Sequence[Refusal], sent: Sequence[str]) -> list[dict[str, Any]]:
+def push_refusals_json(refusals: Sequence[Refusal], paths: Sequence[str]) -> list[dict[str, Any]]:
     """Each refusal with the places of its file in the body; what is said of the whole stands at the list."""
-    places: dict[str, list[str]] = defaultdict(list)
-    for place, path in enumerate(sent):
-        places[format_refusal_path(path)].append(f"/files/{place}")
+    pointers: dict[str, list[str]] = defaultdict(list)
+    for index, path in enumerate(paths):
+        pointers[format_refusal_path(path)].append(f"/files/{index}")
     return [
         {"pointer": pointer, **refusal._asdict()}
         for refusal in refusals
-        for pointer in places.get(refusal.path) or ["/files"]
+        for pointer in pointers.get(refusal.path) or ["/files"]
     ]

@@ -40,9 +40,9 @@ class InvalidBundle(DomainError):
     code = "bad_bundle"
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
-        whole = next((refusal.reason for refusal in refusals if refusal.path == ROOT_PATH), "")
+        root_reason = next((refusal.reason for refusal in refusals if refusal.path == ROOT_PATH), "")
         self.refusals = tuple(refusals)
-        super().__init__(whole or _("None of its files can be taken."))
+        super().__init__(root_reason or _("None of its files can be taken."))
 
 
 @transaction.atomic
@@ -52,17 +52,17 @@ def push_bundle(source: Source, bundle: FileBundle, *, replace: bool, by: Actor)
     A file that was refused keeps what it said before, as one that cannot be read on disk does.
     """
     source = lock_pushed_source(source)
-    have = get_pushed_files_by_path(source)
-    named = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
-    kept = {path: row for path, row in have.items() if path in named or not replace}
+    stored = get_pushed_files_by_path(source)
+    bundle_paths = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
+    kept = {path: row for path, row in stored.items() if path in bundle_paths or not replace}
     bundle = exclude_path_conflicts(bundle, kept)
     check_bundle(bundle)
     check_source_capacity(bundle, kept)
-    told = save_pushed_files(source, bundle, have) | {
-        "removed": delete_pushed_files(source, set(have) - set(kept))
+    counts = save_pushed_files(source, bundle, stored) | {
+        "removed": delete_pushed_files(source, set(stored) - set(kept))
     }
-    told["refused"] = len(bundle.refusals)
-    write_audit_event(source.workspace_id, "pushed", source.kind, source.pk, str(source), by=by, after=told)
+    counts["refused"] = len(bundle.refusals)
+    write_audit_event(source.workspace_id, "pushed", source.kind, source.pk, str(source), by=by, after=counts)
     return request_push_refresh(source, bundle, by=by)
 
 
@@ -80,9 +80,9 @@ def remove_pushed_file(source: Source, path: str, *, by: Actor) -> RefreshRun:
     source = lock_pushed_source(source)
     if not delete_pushed_files(source, {path}):
         raise PushedFileNotFound(_("There is no pushed file %(path)s here.") % {"path": path[:200]})
-    told = {"path": path}
+    before = {"path": path}
     write_audit_event(
-        source.workspace_id, "removed file", source.kind, source.pk, str(source), by=by, before=told
+        source.workspace_id, "removed file", source.kind, source.pk, str(source), by=by, before=before
     )
     return request_push_refresh(source, FileBundle((), ()), by=by)
 
@@ -103,10 +103,12 @@ def get_pushed_files_by_path(source: Source) -> dict[str, PushedFile]:
 
 def exclude_path_conflicts(bundle: FileBundle, kept: Iterable[str]) -> FileBundle:
     """A push is sound in itself; beside what is there already it must be so too."""
-    clashing = find_path_conflicts((path, False) for path in {*kept, *[path for path, _ in bundle.files]})
-    stuck = {casefold_path(path) for path in clashing}
+    conflicts = find_path_conflicts((path, False) for path in {*kept, *[path for path, _ in bundle.files]})
+    conflict_keys = {casefold_path(path) for path in conflicts}
     refused = {
-        path for path, _ in bundle.files if not stuck.isdisjoint(list_path_prefixes(casefold_path(path)))
+        path
+        for path, _ in bundle.files
+        if not conflict_keys.isdisjoint(list_path_prefixes(casefold_path(path)))
     }
     files = tuple([(path, data) for path, data in bundle.files if path not in refused])
     return FileBundle(
@@ -131,29 +133,31 @@ def check_source_capacity(bundle: FileBundle, kept: Mapping[str, PushedFile]) ->
     sizes = {path: row.content.size for path, row in kept.items()}
     sizes |= {path: len(data) for path, data in bundle.files}
     if len(sizes) > DEFAULT_CAPS.files:
-        said = _("A source holds at most %(most)s pushed files; this would make it %(count)s.")
+        message = _("A source holds at most %(most)s pushed files; this would make it %(count)s.")
         counts = {"most": f"{DEFAULT_CAPS.files:,}", "count": f"{len(sizes):,}"}
-        raise InvalidBundle([Refusal(ROOT_PATH, "files", said % counts)])
+        raise InvalidBundle([Refusal(ROOT_PATH, "files", message % counts)])
     if sum(sizes.values()) > DEFAULT_CAPS.total_bytes:
-        said = _("All pushed files of a source together may have at most %(most)s bytes.")
-        raise InvalidBundle([Refusal(ROOT_PATH, "total", said % {"most": f"{DEFAULT_CAPS.total_bytes:,}"})])
+        message = _("All pushed files of a source together may have at most %(most)s bytes.")
+        raise InvalidBundle(
+            [Refusal(ROOT_PATH, "total", message % {"most": f"{DEFAULT_CAPS.total_bytes:,}"})]
+        )
 
 
-def save_pushed_files(source: Source, bundle: FileBundle, have: Mapping[str, PushedFile]) -> dict[str, int]:
+def save_pushed_files(source: Source, bundle: FileBundle, stored: Mapping[str, PushedFile]) -> dict[str, int]:
     """New and changed rows; what was pushed again unchanged is left alone."""
     contents = ContentBatch(source.workspace)
     digests = {path: contents.take(data).digest for path, data in bundle.files}
     contents.keep()
-    added = [path for path in digests if path not in have]
-    changed = [path for path in digests if path in have and have[path].content.digest != digests[path]]
+    added = [path for path in digests if path not in stored]
+    changed = [path for path in digests if path in stored and stored[path].content.digest != digests[path]]
     rows = PushedFile.objects.in_workspace(source.workspace_id)
     new = [PushedFile(workspace=source.workspace, source=source, path=path) for path in added]
     for row in new:
         row.content = contents.by_digest[digests[row.path]]
     rows.bulk_create(new, batch_size=500)
     for path in changed:
-        have[path].content = contents.by_digest[digests[path]]
-        have[path].save()
+        stored[path].content = contents.by_digest[digests[path]]
+        stored[path].save()
     return {"added": len(added), "changed": len(changed)}
 
 
@@ -165,10 +169,10 @@ def delete_pushed_files(source: Source, paths: set[str]) -> int:
 def request_push_refresh(source: Source, bundle: FileBundle, *, by: Actor) -> RefreshRun:
     """The run that will see these files; it begins with what the push refused."""
     run = request_refresh(source, cause="push", by=by)
-    refusals = {one["path"]: one for one in run.refusals}
+    refusals = {refusal["path"]: refusal for refusal in run.refusals}
     refusals |= {refusal.path: refusal._asdict() for refusal in bundle.refusals}
-    mended = {path for path, _ in bundle.files}
-    run.refusals = [one for path, one in refusals.items() if path not in mended]
+    stored_paths = {path for path, _ in bundle.files}
+    run.refusals = [refusal for path, refusal in refusals.items() if path not in stored_paths]
     run.refused = len(run.refusals)
     run.save(update_fields=["refusals", "refused"])
     return run

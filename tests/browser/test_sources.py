@@ -107,7 +107,7 @@ def test_the_pages_suit_everyone(alices, workspace, folder, is_all):
         alices.sees("DRAMATIS_SOURCE_ROOTS")
         said += complaints(alices.page) + overflows(alices.page)
     source, pushed = crowded(workspace, folder)
-    save_rules(workspace, "plain", whole("HOUSE.md", off=["skill"]), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md", off=["skill"]), expected_revision=0, by=BY)
     paths = [
         *("sources/", "sources/new/", f"sources/{source.slug}/", f"sources/{source.slug}/edit/"),
         *("rule-sets/", "rule-sets/plain/", "rule-sets/plain/history/1/"),

@@ -24,7 +24,9 @@ def nothing(place, name: str):
 def trusted_size(patch) -> None:
     """All is unpacked, and cut to the size that was announced."""
     patch.setattr(
-        zip_entry, "inflate_data", lambda packed, size: zlib.decompressobj(-15).decompress(packed)[:size]
+        zip_entry,
+        "inflate_data",
+        lambda compressed, size: zlib.decompressobj(-15).decompress(compressed)[:size],
     )
 
 
@@ -47,10 +49,10 @@ def last_end(patch) -> None:
 
 
 def believed_64(patch) -> None:
-    def widened(data, at, narrow):
-        return zip_reader.ZIP64_END_RECORD.unpack_from(data, max(at, 0))[4:]
+    def read_values64(data, offset, values32):
+        return zip_reader.ZIP64_END_RECORD.unpack_from(data, max(offset, 0))[4:]
 
-    patch.setattr(zip_reader, "read_zip64_end_record", widened)
+    patch.setattr(zip_reader, "read_zip64_end_record", read_values64)
 
 
 def no_clashes(patch) -> None:
@@ -85,10 +87,10 @@ def cut_at_nul(patch) -> None:
 def neighbours_fall(patch) -> None:
     """One bad file takes all others with it."""
 
-    def add(self, path):
+    def collect(self, path):
         raise FileRefused("files", "One of the files cannot be taken.")
 
-    patch.setattr(bundle.RefusalCollector, "noted", add)
+    patch.setattr(bundle.RefusalCollector, "collect", collect)
 
 
 FAULTS = [
@@ -104,10 +106,10 @@ FAULTS = [
     (last_end, "an archive in the comment"),
     (believed_64, "two ends that disagree"),
     (believed_64, "an end in 64 bits elsewhere"),
-    (nothing(ZipEntry, "check_kind"), "special file: link"),
-    (nothing(ZipEntry, "check_kind"), "special file: device"),
-    (nothing(ZipEntry, "check_kind"), "folder with bytes"),
-    (nothing(ZipEntry, "check_kind"), "folder by the DOS mark"),
+    (nothing(ZipEntry, "check_file_type"), "special file: link"),
+    (nothing(ZipEntry, "check_file_type"), "special file: device"),
+    (nothing(ZipEntry, "check_file_type"), "folder with bytes"),
+    (nothing(ZipEntry, "check_file_type"), "folder by the DOS mark"),
     (
         lambda patch: patch.setattr(zip_entry, "has_matching_header", lambda *_: True),
         "headers with two names",

@@ -116,10 +116,12 @@ def test_a_stamp_knows_no_time_and_no_place():
 
 def test_a_known_stamp_brings_no_content():
     found = pushed(
-        "AGENTS.md", "OPAL.md", known={"AGENTS.md": build_stamp(b"AGENTS.md"), "OPAL.md": build_stamp(b"old")}
+        "AGENTS.md",
+        "OPAL.md",
+        known_stamps={"AGENTS.md": build_stamp(b"AGENTS.md"), "OPAL.md": build_stamp(b"old")},
     )
     assert {file.path: file.content for file in found.files} == {"AGENTS.md": None, "OPAL.md": b"OPAL.md"}
-    assert (found.seen, found.read) == (2, 1)
+    assert (found.seen_count, found.read_count) == (2, 1)
 
 
 def test_what_was_stored_earlier_is_judged_by_its_stamp():
@@ -127,7 +129,7 @@ def test_what_was_stored_earlier_is_judged_by_its_stamp():
     found = discover_pushed_files({"AGENTS.md": stamp, "OPAL.md": large}, [OPAL])
     assert [(file.path, file.stamp, file.content) for file in found.files] == [("AGENTS.md", stamp, None)]
     assert rules(found) == {"OPAL.md": "size"}
-    assert (found.seen, found.read) == (2, 0)
+    assert (found.seen_count, found.read_count) == (2, 0)
 
 
 # --- what no rule names --------------------------------------------------------------------------------
@@ -141,7 +143,7 @@ def test_a_repository_gives_one_line_for_all_that_no_rule_names():
     (line,) = found.refusals
     assert line[:2] == (".", "unnamed")
     assert line.reason == "No rule names 2,998 of the 3,000 files, such as src/0.py; no prompt uses them."
-    assert (found.seen, found.read, found.is_complete) == (2, 2, True)
+    assert (found.seen_count, found.read_count, found.is_complete) == (2, 2, True)
 
 
 def test_a_lone_file_that_no_rule_names_is_named_in_the_reason():
@@ -150,14 +152,14 @@ def test_a_lone_file_that_no_rule_names_is_named_in_the_reason():
 
 
 def test_the_line_hides_no_file_that_is_gone():
-    assert pushed("README.md").gone(["AGENTS.md"]) == ["AGENTS.md"]
+    assert pushed("README.md").list_missing_paths(["AGENTS.md"]) == ["AGENTS.md"]
 
 
 def test_what_lies_in_a_skills_folder_belongs_to_the_skill():
     found = pushed(SKILL, ".agents/skills/a-b/scripts/run.py", ".agents/skills/a-b/references/deep/a.md")
     assert paths(found) == [SKILL]
     assert found.refusals == ()
-    assert found.seen == 1
+    assert found.seen_count == 1
     beside = pushed(SKILL, ".agents/skills/a-b2/run.py", ".agents/skills/note.md")
     assert "2 of the 3 files" in beside.refusals[0].reason
 
@@ -182,8 +184,8 @@ def looked_through(*parts: Part, caps: DiscoveryCaps | None = None) -> Discovery
 def test_a_refused_file_that_a_rule_names_is_shown_and_not_gone():
     found = looked_through(Part("AGENTS.md", mode=0o120777), Part("OPAL.md"))
     assert rules(found) == {"AGENTS.md": "link"}
-    assert found.gone(["AGENTS.md", "OPAL.md"]) == []
-    assert (found.seen, found.read) == (2, 1)
+    assert found.list_missing_paths(["AGENTS.md", "OPAL.md"]) == []
+    assert (found.seen_count, found.read_count) == (2, 1)
 
 
 def test_a_refused_file_in_a_skills_folder_is_shown():
@@ -216,7 +218,7 @@ def test_an_archive_that_cannot_be_read_leaves_nothing_gone():
     found = discover_pushed_files(dict(bundle.files), [OPAL], refusals=bundle.refusals)
     assert rules(found) == {".": "not-zip"}
     assert not found.is_complete
-    assert found.gone(["AGENTS.md"]) == []
+    assert found.list_missing_paths(["AGENTS.md"]) == []
 
 
 def test_paths_that_were_never_checked_are_checked():
@@ -265,7 +267,7 @@ def test_what_lies_too_deep_is_refused_with_its_folder():
     found = pushed("/".join("d" * 20) + "/AGENTS.md", f"{deep}/AGENTS.md", f"{deep}/e/OPAL.md")
     assert paths(found) == ["/".join("d" * 20) + "/AGENTS.md"]
     assert rules(found) == {deep: "depth"}
-    assert found.gone([f"{deep}/AGENTS.md"]) == []
+    assert found.list_missing_paths([f"{deep}/AGENTS.md"]) == []
 
 
 def test_depth_is_no_matter_to_what_no_rule_names():

@@ -38,10 +38,10 @@ def stamps(found) -> dict[str, FileStamp]:
 @WAYS
 def test_an_unchanged_source_is_looked_at_but_not_read(stage, way):
     first = getattr(stage, way)()
-    assert (first.seen, first.read) == (4, 4)
+    assert (first.seen_count, first.read_count) == (4, 4)
     stage.opened.clear()
-    again = getattr(stage, way)(known=stamps(first))
-    assert (again.seen, again.read) == (4, 0)
+    again = getattr(stage, way)(known_stamps=stamps(first))
+    assert (again.seen_count, again.read_count) == (4, 0)
     assert stamps(again) == stamps(first)
     assert all(file.content is None for file in every(again))
     assert not [path for path in stage.opened if Path(path).is_file()]
@@ -60,16 +60,16 @@ def test_an_unchanged_source_is_looked_at_but_not_read(stage, way):
 def test_one_changed_file_is_the_one_that_is_read(stage, way, change):
     known = stamps(getattr(stage, way)())
     change(stage.inside / "OPAL.md")
-    found = getattr(stage, way)(known=known)
+    found = getattr(stage, way)(known_stamps=known)
     assert [file.path for file in every(found) if file.content is not None] == ["OPAL.md"]
-    assert found.read == 1
+    assert found.read_count == 1
 
 
 @WAYS
 def test_a_changed_target_is_read_through_its_link(stage, way):
     known = stamps(getattr(stage, way)())
     stage.write("AGENTS.md", text="new words")
-    found = {file.path: file for file in every(getattr(stage, way)(known=known))}
+    found = {file.path: file for file in every(getattr(stage, way)(known_stamps=known))}
     assert found[".opal/AGENTS.md"].content == b"new words"
     assert found[".opal/AGENTS.md"].target == "AGENTS.md"
     assert found["AGENTS.md"].target == ""
@@ -90,7 +90,7 @@ def test_a_known_file_that_became_bad_is_refused_not_recalled(stage, way):
     known = stamps(getattr(stage, way)())
     (stage.inside / "OPAL.md").unlink()
     stage.link("OPAL.md", stage.outside / "secret.md")
-    found = getattr(stage, way)(known=known)
+    found = getattr(stage, way)(known_stamps=known)
     assert [(refusal.path, refusal.rule) for refusal in found.refusals] == [("OPAL.md", "link-out")]
     assert "OPAL.md" not in stamps(found)
 
@@ -100,9 +100,9 @@ def test_gone_is_what_surely_is_no_more(stage, way):
     known = stamps(getattr(stage, way)())
     (stage.inside / "AGENTS.md").unlink()
     shutil.rmtree(stage.inside / ".agents")
-    found = getattr(stage, way)(known=known)
+    found = getattr(stage, way)(known_stamps=known)
     # The link to it leads to nothing, which is a refusal and not an absence.
-    assert found.gone(known) == [".agents/skills/x/SKILL.md", "AGENTS.md"]
+    assert found.list_missing_paths(known) == [".agents/skills/x/SKILL.md", "AGENTS.md"]
 
 
 @WAYS
@@ -110,20 +110,23 @@ def test_what_a_refusal_hides_is_not_gone(stage, way):
     known = stamps(getattr(stage, way)())
     shutil.rmtree(stage.inside / ".agents")
     stage.link(".agents", stage.outside)
-    assert getattr(stage, way)(known=known).gone(known) == []
+    assert getattr(stage, way)(known_stamps=known).list_missing_paths(known) == []
 
 
 @WAYS
 def test_nothing_is_gone_when_the_search_ended_early(stage, way):
     known = stamps(getattr(stage, way)())
-    found = getattr(stage, way)(known=known, caps=DiscoveryCaps(files=1))
+    found = getattr(stage, way)(known_stamps=known, caps=DiscoveryCaps(files=1))
     assert not found.is_complete
-    assert found.gone(known) == []
+    assert found.list_missing_paths(known) == []
 
 
 def test_nothing_is_gone_when_the_source_is_not_there(tmp_path):
     for found in (discover_files(tmp_path / "none", "", OPAL), discover_tree(tmp_path / "none", [OPAL])):
-        assert (found.gone(["AGENTS.md"]), [refusal.rule for refusal in found.refusals]) == ([], ["source"])
+        assert (found.list_missing_paths(["AGENTS.md"]), [refusal.rule for refusal in found.refusals]) == (
+            [],
+            ["source"],
+        )
 
 
 @WAYS
@@ -141,7 +144,7 @@ def test_the_order_is_that_of_the_names_and_not_of_the_disk(stage, way, tmp_path
 def test_progress_is_told_after_each_file(stage, way):
     stage.fifo(".agents/AGENTS.md")
     told = []
-    getattr(stage, way)(notice=lambda *counts: told.append(counts))
+    getattr(stage, way)(on_progress=lambda *counts: told.append(counts))
     assert len(told) == 5
     assert told[-1][0] == 5
     assert [sum(counts[1:]) for counts in told] == [1, 2, 3, 4, 5]

@@ -128,5 +128,5 @@ def test_something_else_is_no_harness(data):
 
 
 def test_caps_are_only_ever_lowered():
-    low = DiscoveryCaps(files=5).lowered_to(DiscoveryCaps(depth=3, files=9))
+    low = DiscoveryCaps(files=5).lowest_with(DiscoveryCaps(depth=3, files=9))
     assert (low.files, low.depth, low.seconds) == (5, 3, 20.0)

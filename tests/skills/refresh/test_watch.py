@@ -41,7 +41,7 @@ def below(source: Source, folder: str) -> Source:
 
 def watched(folder: Path) -> set[str]:
     """Folders under watch, as paths below this one."""
-    return {os.path.relpath(path, folder) for path in build_watch_plan().folders()}
+    return {os.path.relpath(path, folder) for path in build_watch_plan().list_folders()}
 
 
 @pytest.mark.django_db
@@ -84,7 +84,7 @@ def test_only_the_chosen_folder_is_watched_and_no_way_out_of_the_grant(workspace
 def test_nothing_is_watched_that_operators_no_longer_allow(source, folder, settings, tmp_path):
     assert watched(folder) == {"."}
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path / "elsewhere"]
-    assert build_watch_plan().folders() == []
+    assert build_watch_plan().list_folders() == []
 
 
 @pytest.mark.django_db
@@ -96,7 +96,7 @@ def test_of_all_changes_only_those_count_that_a_look_could_tell(source, folder):
     survey = build_watch_plan()
 
     def counts(path: str, what: watch.ChangeKind = "modified") -> bool:
-        return bool(survey.touched([(what, str(folder / path))]))
+        return bool(survey.find_changed_sources([(what, str(folder / path))]))
 
     assert counts("AGENTS.md")
     assert counts("AGENTS.md", "deleted")
@@ -122,8 +122,11 @@ def test_a_change_is_told_to_the_sources_it_lies_in_and_to_no_other(
     (tmp_path / "far").mkdir()
     make_source(workspace, tmp_path / "far", "Far")
     survey = build_watch_plan()
-    assert survey.touched([("modified", str(folder / "sub" / "AGENTS.md"))]) == {source.pk, inner.pk}
-    assert survey.touched([("modified", str(folder / "AGENTS.md"))]) == {source.pk}
+    assert survey.find_changed_sources([("modified", str(folder / "sub" / "AGENTS.md"))]) == {
+        source.pk,
+        inner.pk,
+    }
+    assert survey.find_changed_sources([("modified", str(folder / "AGENTS.md"))]) == {source.pk}
 
 
 def test_a_path_is_below_itself_and_its_folders():

@@ -74,7 +74,7 @@ def causes(source):
 
 
 def test_the_first_change_makes_a_copy(workspace):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected_revision=0, by=BY)
     copy = copies(workspace).get()
     assert (copy.harness, copy.revision) == ("plain", 1)
     assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
@@ -82,46 +82,46 @@ def test_the_first_change_makes_a_copy(workspace):
 
 
 def test_the_copy_of_one_workspace_is_not_anothers(workspace, elsewhere):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected_revision=0, by=BY)
     assert list_effective_harnesses(elsewhere, ["plain"]) == [PLAIN]
 
 
 def test_the_built_in_rules_need_no_copy(workspace):
-    assert save_rules(workspace, "plain", harness_to_json(PLAIN), expected=0, by=BY) is None
+    assert save_rules(workspace, "plain", harness_to_json(PLAIN), expected_revision=0, by=BY) is None
     assert not copies(workspace).exists()
 
 
 def test_a_reset_lays_the_copy_aside_and_an_edit_brings_it_back(workspace):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected_revision=0, by=BY)
     reset_rules(workspace, "plain", by=BY)
     assert list_effective_harnesses(workspace, ["plain"]) == [PLAIN]
-    save_rules(workspace, "plain", whole("ROOF.md"), expected=1, by=BY)
+    save_rules(workspace, "plain", whole("ROOF.md"), expected_revision=1, by=BY)
     copy = copies(workspace).get()
     assert (copy.revision, copy.is_archived) == (2, False)
     assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
 
 
 def test_the_very_rules_that_were_laid_aside_come_back_too(workspace):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected_revision=0, by=BY)
     reset_rules(workspace, "plain", by=BY)
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=1, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected_revision=1, by=BY)
     copy = copies(workspace).get()
     assert (copy.revision, copy.is_archived) == (1, False)
 
 
 def test_who_comes_too_late_overwrites_nothing(workspace):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected_revision=0, by=BY)
     with pytest.raises(EditConflict):
-        save_rules(workspace, "plain", whole("ROOF.md"), expected=0, by=BY)
+        save_rules(workspace, "plain", whole("ROOF.md"), expected_revision=0, by=BY)
 
 
 def test_unknown_harnesses_and_bad_rules_are_refused(workspace):
     with pytest.raises(InvalidInput, match="none of the harnesses"):
-        save_rules(workspace, "unheard-of", whole("HOUSE.md"), expected=0, by=BY)
+        save_rules(workspace, "unheard-of", whole("HOUSE.md"), expected_revision=0, by=BY)
     with pytest.raises(InvalidInput, match=r"/rules/0/paths/0"):
-        save_rules(workspace, "plain", whole("HOUSE.md") | bad_paths("../x"), expected=0, by=BY)
+        save_rules(workspace, "plain", whole("HOUSE.md") | bad_paths("../x"), expected_revision=0, by=BY)
     with pytest.raises(InvalidInput, match="Expected “plain”"):
-        save_rules(workspace, "plain", harness_to_json(HARNESSES["opal"]), expected=0, by=BY)
+        save_rules(workspace, "plain", harness_to_json(HARNESSES["opal"]), expected_revision=0, by=BY)
 
 
 def bad_paths(*paths):
@@ -132,7 +132,7 @@ def bad_paths(*paths):
 
 
 def test_the_list_says_which_rules_are_the_workspaces_own(workspace, source, as_bob):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected_revision=0, by=BY)
     page = as_bob.get(f"/w/{workspace.slug}/rule-sets/").content.decode()
     assert all(name in page for name in HARNESSES)
     assert page.count("Built in") == 5
@@ -227,7 +227,7 @@ def test_all_faults_are_told_at_once(workspace, as_alice):
 
 
 def test_someone_elses_change_is_shown_before_it_is_overwritten(workspace, as_alice):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected_revision=0, by=BY)
     answer = save(as_alice, workspace, with_paths("ROOF.md"), revision=0)
     assert answer.status_code == 409
     assert "HOUSE.md" in answer.content.decode()
@@ -261,7 +261,7 @@ def test_history_shows_json_and_an_old_revision_comes_back(workspace, source, as
 def test_editors_read_the_rules_and_admins_write_them(workspace, as_bob):
     admin = make_user("Ada")
     join(workspace, admin, Role.ADMIN)
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", whole("HOUSE.md"), expected_revision=0, by=BY)
     assert as_bob.get(address(workspace)).status_code == 200
     assert as_bob.get(address(workspace, "edit/")).status_code == 403
     assert save(as_bob, workspace, with_paths("ROOF.md"), revision=1).status_code == 403
@@ -275,12 +275,12 @@ def test_editors_read_the_rules_and_admins_write_them(workspace, as_bob):
 
 def test_rules_are_told_in_words():
     persona, *_ = describe_rules(HARNESSES["openclaw"])
-    assert (persona.kind, persona.which) == ("Persona file", "The first that is there")
-    assert persona.where == "In the working directory alone, or in the global folder"
+    assert (persona.kind, persona.match_mode) == ("Persona file", "The first that is there")
+    assert persona.location == "In the working directory alone, or in the global folder"
     own = describe_rules(parse_harness(whole("A.md", extra_skill_folders=["shared"], off=["skill"])))
     assert own[-1].paths == ("shared/*/SKILL.md",)
     assert [row.is_off for row in own] == [False, True]
-    assert own[0].which == ""
+    assert own[0].match_mode == ""
     assert (
         describe_harness_files(HARNESSES["claude-code"]) == "CLAUDE.md, rules/*.md, CLAUDE.local.md, skills"
     )
@@ -288,4 +288,4 @@ def test_rules_are_told_in_words():
 
 def test_a_lowered_cap_is_marked():
     lowered = parse_harness(whole("A.md", caps={"files": 10})).caps
-    assert [cap.words for cap in describe_caps(lowered) if cap.is_lowered] == ["Files"]
+    assert [cap.label for cap in describe_caps(lowered) if cap.is_lowered] == ["Files"]

@@ -42,7 +42,7 @@ ODD = [
 def missed(text, rules=SCAN_RULES):
     """Rules that would find something, had they been asked."""
     look = extract_text_features(text)
-    asked = [rule for rule in rules if rule.needs in look.sights and rule.may_find(look)]
+    asked = [rule for rule in rules if rule.needs in look.names and rule.may_find(look)]
     return [rule.name for rule in rules if rule not in asked and any(islice(rule.find(text), 1))]
 
 
@@ -68,13 +68,13 @@ def test_a_rule_that_waits_for_the_wrong_sight_would_be_noticed(rule):
 
 def test_plain_prose_is_no_work_for_any_rule():
     look = extract_text_features("Ask for the order number before you look anything up.\n" * 100)
-    assert look.sights == {"text"}
+    assert look.names == {"text"}
     assert not [rule for rule in SCAN_RULES if rule.needs == "text"]
 
 
 def test_in_ordinary_markdown_nearly_all_rules_are_spared():
     look = extract_text_features(BODY)
-    asked = [rule.name for rule in SCAN_RULES if rule.needs in look.sights and rule.may_find(look)]
+    asked = [rule.name for rule in SCAN_RULES if rule.needs in look.names and rule.may_find(look)]
     assert asked == ["order-in-link-title"]
     assert scan_text(BODY) == ()
 

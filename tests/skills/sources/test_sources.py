@@ -379,7 +379,7 @@ def live(browser, source, **query):
 
 
 def seen_of(answer):
-    return answer.context["progress"].signature, answer.context["progress"].ended_pk
+    return answer.context["progress"].signature, answer.context["progress"].last_finished_pk
 
 
 def test_live_parts_are_silent_while_nothing_happens(source, as_viewer):
