@@ -1,4 +1,4 @@
-"""One upload's files: which are taken, and which are refused before or while they are opened."""
+"""Validation of the files of one upload: paths, sizes and contents, with a reason for each refusal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,19 +14,19 @@ from skills.discovery.search import ROOT_PATH
 
 @dataclass(frozen=True)
 class FileBundle:
-    """The files of one push by path; each that was sent is here or among the refusals, "." is the whole."""
+    """The accepted files of one push, and the refusals. Path "." in a refusal means the whole push."""
 
     files: tuple[tuple[str, bytes], ...]
     refusals: tuple[Refusal, ...]
 
     @classmethod
     def from_error(cls, error: FileRefused) -> Self:
-        """All or nothing: where the whole is at fault no part of it is believed."""
+        """Build an empty bundle with one refusal for the whole push: a push that is damaged yields no files."""
         return cls((), (Refusal(ROOT_PATH, error.rule, error.reason),))
 
 
 class BundleEntry(Protocol):
-    """A file or folder that was sent, not yet opened."""
+    """A file or folder of a push whose content has not been read yet."""
 
     @property
     def path(self) -> str: ...
@@ -35,14 +35,17 @@ class BundleEntry(Protocol):
     @property
     def is_folder(self) -> bool: ...
     def check(self) -> None:
-        """Refuse what can be told from outside."""
+        """Raise FileRefused for problems that the metadata shows, without reading the content."""
 
     def read_content(self) -> bytes:
-        """Exactly as many bytes as its size says, or Refused."""
+        """Return exactly `size` bytes, or raise FileRefused."""
 
 
 def build_bundle(entries: Iterable[BundleEntry], caps: DiscoveryCaps) -> FileBundle:
-    """Nothing is opened before all that can be told from outside is known to be within the caps."""
+    """Validate the entries and read their contents.
+
+    No content is read before the metadata of all entries is checked against the caps: this limits zip bombs.
+    """
     refusals = RefusalCollector(caps)
     entries_with_valid_paths = list(filter_valid_paths(entries, refusals))
     valid_files = [
@@ -80,7 +83,7 @@ def filter_valid_entries(
 
 
 class RefusalCollector:
-    """One for each path, and no more than a person could ever read."""
+    """Collects one refusal per path, up to the file cap."""
 
     def __init__(self, caps: DiscoveryCaps) -> None:
         self.caps = caps
@@ -98,7 +101,7 @@ class RefusalCollector:
 
 
 def format_refusal_path(path: str) -> str:
-    """Safe to print and to store, and never mistaken for the whole."""
+    """Escape and shorten a path for display and storage. An empty path or "." must not read as the whole push."""
     if path in {"", ROOT_PATH}:
         return "(no name)"
     text = escape_path(path)
@@ -125,7 +128,7 @@ DEFAULT_CAPS = DiscoveryCaps()
 
 
 class InMemoryFile(NamedTuple):
-    """A file whose content is at hand, unless it is too large."""
+    """A file whose content is in memory. A file that is too large keeps its size but no content."""
 
     path: str
     size: int
@@ -133,14 +136,14 @@ class InMemoryFile(NamedTuple):
     is_folder: bool = False
 
     def check(self) -> None:
-        """Nothing can be told from outside that its path and size do not say."""
+        """Do nothing: path and size are checked by the caller, and there is no other metadata."""
 
     def read_content(self) -> bytes:
         return self.data
 
 
 def bundle_files(pairs: Iterable[tuple[str, bytes]], *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
-    """The files of a list; too many or too much gives none of them, and the reason for "."."""
+    """Validate a list of files. If the whole list exceeds a cap, no file is accepted and "." is refused."""
     try:
         return build_bundle(collect_within_caps(pairs, caps), caps)
     except FileRefused as error:
@@ -148,7 +151,7 @@ def bundle_files(pairs: Iterable[tuple[str, bytes]], *, caps: DiscoveryCaps = DE
 
 
 def collect_within_caps(pairs: Iterable[tuple[str, bytes]], caps: DiscoveryCaps) -> list[InMemoryFile]:
-    """Asks for no more once it is too much; what is too large by itself is not held."""
+    """Read the iterable until a cap is exceeded. The content of an oversized file is not kept in memory."""
     files: list[InMemoryFile] = []
     total = 0
     for path, content in pairs:

@@ -1,7 +1,7 @@
-"""From pushed files to those a harness reads, as if they lay in a folder: same rules, kinds, order and caps.
+"""Match pushed files against the discovery rules, with the same kinds, order and caps as a folder on disk.
 
-Seen are the files that a rule names. Scripts and references in a skill's folder belong to the skill and
-need no rule. All else that is unnamed gives one line for the whole push, however many files there are.
+Files that a rule matches are counted as seen. Scripts and references in a skill's folder belong to the skill
+and need no rule. All other unmatched files are reported in a single refusal for the whole push.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from skills.discovery.lookup import list_folder_chain
 from skills.discovery.search import ROOT_PATH, SearchStopped
 from skills.discovery.tree_rules import TreeRules
 
-# What a file holds, or the stamp of what was stored earlier.
+# The content of a file, or the stamp of content that is stored already.
 PushedContent = bytes | FileStamp
 PushedEntry = PushedContent | Refusal
 
@@ -31,9 +31,10 @@ def discover_pushed_files(
     known_stamps: Mapping[str, FileStamp] = NO_KNOWN_STAMPS,
     caps: DiscoveryCaps | None = None,
 ) -> DiscoveryResult:
-    """What any of the harnesses could read in any folder of the push; refusals are those of its reading.
+    """Return the files that any of the harnesses could read in any folder of the push.
 
-    Those that matter are passed on, so that a file which could not be read does not count as gone.
+    `refusals` come from unpacking the push. Those of matched files are passed on, so that a file that could not
+    be read is not reported as missing.
     """
     refusals_by_path = {refusal.path: refusal for refusal in refusals}
     if ROOT_PATH in refusals_by_path:
@@ -52,12 +53,12 @@ def discover_pushed_files(
 
 
 def build_stamp(content: bytes) -> FileStamp:
-    """Neither time nor place: pushed files are the same when they hold the same."""
+    """Build a stamp without modification time and inode: pushed files are compared by content only."""
     return FileStamp(len(content), 0, 0, sha256(content).hexdigest())
 
 
 class PushedFileSearch:
-    """One look at a push: what is found, what refused, and what counts for nothing."""
+    """State of one search through a push: discovered files, refusals and counters."""
 
     def __init__(self, caps: DiscoveryCaps, known_stamps: Mapping[str, FileStamp]) -> None:
         self.caps, self.known_stamps = caps, known_stamps
@@ -73,7 +74,7 @@ class PushedFileSearch:
         return DiscoveryResult(files, skills, refusals, self.seen_count, self.read_count, is_complete)
 
     def search_entries(self, entries: Mapping[str, PushedEntry], matcher: PathMatcher) -> FileRefused | None:
-        """Look at each, and say in one line what is to be said of the rest."""
+        """Add every matched file. Return one error that describes all unmatched files, or None."""
         if len(entries) > self.caps.entries:
             raise SearchStopped("entries", f"There are more than {self.caps.entries:,} names to look at.")
         kinds = self.match_kinds(entries, matcher)
@@ -91,7 +92,7 @@ class PushedFileSearch:
     def match_kinds(
         self, entries: Mapping[str, PushedEntry], matcher: PathMatcher
     ) -> dict[str, FileKind | None]:
-        """In the order of a search on disk; whatever cannot lie there is refused."""
+        """Return the kind of each path in the order of a search on disk. Paths that no disk can hold are refused."""
         kinds: dict[str, FileKind | None] = {}
         for path in sorted(entries, key=tree_sort_key):
             try:
@@ -134,14 +135,14 @@ class PushedFileSearch:
 
 
 def check_pushed_path(path: str, entry: PushedEntry) -> None:
-    """A path that was refused as such has no place among the others, and is shown as it came."""
+    """Raise FileRefused for an invalid path. A path that was refused before keeps its first reason."""
     if isinstance(entry, Refusal) and entry.rule in PATH_RULE_NAMES:
         raise FileRefused(entry.rule, entry.reason)
     check_path(path)
 
 
 def tree_sort_key(path: str) -> list[tuple[bool, str]]:
-    """The files of a folder before the folders in it."""
+    """Sort the files of a folder before its subfolders."""
     *folders, name = path.split("/")
     return [*[(True, folder) for folder in folders], (False, name)]
 
@@ -151,7 +152,7 @@ def get_parent_folder(path: str) -> str:
 
 
 def build_unmatched_error(unmatched_paths: list[str], entries: Mapping[str, PushedEntry]) -> FileRefused:
-    """One line, with an example by which a person knows what is meant."""
+    """Describe all unmatched files in one message, with an example path."""
     example = shorten_path(unmatched_paths[0])
     if len(entries) == 1:
         return FileRefused("unnamed", f"No rule names {example}; no prompt uses it.")

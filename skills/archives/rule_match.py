@@ -1,4 +1,4 @@
-"""What the rules make of a pushed path: the same as of a file that lies there on disk."""
+"""Match the path of a pushed file against the discovery rules, with the same result as a file on disk."""
 
 import re
 import stat
@@ -11,7 +11,7 @@ from skills.discovery.tree_rules import RuleNode, TreeRules
 
 
 class FolderRefused(FileRefused):
-    """A folder on the way is at fault, and so all that lies in it."""
+    """A parent folder is refused, and with it all files below."""
 
     def __init__(self, folder: str, rule: str, reason: str) -> None:
         super().__init__(rule, reason)
@@ -19,13 +19,13 @@ class FolderRefused(FileRefused):
 
 
 class PathMatcher:
-    """Goes down a path as a search goes down a disk."""
+    """Walks the rule tree along a path, as a search on disk would."""
 
     def __init__(self, rules: TreeRules, depth: int) -> None:
         self.rules, self.depth = rules, depth
 
     def match_kind(self, path: str) -> FileKind | None:
-        """As what a rule names it; None where none does."""
+        """Return the kind of the first matching rule, or None."""
         names = path.split("/")
         node = self.rules.root_node
         for depth, folder in enumerate(names[:-1]):
@@ -40,7 +40,10 @@ class PathMatcher:
         return get_file_kind(node, names[-1])
 
     def match_deep_kind(self, node: RuleNode, names: list[str], depth: int) -> FileKind | None:
-        """Too deep for a working directory, though it may hold files of one."""
+        """Match a path below the depth limit.
+
+    Such a folder cannot be a working directory, but it may hold files that a rule of one names.
+    """
         for kind, rest in node.remaining_paths:
             end = depth + len(rest)
             if is_path_match(rest, names[depth:end]):
@@ -53,7 +56,7 @@ class PathMatcher:
         return None
 
     def matches_ignoring_depth(self, path: str) -> bool:
-        """Whether a rule names it, were it not for the depth."""
+        """Return whether a rule would match without the depth limit."""
         try:
             return PathMatcher(self.rules, path.count("/")).match_kind(path) is not None
         except FolderRefused:

@@ -1,4 +1,4 @@
-"""One file of a zip: what its two headers say, and its bytes if they bear that out."""
+"""One zip entry: compare its central and local headers, then decompress and verify its content."""
 
 import stat
 import struct
@@ -11,17 +11,17 @@ from skills.discovery.filesystem import FILE_TYPE_REFUSALS, FileRefused
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 LOCAL_HEADER_SIGNATURE = b"PK\x03\x04"
 METHOD_STORED, METHOD_DEFLATED = 0, 8
-# Of a file, by either of two methods, or of the headers too.
+# Traditional encryption, strong encryption, and encrypted headers.
 ENCRYPTED_FLAGS = 0x0001 | 0x0040 | 0x2000
 PATCH_FLAG = 0x0020
-# The sizes come after the bytes, and the header may leave them out.
+# A data descriptor with the sizes follows the content; the local header may leave them out.
 DATA_DESCRIPTOR_FLAG = 0x0008
 DOS_FOLDER_ATTRIBUTE = 0x10
 ZIP64_MARKER = 0xFFFFFFFF
 
 
 class ZipRecord(NamedTuple):
-    """What the table of contents says of one entry."""
+    """The fields of one entry in the central directory."""
 
     name: bytes
     flags: int
@@ -34,14 +34,14 @@ class ZipRecord(NamedTuple):
 
 
 class ZipEntry:
-    """A record with the archive that it speaks of, and where in that its bytes begin."""
+    """A central directory record, its archive, and the offset of its compressed data."""
 
     def __init__(self, record: ZipRecord, archive: bytes, data_start: int) -> None:
         self.record, self.archive, self.data_start = record, archive, data_start
 
     @cached_property
     def path(self) -> str:
-        """Marked as UTF-8 or not: in other character sets nobody could know the letters."""
+        """The name decoded as UTF-8, whether or not the UTF-8 flag is set: other encodings are not declared."""
         return self.record.name.removesuffix(b"/").decode("utf-8", "surrogateescape")
 
     @property
@@ -66,7 +66,7 @@ class ZipEntry:
 
     @property
     def local_header(self) -> ZipRecord:
-        """What stands before its bytes, as a record of the same place."""
+        """The local file header, in the form of a central directory record."""
         _, _, flags, method, _, _, crc, compressed_size, size, name_length, _ = LOCAL_HEADER.unpack_from(
             self.archive, self.record.offset
         )
@@ -86,7 +86,7 @@ class ZipEntry:
             raise FileRefused("mismatch", "The archive says two different things about it.")
 
     def check_file_type(self) -> None:
-        """Only regular files, and folders without bytes of their own."""
+        """Accept only regular files and empty folder entries."""
         file_type = stat.S_IFMT(self.record.attributes >> 16)
         if file_type == stat.S_IFLNK:
             raise FileRefused("link", "It is a link; push the file that it leads to.")
@@ -99,7 +99,7 @@ class ZipEntry:
             raise FileRefused(*FILE_TYPE_REFUSALS.get(file_type, ("kind", "It is not a regular file.")))
 
     def read_content(self) -> bytes:
-        """Its bytes: as many as announced, counted while they come, and with the right checksum."""
+        """Return the decompressed content after checking its size and CRC-32."""
         compressed = memoryview(self.archive)[self.data_start : self.data_end]
         is_stored = self.record.method == METHOD_STORED
         if is_stored and len(compressed) != self.size:
@@ -111,7 +111,7 @@ class ZipEntry:
 
 
 def inflate_data(compressed: memoryview, size: int) -> bytes:
-    """At most one byte more than announced is ever unpacked, whatever the packed bytes hold."""
+    """Decompress at most `size` + 1 bytes, so that a zip bomb cannot exceed its declared size."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         content = inflater.decompress(compressed, size + 1)
@@ -127,7 +127,7 @@ def build_size_mismatch_error() -> FileRefused:
 
 
 def has_matching_header(record: ZipRecord, header: ZipRecord) -> bool:
-    """Whether both say the same; sizes may be left to the descriptor, or to a field for larger numbers."""
+    """Return whether both headers agree. Sizes may be in the data descriptor or in the zip64 field instead."""
     if (record.name, record.method) != (header.name, header.method):
         return False
     if (record.flags ^ header.flags) & ENCRYPTED_FLAGS:

@@ -1,7 +1,7 @@
-"""A zip's table of contents, believed only where it agrees with the bytes that it speaks of.
+"""Strict zip reader: the central directory must agree with the local headers and the layout of the archive.
 
-The standard library reads leniently: it cuts names at a NUL, looks past what stands before or after the
-archive, lets entries share bytes, and gives up all of them for one bad name. Here it is plain, or refused.
+`zipfile` of the standard library is lenient: it cuts names at a NUL, ignores data before and after the archive,
+lets entries overlap, and rejects all entries because of one bad name. Here such archives are refused.
 """
 
 import re
@@ -19,19 +19,19 @@ CENTRAL_HEADER_SIGNATURE = b"PK\x01\x02"
 END_RECORD = struct.Struct("<4s4H2LH")
 END_RECORD_SIGNATURE = re.compile(rb"PK\x05\x06")
 MAX_COMMENT_BYTES = 0xFFFF
-# The same for what does not fit into 32 bits, and where it stands.
+# The zip64 end record, and the locator that points to it.
 ZIP64_END_RECORD = struct.Struct("<4sQ2H2L4Q")
 ZIP64_END_RECORD_SIGNATURE = b"PK\x06\x06"
 ZIP64_LOCATOR = struct.Struct("<4sLQL")
 ZIP64_LOCATOR_SIGNATURE = b"PK\x06\x07"
 ZIP64_MARKER = 0xFFFFFFFF
-# Sizes that were not known beforehand follow a file's bytes, at most so many of them.
+# The largest data descriptor: signature, CRC-32 and two 64-bit sizes.
 MAX_DESCRIPTOR_BYTES = 24
 DEFAULT_CAPS = DiscoveryCaps()
 
 
 class CentralDirectory(NamedTuple):
-    """Where the table of contents lies, and how many entries it claims to have."""
+    """The position of the central directory and its declared number of entries."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class CentralDirectory(NamedTuple):
 
 
 def read_zip(data: bytes, *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
-    """The files of an archive; one that is unsound as a whole gives none of them, and the reason for "."."""
+    """Read the files of an archive. If the archive itself is damaged, no file is accepted and "." is refused."""
     try:
         return build_bundle(read_zip_entries(data, caps), caps)
     except FileRefused as error:
@@ -51,7 +51,7 @@ def read_zip(data: bytes, *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
 
 
 def read_zip_entries(data: bytes, caps: DiscoveryCaps) -> Sequence[ZipEntry]:
-    """All entries, once it is sure that they lie side by side and fill the archive."""
+    """Return all entries after checking that they do not overlap and leave no gaps."""
     directory = read_central_directory(data)
     if directory.entry_count > caps.entries:
         raise build_entry_count_error(caps)
@@ -63,7 +63,7 @@ def read_zip_entries(data: bytes, caps: DiscoveryCaps) -> Sequence[ZipEntry]:
     return entries
 
 
-# --- the end, which is read first ---------------------------------------------------------------------
+# --- end record ----------------------------------------------------------------------------------------
 
 
 def read_central_directory(data: bytes) -> CentralDirectory:
@@ -83,7 +83,10 @@ def read_central_directory(data: bytes) -> CentralDirectory:
 
 
 def find_end_record(data: bytes) -> int:
-    """Where the one end record is; a comment could hold another, and readers would not agree on the files."""
+    """Return the offset of the only end record.
+
+    A comment can contain a second one; different readers would then list different files.
+    """
     search_start = max(len(data) - END_RECORD.size - MAX_COMMENT_BYTES, 0)
     candidates = [match.start() for match in END_RECORD_SIGNATURE.finditer(data, search_start)]
     ends = [offset for offset in candidates if is_end_record(data, offset)]
@@ -107,7 +110,7 @@ def is_end_record(data: bytes, offset: int) -> bool:
 
 
 def read_zip64_end_record(data: bytes, offset: int, values32: tuple[int, ...]) -> tuple[int, ...]:
-    """The end's numbers in 64 bits; those in 16 and 32 must say the same, or that they cannot say it."""
+    """Read the zip64 end record. The 16 and 32-bit values must be equal to its values or hold the marker."""
     _, disk, located_offset, disks = ZIP64_LOCATOR.unpack_from(data, offset + ZIP64_END_RECORD.size)
     signature, size, _, _, *values64 = ZIP64_END_RECORD.unpack_from(data, max(offset, 0))
     is_valid = (offset, signature, size, disk) == (
@@ -125,7 +128,7 @@ def read_zip64_end_record(data: bytes, offset: int, values32: tuple[int, ...]) -
     return tuple(values64)
 
 
-# --- the table ----------------------------------------------------------------------------------------
+# --- central directory ---------------------------------------------------------------------------------
 
 
 def read_zip_records(data: bytes, directory: CentralDirectory) -> Iterator[ZipRecord]:
@@ -162,12 +165,12 @@ def read_zip_records(data: bytes, directory: CentralDirectory) -> Iterator[ZipRe
 
 
 def slice_name_and_extra(data: bytes, offset: int, lengths: list[int]) -> tuple[bytes, bytes]:
-    """A name and the extra fields after it; the comment is nobody's business."""
+    """Return the name and the extra fields; the comment is ignored."""
     return data[offset : offset + lengths[0]], data[offset + lengths[0] : offset + lengths[0] + lengths[1]]
 
 
 def expand_zip64_values(values32: tuple[int, ...], extra: bytes) -> list[int]:
-    """Numbers that do not fit into 32 bits stand in a field of their own, in this order."""
+    """Replace markers by the 64-bit values of the zip64 extra field, which lists them in this order."""
     field = find_zip64_field(extra)
     values64 = iter(struct.unpack_from(f"<{len(field) // 8}Q", field))
     return [next(values64, value) if value == ZIP64_MARKER else value for value in values32]
@@ -183,11 +186,11 @@ def find_zip64_field(extra: bytes) -> bytes:
     return b""
 
 
-# --- the layout ---------------------------------------------------------------------------------------
+# --- layout --------------------------------------------------------------------------------------------
 
 
 def build_zip_entry(data: bytes, record: ZipRecord) -> ZipEntry:
-    """The record with its own header; without one it points nowhere."""
+    """Locate the data of a record. The offset must point to a local file header."""
     if record.offset + LOCAL_HEADER.size > len(data) or not data.startswith(
         LOCAL_HEADER_SIGNATURE, record.offset
     ):
@@ -197,7 +200,7 @@ def build_zip_entry(data: bytes, record: ZipRecord) -> ZipEntry:
 
 
 def check_zip_layout(entries: Sequence[ZipEntry], directory: CentralDirectory) -> None:
-    """Side by side: where entries share bytes a small archive can hold any number of large files."""
+    """Refuse overlapping entries, with which a small archive can hold many large files, and unused bytes."""
     previous_end, allowed_gap = 0, 0
     spans = [(entry.record.offset, entry.data_end, entry.has_descriptor) for entry in entries]
     for start, end, has_descriptor in [*sorted(spans), (directory.start, directory.end, False)]:

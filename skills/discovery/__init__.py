@@ -1,4 +1,7 @@
-"""From a folder to the files a harness reads there: confined, bounded, and with a reason for each refusal."""
+"""Discover the files that a harness reads in a folder.
+
+The search never leaves the folder, is limited by caps, and gives a reason for each refused file.
+"""
 
 import os
 import time
@@ -39,7 +42,10 @@ def discover_files(
     clock: Clock = time.monotonic,
     on_progress: ProgressCallback | None = None,
 ) -> DiscoveryResult:
-    """What the harness reads in this folder; root is an operator's grant, folder a tenant's choice below."""
+    """Discover what the harness reads from this working directory.
+
+    `root` is the folder granted by operators, `folder` the path below it that the workspace chose.
+    """
     effective_caps = harness.caps.lowest_with(caps or DiscoveryCaps())
     build_search = partial(
         FileSearch, caps=effective_caps, known_stamps=known_stamps, clock=clock, on_progress=on_progress
@@ -59,7 +65,10 @@ def discover_tree(
     clock: Clock = time.monotonic,
     on_progress: ProgressCallback | None = None,
 ) -> DiscoveryResult:
-    """What any of the harnesses could read in any folder of the source; `applicable` picks for an agent."""
+    """Discover what any of the harnesses could read in any folder of the source.
+
+    `list_applicable_files` then selects the files of one agent.
+    """
     effective_caps = reduce(
         DiscoveryCaps.lowest_with, [harness.caps for harness in harnesses], caps or DiscoveryCaps()
     )
@@ -75,7 +84,7 @@ def run_search(
     build_search: Callable[[SafeRoot], AnySearch],
     run: Callable[[AnySearch], None],
 ) -> DiscoveryResult:
-    """Search below the root; whatever ends the search early is its own last refusal."""
+    """Run a search below the root. An error that stops the search becomes its last refusal."""
     try:
         root = SafeRoot(path, folder)
     except FileRefused as error:

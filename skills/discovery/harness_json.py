@@ -1,4 +1,4 @@
-"""A harness as plain JSON and back; every fault is named by its place, because workspaces edit their own."""
+"""Serialize a harness to JSON and validate JSON that users edited, with a JSON pointer for each problem."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -24,7 +24,7 @@ HarnessCheck = Callable[[Any, str], list[HarnessProblem]]
 
 
 class InvalidHarness(ValueError):
-    """Holds every fault as (JSON pointer, words for a person)."""
+    """Holds all problems as pairs of JSON pointer and message."""
 
     def __init__(self, problems: Sequence[HarnessProblem]) -> None:
         super().__init__("; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems))
@@ -32,14 +32,14 @@ class InvalidHarness(ValueError):
 
 
 def harness_to_json(harness: Harness) -> dict[str, Any]:
-    """Only lists, texts and numbers, ready for a JSON column."""
+    """Convert to lists, strings and numbers for a JSON column."""
     data = asdict(harness)
     data["rules"] = [rule | {"paths": list(rule["paths"])} for rule in data["rules"]]
     return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
 
 
 def parse_harness(data: Any) -> Harness:
-    """What was dumped, or InvalidHarness with all its faults; nothing is mended in silence."""
+    """Parse the output of `harness_to_json`, or raise InvalidHarness with all problems. Nothing is corrected."""
     if problems := list_harness_problems(data):
         raise InvalidHarness(problems)
     rules = tuple([DiscoveryRule(**{**rule, "paths": tuple(rule["paths"])}) for rule in data["rules"]])
@@ -57,7 +57,7 @@ def list_harness_problems(data: Any) -> list[HarnessProblem]:
 def list_key_problems(
     data: Mapping[Any, Any], pointer: str, checks: Mapping[str, HarnessCheck]
 ) -> list[HarnessProblem]:
-    """The faults of each key; unknown ones are refused, because a misspelt toggle would do nothing."""
+    """Check each key. Unknown keys are errors, because a misspelt option would have no effect."""
     problems: list[HarnessProblem] = []
     for key, value in data.items():
         check = checks.get(key) if isinstance(key, str) else None
@@ -100,7 +100,7 @@ def list_caps_problems(value: Any, pointer: str) -> list[HarnessProblem]:
 def list_cap_value_problems(name: str, value: Any, pointer: str) -> list[HarnessProblem]:
     ceiling = getattr(MAX_CAPS, name)
     kinds = (int, float) if isinstance(ceiling, float) else (int,)
-    # A truth value counts as a number in Python, but not in JSON.
+    # bool is a subclass of int in Python, but not a number in JSON.
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
     return [] if is_number and 0 < value <= ceiling else [(pointer, f"Expected a number up to {ceiling:,}.")]
 
@@ -114,7 +114,7 @@ def find_text_problem(value: Any) -> str:
 
 
 def find_path_problem(value: Any) -> str:
-    """Going down only: discovery would refuse anything else, but whoever types it should know at once."""
+    """Check that a path only goes down. Discovery refuses other paths too, but this reports it while editing."""
     if problem := find_text_problem(value):
         return problem
     names = value.split("/")

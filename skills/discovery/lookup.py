@@ -1,4 +1,4 @@
-"""What a harness looks for from a working directory, in order; the same for a disk and for stored paths."""
+"""The ordered path patterns of a harness for a working directory, used on disk and on stored paths."""
 
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -9,7 +9,7 @@ from skills.discovery.harnesses import HOME_PREFIX, DiscoveryRule, FileKind, Har
 
 
 class PatternGroup(NamedTuple):
-    """Patterns below the source's root of which all count, or only the first that is there."""
+    """Patterns below the source's root. All matches are used, or only those of the first matching pattern."""
 
     kind: FileKind
     patterns: tuple[str, ...]
@@ -21,13 +21,13 @@ def join_path(*parts: str) -> str:
 
 
 def list_folder_chain(working_directory: str) -> list[str]:
-    """The folders from the root, which is "", down to the working directory: outermost first."""
+    """List the folders from the root ("") down to the working directory."""
     names = [name for name in working_directory.split("/") if name]
     return ["/".join(names[:end]) for end in range(len(names) + 1)]
 
 
 class SearchFolders(NamedTuple):
-    """Where to look: the chain, and the working directory itself unless it cannot be entered."""
+    """The folder chain, and the working directory unless it cannot be entered."""
 
     each: list[str]
     project: str | None
@@ -39,7 +39,7 @@ def get_search_folders(working_directory: str, depth: int) -> SearchFolders:
 
 
 def iter_pattern_groups(harness: Harness, folders: SearchFolders) -> Iterator[PatternGroup]:
-    """Rule by rule, and within one folder by folder."""
+    """Iterate over the rules, and for each rule over the folders."""
     for rule in harness.active_rules:
         for folder in folders.each if rule.at == "each" else [folders.project]:
             paths = [path for path in rule.paths if folder is not None or is_fixed_path(path)]
@@ -48,7 +48,7 @@ def iter_pattern_groups(harness: Harness, folders: SearchFolders) -> Iterator[Pa
 
 
 def is_fixed_path(path: str) -> bool:
-    """Whether the path means the same place whatever the working directory."""
+    """Return whether the path does not depend on the working directory."""
     return path.startswith(("/", HOME_PREFIX))
 
 
@@ -63,7 +63,7 @@ def anchor_path(path: str, folder: str, harness: Harness) -> str:
 def search_patterns(
     harness: Harness, folders: SearchFolders, find_matches: Callable[[FileKind, str], bool]
 ) -> None:
-    """Ask for each pattern in turn; what is there but refused still keeps its place from the next."""
+    """Try each pattern in turn. A refused file counts as a match, so the next pattern does not replace it."""
     for kind, patterns, is_first_only in iter_pattern_groups(harness, folders):
         for pattern in patterns:
             if find_matches(kind, pattern) and is_first_only:
@@ -73,7 +73,7 @@ def search_patterns(
 def list_applicable_files(
     harness: Harness, working_directory: str, paths: Collection[str]
 ) -> list[tuple[FileKind, str]]:
-    """Which of the stored paths an agent in this folder is given, and as what, in order."""
+    """List kind and path of the stored files that apply to an agent in this working directory, in order."""
     chosen: dict[str, FileKind] = {}
     stored = paths if isinstance(paths, (set, frozenset, dict)) else frozenset(paths)
 
@@ -96,7 +96,7 @@ def list_matching_paths(pattern: str, paths: Collection[str]) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """A star stays within one name, and at its beginning matches no dot, as in a shell."""
+    """Compile a glob pattern. A star does not match a slash, nor a leading dot, as in a shell."""
     return re.compile("/".join([build_name_regex(name) for name in pattern.split("/")]))
 
 
@@ -105,7 +105,7 @@ def build_name_regex(name: str) -> str:
 
 
 def split_pattern(pattern: str) -> tuple[str, str, str]:
-    """The folder above the name with the star, that name, and what follows below it."""
+    """Split into the folder above the name with the star, that name, and the path below it."""
     head, _, tail = pattern.partition("*")
     above, _, prefix = head.rpartition("/")
     suffix, _, below = tail.partition("/")
@@ -113,12 +113,12 @@ def split_pattern(pattern: str) -> tuple[str, str, str]:
 
 
 def list_relative_patterns(harness: Harness) -> list[tuple[FileKind, str]]:
-    """What counts in any folder of a source, since any may become a working directory."""
+    """List the patterns that apply in every folder, since any folder can be a working directory."""
     return [(rule.kind, path) for rule, path in list_rule_paths(harness) if not is_fixed_path(path)]
 
 
 def list_anchored_patterns(harness: Harness) -> list[tuple[FileKind, str]]:
-    """What counts in one place of the source only."""
+    """List the patterns that apply at one fixed path of the source."""
     pairs = [(rule, path) for rule, path in list_rule_paths(harness) if is_fixed_path(path)]
     return [(rule.kind, anchor_path(path, "", harness)) for rule, path in pairs]
 

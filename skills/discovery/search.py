@@ -1,4 +1,4 @@
-"""One search through one source: what it may still look at, what it found and what it refused."""
+"""Search for files from a working directory upwards, within the caps of the search."""
 
 import os
 import re
@@ -26,17 +26,17 @@ from skills.discovery.lookup import (
 from skills.discovery.results import DiscoveredFile, DiscoveryResult, Refusal, escape_path
 
 Clock = Callable[[], float]
-# Told after each file: how many were seen, read and refused so far.
+# Called after each file with the number of files seen, read and refused so far.
 ProgressCallback = Callable[[int, int, int], object]
 ROOT_PATH = "."
 
 
 class SearchStopped(FileRefused):
-    """A cap of the whole search was reached; what was found so far stays."""
+    """A cap of the whole search was reached. The files found so far are kept."""
 
 
 class FileSearch:
-    """Looks at single paths below a root, and counts."""
+    """State of one search below a root: discovered files, refusals and counters."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class FileSearch:
         self.seen_count += 1
 
     def list_folder(self, fd: int, path: str) -> list[os.DirEntry[str]]:
-        """A folder that holds too many names counts for nothing: half of it would be a random half."""
+        """List a folder. Above the cap nothing is returned, because a partial listing would be arbitrary."""
         remaining = self.caps.entries - self.entries
         with os.scandir(fd) as entries:
             folder_entries = list(islice(entries, remaining + 1))
@@ -108,7 +108,7 @@ class FileSearch:
     # --- single paths ------------------------------------------------------------------------------
 
     def search_pattern(self, kind: FileKind, pattern: str) -> bool:
-        """Whether anything is there; all that is gets looked at."""
+        """Add all files that match the pattern. Return whether there are any."""
         self.check_deadline()
         if "*" not in pattern:
             return self.add_path(kind, pattern)
@@ -133,7 +133,7 @@ class FileSearch:
                 return []
 
     def add_path(self, kind: FileKind, path: str) -> bool:
-        """Keep what is there; a refused file was there, but in a refused folder nothing was seen."""
+        """Add the file at this path. Return whether it exists: true for a refused file, false below a refused folder."""
         if path in self.files:
             return True
         if not path.isprintable():
@@ -151,7 +151,7 @@ class FileSearch:
         return True
 
     def add_refusal_at(self, trail: PathTrail, path: str, error: FileRefused | OSError) -> bool:
-        """Name the link or folder where the way ended; true if that was the path's own end."""
+        """Add a refusal for the component that could not be resolved. Return whether it was the last one."""
         if isinstance(error, SearchStopped):
             raise error
         names = path.split("/")
@@ -162,7 +162,7 @@ class FileSearch:
         return trail.used_names == len(names)
 
     def add_file(self, kind: FileKind, path: str, resolved: ResolvedPath, target: str = "") -> None:
-        """Read the file, unless its stamp is known; a bad one leaves a reason and harms no other."""
+        """Read the file unless its stamp is unchanged. An error refuses this file only."""
         self.count_file(path)
         try:
             stamp, content = self.read_if_changed(path, resolved)
@@ -177,7 +177,7 @@ class FileSearch:
     def read_if_changed(self, path: str, resolved: ResolvedPath) -> tuple[FileStamp, bytes | None]:
         status = resolved.status
         self.root.check(status, self.caps.file_bytes)
-        # Known ones count too, so that what is found does not depend on what was known.
+        # Unchanged files count too, so that the result does not depend on the known stamps.
         if self.total_bytes + status.st_size > self.caps.total_bytes:
             raise FileRefused("total", f"All files together have more than {self.caps.total_bytes:,} bytes.")
         known_stamp = self.known_stamps.get(path)
@@ -186,13 +186,13 @@ class FileSearch:
         self.read_count += 1
         return self.root.read_file(resolved.folder, resolved.name, self.caps.file_bytes)
 
-    # --- from a working directory up ---------------------------------------------------------------
+    # --- from a working directory upwards ----------------------------------------------------------
 
     def search_upward(self, working_directory: str, harness: Harness) -> None:
         search_patterns(harness, self.resolve_search_folders(working_directory), self.search_pattern)
 
     def resolve_search_folders(self, working_directory: str) -> SearchFolders:
-        """The real folders on the way; a working directory that is missing still has parents."""
+        """Return the resolved folder chain. The parents of a missing working directory are searched too."""
         relative_path = self.get_relative_path(working_directory)
         with PathTrail(self.root) as trail:
             try:
@@ -209,7 +209,7 @@ class FileSearch:
         return folders
 
     def get_relative_path(self, working_directory: str) -> str:
-        """The path from the root; written wrongly it ends the search, for nobody can know what was meant."""
+        """Return the path below the root. An invalid path stops the search."""
         if not working_directory.isprintable():
             raise SearchStopped("name", build_unprintable_error(working_directory).reason)
         if ".." in working_directory.split("/"):

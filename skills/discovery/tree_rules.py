@@ -1,4 +1,7 @@
-"""Which names matter in which folder of a source, worked out once per kind of folder and then looked up."""
+"""A trie of the path patterns of all rules: which names matter in which folder of a source.
+
+Nodes are cached, so that each kind of folder is computed once.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,17 +10,17 @@ from functools import cached_property
 from skills.discovery.harnesses import FileKind, Harness
 from skills.discovery.lookup import build_name_regex, list_anchored_patterns, list_relative_patterns
 
-# A kind, and the names still to come below a folder.
+# A kind, and the remaining path components below a folder.
 RemainingPath = tuple[FileKind, tuple[str, ...]]
 
 
 class RuleNode:
-    """What may be found in a folder, given the names that led to it."""
+    """The patterns that apply in a folder, given the path that led to it."""
 
     def __init__(self, rules: "TreeRules", remaining_paths: tuple[RemainingPath, ...]) -> None:
         self.rules = rules
         self.remaining_paths = remaining_paths
-        # What was begun above comes first: it is the more exact.
+        # Partly matched patterns come first, because they are more specific.
         self.patterns = (*remaining_paths, *rules.relative_paths)
         self.files: dict[str, FileKind] = {}
         for kind, (name, *below) in reversed(self.patterns):
@@ -33,14 +36,14 @@ class RuleNode:
         self.children: dict[str, RuleNode] = {}
 
     def match_kind(self, name: str) -> FileKind | None:
-        """For names with a star; plain ones are in `files`."""
+        """Match a name against the patterns with a star. Plain names are in `files`."""
         return next((kind for pattern, kind in self.file_patterns if pattern.fullmatch(name)), None)
 
     def can_lead_to_match(self, name: str) -> bool:
         return name in self.folders or (self.has_any_folder and not name.startswith("."))
 
     def get_child(self, name: str) -> "RuleNode":
-        """The node of a folder in this one; most names begin nothing and share one."""
+        """Return the node of a subfolder. Most names match no pattern and share the default node."""
         if not self.can_lead_to_match(name):
             return self.rules.default_node
         key = name if name in self.folders else "*"
@@ -49,7 +52,7 @@ class RuleNode:
         return self.children[key]
 
     def list_remaining_paths(self, name: str) -> tuple[RemainingPath, ...]:
-        """What is still to come below a folder of this name."""
+        """List the remaining patterns below a subfolder of this name."""
         names = {name} if name.startswith(".") else {name, "*"}
         return tuple(
             [
@@ -61,7 +64,7 @@ class RuleNode:
 
 
 class TreeRules:
-    """The rules of several harnesses over one source."""
+    """The rules of several harnesses for one source."""
 
     def __init__(self, harnesses: Sequence[Harness]) -> None:
         self.relative_paths = build_remaining_paths(
@@ -71,7 +74,7 @@ class TreeRules:
             pair for harness in harnesses for pair in list_anchored_patterns(harness)
         )
         self.nodes: dict[tuple[RemainingPath, ...], RuleNode] = {}
-        # A folder is passed over when no harness wants it looked into.
+        # A folder is skipped only if all harnesses skip it.
         skipped_sets = [set(harness.skip_folders) for harness in harnesses]
         self.skipped_folders: set[str] = set.intersection(*skipped_sets) if skipped_sets else set()
 
@@ -90,5 +93,5 @@ class TreeRules:
 
 
 def build_remaining_paths(pairs: Iterable[tuple[FileKind, str]]) -> tuple[RemainingPath, ...]:
-    """Each once, in the order given."""
+    """Split the patterns into components, without duplicates, in the same order."""
     return tuple(dict.fromkeys([(kind, tuple(path.split("/"))) for kind, path in pairs]))

@@ -1,4 +1,4 @@
-"""A search through every folder of a source, one listing each; folders stay open only on the way down."""
+"""Depth-first search through every folder of a source, with one directory listing per folder."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from skills.discovery.tree_rules import RuleNode, TreeRules
 
 
 class FolderListing(NamedTuple):
-    """The names in one folder that matter; most files do not."""
+    """The names in one folder that a rule matches or that can lead to a match."""
 
     files: list[str]
     folders: list[str]
@@ -19,7 +19,7 @@ class FolderListing(NamedTuple):
 
 
 class TreeSearch(FileSearch):
-    """Goes down; links are followed only where a rule names them, so no loop can catch it."""
+    """Searches all folders. Links are followed only where a rule names them, so link loops end."""
 
     rules: TreeRules
 
@@ -28,7 +28,7 @@ class TreeSearch(FileSearch):
         self.visit(self.root.fd, "", rules.root_node, 0)
 
     def visit(self, fd: int, path: str, node: RuleNode, depth: int) -> None:
-        """Path is "" for the root, and ends in a slash for the others."""
+        """Search a folder. `path` is "" for the root and ends in a slash otherwise."""
         self.check_deadline()
         try:
             listing = self.list_matching_entries(fd, path, node)
@@ -43,7 +43,7 @@ class TreeSearch(FileSearch):
             self.descend(fd, path + name, name, node, depth)
 
     def list_matching_entries(self, fd: int, path: str, node: RuleNode) -> FolderListing:
-        """The inner loop: ten thousand files pass here, so the cheapest questions come first."""
+        """List the entries that matter. This is the inner loop, so the cheapest checks come first."""
         files, folders, links = listing = FolderListing([], [], [])
         file_names, has_patterns = node.files, bool(node.file_patterns)
         for entry in self.list_folder(fd, path):
@@ -89,7 +89,7 @@ class TreeSearch(FileSearch):
             os.close(child_fd)
 
     def open_child(self, fd: int, name: str, child_node: RuleNode, depth: int) -> int | None:
-        """The folder, open; None where it is too deep for a working directory but holds files of one."""
+        """Open a subfolder. Return None below the depth limit if patterns of a parent folder still apply."""
         if not name.isprintable():
             raise build_unprintable_error(name)
         if depth < self.caps.depth:
@@ -99,6 +99,6 @@ class TreeSearch(FileSearch):
         raise build_depth_error(self.caps.depth)
 
     def search_below(self, path: str, name: str, node: RuleNode) -> None:
-        """Ask for what the rules name below a link, or below the depth, and look at nothing else there."""
+        """Search only the remaining patterns below a link or below the depth limit."""
         for kind, rest in node.list_remaining_paths(name):
             self.search_pattern(kind, join_path(path, *rest))
