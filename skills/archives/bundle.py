@@ -21,7 +21,10 @@ class FileBundle:
 
     @classmethod
     def from_error(cls, error: FileRefused) -> Self:
-        """Build an empty bundle with one refusal for the whole push: a push that is damaged yields no files."""
+        """Build an empty bundle with one refusal for the whole push.
+
+        A push that is damaged yields no files.
+        """
         return cls((), (Refusal(ROOT_PATH, error.rule, error.reason),))
 
 
@@ -101,7 +104,10 @@ class RefusalCollector:
 
 
 def format_refusal_path(path: str) -> str:
-    """Escape and shorten a path for display and storage. An empty path or "." must not read as the whole push."""
+    """Escape and shorten a path for display and storage.
+
+    An empty path or "." must not read as the whole push.
+    """
     if path in {"", ROOT_PATH}:
         return "(no name)"
     text = escape_path(path)

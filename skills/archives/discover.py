@@ -33,8 +33,8 @@ def discover_pushed_files(
 ) -> DiscoveryResult:
     """Return the files that any of the harnesses could read in any folder of the push.
 
-    `refusals` come from unpacking the push. Those of matched files are passed on, so that a file that could not
-    be read is not reported as missing.
+    `refusals` come from unpacking the push. Those of matched files are passed on, so that a file that could
+    not be read is not reported as missing.
     """
     refusals_by_path = {refusal.path: refusal for refusal in refusals}
     if ROOT_PATH in refusals_by_path:
@@ -92,7 +92,10 @@ class PushedFileSearch:
     def match_kinds(
         self, entries: Mapping[str, PushedEntry], matcher: PathMatcher
     ) -> dict[str, FileKind | None]:
-        """Return the kind of each path in the order of a search on disk. Paths that no disk can hold are refused."""
+        """Return the kind of each path in the order of a search on disk.
+
+        Paths that no disk can hold are refused.
+        """
         kinds: dict[str, FileKind | None] = {}
         for path in sorted(entries, key=tree_sort_key):
             try:

@@ -42,8 +42,8 @@ class PathMatcher:
     def match_deep_kind(self, node: RuleNode, names: list[str], depth: int) -> FileKind | None:
         """Match a path below the depth limit.
 
-    Such a folder cannot be a working directory, but it may hold files that a rule of one names.
-    """
+        Such a folder cannot be a working directory, but it may hold files that a rule of one names.
+        """
         for kind, rest in node.remaining_paths:
             end = depth + len(rest)
             if is_path_match(rest, names[depth:end]):

@@ -41,7 +41,10 @@ class ZipEntry:
 
     @cached_property
     def path(self) -> str:
-        """The name decoded as UTF-8, whether or not the UTF-8 flag is set: other encodings are not declared."""
+        """The name decoded as UTF-8, whether or not the UTF-8 flag is set.
+
+        Other encodings are not declared.
+        """
         return self.record.name.removesuffix(b"/").decode("utf-8", "surrogateescape")
 
     @property
@@ -127,7 +130,10 @@ def build_size_mismatch_error() -> FileRefused:
 
 
 def has_matching_header(record: ZipRecord, header: ZipRecord) -> bool:
-    """Return whether both headers agree. Sizes may be in the data descriptor or in the zip64 field instead."""
+    """Return whether both headers agree.
+
+    Sizes may be in the data descriptor or in the zip64 field instead.
+    """
     if (record.name, record.method) != (header.name, header.method):
         return False
     if (record.flags ^ header.flags) & ENCRYPTED_FLAGS:

@@ -1,7 +1,8 @@
 """Strict zip reader: the central directory must agree with the local headers and the layout of the archive.
 
-`zipfile` of the standard library is lenient: it cuts names at a NUL, ignores data before and after the archive,
-lets entries overlap, and rejects all entries because of one bad name. Here such archives are refused.
+`zipfile` of the standard library is lenient: it cuts names at a NUL, ignores data before and after the
+archive, lets entries overlap, and rejects all entries because of one bad name. Here such archives are
+refused.
 """
 
 import re
@@ -39,7 +40,10 @@ class CentralDirectory(NamedTuple):
 
 
 def read_zip(data: bytes, *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
-    """Read the files of an archive. If the archive itself is damaged, no file is accepted and "." is refused."""
+    """Read the files of an archive.
+
+    If the archive itself is damaged, no file is accepted and "." is refused.
+    """
     try:
         return build_bundle(read_zip_entries(data, caps), caps)
     except FileRefused as error:

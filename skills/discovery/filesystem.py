@@ -41,7 +41,7 @@ class PathMissing(Exception):
 
 
 class FileStamp(NamedTuple):
-    """Size, modification time and inode, which show without reading that a file is unchanged, and its SHA-256."""
+    """Size, modification time and inode, which detect changes without reading, and the SHA-256."""
 
     size: int
     mtime_ns: int
@@ -70,7 +70,10 @@ def convert_os_error(error: OSError) -> FileRefused:
 
 
 class SafeRoot:
-    """The folder that a search must not leave: the granted folder, or a folder below it reached without links."""
+    """The folder that a search must not leave.
+
+    The granted folder, or a folder below it reached without links.
+    """
 
     def __init__(self, granted: str | os.PathLike[str], folder: str = "") -> None:
         names = [name for name in folder.split("/") if name]
@@ -79,7 +82,7 @@ class SafeRoot:
                 "path", "A source's folder is written without . and .. and with plain characters."
             )
         self.path = os.path.join(os.path.realpath(granted), *names)
-        # The granted path itself may be a link: operators control it, but workspaces control what is below it.
+        # The granted path itself may be a link, because operators control it; paths below it may not.
         self.fd = os.open(granted, os.O_RDONLY | os.O_DIRECTORY)
         self.device = os.fstat(self.fd).st_dev
         try:
@@ -124,7 +127,7 @@ class SafeRoot:
             raise FileRefused("size", f"It has {status.st_size:,} bytes; at most {limit:,} are read.")
 
     def read_file(self, folder: int, name: str, limit: int) -> tuple[FileStamp, bytes]:
-        """Read a file and check it on the open descriptor, so that it cannot be swapped between check and read."""
+        """Read a file after checking the open descriptor, so that it cannot be replaced in between."""
         try:
             fd = os.open(name, SAFE_OPEN_FLAGS, dir_fd=folder)
         except OSError as error:
@@ -153,7 +156,10 @@ def read_file_content(fd: int, size: int) -> bytes:
 
 
 class PathTrail:
-    """Resolves a path below the root. All folders on the way stay open, so that ".." returns to the real parent."""
+    """Resolves a path below the root.
+
+    All folders on the way stay open, so that ".." returns to the real parent.
+    """
 
     def __init__(self, root: SafeRoot) -> None:
         self.root = root
@@ -205,7 +211,10 @@ class PathTrail:
 
     @contextmanager
     def open_folder(self, path: str, *, is_required: bool = False) -> Iterator[int]:
-        """Open the folder at this path. Anything else raises PathMissing, or FileRefused if the folder is required."""
+        """Open the folder at this path.
+
+        Anything else raises PathMissing, or FileRefused if the folder is required.
+        """
         resolved = self.resolve_folder(path, is_required)
         if not stat.S_ISDIR(resolved.status.st_mode):
             raise FileRefused("not-folder", "It is not a folder.") if is_required else PathMissing

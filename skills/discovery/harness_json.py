@@ -39,7 +39,10 @@ def harness_to_json(harness: Harness) -> dict[str, Any]:
 
 
 def parse_harness(data: Any) -> Harness:
-    """Parse the output of `harness_to_json`, or raise InvalidHarness with all problems. Nothing is corrected."""
+    """Parse the output of `harness_to_json`, or raise InvalidHarness with all problems.
+
+    Nothing is corrected.
+    """
     if problems := list_harness_problems(data):
         raise InvalidHarness(problems)
     rules = tuple([DiscoveryRule(**{**rule, "paths": tuple(rule["paths"])}) for rule in data["rules"]])
@@ -114,7 +117,10 @@ def find_text_problem(value: Any) -> str:
 
 
 def find_path_problem(value: Any) -> str:
-    """Check that a path only goes down. Discovery refuses other paths too, but this reports it while editing."""
+    """Check that a path only goes down.
+
+    Discovery refuses other paths too, but this reports it while editing.
+    """
     if problem := find_text_problem(value):
         return problem
     names = value.split("/")

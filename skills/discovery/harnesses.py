@@ -33,9 +33,10 @@ class DiscoveryCaps:
 
 @dataclass(frozen=True)
 class DiscoveryRule:
-    """Paths of one kind in order of precedence. With "first", only the first existing path of a folder is used.
+    """Paths of one kind in order of precedence.
 
-    A path may contain one `*`, as a folder name or inside a file name. As in a shell it matches no leading dot.
+    With "first", only the first existing path of a folder is used. A path may contain one `*`, as a folder
+    name or inside a file name. As in a shell it matches no leading dot.
     """
 
     kind: FileKind

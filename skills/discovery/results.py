@@ -30,7 +30,7 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True)
 class DiscoveryResult:
-    """Files and skills in order of precedence, with the number of matched files and of files that were read."""
+    """Files and skills in order of precedence, and how many files were matched (seen) and read."""
 
     files: tuple[DiscoveredFile, ...]
     skills: tuple[DiscoveredFile, ...]
@@ -41,7 +41,10 @@ class DiscoveryResult:
     is_complete: bool
 
     def list_missing_paths(self, known_paths: Iterable[str]) -> list[str]:
-        """List known paths that no longer exist. Paths below a refused folder may still exist and are not listed."""
+        """List known paths that no longer exist.
+
+        Paths below a refused folder may still exist and are not listed.
+        """
         if not self.is_complete:
             return []
         present = {file.path for file in (*self.files, *self.skills)}

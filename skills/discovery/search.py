@@ -133,7 +133,10 @@ class FileSearch:
                 return []
 
     def add_path(self, kind: FileKind, path: str) -> bool:
-        """Add the file at this path. Return whether it exists: true for a refused file, false below a refused folder."""
+        """Add the file at this path.
+
+        Return whether it exists: true for a refused file, false below a refused folder.
+        """
         if path in self.files:
             return True
         if not path.isprintable():

@@ -1,4 +1,4 @@
-"""Looks at a source as rows: asked for once, claimed once, finished or found lost."""
+"""Refresh runs as a job queue in the database: request, claim with a lease, finish, retry and delete."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from personas.errors import DomainError
 from skills.models import RefreshRun, RunStatus, Source
 from skills.sources.selectors import list_refresh_runs
 
-# A look may take 20 seconds without finding a file; after this long its worker is taken for dead.
+# A scan may take 20 seconds without finding a file; after this time its worker counts as dead.
 LEASE_DURATION = timedelta(seconds=30)
-# Sent but not begun: the broker may have lost it.
+# A run that was sent but not started after this time may have been lost by the broker.
 START_TIMEOUT = timedelta(seconds=20)
-# A source that ends its worker each time must not end them all day.
+# A source that crashes its worker each time is not retried forever.
 MAX_LOST_RUNS = 3
 MAX_REQUEST_ATTEMPTS = 5
 WORKER_LOST_MESSAGE = "Its worker went away."
@@ -27,27 +27,27 @@ GIVEN_UP_MESSAGE = f" That was the case {MAX_LOST_RUNS} times in a row, so it is
 
 
 class SourceArchived(DomainError):
-    """A source that is out of use."""
+    """The source is archived."""
 
     code = "archived"
 
 
 class RefreshConflict(DomainError):
-    """So many ask at once that none gets an answer; hardly ever seen."""
+    """Too many concurrent requests for the same source. This is very rare."""
 
     code = "conflict"
 
 
 class LostRun(Exception):
-    """Somebody else took the run over meanwhile; what was found is thrown away."""
+    """The run was taken over by another worker. The result of this one is discarded."""
 
 
-# --- asking --------------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------------
 
 
 @transaction.atomic
 def request_refresh(source: Source, *, cause: str, by: Actor) -> RefreshRun:
-    """Ask for one more look; whoever asks while one waits gets that one."""
+    """Request a refresh. If a run of this source is already queued, that run is returned."""
     if source.is_archived:
         raise SourceArchived(_("This source is archived. Restore it to refresh it."))
     for _try in range(MAX_REQUEST_ATTEMPTS):
@@ -57,13 +57,13 @@ def request_refresh(source: Source, *, cause: str, by: Actor) -> RefreshRun:
 
 
 def lock_queued_run(source: Source) -> RefreshRun | None:
-    """Held until the caller has committed: a look must not begin before what it should see is there."""
+    """Lock the queued run until the caller commits, so that it starts after the changes are visible."""
     rows = RefreshRun.objects.in_workspace(source.workspace_id)
     return rows.select_for_update(of=("self",)).filter(source=source, status=RunStatus.QUEUED).first()
 
 
 def create_refresh_run(source: Source, cause: str, by: Actor) -> RefreshRun | None:
-    """None when someone else asked in the same moment; theirs may even have begun since."""
+    """Create a queued run. Return None if a concurrent request created one, which may have started since."""
     run = RefreshRun(workspace_id=source.workspace_id, source=source, cause=cause, actor_label=by.label)
     try:
         with transaction.atomic():
@@ -78,11 +78,11 @@ def mark_run_sent(run: RefreshRun) -> None:
     rows.filter(pk=run.pk, status=RunStatus.QUEUED).update(sent_at=timezone.now())
 
 
-# --- carrying out --------------------------------------------------------------------------------------
+# --- execution -----------------------------------------------------------------------------------------
 
 
 def claim_run(workspace_id: int, run_id: int) -> RefreshRun | None:
-    """Take a queued run, unless it was taken or another of its source is under way."""
+    """Claim a queued run, unless it is claimed already or another run of its source is running."""
     rows = RefreshRun.objects.in_workspace(workspace_id)
     now = timezone.now()
     free = exclude_busy_sources(rows.filter(pk=run_id, status=RunStatus.QUEUED))
@@ -95,20 +95,20 @@ def claim_run(workspace_id: int, run_id: int) -> RefreshRun | None:
 
 
 def exclude_busy_sources(runs: QuerySet[RefreshRun]) -> QuerySet[RefreshRun]:
-    """Those whose source nobody looks at just now."""
+    """Exclude runs whose source has a running run."""
     others = RefreshRun.unscoped.filter(source=OuterRef("source"), status=RunStatus.RUNNING)
     return runs.exclude(Exists(others))
 
 
 def save_run_progress(run: RefreshRun, seen: int, read: int, refused: int) -> None:
-    """Let people see how far it is; and the lease goes on, since the worker lives."""
+    """Save the progress and extend the lease. Raise LostRun if the run is no longer running."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id).filter(pk=run.pk, status=RunStatus.RUNNING)
     if not rows.update(seen=seen, read=read, refused=refused, leased_until=timezone.now() + LEASE_DURATION):
         raise LostRun
 
 
 def get_next_run(run: RefreshRun) -> RefreshRun | None:
-    """What was asked for while this one was under way."""
+    """Return the run of the same source that was queued in the meantime."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id)
     return rows.filter(source_id=run.source_id, status=RunStatus.QUEUED).first()
 
@@ -120,9 +120,9 @@ def fail_run(run: RefreshRun, reason: str) -> None:
 
 @transaction.atomic
 def requeue_run(run: RefreshRun, reason: str, *, expired_before: datetime | None = None) -> RefreshRun | None:
-    """End a run that came to nothing and ask for another; None when there is nothing to do any more."""
+    """Mark a run as lost and request a retry. Return None if no retry is needed or allowed."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id).select_related("source")
-    # A run that is locked is being finished at this moment.
+    # A locked run is just being finished.
     rows = rows.select_for_update(of=("self",), skip_locked=True).filter(pk=run.pk, status=RunStatus.RUNNING)
     locked_run = (rows.filter(leased_until__lt=expired_before) if expired_before else rows).first()
     if locked_run is None:
@@ -135,7 +135,7 @@ def requeue_run(run: RefreshRun, reason: str, *, expired_before: datetime | None
 
 
 def request_retry(lost_run: RefreshRun) -> RefreshRun:
-    """One more look, with what a push had refused before the lost one began."""
+    """Request a retry that keeps the refusals of the push that requested the lost run."""
     retry = request_refresh(lost_run.source, cause="lost", by=SYSTEM_ACTOR)
     if lost_run.refusals:
         retry.refusals = [*lost_run.refusals, *retry.refusals]
@@ -144,7 +144,7 @@ def request_retry(lost_run: RefreshRun) -> RefreshRun:
 
 
 def has_exhausted_retries(lost_run: RefreshRun) -> bool:
-    """Whether the ones before it were lost as well."""
+    """Return whether the previous runs were lost too."""
     earlier_runs = RefreshRun.objects.in_workspace(lost_run.workspace_id).filter(
         source_id=lost_run.source_id, pk__lt=lost_run.pk
     )
@@ -152,11 +152,11 @@ def has_exhausted_retries(lost_run: RefreshRun) -> bool:
     return statuses == [RunStatus.LOST] * (MAX_LOST_RUNS - 1)
 
 
-# --- for the sweep, which goes over all workspaces and says so -----------------------------------------
+# --- periodic sweep over all workspaces ----------------------------------------------------------------
 
 
 def requeue_lost_runs(now: datetime) -> list[RefreshRun]:
-    """Replace every run whose worker died."""
+    """Retry every run whose lease has expired."""
     lost_runs = RefreshRun.unscoped.filter(status=RunStatus.RUNNING, leased_until__lt=now)
     return [
         retry for run in lost_runs if (retry := requeue_run(run, WORKER_LOST_MESSAGE, expired_before=now))
@@ -164,13 +164,13 @@ def requeue_lost_runs(now: datetime) -> list[RefreshRun]:
 
 
 def list_unsent_runs(now: datetime) -> Iterable[RefreshRun]:
-    """Queued runs that no worker has begun: never sent, or lost with the broker."""
+    """List queued runs that were never sent or that the broker lost."""
     queued = exclude_busy_sources(RefreshRun.unscoped.filter(status=RunStatus.QUEUED))
     return queued.filter(Q(sent_at=None) | Q(sent_at__lt=now - START_TIMEOUT)).order_by("pk")
 
 
 def request_due_refreshes(now: datetime) -> list[RefreshRun]:
-    """One run for every source whose time has come; a failed look waits its turn like a good one."""
+    """Request a run for every source that is due. Failed runs count like successful ones for the schedule."""
     runs = RefreshRun.unscoped.filter(source=OuterRef("pk"))
     sources = (
         Source.unscoped.filter(archived_at=None, source_kind="folder", refresh_minutes__isnull=False)
@@ -201,7 +201,7 @@ class RefreshProgress:
 
     @property
     def current(self) -> RefreshRun | None:
-        """What is under way, else what waits."""
+        """The running run, otherwise the queued one."""
         running = [run for run in self.runs if run.status == RunStatus.RUNNING]
         queued = [run for run in self.runs if run.status == RunStatus.QUEUED]
         return next(iter([*running, *queued]), None)
@@ -216,7 +216,7 @@ class RefreshProgress:
 
     @property
     def signature(self) -> str:
-        """Differs whenever a page would show something else."""
+        """A value that changes whenever the page would show something different."""
         runs = [run for run in (self.current, self.last_finished) if run]
         values = [(run.pk, run.status, run.seen, run.read, run.refused) for run in runs]
         return ".".join(str(value) for row in values for value in row)
@@ -227,25 +227,28 @@ def get_refresh_progress(source: Source) -> RefreshProgress:
 
 
 def list_run_refusals(progress: RefreshProgress) -> list[dict[str, str]]:
-    """What the last finished look left out; a push that waits for its look tells its own first."""
+    """List the refusals of the queued or running run if it has any, otherwise of the last finished run."""
     for run in (progress.current, progress.last_finished):
-        # What ended the whole look stands in its error already.
+        # The refusal that stopped the whole run is already shown as its error.
         if refusals := [refusal for refusal in run.refusals if refusal["reason"] != run.error] if run else []:
             return refusals
     return []
 
 
-# More than any page shows, and than the sweep asks for to see whether a source is hopeless.
+# More than any page shows and than `has_exhausted_retries` reads.
 MIN_RUNS_KEPT = 20
 ENDED_STATUSES = (RunStatus.DONE, RunStatus.FAILED, RunStatus.LOST)
 
 
 def delete_runs_before(cutoff: datetime) -> int:
-    """Runs that had ended by then, but never the newest of a source; how many went."""
+    """Delete finished runs before the cutoff, except the newest of each source.
+
+    Return how many were deleted.
+    """
     runs_of_source = RefreshRun.unscoped.filter(source=OuterRef("source")).order_by("-pk")
     first_kept = Subquery(runs_of_source.values("pk")[MIN_RUNS_KEPT - 1 : MIN_RUNS_KEPT])
     rows = RefreshRun.unscoped.filter(status__in=ENDED_STATUSES, finished_at__lt=cutoff)
-    # Ids grow with time: the first that is young enough spares a look at all that come after it.
+    # Ids grow with time: the first recent run bounds the range, so that later rows need not be read.
     recent = RefreshRun.unscoped.filter(requested_at__gte=cutoff).order_by("pk")
     if first_recent := recent.values_list("pk", flat=True).first():
         rows = rows.filter(pk__lt=first_recent)

@@ -1,4 +1,4 @@
-"""One look at a source: discover, judge what was read, and store it, all or nothing."""
+"""Refresh a source: discover its files, evaluate them, and store the result in one transaction."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from skills.sources.locks import lock_source
 
 
 def get_pushed_content(source: Source, known_stamps: Mapping[str, FileStamp]) -> dict[str, PushedContent]:
-    """By path; a file that was looked at before as it is now gives its stamp, so nothing is read again."""
+    """Return content by path. For an unchanged file only the stamp is returned, and no content is loaded."""
     rows = PushedFile.objects.in_workspace(source.workspace_id).filter(source=source)
     columns = rows.values_list("path", "content__size", "content__digest")
     stamps = {path: FileStamp(size, 0, 0, digest) for path, size, digest in columns}
@@ -42,11 +42,11 @@ ProgressReporter = Callable[[int, int, int], None]
 
 
 class SourceEdited(Exception):
-    """What was found belongs to the source as it was before; it is thrown away."""
+    """The source was edited during the run. The result is discarded."""
 
 
 def refresh_source(run: RefreshRun) -> RefreshRun:
-    """Carry out a claimed run; what is found becomes visible in one moment or not at all."""
+    """Execute a claimed run and store its result atomically."""
     original = run.source
     report_progress = build_progress_reporter(run)
     result = discover_source(
@@ -66,7 +66,7 @@ def refresh_source(run: RefreshRun) -> RefreshRun:
 def discover_source(
     source: Source, rules: list[Harness], report_progress: ProgressReporter
 ) -> DiscoveryResult:
-    """What lies there now; unchanged files are not opened."""
+    """Discover the current files. Unchanged files are not opened."""
     if source.is_archived:
         return build_refused_result(ARCHIVED_REFUSAL)
     if source.source_kind == SourceKind.PUSHED:
@@ -93,13 +93,13 @@ def get_known_stamps(source: Source) -> dict[str, FileStamp]:
 
 
 def discover_pushed_source(source: Source, rules: list[Harness]) -> DiscoveryResult:
-    """What was pushed; contents that are known are not even loaded."""
+    """Discover the pushed files. Unchanged contents are not loaded."""
     known_stamps = get_known_stamps(source)
     return discover_pushed_files(get_pushed_content(source, known_stamps), rules, known_stamps=known_stamps)
 
 
 def build_progress_reporter(run: RefreshRun) -> ProgressReporter:
-    """Told after each file, it writes only now and then."""
+    """Build a progress callback that writes to the database at most once per interval."""
     reported_at = time.monotonic()
 
     def report_progress(seen: int, read: int, refused: int) -> None:
@@ -120,7 +120,7 @@ def lock_running_run(run: RefreshRun) -> RefreshRun:
 
 
 def finish_run(run: RefreshRun, result: DiscoveryResult) -> None:
-    # A push may have left refusals of its own before the look began.
+    # The push that requested this run may have stored refusals before it started.
     refusals = {refusal["path"]: refusal for refusal in run.refusals}
     refusals |= {refusal.path: refusal._asdict() for refusal in result.refusals}
     run.refusals = list(refusals.values())

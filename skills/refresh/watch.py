@@ -1,4 +1,4 @@
-"""Which folders of sources to keep an eye on, and which changes there are worth a look."""
+"""Which folders of the sources to watch for changes, and which changes need a refresh."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from skills.tasks import enqueue_refresh_run
 
 log = structlog.get_logger(__name__)
 
-# The system has only so many watches; what lies beyond is left to the schedule.
+# The number of watches is limited by the system; other folders are refreshed by the schedule.
 MAX_WATCHED_FOLDERS = 5_000
 MAX_WATCH_DEPTH = DiscoveryCaps().depth
 
@@ -29,15 +29,15 @@ FileChanges = Iterable[tuple[ChangeKind, str]]
 
 @dataclass
 class WatchedSource:
-    """The folders of one source, each with what its rules want there."""
+    """The folders of one source, each with its node of the discovery rules."""
 
     source: Source
     folders: dict[str, RuleNode] = field(default_factory=dict)
-    # What links with a wanted name lead to: a change there is a change here.
+    # Targets of links that a rule names. A change there needs a refresh too.
     targets: set[str] = field(default_factory=set)
 
     def needs_refresh(self, change: ChangeKind, path: str) -> bool:
-        """Whether what this change says could be told by a new look."""
+        """Return whether this change can affect the result of a refresh."""
         folder, name = os.path.split(path)
         node = self.folders.get(folder)
         is_named = node is not None and (name in node.files or node.match_kind(name) is not None)
@@ -48,7 +48,7 @@ class WatchedSource:
         )
 
     def changes_folders(self, change: ChangeKind, path: str) -> bool:
-        """Whether folders came, went or were closed, so that others are to be watched."""
+        """Return whether folders were added or removed, so that the set of watched folders changes."""
         if path in self.folders:
             return True
         folder, name = os.path.split(path)
@@ -60,10 +60,10 @@ class WatchedSource:
 
 @dataclass
 class WatchPlan:
-    """All that is watched at one time."""
+    """All watched sources, by id."""
 
     watched_sources: dict[int, WatchedSource]
-    # What it was made from: another answer means it is out of date.
+    # The state of the sources when the plan was built; if it differs, the plan is out of date.
     basis: Mapping[int, object]
 
     def list_folders(self) -> list[str]:
@@ -88,25 +88,25 @@ class WatchPlan:
 
 def build_watch_plan() -> WatchPlan:
     sources = list_watched_sources()
-    # Before anything is listed: what comes meanwhile then makes the survey out of date.
+    # Taken before listing folders, so that changes in the meantime make the plan out of date.
     basis = get_plan_basis(sources)
     return WatchPlan({source.pk: build_watched_source(source) for source in sources}, basis)
 
 
 def list_watched_sources() -> list[Source]:
-    """The live folder sources of every workspace that operators still allow."""
+    """List the active folder sources of all workspaces whose folder operators still allow."""
     rows = Source.unscoped.filter(archived_at=None, source_kind=SourceKind.FOLDER)
     rows = rows.select_related("grant", "workspace").order_by("pk")
     return [source for source in rows if source.grant and is_folder_allowed(source.grant.path)]
 
 
 def get_plan_basis(sources: Iterable[Source]) -> dict[int, object]:
-    """What must stay the same for a survey to hold: the sources as they are, and the folders they name."""
+    """Return the state that a plan depends on: revision and folder identity of each source."""
     return {source.pk: (source.revision, get_folder_identity(source)) for source in sources}
 
 
 def get_folder_identity(source: Source) -> tuple[int, int] | None:
-    """Which folder it is; None while there is none, so that its coming is noticed."""
+    """Return device and inode of the folder, or None if it does not exist."""
     try:
         with open_source_root(source) as root:
             status = os.fstat(root.fd)
@@ -120,7 +120,7 @@ def open_source_root(source: Source) -> SafeRoot:
 
 
 def build_watched_source(source: Source) -> WatchedSource:
-    """Folders are listed as a look would walk them: no links, no skipped ones, not too deep or too many."""
+    """List the folders that a refresh would search: no links, no skipped folders, within the limits."""
     watched = WatchedSource(source)
     rules = TreeRules(list_effective_harnesses(source.workspace, source.harnesses))
     try:
@@ -136,7 +136,7 @@ def build_watched_source(source: Source) -> WatchedSource:
 
 
 def add_watched_folders(watched: WatchedSource, top: str, node: RuleNode) -> None:
-    """Outermost first, so that what is left out is what lies deepest."""
+    """Add folders breadth-first, so that the limit leaves out the deepest ones."""
     level = [(top, node)]
     for _ in range(MAX_WATCH_DEPTH + 1):
         remaining = MAX_WATCHED_FOLDERS - len(watched.folders)
@@ -153,7 +153,7 @@ def iter_subfolders(watched: WatchedSource, path: str, node: RuleNode) -> Iterat
         with os.scandir(path) as entries:
             folder_entries = list(entries)
     except OSError:
-        # Gone since, or closed to us: a look says so in its refusals.
+        # Removed or not readable. The refresh reports it in its refusals.
         return
     for entry in folder_entries:
         if entry.is_symlink():
@@ -183,7 +183,7 @@ def is_path_below(path: str, other: str) -> bool:
 
 
 def request_refreshes(source_ids: Iterable[int]) -> None:
-    """Ask for one look at each, and hand them over; the sweep finds what the broker does not take."""
+    """Request and enqueue one refresh per source. The periodic sweep finds runs that the broker lost."""
     pending_ids = set(source_ids)
     for source in list_watched_sources() if pending_ids else []:
         if source.pk in pending_ids:

@@ -1,4 +1,4 @@
-"""A harness's rules in words that people read; pure."""
+"""Descriptions of the rules and caps of a harness for users. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ CAP_LABELS = {
 
 @dataclass(frozen=True)
 class RuleDescription:
-    """One rule as a row of a table."""
+    """One rule as a table row."""
 
     kind: str
     paths: tuple[str, ...]
@@ -44,7 +44,7 @@ class RuleDescription:
 
 @dataclass(frozen=True)
 class CapDescription:
-    """One cap, and whether a workspace lowered it."""
+    """One cap and whether the workspace lowered it."""
 
     label: str
     value: float
@@ -52,7 +52,7 @@ class CapDescription:
 
 
 def describe_rules(harness: Harness) -> list[RuleDescription]:
-    """The rules in their order, the extra skill folders last as they count last."""
+    """Describe the rules in order. Extra skill folders come last, because they have the lowest precedence."""
     extra = [f"{folder}/*/SKILL.md" for folder in harness.extra_skill_folders]
     rows = [describe_rule(rule, describe_rule_scope(rule), harness) for rule in harness.rules]
     if extra:
@@ -91,7 +91,7 @@ def describe_caps(caps: DiscoveryCaps) -> list[CapDescription]:
 
 
 def describe_harness_files(harness: Harness) -> str:
-    """What the rules look for, as file names; a folder is told where the name alone says too little."""
+    """List the file names that the rules match. Names with a star include their folder."""
     return ", ".join(
         remove_duplicates(shorten_rule_path(path) for rule in harness.rules for path in rule.paths)
     )

@@ -1,4 +1,4 @@
-"""A harness's rules as JSON, with a box for each kind of file; every fault is named by its place."""
+"""Form for the rules of a harness: a checkbox per kind of file, and JSON validated with JSON pointers."""
 
 import json
 from typing import Any
@@ -12,16 +12,16 @@ from skills.rule_sets.descriptions import KIND_LABELS
 from skills.rule_sets.selectors import HarnessRules
 
 MAX_RULES_LENGTH = 60_000
-# Said by the address and by the boxes.
+# These come from the URL and from the checkboxes.
 EXCLUDED_KEYS = ("name", "off")
 
 
 class DuplicateKey(ValueError):
-    """A key that stands twice in one object: all but the last would go unseen."""
+    """A key occurs twice in one object. JSON parsers would silently use the last one."""
 
 
 class RuleSetForm(forms.Form):
-    """`values()` is the whole harness as a JSON column holds it."""
+    """Edits one harness. `values()` returns it as stored in the JSON column."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
     kinds = forms.MultipleChoiceField(
@@ -68,14 +68,14 @@ class RuleSetForm(forms.Form):
         return rules
 
     def values(self) -> dict[str, Any]:
-        """Filled up with what was left to the defaults, so that equal rules are equal data."""
+        """Return the rules with all defaults filled in, so that equal rules are stored equally."""
         off = [kind for kind in self.harness_rules.kinds if kind not in self.cleaned_data["kinds"]]
         data = {"name": self.harness_rules.name, "off": off} | self.cleaned_data["rules"]
         return harness_to_json(parse_harness(data))
 
 
 def format_editable_rules(data: dict[str, Any]) -> str:
-    """As people edit it: one path to a line, and nothing that is said elsewhere."""
+    """Format for the text area: indented, without the keys that other fields set."""
     editable = {key: value for key, value in data.items() if key not in EXCLUDED_KEYS}
     return json.dumps(editable, indent=2, ensure_ascii=False)
 

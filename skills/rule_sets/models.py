@@ -1,4 +1,4 @@
-"""A workspace's own copy of a harness's rules."""
+"""Model of the discovery rules that a workspace has customized."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from skills.discovery.harnesses import HARNESSES, Harness
 
 
 class RuleSet(Record):
-    """Rules that stand in for the built-in ones of the same name in this workspace."""
+    """Discovery rules that replace the built-in rules of the same harness in this workspace."""
 
     kind = "rule_set"
     content = ("rules",)

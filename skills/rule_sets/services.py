@@ -1,4 +1,4 @@
-"""A workspace's own rules in place of the built-in ones, and back."""
+"""Save custom discovery rules for a workspace, and reset to the built-in rules."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ from skills.rule_sets.selectors import find_rule_set
 def save_rules(
     workspace: Workspace, harness: str, rules: dict[str, Any], *, expected_revision: int, by: Actor
 ) -> RuleSet | None:
-    """Keep the workspace's own copy, made by its first change; None while the built-in rules serve as well.
+    """Save custom rules. Return None if they equal the built-in rules and no custom copy is in use.
 
-    Expected is the revision of the copy the caller saw, 0 where there was none.
+    `expected_revision` is the revision of the copy that the caller edited, 0 if there was none.
     """
     if harness not in HARNESSES:
         raise InvalidInput.on("harness", _("That is none of the harnesses."))
@@ -41,6 +41,6 @@ def save_rules(
 
 @transaction.atomic
 def reset_rules(workspace: Workspace, harness: str, *, by: Actor) -> RuleSet | None:
-    """Back to the built-in rules; the copy is kept aside with its history."""
+    """Reset to the built-in rules. The custom copy is archived with its history."""
     rule_set = find_rule_set(workspace, harness)
     return archive_record(rule_set, by=by) if rule_set else None

@@ -1,4 +1,4 @@
-"""The rules by which files are found, built in or a workspace's own copy."""
+"""Pages for discovery rules: list, detail, edit, reset, history."""
 
 import json
 from typing import Any
@@ -29,14 +29,14 @@ from skills.tasks import enqueue_refresh_run
 
 
 class RuleSetPages(RecordPages[RuleSet]):
-    """Six harnesses are always there; a record is made by the first change to one."""
+    """All harnesses are always listed; a record is created by the first change to one."""
 
     model = RuleSet
     one, many = gettext_lazy("rule set"), gettext_lazy("Rule sets")
     name, icon, templates = "rule-sets", "rules", "skills/rule_sets"
     lede = gettext_lazy("What each harness reads: which files, where, and in which order.")
-    key, write_permission = "harness", Permission.MANAGE_SOURCES
-    # As with sources: other rules find other files, but only a look can tell which.
+    key, write = "harness", Permission.MANAGE_SOURCES
+    # As with sources: only a refresh shows which files the changed rules match.
     feeds_prompts = False
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[RuleSet]:
@@ -126,7 +126,7 @@ class RuleSetPages(RecordPages[RuleSet]):
             self.request_refreshes(request, key)
         return response
 
-    # --- plumbing ---------------------------------------------------------------------------------------
+    # --- helpers ----------------------------------------------------------------------------------------
 
     def get_harness_rules(self, request: WorkspaceRequest, key: str) -> HarnessRules:
         if key not in HARNESSES:
@@ -139,12 +139,12 @@ class RuleSetPages(RecordPages[RuleSet]):
         return redirect("rule-sets:detail", request.workspace.slug, key)
 
     def request_refreshes(self, request: WorkspaceRequest, key: str) -> None:
-        """What other rules find is known only after a look."""
+        """Request a refresh of each source that uses these rules."""
         for source in self.get_harness_rules(request, key).sources:
             try:
                 enqueue_refresh_run(request_refresh(source, cause="rules", by=request.actor))
             except DomainError:
-                # Archived a moment ago: nobody needs the look any more.
+                # The source was archived in the meantime and needs no refresh.
                 continue
 
     def build_urls(self, request: WorkspaceRequest, key: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where a finding stands and what may be shown of it: a short line, secrets covered, the unseen marked."""
+"""Position and excerpt of a finding: one short line with secrets redacted and hidden characters marked."""
 
 import re
 from bisect import bisect_right
@@ -9,7 +9,7 @@ from skills.scanning.findings import RuleMatch
 
 LINE_END_PATTERN = re.compile(r"\r\n?|\n")
 LINE_END_CHARACTERS = ("\r", "\n")
-# Of a long match its beginning says enough; a little around it says where to look.
+# Long matches are cut, with a little context on both sides.
 MAX_MATCH_LENGTH, CONTEXT_LENGTH, MAX_EXCERPT_LENGTH = 48, 12, 240
 REDACTION_MARK = "•••"
 
@@ -17,7 +17,7 @@ Span = tuple[int, int]
 
 
 def build_position_lookup(text: str) -> Callable[[int], tuple[int, int]]:
-    """Offset → line and column, both from one; CRLF, LF and CR each end a line once."""
+    """Build a function that maps an offset to line and column, both from 1. CRLF, LF and CR end a line."""
     starts = [0, *(match.end() for match in LINE_END_PATTERN.finditer(text))]
 
     def get_position(offset: int) -> tuple[int, int]:
@@ -28,14 +28,14 @@ def build_position_lookup(text: str) -> Callable[[int], tuple[int, int]]:
 
 
 def get_redacted_span(secret: Span) -> Span:
-    """What of a secret is covered: all of a short one, else all but enough to know it by."""
+    """Return the span to redact: all of a short secret; a long one keeps a few characters at both ends."""
     start, end = secret
     length = end - start
     return (start, end) if length < 16 else (start + min(6, length // 4), end - 2)
 
 
 def build_excerpt(text: str, match: RuleMatch, redacted_spans: Sequence[Span]) -> str:
-    """A short line with the finding in it; `covered` are the parts of the text that no excerpt may show."""
+    """Build a one-line excerpt around the match. `redacted_spans` are the spans that no excerpt may show."""
     low, high = get_excerpt_window(text, match)
     excerpt = mark_hidden_characters(redact_text(text, low, high, redacted_spans))
     is_cut = high < match.end
@@ -43,7 +43,7 @@ def build_excerpt(text: str, match: RuleMatch, redacted_spans: Sequence[Span]) -
 
 
 def get_excerpt_window(text: str, match: RuleMatch) -> Span:
-    """The match and a little of its line; a secret counts whole, since its middle is covered."""
+    """Return the span of the excerpt: the match and some context on its line. A secret is not cut."""
     low = match.start
     while low > max(0, match.start - CONTEXT_LENGTH) and text[low - 1] not in LINE_END_CHARACTERS:
         low -= 1
@@ -55,7 +55,7 @@ def get_excerpt_window(text: str, match: RuleMatch) -> Span:
 
 
 def redact_text(text: str, low: int, high: int, redacted_spans: Sequence[Span]) -> str:
-    """A stretch of the text, with a cover over each secret in it."""
+    """Return a span of the text with each secret in it redacted."""
     parts, position = [], low
     for start, end in redacted_spans:
         if end > position and start < high:
@@ -65,7 +65,7 @@ def redact_text(text: str, low: int, high: int, redacted_spans: Sequence[Span]) 
 
 
 def truncate_excerpt(excerpt: str, *, is_cut: bool) -> str:
-    """At most so long, never ending inside a mark."""
+    """Limit the length without cutting inside a ⟦…⟧ mark."""
     if len(excerpt) <= MAX_EXCERPT_LENGTH:
         return f"{excerpt}…" if is_cut else excerpt
     truncated = excerpt[:MAX_EXCERPT_LENGTH]

@@ -1,4 +1,7 @@
-"""Tags that would end, or pose as, a section of our prompts; a test compares the names with the layouts."""
+"""Finders for tags that would close or imitate a section of the prompt.
+
+A test compares the names with the layouts.
+"""
 
 import re
 from collections import Counter
@@ -13,7 +16,7 @@ from skills.scanning.unicode_ranges import (
     TAG_GAP_CHARACTERS,
 )
 
-# Lower case; hyphen and underscore count as the same.
+# Lower case, with hyphens for underscores.
 SECTION_NAMES = (
     *("available-skills", "background", "base", "context", "data"),
     *("directories", "documentation", "environment", "formatting", "further-instructions"),
@@ -23,19 +26,19 @@ SECTION_NAMES = (
     *("task", "this-call", "tool-calling", "tool-guidelines", "tools"),
     *("user", "workspace-file"),
 )
-# Fields of a listing whose text is escaped whole: they cannot be closed, and XML is full of their names.
+# Fields of a listing. Their text is escaped, so they cannot be closed; the names are common in XML.
 FIELD_NAMES = ("description", "location", "name")
 
 TAG_NAME_REGEX = "[a-z_-]{2,24}"
 
 
 def compile_tag_pattern(opening_bracket: str) -> re.Pattern[str]:
-    """Tags of any name: names are compared afterwards, which is quicker than to try one after the other.
+    """Compile a pattern for tags of any name. Comparing names afterwards is faster than a long alternation.
 
-    The bracket comes first, so that the engine can skip to the next one.
+    The pattern starts with the bracket, so that the regex engine can skip to the next one.
     """
     opened = rf"(?<=<)(?P<opened>{TAG_NAME_REGEX})(?=\s[^<>]{{0,200}}>|>)"
-    # Unfinished at the end counts too: our own closing tag would finish it.
+    # An unfinished tag at the end counts too: the closing tag of the section would complete it.
     closed = (
         rf"{CLOSING_SLASH_REGEX}[{TAG_GAP_CHARACTERS}]*(?P<closed>{TAG_NAME_REGEX})"
         rf"(?=[{TAG_GAP_CHARACTERS}/{GREATER_THAN_SIGNS}]|\Z)"
@@ -50,11 +53,12 @@ ASCII_TAG_PATTERN, ANY_TAG_PATTERN = (
 
 
 class TagFinder:
-    """Finds the tags of some names."""
+    """Finds tags with the given names."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = frozenset(names)
-        # Letters beyond ASCII that count as one of these, such as a long s, are left to the engine.
+        # Non-ASCII letters that equal ASCII ones when case is ignored, such as ſ, are left to the regex
+        # engine.
         self.name_pattern = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
 
     def find_tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -68,7 +72,7 @@ class TagFinder:
 
 
 def build_closing_tag_finder(*, opened: bool) -> MatchFinder:
-    """Closing tags of our sections that the text itself has opened before, or has not."""
+    """Build a finder for closing section tags that the text itself has opened (`opened`) or has not."""
     sections = TagFinder(SECTION_NAMES)
 
     def find(text: str) -> Iterator[RuleMatch]:

@@ -1,4 +1,4 @@
-"""Runs the rules over a text and tells what they found, in order and bounded."""
+"""Run the scan rules on a text and build a limited, ordered list of findings."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ MatchedRule = tuple[ScanRule, RuleMatch]
 def scan_text(
     text: str, *, kind: TextKind = "context", rules: Sequence[ScanRule] = SCAN_RULES
 ) -> tuple[Finding, ...]:
-    """What a person should look at before this text is used, in the order of the text."""
+    """Return the findings for this text, ordered by position."""
     features = extract_text_features(text)
     feature_names = features.names
     applicable_rules = [
@@ -27,7 +27,7 @@ def scan_text(
         for rule in rules
         if rule.needs in feature_names and kind in rule.kinds and rule.may_find(features)
     ]
-    # One more than is shown of each is enough to know the first ones of all, and that there are more.
+    # One match more than the limit per rule is enough to know the first findings and whether there are more.
     matches = [
         (rule, match) for rule in applicable_rules for match in islice(rule.find(text), MAX_FINDINGS + 1)
     ]
@@ -35,12 +35,12 @@ def scan_text(
 
 
 def has_blocking_finding(findings: Iterable[Finding]) -> bool:
-    """Whether the text must wait for a person."""
+    """Return whether the text must wait for a review."""
     return any(finding.severity == "block" for finding in findings)
 
 
 def build_findings(text: str, matches: list[MatchedRule], kind: TextKind) -> tuple[Finding, ...]:
-    """Findings for hits; the gravest are kept, so that a flood of trifles hides nothing."""
+    """Convert matches to findings. Above the limit the most severe ones are kept."""
     secrets = sorted(match.secret for _, match in matches if match.secret)
     ranked = sorted(
         exclude_secret_parts(matches, secrets),
@@ -58,7 +58,8 @@ def build_findings(text: str, matches: list[MatchedRule], kind: TextKind) -> tup
         for rule, match in sorted(ranked[:MAX_FINDINGS], key=lambda pair: pair[1].start)
     ]
     if omitted := ranked[MAX_FINDINGS:]:
-        # At the very end, so that the order holds; as grave as the gravest it stands for.
+        # Positioned at the end of the text to keep the order, with the highest severity of the omitted
+        # findings.
         findings.append(
             Finding(
                 "more",
@@ -72,9 +73,9 @@ def build_findings(text: str, matches: list[MatchedRule], kind: TextKind) -> tup
 
 
 def exclude_secret_parts(matches: list[MatchedRule], secrets: list[Span]) -> list[MatchedRule]:
-    """Without what is merely a part of a secret: the base64 of a key is told once, as a key."""
+    """Remove matches inside a secret: the base64 of a private key is reported only as a key."""
     starts = [start for start, _ in secrets]
-    # How far any secret that began by then reaches; the first is for none.
+    # Running maximum of the ends of the secrets; the first item is for no secret.
     furthest_ends = [-1, *accumulate((end for _, end in secrets), max)]
     return [
         (rule, match)

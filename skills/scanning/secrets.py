@@ -1,4 +1,4 @@
-"""Secrets by the shape of their keys, one row each; adding one is a row."""
+"""Secret detection: one pattern per kind of API key, token or password."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ from skills.scanning.prefilter import (
 MatchCheck = Callable[[re.Match[str]], bool]
 
 BASE62_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-# Words that stand where a key will be: documentation is full of them.
+# Placeholders for keys, common in documentation.
 PLACEHOLDER_PATTERN = re.compile(r"example|your|placeholder|redacted|dummy|x{6}|\*{3}", re.IGNORECASE)
 DEFAULT_PASSWORDS = frozenset(
     (
@@ -30,7 +30,7 @@ BASE64_LINE_PATTERN = re.compile(r"[A-Za-z0-9+/]{40}")
 
 
 def compute_key_checksum(body: str) -> str:
-    """Six base62 characters of the CRC32 of a key's thirty: tells a key of ours from a look-alike."""
+    """Return the checksum that ends every key of ours: the CRC-32 of its 30 characters in base62."""
     remainder, checksum = crc32(body.encode()), ""
     for _ in range(6):
         remainder, digit = divmod(remainder, 62)
@@ -39,18 +39,18 @@ def compute_key_checksum(body: str) -> str:
 
 
 def get_secret_part(match: re.Match[str]) -> str:
-    """The part that is secret: the group of that name, else the whole."""
+    """Return the group "secret" if the pattern has one, otherwise the whole match."""
     return match["secret"] if "secret" in match.re.groupindex else match[0]
 
 
 def is_real_secret(match: re.Match[str]) -> bool:
-    """Not a row of crosses, nor a word that says where the key goes."""
+    """Return whether this is neither a placeholder nor a repeated character."""
     secret = get_secret_part(match)
     return len(set(secret)) >= 8 and not PLACEHOLDER_PATTERN.search(secret)
 
 
 def is_random_secret(match: re.Match[str]) -> bool:
-    """Real, and with digits: a short prefix such as `sk-` begins names of other things too."""
+    """Require digits too: other names also begin with a short prefix such as `sk-`."""
     return is_real_secret(match) and sum(map(str.isdigit, match[0])) >= 3
 
 
@@ -64,12 +64,12 @@ def is_own_key_look_alike(match: re.Match[str]) -> bool:
 
 
 def is_key_block(match: re.Match[str]) -> bool:
-    """The head alone is documentation; with a line of base64 behind it, it is a key."""
+    """Return whether a line of base64 follows: the header alone occurs in documentation."""
     return bool(BASE64_LINE_PATTERN.search(match["secret"]))
 
 
 def is_real_password(match: re.Match[str]) -> bool:
-    """Not a variable, a stand-in, a well-known default, the user's own name or a host that cannot exist."""
+    """Reject variables, placeholders, default passwords, the user name, and example hosts."""
     password = match["secret"]
     is_variable = password[0] in "$<{[%(" or PLACEHOLDER_PATTERN.search(password) or len(set(password)) < 3
     is_default = password.lower() in DEFAULT_PASSWORDS or password == match["user"]
@@ -78,20 +78,20 @@ def is_real_password(match: re.Match[str]) -> bool:
 
 @dataclass(frozen=True)
 class SecretPattern:
-    """A kind of key: what to call it, what every such text contains, and how exactly it looks."""
+    """A kind of secret: its label, substrings that every match contains, and its regex."""
 
     name: str
     label: str
-    # Looking for one of these first is far quicker than asking the pattern.
+    # One of these substrings must occur; searching for them is much faster than the regex.
     needles: tuple[str, ...]
     pattern: str
     check: MatchCheck = is_real_secret
-    # A simpler pattern that always fits too.
+    # A simpler regex that matches whenever the pattern does.
     hint: str = ""
     needs: str = WORD_LENGTH_FEATURES[40]
 
 
-# Not in the middle of a longer word. Quantifiers are possessive or bounded, so no text is read over and over.
+# Word boundaries. Quantifiers are possessive or bounded, so that matching stays linear.
 WORD_START_REGEX, WORD_END_REGEX = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
 URL_CREDENTIALS_REGEX = (
     r"(?<![A-Za-z0-9+.-])(?:postgres(?:ql)?|mysql|mariadb|mssql|sqlserver|mongodb|rediss?|valkey|amqps?|clickhouse"
@@ -211,14 +211,14 @@ OWN_KEY_LOOK_ALIKE = SecretPattern(
 
 
 def build_token_finder(secret_pattern: SecretPattern) -> MatchFinder:
-    """Looks for keys that are a word of their own; words too short for any key are not worth a look."""
+    """Build a finder for keys that are a whole word. Words shorter than any key are skipped."""
     return build_secret_finder(
         secret_pattern, rf"{WORD_START_REGEX}{secret_pattern.pattern}{WORD_END_REGEX}", find_long_words
     )
 
 
 def build_embedded_finder(secret_pattern: SecretPattern) -> MatchFinder:
-    """Looks for what says itself where it begins and ends."""
+    """Build a finder for secrets whose pattern has its own delimiters."""
     return build_secret_finder(secret_pattern, secret_pattern.pattern, lambda text: [(0, len(text))])
 
 
@@ -240,7 +240,7 @@ def build_secret_finder(
 
 
 def get_required_feature(secret_pattern: SecretPattern) -> str:
-    """A single sign is sooner looked for than a word: a rare one that all its needles have."""
+    """Return the feature of a rare character in all needles; that is cheaper than a substring search."""
     common = (
         name
         for sign, name in RARE_CHARACTER_FEATURES.items()

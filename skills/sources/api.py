@@ -1,4 +1,4 @@
-"""Sources: where files are found, who lets them in, and each look at them."""
+"""REST API for sources, their refresh runs and source grants."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -62,7 +62,10 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
 
 
 class SourceResource(RecordResource[Source]):
-    """A key that is limited to agents sees what those read, and changes none of it here."""
+    """Sources.
+
+    A key that is limited to agents sees only the sources of these agents and cannot change them.
+    """
 
     model = Source
     name, singular = "sources", "source"
@@ -141,11 +144,11 @@ class SourceResource(RecordResource[Source]):
         check_lost_readers(record, values.get("harnesses", record.harnesses))
         return values
 
-    # --- verbs ------------------------------------------------------------------------------------------
+    # --- actions ----------------------------------------------------------------------------------------
 
     @transaction.atomic
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Source:
-        """With a first look at it, as on the page."""
+        """Create a source and request its first refresh, like the page."""
         if values.get("source_kind") == SourceKind.PUSHED:
             check_no_schedule(values)
             values["refresh_minutes"] = None
@@ -167,8 +170,8 @@ class SourceResource(RecordResource[Source]):
         return self.rescan_if_changed(call, before)
 
     def rescan_if_changed(self, call: ApiRequest, before: Source) -> ApiResponse:
-        """What was changed about a source holds for its files at once."""
-        after = self.reload(before)
+        """Rescan the source if the request changed it, so that the change applies to its files at once."""
+        after = self.fresh(before)
         if after.revision != before.revision and not after.is_archived:
             enqueue_refresh_run(rescan_source(after, cause="edited", by=call.actor))
         return self.record_response(self.reload(before))
@@ -234,7 +237,7 @@ def check_no_schedule(values: FieldValues) -> None:
 
 
 def check_lost_readers(source: Source, harnesses: list[str]) -> None:
-    """An agent would go on by rules whose files nobody looks for any more."""
+    """Refuse to remove rule sets that agents use: their files would no longer be discovered."""
     if lost_readers := list_lost_readers(source, harnesses):
         names = ", ".join(f"{reader.agent} ({reader.harness})" for reader in lost_readers[:5])
         raise InvalidInput.on("harnesses", f"Still in use: {names}. Change that at the agents first.")

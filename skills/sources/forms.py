@@ -1,4 +1,4 @@
-"""A source, and a zip of files for one."""
+"""Forms for a source and for the upload of a zip archive."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ FOLDER_FIELDS = ("grant", "folder", "refresh_minutes")
 
 
 class GrantChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """One of the folders that operators granted to this workspace."""
+    """Choice of the folders that operators granted to this workspace."""
 
     def label_from_instance(self, obj: SourceGrant) -> str:
         return f"{obj.path} ({obj.note})" if obj.note else obj.path
 
 
 def get_harness_choices() -> list[tuple[str, str]]:
-    """Asked for each form, in the language of its reader."""
+    """Return the choices, evaluated per form because the labels are translated."""
     return [(name, f"{name}: {describe_harness_files(harness)}") for name, harness in HARNESSES.items()]
 
 
@@ -92,7 +92,7 @@ class SourceForm(RecordForm):
                 del self.fields[name]
 
     def clean_harnesses(self) -> list[str]:
-        """An agent would go on by rules whose files nobody looks for any more."""
+        """Refuse to remove rule sets that agents use: their files would no longer be discovered."""
         harnesses: list[str] = self.cleaned_data["harnesses"]
         lost_readers = list_lost_readers(self.record, harnesses) if self.record else []
         if lost_readers:
@@ -103,7 +103,7 @@ class SourceForm(RecordForm):
         return harnesses
 
     def values(self) -> dict[str, Any]:
-        """What has no meaning for pushed files is left out, whatever the hidden fields say."""
+        """Clear the fields that do not apply to pushed files, whatever the hidden inputs contain."""
         values = super().values()
         if values.get("source_kind") == SourceKind.PUSHED:
             values |= {"grant": None, "folder": "", "refresh_minutes": None}
@@ -111,7 +111,7 @@ class SourceForm(RecordForm):
 
 
 class UploadForm(forms.Form):
-    """A zip, checked for its size here and for all else by whoever reads it."""
+    """Upload of a zip archive. Only its size is checked here; `read_zip` checks everything else."""
 
     archive = forms.FileField(
         label=_("Zip archive"),

@@ -1,4 +1,4 @@
-"""The questions asked about sources: how their last look went, what they hold, and who reads them."""
+"""Queries for sources: last runs, file states and readers."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,10 +14,10 @@ from skills.sources.readers import SourceReader, get_readers_by_agent
 
 @dataclass(frozen=True)
 class SourceSummary:
-    """A source with all that a list shows of it."""
+    """A source with the data of its list row."""
 
     source: Source
-    # The last that was asked for, whether or not it has begun.
+    # The last requested run, whether or not it has started.
     run: RefreshRun | None = None
     refreshed_at: datetime | None = None
     states: dict[str, int] = field(default_factory=dict)
@@ -41,7 +41,7 @@ def list_grants(workspace: Workspace) -> QuerySet[SourceGrant]:
 
 
 def list_sources(workspace: Workspace) -> QuerySet[Source]:
-    """With the id of the last run and the end of the last finished look."""
+    """List sources, annotated with the id of the last run and the end of the last finished run."""
     runs = RefreshRun.objects.in_workspace(workspace).filter(source=OuterRef("pk")).order_by("-pk")
     return (
         Source.objects.in_workspace(workspace)
@@ -55,7 +55,7 @@ def list_sources(workspace: Workspace) -> QuerySet[Source]:
 
 
 def list_source_summaries(workspace: Workspace, sources: Iterable[Source]) -> list[SourceSummary]:
-    """For rows of `sources_of`; five queries, however many there are."""
+    """Build summaries for rows of `list_sources`, with five queries in total."""
     rows = list(sources)
     runs = RefreshRun.objects.in_workspace(workspace).defer("refusals")
     last_runs = runs.in_bulk([row.last_run_id for row in rows if row.last_run_id])  # type: ignore[attr-defined]  # annotated
@@ -73,7 +73,7 @@ def list_source_summaries(workspace: Workspace, sources: Iterable[Source]) -> li
 
 
 def count_states_by_source(workspace: Workspace, sources: Iterable[Source]) -> dict[int, dict[str, int]]:
-    """How many files of each source are in which state, the common ones first."""
+    """Count the files of each source by state, in the order of FileState."""
     files = ContextFile.objects.in_workspace(workspace).filter(source__in=[row.pk for row in sources])
     counts_by_source: dict[int, Counter[str]] = defaultdict(Counter)
     for source_id, state, count in files.values_list("source_id", "state").annotate(Count("pk")).order_by():
@@ -86,7 +86,7 @@ def sort_state_counts(counts: Counter[str]) -> dict[str, int]:
 
 
 def get_readers_by_source(workspace: Workspace) -> dict[int, list[SourceReader]]:
-    """The live agents that read each source, by name."""
+    """Return the active agents that read each source, sorted by name."""
     readers: dict[int, list[SourceReader]] = defaultdict(list)
     for reader in sorted(
         get_readers_by_agent(workspace).values(), key=lambda reader: reader.agent.name.casefold()
@@ -97,7 +97,7 @@ def get_readers_by_source(workspace: Workspace) -> dict[int, list[SourceReader]]
 
 
 def list_refresh_runs(source: Source) -> QuerySet[RefreshRun]:
-    """Newest first; what a run refused is read only where it is shown."""
+    """List the runs of a source, newest first. The refusals are deferred because they can be large."""
     runs = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
     return runs.defer("refusals").order_by("-pk")
 
@@ -113,7 +113,7 @@ def count_pushed_files(source: Source) -> int:
 
 
 def list_lost_readers(source: Source, harnesses: Iterable[str]) -> list[AgentContext]:
-    """What live agents chose of this source by other rules than these."""
+    """List the choices of active agents that use this source with a rule set other than these."""
     choices = AgentContext.objects.in_workspace(source.workspace_id).filter(source=source)
     others = choices.filter(agent__archived_at=None).exclude(harness__in=list(harnesses))
     return list(others.select_related("agent").order_by("agent__name"))

@@ -1,4 +1,4 @@
-"""Sources: their state, last run, schedule and progress."""
+"""Pages for sources: state, last runs, schedule, live progress and upload."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ from skills.sources.selectors import (
 from skills.tasks import enqueue_refresh_run
 from skills.uploads.services import InvalidBundle, push_bundle
 
-# The archive, and what a form puts around it.
+# The archive, and the overhead of the multipart form.
 MAX_UPLOAD_BYTES = MAX_ZIP_BYTES + 64 * 1024
 
 
@@ -45,9 +45,9 @@ class SourcePages(RecordPages[Source]):
     lede = gettext_lazy(
         "Where context files and skills are found: folders that workers read, or files pushed here."
     )
-    search_fields = ("label", "slug", "folder", "grant__path")
-    write_permission = Permission.MANAGE_SOURCES
-    # What an edit does to prompts is known only after the look that follows it.
+    searched = ("label", "slug", "folder", "grant__path")
+    write = Permission.MANAGE_SOURCES
+    # The effect of an edit on prompts is known only after the refresh that follows it.
     feeds_prompts = False
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Source]:
@@ -60,7 +60,7 @@ class SourcePages(RecordPages[Source]):
             path("<slug:key>/upload/", post_only(self.upload), name="upload"),
         ]
 
-    # --- verbs ------------------------------------------------------------------------------------------
+    # --- actions ----------------------------------------------------------------------------------------
 
     def create(self, request: WorkspaceRequest, values: FieldValues) -> Source:
         source, run = add_source(request.workspace, values, by=request.actor)
@@ -132,7 +132,7 @@ class SourcePages(RecordPages[Source]):
             messages.success(request, _("Pushed. A look at the files is on its way."))
         return redirect(self.get_record_url(run.source))
 
-    # --- what pages show --------------------------------------------------------------------------------
+    # --- page context -----------------------------------------------------------------------------------
 
     def render_page(
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
@@ -145,8 +145,8 @@ class SourcePages(RecordPages[Source]):
             context["has_grants"] = list_grants(request.workspace).exists()
         return super().render_page(request, page, context, status)
 
-    def list_using_agents(self, record: Source) -> Any:
-        """Shown with their folders and rules instead, see below."""
+    def users(self, record: Source) -> Any:
+        """Return nothing: the detail page lists the readers with folder and rules instead."""
         return ()
 
     def detail_context(self, request: WorkspaceRequest, record: Source) -> dict[str, Any]:
@@ -155,14 +155,14 @@ class SourcePages(RecordPages[Source]):
         return context | {"readers": readers, "upload": UploadForm()}
 
     def live(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        """The parts that change while a worker looks; nothing while the page is up to date."""
+        """Render the parts that change during a refresh, or 204 if the page is up to date."""
         source = self.find(request, key)
         progress = get_refresh_progress(source)
         query = request.GET.copy()
         known_signature, known_finished = (query.pop(name, [""])[-1] for name in ("seen", "ended"))
         if known_signature == progress.signature:
             return HttpResponse(status=204)
-        # What is left is the page's own address, which its links are made from.
+        # The remaining parameters are those of the page, from which its links are built.
         request.GET = query  # type: ignore[assignment]  # a copy of the same kind
         context = self.live_context(request, source, progress) | {"record": source}
         context |= {"is_partial": True, "is_over": known_finished != progress.last_finished_pk}
@@ -171,7 +171,7 @@ class SourcePages(RecordPages[Source]):
     def live_context(
         self, request: WorkspaceRequest, source: Source, progress: RefreshProgress
     ) -> dict[str, Any]:
-        """What both the page and its live parts show."""
+        """Build the context that the page and its live parts share."""
         requested_state = request.GET.get("state", "")
         state = requested_state if requested_state in FileState.values else ""
         return {

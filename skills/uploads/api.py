@@ -1,4 +1,4 @@
-"""Files pushed to a source by programs: one, many, or one taken away again."""
+"""REST API for pushed files: list, push one or many, and delete."""
 
 from base64 import b64decode
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ from skills.uploads.services import InvalidBundle, push_bundle, push_file, remov
 SourceLookup = Callable[[ApiRequest, str], Source]
 DEFAULT_CAPS = DiscoveryCaps()
 BASE64_REGEX = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-# Either of them, never both: an object has just as many fields as it needs.
+# Exactly one of them: minProperties and maxProperties enforce it.
 CONTENT_PROPERTIES: dict[str, Schema] = {
     "text": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4},
     "base64": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4, "pattern": BASE64_REGEX},
@@ -72,7 +72,7 @@ PUSH_NOTE = (
 
 
 def build_push_urls(find: SourceLookup) -> list[URLPattern]:
-    """For sources as `find` knows them: a limited key pushes only where one of its agents reads."""
+    """Build the URLs. `find` limits the sources: a restricted key can push only to sources of its agents."""
     resource = PushedFileResource(find)
     options: dict[str, Any] = {"permission": Permission.EDIT, "bots": True, "status": 202, "tag": "sources"}
     return [
@@ -128,7 +128,7 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
 
 
 class PushedFileResource:
-    """The verbs, bound to how sources are found."""
+    """The operations on pushed files, bound to the lookup of sources."""
 
     def __init__(self, find: SourceLookup) -> None:
         self.find = find
@@ -174,7 +174,7 @@ class PushedFileResource:
 def accept_push(
     source: Source, run: RefreshRun, bundle: FileBundle, refused: list[dict[str, Any]]
 ) -> ApiResponse:
-    """Stored, and a look is on its way; what it will find is told already."""
+    """Enqueue the refresh and answer 202 with the expected outcome."""
     enqueue_refresh_run(run)
     refused_paths = {refusal["path"] for refusal in refused}
     stored = {path: data for path, data in bundle.files if path not in refused_paths}
@@ -183,7 +183,7 @@ def accept_push(
 
 
 def list_push_refusals(run: RefreshRun, bundle: FileBundle) -> list[Refusal]:
-    """What was refused of this push: in itself, or beside what the source holds."""
+    """List the refusals of this push, including conflicts with files that the source already has."""
     paths = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
     return [Refusal(**refusal) for refusal in run.refusals if refusal["path"] in paths]
 
@@ -194,7 +194,7 @@ def build_bundle_problem(error: InvalidBundle, paths: list[str]) -> Any:
 
 
 def check_file_unchanged(call: ApiRequest, source: Source, path: str) -> None:
-    """Only for callers who say what they have seen."""
+    """Check If-Match if the client sent it."""
     if call.if_match is None:
         return
     row = (

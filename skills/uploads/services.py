@@ -1,4 +1,4 @@
-"""Files that come by upload or API: stored as they were pushed, then looked through like a folder."""
+"""Store files pushed by upload or API, and request a refresh that discovers them like a folder."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,19 +23,19 @@ PATH_TAKEN_MESSAGE = "The source already holds a file or folder that many disks 
 
 
 class SourceNotPushable(DomainError):
-    """A source whose files lie in a folder; nobody can push there."""
+    """Files cannot be pushed to a folder source."""
 
     code = "not_pushed"
 
 
 class PushedFileNotFound(DomainError):
-    """A pushed file that the source does not hold."""
+    """The source has no such pushed file."""
 
     code = "not_found"
 
 
 class InvalidBundle(DomainError):
-    """A push of which nothing was stored, with the reason for each file."""
+    """Nothing of the push was stored. Holds the reason for each file."""
 
     code = "bad_bundle"
 
@@ -47,9 +47,9 @@ class InvalidBundle(DomainError):
 
 @transaction.atomic
 def push_bundle(source: Source, bundle: FileBundle, *, replace: bool, by: Actor) -> RefreshRun:
-    """Store a push and ask for a look; `replace` lets go of files that it does not name.
+    """Store a push and request a refresh. With `replace`, files that the push does not name are deleted.
 
-    A file that was refused keeps what it said before, as one that cannot be read on disk does.
+    A refused file keeps its earlier content, like an unreadable file on disk.
     """
     source = lock_pushed_source(source)
     stored = get_pushed_files_by_path(source)
@@ -67,7 +67,7 @@ def push_bundle(source: Source, bundle: FileBundle, *, replace: bool, by: Actor)
 
 
 def push_file(source: Source, path: str, data: bytes, *, by: Actor) -> RefreshRun:
-    """Store one file beside the others, or in place of its earlier self."""
+    """Store one file. An existing file with the same path is replaced, others are kept."""
     try:
         return push_bundle(source, bundle_files([(path, data)]), replace=False, by=by)
     except InvalidBundle as error:
@@ -76,7 +76,7 @@ def push_file(source: Source, path: str, data: bytes, *, by: Actor) -> RefreshRu
 
 @transaction.atomic
 def remove_pushed_file(source: Source, path: str, *, by: Actor) -> RefreshRun:
-    """Let go of one pushed file; its revisions stay for the record."""
+    """Delete one pushed file. Its revisions are kept."""
     source = lock_pushed_source(source)
     if not delete_pushed_files(source, {path}):
         raise PushedFileNotFound(_("There is no pushed file %(path)s here.") % {"path": path[:200]})
@@ -102,7 +102,7 @@ def get_pushed_files_by_path(source: Source) -> dict[str, PushedFile]:
 
 
 def exclude_path_conflicts(bundle: FileBundle, kept: Iterable[str]) -> FileBundle:
-    """A push is sound in itself; beside what is there already it must be so too."""
+    """Refuse files whose paths conflict with files that the source already has."""
     conflicts = find_path_conflicts((path, False) for path in {*kept, *[path for path, _ in bundle.files]})
     conflict_keys = {casefold_path(path) for path in conflicts}
     refused = {
@@ -117,7 +117,7 @@ def exclude_path_conflicts(bundle: FileBundle, kept: Iterable[str]) -> FileBundl
 
 
 def list_path_prefixes(path: str) -> list[str]:
-    """The path and every folder on the way to it."""
+    """List the path and all its parent folders."""
     return ["/".join(path.split("/")[:count]) for count in range(1, path.count("/") + 2)]
 
 
@@ -129,7 +129,7 @@ def check_bundle(bundle: FileBundle) -> None:
 
 
 def check_source_capacity(bundle: FileBundle, kept: Mapping[str, PushedFile]) -> None:
-    """A source never holds more than one look may read."""
+    """Check that the source stays within the caps of one refresh."""
     sizes = {path: row.content.size for path, row in kept.items()}
     sizes |= {path: len(data) for path, data in bundle.files}
     if len(sizes) > DEFAULT_CAPS.files:
@@ -144,7 +144,7 @@ def check_source_capacity(bundle: FileBundle, kept: Mapping[str, PushedFile]) ->
 
 
 def save_pushed_files(source: Source, bundle: FileBundle, stored: Mapping[str, PushedFile]) -> dict[str, int]:
-    """New and changed rows; what was pushed again unchanged is left alone."""
+    """Insert new and update changed rows. Unchanged files are not written."""
     contents = ContentBatch(source.workspace)
     digests = {path: contents.take(data).digest for path, data in bundle.files}
     contents.keep()
@@ -167,7 +167,7 @@ def delete_pushed_files(source: Source, paths: set[str]) -> int:
 
 
 def request_push_refresh(source: Source, bundle: FileBundle, *, by: Actor) -> RefreshRun:
-    """The run that will see these files; it begins with what the push refused."""
+    """Request the refresh of these files, with the refusals of the push stored on its run."""
     run = request_refresh(source, cause="push", by=by)
     refusals = {refusal["path"]: refusal for refusal in run.refusals}
     refusals |= {refusal.path: refusal._asdict() for refusal in bundle.refusals}
