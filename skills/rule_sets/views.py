@@ -154,18 +154,18 @@ class RuleSetPages(RecordPages[RuleSet]):
         return {"urls": page_urls}
 
     def urls(self) -> tuple[list[URLPattern], str]:
-        one = "<slug:key>/"
+        record_path = "<slug:key>/"
         routes = [
             path("", self.index, name="list"),
-            path(one, self.detail, name="detail"),
-            path(f"{one}edit/", self.require_write(self.edit), name="edit"),
-            path(f"{one}reset/", post_only(self.require_write(self.reset)), name="reset"),
-            path(f"{one}restore/", post_only(self.require_write(self.restore)), name="restore"),
-            path(f"{one}history/", self.history, name="history"),
-            path(f"{one}history/<int:number>/", self.revision, name="revision"),
+            path(record_path, self.detail, name="detail"),
+            path(f"{record_path}edit/", self.writing(self.edit), name="edit"),
+            path(f"{record_path}reset/", post_only(self.writing(self.reset)), name="reset"),
+            path(f"{record_path}restore/", post_only(self.writing(self.restore)), name="restore"),
+            path(f"{record_path}history/", self.history, name="history"),
+            path(f"{record_path}history/<int:number>/", self.revision, name="revision"),
             path(
-                f"{one}history/<int:number>/restore/",
-                post_only(self.require_write(self.revert)),
+                f"{record_path}history/<int:number>/restore/",
+                post_only(self.writing(self.revert)),
                 name="revert",
             ),
         ]

@@ -68,9 +68,9 @@ def find_link_title_instructions(text: str) -> Iterator[RuleMatch]:
 
 def can_contain_base64(features: TextFeatures) -> bool:
     """Return whether there is a word of the minimum length, or three words that could be wrapped lines."""
-    words = [word for word in features.long_words.split(" ") if len(word) >= 60]
-    lines = [word for word in words if BASE64_LINE_END_PATTERN.match(word, len(word) - 60)]
-    return len(lines) >= 3 or any(len(word) >= 256 for word in words)
+    long_words = [word for word in features.long_words.split(" ") if len(word) >= 60]
+    lines = [word for word in long_words if BASE64_LINE_END_PATTERN.match(word, len(word) - 60)]
+    return len(lines) >= 3 or any(len(word) >= 256 for word in long_words)
 
 
 def find_long_base64(text: str) -> Iterator[RuleMatch]:

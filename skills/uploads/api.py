@@ -155,16 +155,20 @@ class PushedFileResource:
         try:
             run = push_file(source, path, data, by=call.actor)
         except InvalidInput as error:
-            said = [FieldError(one, parameter="path") for words in error.errors.values() for one in words]
-            raise ProblemError(validation_problem(said)) from error
+            errors = [
+                FieldError(message, parameter="path")
+                for messages in error.errors.values()
+                for message in messages
+            ]
+            raise ProblemError(validation_problem(errors)) from error
         return accept_push(source, run, FileBundle(((path, data),), ()), [])
 
     def remove(self, call: ApiRequest, key: str, path: str) -> ApiResponse:
         source = self.find(call, key)
         try:
             check_path(path)
-        except FileRefused as why:
-            raise Http404 from why
+        except FileRefused as error:
+            raise Http404 from error
         check_file_unchanged(call, source, path)
         run = remove_pushed_file(source, path, by=call.actor)
         enqueue_refresh_run(run)

@@ -54,12 +54,12 @@ def push_bundle(source: Source, bundle: FileBundle, *, replace: bool, by: Actor)
     source = lock_pushed_source(source)
     stored = get_pushed_files_by_path(source)
     bundle_paths = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
-    kept = {path: row for path, row in stored.items() if path in bundle_paths or not replace}
-    bundle = exclude_path_conflicts(bundle, kept)
+    kept_files = {path: row for path, row in stored.items() if path in bundle_paths or not replace}
+    bundle = exclude_path_conflicts(bundle, kept_files)
     check_bundle(bundle)
-    check_source_capacity(bundle, kept)
+    check_source_capacity(bundle, kept_files)
     counts = save_pushed_files(source, bundle, stored) | {
-        "removed": delete_pushed_files(source, set(stored) - set(kept))
+        "removed": delete_pushed_files(source, set(stored) - set(kept_files))
     }
     counts["refused"] = len(bundle.refusals)
     write_audit_event(source.workspace_id, "pushed", source.kind, source.pk, str(source), by=by, after=counts)
@@ -101,9 +101,11 @@ def get_pushed_files_by_path(source: Source) -> dict[str, PushedFile]:
     return {row.path: row for row in rows.select_related("content").defer("content__data")}
 
 
-def exclude_path_conflicts(bundle: FileBundle, kept: Iterable[str]) -> FileBundle:
+def exclude_path_conflicts(bundle: FileBundle, kept_paths: Iterable[str]) -> FileBundle:
     """Refuse files whose paths conflict with files that the source already has."""
-    conflicts = find_path_conflicts((path, False) for path in {*kept, *[path for path, _ in bundle.files]})
+    conflicts = find_path_conflicts(
+        (path, False) for path in {*kept_paths, *[path for path, _ in bundle.files]}
+    )
     conflict_keys = {casefold_path(path) for path in conflicts}
     refused = {
         path
@@ -128,9 +130,9 @@ def check_bundle(bundle: FileBundle) -> None:
         raise InvalidBundle(bundle.refusals)
 
 
-def check_source_capacity(bundle: FileBundle, kept: Mapping[str, PushedFile]) -> None:
+def check_source_capacity(bundle: FileBundle, kept_files: Mapping[str, PushedFile]) -> None:
     """Check that the source stays within the caps of one refresh."""
-    sizes = {path: row.content.size for path, row in kept.items()}
+    sizes = {path: row.content.size for path, row in kept_files.items()}
     sizes |= {path: len(data) for path, data in bundle.files}
     if len(sizes) > DEFAULT_CAPS.files:
         message = _("A source holds at most %(most)s pushed files; this would make it %(count)s.")

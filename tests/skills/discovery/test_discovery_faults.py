@@ -1,4 +1,4 @@
-"""Every guard of discovery, broken on purpose: a case that stays green with the fault does not count."""
+"""Mutation tests for the checks of discovery: each check is disabled, and its case must then fail."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ BY_NAME = {case.name: case for case in CASES}
 
 
 def without(name: str):
-    """One flag gone from all openings."""
+    """Remove one flag from all calls of open."""
 
     def plant(patch) -> None:
         for flags in ("SAFE_OPEN_FLAGS", "FOLDER_OPEN_FLAGS"):
@@ -30,7 +30,7 @@ def without(name: str):
 
 
 def any_kind(patch) -> None:
-    """The check of the kind of file is gone, that of its size stays."""
+    """Disable the check of the file type, but not that of the size."""
     real = SafeRoot.check
 
     def check(self, status, limit):
@@ -41,7 +41,7 @@ def any_kind(patch) -> None:
 
 
 def unseen_descriptor(patch) -> None:
-    """What was true of the name is believed of the open file."""
+    """Do not check the open descriptor again after the check by name."""
     real = SafeRoot.read_file
 
     def read_file(self, folder, name, limit):
@@ -53,7 +53,7 @@ def unseen_descriptor(patch) -> None:
 
 
 def any_target(patch) -> None:
-    """Links are followed by the system, wherever they lead."""
+    """Let the operating system follow links."""
 
     def resolve(self, path):
         real = os.path.realpath(os.path.join(self.root.path, path))
@@ -67,16 +67,16 @@ def any_target(patch) -> None:
 
 
 def sloppy_prefix(patch) -> None:
-    """/srv/inside-evil begins like /srv/inside, so it is taken for a part of it."""
+    """Compare paths by prefix, so that /srv/inside-evil counts as below /srv/inside."""
     real = PathTrail.follow_link
 
     def follow_link(self, name):
-        where = os.readlink(name, dir_fd=self.folders[-1])
-        if not where.startswith(self.root.path):
+        target = os.readlink(name, dir_fd=self.folders[-1])
+        if not target.startswith(self.root.path):
             return real(self, name)
         self.return_to_root()
         self.folders[0] = os.open("/", os.O_RDONLY)
-        return where.split("/")
+        return target.split("/")
 
     patch.setattr(PathTrail, "follow_link", follow_link)
 
@@ -119,7 +119,7 @@ class Anything:
 
 
 def trusting_read(patch) -> None:
-    """No second look after reading."""
+    """Do not compare size and time after reading."""
 
     def read_file(self, folder, name, limit):
         fd = os.open(name, filesystem.SAFE_OPEN_FLAGS, dir_fd=folder)
@@ -176,7 +176,7 @@ def raw_names(patch) -> None:
 
 
 def links_walked(patch) -> None:
-    """Linked folders are walked like others."""
+    """Descend into linked folders."""
     real = TreeSearch.list_matching_entries
 
     def list_matching_entries(self, fd, path, node):
@@ -189,7 +189,7 @@ def links_walked(patch) -> None:
 
 
 def parents_wander(patch) -> None:
-    """A missing working directory is taken for its parent."""
+    """Use the parent of a missing working directory as the working directory."""
     patch.setattr(search, "SearchFolders", lambda each, project: lookup.SearchFolders(each, each[-1]))
 
 
@@ -205,7 +205,7 @@ FAULTS = [
     (without("O_NOFOLLOW"), "a tenant's folder that is a link out", "up"),
     (any_kind, "pipe", "up"),
     (any_kind, "folder named like a file", "tree"),
-    # Only root can make the device; for others the case is one more link.
+    # Only root can create the device; for other users the case is a link.
     *([(any_kind, "character device", "up")] if os.getuid() == 0 else []),
     (unseen_descriptor, "becomes a pipe before it is opened", "up"),
     (any_target, "link out, absolute", "up"),
@@ -240,12 +240,12 @@ FAULTS = [
 
 
 class Late(BaseException):
-    """No error of the system's, which a search would make a refusal of."""
+    """Raised on timeout. Not an OSError, which a search would convert to a refusal."""
 
 
 @contextmanager
 def at_most(seconds: int):
-    """Waiting has no end of its own."""
+    """Limit the time of the block, which might wait forever."""
 
     def late(*_):
         raise Late
