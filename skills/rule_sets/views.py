@@ -35,7 +35,7 @@ class RuleSetPages(RecordPages[RuleSet]):
     one, many = gettext_lazy("rule set"), gettext_lazy("Rule sets")
     name, icon, templates = "rule-sets", "rules", "skills/rule_sets"
     lede = gettext_lazy("What each harness reads: which files, where, and in which order.")
-    key, write = "harness", Permission.MANAGE_SOURCES
+    key, write_permission = "harness", Permission.MANAGE_SOURCES
     # As with sources: only a refresh shows which files the changed rules match.
     feeds_prompts = False
 
@@ -52,7 +52,7 @@ class RuleSetPages(RecordPages[RuleSet]):
         rows, caps = describe_rules(harness_rules.harness), describe_caps(harness_rules.harness.caps)
         history = list_revisions(harness_rules.rule_set).defer("data")[:5] if harness_rules.rule_set else []
         context = {"rules": harness_rules, "rows": rows, "caps": caps, "revisions": list(history)}
-        return self.show(request, "detail", context | self.build_urls(request, key))
+        return self.render_page(request, "detail", context | self.build_urls(request, key))
 
     def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         harness_rules = self.get_harness_rules(request, key)
@@ -72,7 +72,7 @@ class RuleSetPages(RecordPages[RuleSet]):
                     "rules",
                     [message for field_messages in error.errors.values() for message in field_messages],
                 )
-        return self.show(request, "form", context, status=422 if form.errors else 200)
+        return self.render_page(request, "form", context, status=422 if form.errors else 200)
 
     def save_form(
         self, request: WorkspaceRequest, harness_rules: HarnessRules, form: RuleSetForm
@@ -115,7 +115,7 @@ class RuleSetPages(RecordPages[RuleSet]):
         earlier = list_revisions(rule_set).filter(number=number - 1).first()
         before = earlier.data["rules"] if earlier else harness_to_json(HARNESSES[key])
         texts = {"before": format_rules(before), "after": format_rules(revision.data["rules"])}
-        return self.show(
+        return self.render_page(
             request, "revision", {"record": rule_set, "revision": revision, "earlier": earlier} | texts
         )
 
@@ -158,14 +158,14 @@ class RuleSetPages(RecordPages[RuleSet]):
         routes = [
             path("", self.index, name="list"),
             path(record_path, self.detail, name="detail"),
-            path(f"{record_path}edit/", self.writing(self.edit), name="edit"),
-            path(f"{record_path}reset/", post_only(self.writing(self.reset)), name="reset"),
-            path(f"{record_path}restore/", post_only(self.writing(self.restore)), name="restore"),
+            path(f"{record_path}edit/", self.require_write(self.edit), name="edit"),
+            path(f"{record_path}reset/", post_only(self.require_write(self.reset)), name="reset"),
+            path(f"{record_path}restore/", post_only(self.require_write(self.restore)), name="restore"),
             path(f"{record_path}history/", self.history, name="history"),
             path(f"{record_path}history/<int:number>/", self.revision, name="revision"),
             path(
                 f"{record_path}history/<int:number>/restore/",
-                post_only(self.writing(self.revert)),
+                post_only(self.require_write(self.revert)),
                 name="revert",
             ),
         ]

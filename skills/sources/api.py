@@ -123,9 +123,9 @@ class SourceResource(RecordResource[Source]):
             return record.grant.path if record.grant else None
         return super().field_json(record, name)
 
-    def value_read(self, call: ApiRequest, name: str, value: Any, expected: Schema) -> Any:
+    def parse_value(self, call: ApiRequest, name: str, value: Any, expected: Schema) -> Any:
         if name != "grant" or value is None:
-            return super().value_read(call, name, value, expected)
+            return super().parse_value(call, name, value, expected)
         grant = list_grants(call.workspace).filter(path=value).first()
         if grant is None:
             raise LookupError(value)
@@ -165,13 +165,13 @@ class SourceResource(RecordResource[Source]):
     @transaction.atomic
     def restore_to_revision(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
         require_unrestricted_key(call)
-        before = self.find(call, key)
-        super().go_back(call, key, number)
+        before = self.find_record(call, key)
+        super().restore_to_revision(call, key, number)
         return self.rescan_if_changed(call, before)
 
     def rescan_if_changed(self, call: ApiRequest, before: Source) -> ApiResponse:
         """Rescan the source if the request changed it, so that the change applies to its files at once."""
-        after = self.fresh(before)
+        after = self.reload(before)
         if after.revision != before.revision and not after.is_archived:
             enqueue_refresh_run(rescan_source(after, cause="edited", by=call.actor))
         return self.record_response(self.reload(before))
@@ -201,7 +201,7 @@ class SourceResource(RecordResource[Source]):
     def read_run(self, call: ApiRequest, key: str, number: int) -> ApiResponse:
         return refresh_api.detail(call, self.find_record(call, key), number)
 
-    def more_urls(self) -> list[URLPattern]:
+    def extra_urls(self) -> list[URLPattern]:
         options: dict[str, Any] = {"bots": True, "tag": self.name}
         base_path = "sources/<slug:key>"
         list_operation = Operation(
@@ -227,7 +227,7 @@ class SourceResource(RecordResource[Source]):
             endpoint(f"{base_path}:refresh", "sources-refresh", post=refresh_operation),
             endpoint(f"{base_path}/runs", "sources-runs", get=list_operation),
             endpoint(f"{base_path}/runs/<int:number>", "sources-run", get=detail_operation),
-            *build_push_urls(self.find),
+            *build_push_urls(self.find_record),
         ]
 
 

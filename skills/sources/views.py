@@ -45,8 +45,8 @@ class SourcePages(RecordPages[Source]):
     lede = gettext_lazy(
         "Where context files and skills are found: folders that workers read, or files pushed here."
     )
-    searched = ("label", "slug", "folder", "grant__path")
-    write = Permission.MANAGE_SOURCES
+    search_fields = ("label", "slug", "folder", "grant__path")
+    write_permission = Permission.MANAGE_SOURCES
     # The effect of an edit on prompts is known only after the refresh that follows it.
     feeds_prompts = False
 
@@ -116,7 +116,7 @@ class SourcePages(RecordPages[Source]):
                 return redirect(self.get_record_url(source))
             else:
                 return self.redirect_after_push(request, run)
-        return self.show(request, "upload", context, status=422)
+        return self.render_page(request, "upload", context, status=422)
 
     def push(self, request: WorkspaceRequest, source: Source, form: UploadForm) -> RefreshRun:
         bundle = read_zip(form.cleaned_data["archive"])
@@ -145,7 +145,7 @@ class SourcePages(RecordPages[Source]):
             context["has_grants"] = list_grants(request.workspace).exists()
         return super().render_page(request, page, context, status)
 
-    def users(self, record: Source) -> Any:
+    def list_using_agents(self, record: Source) -> Any:
         """Return nothing: the detail page lists the readers with folder and rules instead."""
         return ()
 

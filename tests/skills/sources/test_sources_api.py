@@ -218,7 +218,7 @@ def test_a_refresh_is_requested_and_followed(
         f"/api/v1/sources/{pushed.slug}/runs/{number}",
     )
     assert requested.json()["status"] == "queued"
-    carried_out(number, workspace.pk)
+    run_refresh(number, workspace.pk)
     assert bot.get(requested["Location"]).json()["status"] == "done"
     page = bot.get(f"sources/{pushed.slug}/runs?limit=1").json()
     assert ([row["id"] for row in page["data"]], page["has_more"]) == ([number], True)
@@ -237,7 +237,7 @@ def test_a_bot_pushes_one_file_and_takes_it_away(bot: TrueApi, pushed: Source, w
     assert stored(pushed) == {"docs/AGENTS.md": b"Be brief.\n"}
     [row] = bot.get(f"sources/{pushed.slug}/files").json()["data"]
     assert (row["path"], row["size"]) == ("docs/AGENTS.md", 10)
-    carried_out(again.json()["run"]["id"], workspace.pk)
+    run_refresh(again.json()["run"]["id"], workspace.pk)
     gone = bot.call("DELETE", url)
     assert (gone.status_code, stored(pushed)) == (202, {})
     run_refresh(gone.json()["run"]["id"], workspace.pk)
@@ -280,7 +280,7 @@ def test_many_are_pushed_and_each_refusal_is_named(bot: TrueApi, pushed: Source)
     )
     assert [one["path"] for one in outcome["invalid"]] == ["bad/AGENTS.md"]
     assert "photo.png" in outcome["unused"][0]["reason"]
-    carried_out(outcome["run"]["id"], pushed.workspace_id)
+    run_refresh(outcome["run"]["id"], pushed.workspace_id)
     for path, state in (("docs/AGENTS.md", "quarantined"), ("bad/AGENTS.md", "invalid")):
         assert file_in(pushed, path).state == state
 
@@ -353,13 +353,13 @@ def test_a_push_sent_twice_is_one_push(bot: TrueApi, pushed: Source) -> None:
 def test_a_limited_bot_pushes_only_where_its_agent_reads(
     narrow_bot: TrueApi, pushed: Source, mira: Agent, nils: Agent
 ) -> None:
-    reads(nils, pushed)
+    read_source(nils, pushed)
     url = f"sources/{pushed.slug}/files/AGENTS.md"
     assert narrow_bot.put(url, {"text": "Mine."}).status_code == 404
     assert push(narrow_bot, pushed, {"AGENTS.md": "Mine."}).status_code == 404
     assert narrow_bot.call("DELETE", url).status_code == 404
     assert stored(pushed) == {}
-    reads(mira, pushed)
+    read_source(mira, pushed)
     assert narrow_bot.put(url, {"text": "Ours."}).status_code == 202
 
 
@@ -372,7 +372,7 @@ def test_a_bot_that_may_only_read_pushes_nothing(
 
 
 def test_waived_content_is_not_listed_as_quarantined(admin: TrueApi, bot: TrueApi, pushed: Source) -> None:
-    look_at(pushed, {"AGENTS.md": POISON})
+    push_and_refresh(pushed, {"AGENTS.md": POISON})
     [blocked] = push(bot, pushed, {"AGENTS.md": POISON}).json()["quarantined"]
     file = ContextFile.objects.in_workspace(pushed.workspace_id).get(source=pushed)
     admin.post(f"context-files/{file.pk}:waive", {"digest": blocked["digest"], "reason": "A known sample."})
