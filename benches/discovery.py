@@ -87,7 +87,7 @@ def reading(paths: list[str]) -> None:
 
 
 def search(folder: str, known: Mapping[str, FileStamp]) -> DiscoveryResult:
-    return discover_tree(folder, HARNESSES, known=known)
+    return discover_tree(folder, HARNESSES, known_stamps=known)
 
 
 def judge(files: list[DiscoveredFile]) -> int:

@@ -1,4 +1,7 @@
-"""Pushed files, in an archive or a list: each is taken or refused with a reason, and then looked through."""
+"""Validate pushed files, from a zip archive or a list, and match them against the discovery rules.
+
+Every file is accepted or refused with a reason.
+"""
 
 from skills.archives.bundle import FileBundle, bundle_files
 from skills.archives.discover import PushedContent, build_stamp, discover_pushed_files

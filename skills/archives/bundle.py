@@ -1,4 +1,4 @@
-"""One upload's files: which are taken, and which are refused before or while they are opened."""
+"""Validation of the files of one upload: paths, sizes and contents, with a reason for each refusal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,19 +14,22 @@ from skills.discovery.search import ROOT_PATH
 
 @dataclass(frozen=True)
 class FileBundle:
-    """The files of one push by path; each that was sent is here or among the refusals, "." is the whole."""
+    """The accepted files of one push, and the refusals. Path "." in a refusal means the whole push."""
 
     files: tuple[tuple[str, bytes], ...]
     refusals: tuple[Refusal, ...]
 
     @classmethod
-    def unread(cls, why: FileRefused) -> Self:
-        """All or nothing: where the whole is at fault no part of it is believed."""
-        return cls((), (Refusal(ROOT_PATH, why.rule, why.reason),))
+    def from_error(cls, error: FileRefused) -> Self:
+        """Build an empty bundle with one refusal for the whole push.
+
+        A push that is damaged yields no files.
+        """
+        return cls((), (Refusal(ROOT_PATH, error.rule, error.reason),))
 
 
 class BundleEntry(Protocol):
-    """A file or folder that was sent, not yet opened."""
+    """A file or folder of a push whose content has not been read yet."""
 
     @property
     def path(self) -> str: ...
@@ -35,66 +38,76 @@ class BundleEntry(Protocol):
     @property
     def is_folder(self) -> bool: ...
     def check(self) -> None:
-        """Refuse what can be told from outside."""
+        """Raise FileRefused for problems that the metadata shows, without reading the content."""
 
-    def content(self) -> bytes:
-        """Exactly as many bytes as its size says, or Refused."""
+    def read_content(self) -> bytes:
+        """Return exactly `size` bytes, or raise FileRefused."""
 
 
-def build_bundle(offers: Iterable[BundleEntry], caps: DiscoveryCaps) -> FileBundle:
-    """Nothing is opened before all that can be told from outside is known to be within the caps."""
+def build_bundle(entries: Iterable[BundleEntry], caps: DiscoveryCaps) -> FileBundle:
+    """Validate the entries and read their contents.
+
+    No content is read before the metadata of all entries is checked against the caps: this limits zip bombs.
+    """
     refusals = RefusalCollector(caps)
-    placed = list(filter_valid_paths(offers, refusals))
-    sound = [offer for offer in filter_valid_entries(placed, refusals, caps) if not offer.is_folder]
-    if sum([offer.size for offer in sound]) > caps.total_bytes:
+    entries_with_valid_paths = list(filter_valid_paths(entries, refusals))
+    valid_files = [
+        entry
+        for entry in filter_valid_entries(entries_with_valid_paths, refusals, caps)
+        if not entry.is_folder
+    ]
+    if sum([entry.size for entry in valid_files]) > caps.total_bytes:
         raise build_total_size_error(caps)
     files = []
-    for offer in sorted(sound, key=lambda offer: offer.path):
-        with refusals.noted(offer.path):
-            files.append((offer.path, offer.content()))
+    for entry in sorted(valid_files, key=lambda entry: entry.path):
+        with refusals.collect(entry.path):
+            files.append((entry.path, entry.read_content()))
     return FileBundle(tuple(files), tuple(sorted(refusals.by_path.values())))
 
 
-def filter_valid_paths(offers: Iterable[BundleEntry], refusals: "RefusalCollector") -> Iterator[BundleEntry]:
-    for offer in offers:
-        with refusals.noted(offer.path):
-            check_path(offer.path)
-            yield offer
+def filter_valid_paths(entries: Iterable[BundleEntry], refusals: "RefusalCollector") -> Iterator[BundleEntry]:
+    for entry in entries:
+        with refusals.collect(entry.path):
+            check_path(entry.path)
+            yield entry
 
 
 def filter_valid_entries(
-    offers: Sequence[BundleEntry], refusals: "RefusalCollector", caps: DiscoveryCaps
+    entries: Sequence[BundleEntry], refusals: "RefusalCollector", caps: DiscoveryCaps
 ) -> Iterator[BundleEntry]:
-    clashing = find_path_conflicts((offer.path, offer.is_folder) for offer in offers)
-    for offer in offers:
-        with refusals.noted(offer.path):
-            if not offer.is_folder and offer.path in clashing:
-                raise FileRefused(*clashing[offer.path])
-            offer.check()
-            check_file_size(offer.size, caps)
-            yield offer
+    conflicts = find_path_conflicts((entry.path, entry.is_folder) for entry in entries)
+    for entry in entries:
+        with refusals.collect(entry.path):
+            if not entry.is_folder and entry.path in conflicts:
+                raise FileRefused(*conflicts[entry.path])
+            entry.check()
+            check_file_size(entry.size, caps)
+            yield entry
 
 
 class RefusalCollector:
-    """One for each path, and no more than a person could ever read."""
+    """Collects one refusal per path, up to the file cap."""
 
     def __init__(self, caps: DiscoveryCaps) -> None:
         self.caps = caps
         self.by_path: dict[str, Refusal] = {}
 
     @contextmanager
-    def noted(self, path: str) -> Iterator[None]:
+    def collect(self, path: str) -> Iterator[None]:
         try:
             yield
-        except FileRefused as why:
-            self.by_path.setdefault(path, Refusal(format_refusal_path(path), why.rule, why.reason))
+        except FileRefused as error:
+            self.by_path.setdefault(path, Refusal(format_refusal_path(path), error.rule, error.reason))
             if len(self.by_path) > self.caps.files:
-                most = f"More than {self.caps.files:,} of the files cannot be taken"
-                raise FileRefused("files", f"{most}; the last one: {why.reason}") from why
+                message = f"More than {self.caps.files:,} of the files cannot be taken"
+                raise FileRefused("files", f"{message}; the last one: {error.reason}") from error
 
 
 def format_refusal_path(path: str) -> str:
-    """Safe to print and to store, and never mistaken for the whole."""
+    """Escape and shorten a path for display and storage.
+
+    An empty path or "." must not read as the whole push.
+    """
     if path in {"", ROOT_PATH}:
         return "(no name)"
     text = escape_path(path)
@@ -107,8 +120,8 @@ def check_file_size(size: int, caps: DiscoveryCaps) -> None:
 
 
 def build_total_size_error(caps: DiscoveryCaps) -> FileRefused:
-    most = f"All files together have more than {caps.total_bytes:,} bytes"
-    return FileRefused("total", f"{most}; leave out what no agent reads.")
+    message = f"All files together have more than {caps.total_bytes:,} bytes"
+    return FileRefused("total", f"{message}; leave out what no agent reads.")
 
 
 def build_entry_count_error(caps: DiscoveryCaps) -> FileRefused:
@@ -121,38 +134,38 @@ DEFAULT_CAPS = DiscoveryCaps()
 
 
 class InMemoryFile(NamedTuple):
-    """A file whose content is at hand, unless it is too large."""
+    """A file whose content is in memory. A file that is too large keeps its size but no content."""
 
     path: str
     size: int
-    held: bytes
+    data: bytes
     is_folder: bool = False
 
     def check(self) -> None:
-        """Nothing can be told from outside that its path and size do not say."""
+        """Do nothing: path and size are checked by the caller, and there is no other metadata."""
 
-    def content(self) -> bytes:
-        return self.held
+    def read_content(self) -> bytes:
+        return self.data
 
 
 def bundle_files(pairs: Iterable[tuple[str, bytes]], *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
-    """The files of a list; too many or too much gives none of them, and the reason for "."."""
+    """Validate a list of files. If the whole list exceeds a cap, no file is accepted and "." is refused."""
     try:
         return build_bundle(collect_within_caps(pairs, caps), caps)
-    except FileRefused as why:
-        return FileBundle.unread(why)
+    except FileRefused as error:
+        return FileBundle.from_error(error)
 
 
 def collect_within_caps(pairs: Iterable[tuple[str, bytes]], caps: DiscoveryCaps) -> list[InMemoryFile]:
-    """Asks for no more once it is too much; what is too large by itself is not held."""
-    given: list[InMemoryFile] = []
+    """Read the iterable until a cap is exceeded. The content of an oversized file is not kept in memory."""
+    files: list[InMemoryFile] = []
     total = 0
     for path, content in pairs:
-        if len(given) == caps.entries:
+        if len(files) == caps.entries:
             raise build_entry_count_error(caps)
-        held = content if len(content) <= caps.file_bytes else b""
-        given.append(InMemoryFile(path, len(content), held))
-        total += len(held)
+        data = content if len(content) <= caps.file_bytes else b""
+        files.append(InMemoryFile(path, len(content), data))
+        total += len(data)
         if total > caps.total_bytes:
             raise build_total_size_error(caps)
-    return given
+    return files

@@ -1,7 +1,7 @@
-"""From pushed files to those a harness reads, as if they lay in a folder: same rules, kinds, order and caps.
+"""Match pushed files against the discovery rules, with the same kinds, order and caps as a folder on disk.
 
-Seen are the files that a rule names. Scripts and references in a skill's folder belong to the skill and
-need no rule. All else that is unnamed gives one line for the whole push, however many files there are.
+Files that a rule matches are counted as seen. Scripts and references in a skill's folder belong to the skill
+and need no rule. All other unmatched files are reported in a single refusal for the whole push.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from skills.discovery.lookup import list_folder_chain
 from skills.discovery.search import ROOT_PATH, SearchStopped
 from skills.discovery.tree_rules import TreeRules
 
-# What a file holds, or the stamp of what was stored earlier.
+# The content of a file, or the stamp of content that is stored already.
 PushedContent = bytes | FileStamp
 PushedEntry = PushedContent | Refusal
 
@@ -28,116 +28,124 @@ def discover_pushed_files(
     harnesses: Sequence[Harness],
     *,
     refusals: Iterable[Refusal] = (),
-    known: Mapping[str, FileStamp] = NO_KNOWN_STAMPS,
+    known_stamps: Mapping[str, FileStamp] = NO_KNOWN_STAMPS,
     caps: DiscoveryCaps | None = None,
 ) -> DiscoveryResult:
-    """What any of the harnesses could read in any folder of the push; refusals are those of its reading.
+    """Return the files that any of the harnesses could read in any folder of the push.
 
-    Those that matter are passed on, so that a file which could not be read does not count as gone.
+    `refusals` come from unpacking the push. Those of matched files are passed on, so that a file that could
+    not be read is not reported as missing.
     """
-    refused = {refusal.path: refusal for refusal in refusals}
-    if ROOT_PATH in refused:
-        return DiscoveryResult((), (), (refused[ROOT_PATH],), 0, 0, is_complete=False)
-    lowest = reduce(
-        DiscoveryCaps.lowered_to, [harness.caps for harness in harnesses], caps or DiscoveryCaps()
+    refusals_by_path = {refusal.path: refusal for refusal in refusals}
+    if ROOT_PATH in refusals_by_path:
+        return DiscoveryResult((), (), (refusals_by_path[ROOT_PATH],), 0, 0, is_complete=False)
+    effective_caps = reduce(
+        DiscoveryCaps.lowest_with, [harness.caps for harness in harnesses], caps or DiscoveryCaps()
     )
-    look = PushedFileSearch(lowest, known)
+    search = PushedFileSearch(effective_caps, known_stamps)
     try:
-        line = look.whole({**refused, **files}, PathMatcher(TreeRules(harnesses), lowest.depth))
-    except SearchStopped as why:
-        return look.result(why, is_complete=False)
-    return look.result(line, is_complete=True)
+        unmatched = search.search_entries(
+            {**refusals_by_path, **files}, PathMatcher(TreeRules(harnesses), effective_caps.depth)
+        )
+    except SearchStopped as error:
+        return search.build_result(error, is_complete=False)
+    return search.build_result(unmatched, is_complete=True)
 
 
 def build_stamp(content: bytes) -> FileStamp:
-    """Neither time nor place: pushed files are the same when they hold the same."""
+    """Build a stamp without modification time and inode: pushed files are compared by content only."""
     return FileStamp(len(content), 0, 0, sha256(content).hexdigest())
 
 
 class PushedFileSearch:
-    """One look at a push: what is found, what refused, and what counts for nothing."""
+    """State of one search through a push: discovered files, refusals and counters."""
 
-    def __init__(self, caps: DiscoveryCaps, known: Mapping[str, FileStamp]) -> None:
-        self.caps, self.known = caps, known
+    def __init__(self, caps: DiscoveryCaps, known_stamps: Mapping[str, FileStamp]) -> None:
+        self.caps, self.known_stamps = caps, known_stamps
         self.files: dict[str, DiscoveredFile] = {}
         self.refusals: dict[str, Refusal] = {}
-        self.seen = self.read = self.bytes = 0
+        self.seen_count = self.read_count = self.total_bytes = 0
 
-    def result(self, line: FileRefused | None, *, is_complete: bool) -> DiscoveryResult:
+    def build_result(self, root_error: FileRefused | None, *, is_complete: bool) -> DiscoveryResult:
         files = tuple([file for file in self.files.values() if file.kind != "skill"])
         skills = tuple([file for file in self.files.values() if file.kind == "skill"])
-        whole = [Refusal(ROOT_PATH, line.rule, line.reason)] if line else []
-        refusals = (*self.refusals.values(), *whole)
-        return DiscoveryResult(files, skills, refusals, self.seen, self.read, is_complete)
+        root_refusals = [Refusal(ROOT_PATH, root_error.rule, root_error.reason)] if root_error else []
+        refusals = (*self.refusals.values(), *root_refusals)
+        return DiscoveryResult(files, skills, refusals, self.seen_count, self.read_count, is_complete)
 
-    def whole(self, sent: Mapping[str, PushedEntry], naming: PathMatcher) -> FileRefused | None:
-        """Look at each, and say in one line what is to be said of the rest."""
-        if len(sent) > self.caps.entries:
+    def search_entries(self, entries: Mapping[str, PushedEntry], matcher: PathMatcher) -> FileRefused | None:
+        """Add every matched file. Return one error that describes all unmatched files, or None."""
+        if len(entries) > self.caps.entries:
             raise SearchStopped("entries", f"There are more than {self.caps.entries:,} names to look at.")
-        kinds = self.kinds_of(sent, naming)
-        packages = {get_parent_folder(path) for path, kind in kinds.items() if kind == "skill"}
-        idle: list[str] = []
+        kinds = self.match_kinds(entries, matcher)
+        skill_folders = {get_parent_folder(path) for path, kind in kinds.items() if kind == "skill"}
+        unmatched_paths: list[str] = []
         for path, kind in kinds.items():
             if kind:
-                self.take(kind, path, sent[path])
-            elif packages.isdisjoint(list_folder_chain(get_parent_folder(path))):
-                idle.append(path)
-            elif isinstance(lost := sent[path], Refusal):
-                self.refuse(path, FileRefused(lost.rule, lost.reason))
-        return build_unmatched_error(idle, sent) if idle else None
+                self.add_path(kind, path, entries[path])
+            elif skill_folders.isdisjoint(list_folder_chain(get_parent_folder(path))):
+                unmatched_paths.append(path)
+            elif isinstance(refusal := entries[path], Refusal):
+                self.add_refusal(path, FileRefused(refusal.rule, refusal.reason))
+        return build_unmatched_error(unmatched_paths, entries) if unmatched_paths else None
 
-    def kinds_of(self, sent: Mapping[str, PushedEntry], naming: PathMatcher) -> dict[str, FileKind | None]:
-        """In the order of a search on disk; whatever cannot lie there is refused."""
+    def match_kinds(
+        self, entries: Mapping[str, PushedEntry], matcher: PathMatcher
+    ) -> dict[str, FileKind | None]:
+        """Return the kind of each path in the order of a search on disk.
+
+        Paths that no disk can hold are refused.
+        """
         kinds: dict[str, FileKind | None] = {}
-        for path in sorted(sent, key=tree_sort_key):
+        for path in sorted(entries, key=tree_sort_key):
             try:
-                check_pushed_path(path, sent[path])
-                kinds[path] = naming.kind_of(path)
-            except FolderRefused as why:
-                self.refuse(why.folder, why)
-            except FileRefused as why:
-                self.refuse(path, why)
+                check_pushed_path(path, entries[path])
+                kinds[path] = matcher.match_kind(path)
+            except FolderRefused as error:
+                self.add_refusal(error.folder, error)
+            except FileRefused as error:
+                self.add_refusal(path, error)
         return kinds
 
-    def take(self, kind: FileKind, path: str, sent: PushedEntry) -> None:
-        if self.seen == self.caps.files:
-            most = f"There are more than {self.caps.files:,} files to read"
-            raise SearchStopped("files", f"{most}; {path} and all that follow were left out.")
-        self.seen += 1
+    def add_path(self, kind: FileKind, path: str, entry: PushedEntry) -> None:
+        if self.seen_count == self.caps.files:
+            message = f"There are more than {self.caps.files:,} files to read"
+            raise SearchStopped("files", f"{message}; {path} and all that follow were left out.")
+        self.seen_count += 1
         try:
-            self.keep(kind, path, sent)
-        except FileRefused as why:
-            self.refuse(path, why)
+            self.add_file(kind, path, entry)
+        except FileRefused as error:
+            self.add_refusal(path, error)
 
-    def keep(self, kind: FileKind, path: str, sent: PushedEntry) -> None:
-        if isinstance(sent, Refusal):
-            raise FileRefused(sent.rule, sent.reason)
-        stamp = sent if isinstance(sent, FileStamp) else build_stamp(sent)
+    def add_file(self, kind: FileKind, path: str, entry: PushedEntry) -> None:
+        if isinstance(entry, Refusal):
+            raise FileRefused(entry.rule, entry.reason)
+        stamp = entry if isinstance(entry, FileStamp) else build_stamp(entry)
         check_file_size(stamp.size, self.caps)
-        if self.bytes + stamp.size > self.caps.total_bytes:
+        if self.total_bytes + stamp.size > self.caps.total_bytes:
             raise FileRefused("total", f"All files together have more than {self.caps.total_bytes:,} bytes.")
-        is_new = isinstance(sent, bytes) and self.known.get(path) != stamp
-        self.bytes += stamp.size
-        self.read += is_new
+        is_new = isinstance(entry, bytes) and self.known_stamps.get(path) != stamp
+        self.total_bytes += stamp.size
+        self.read_count += is_new
         self.files[path] = DiscoveredFile(
-            path, kind, stamp, sent if isinstance(sent, bytes) and is_new else None
+            path, kind, stamp, entry if isinstance(entry, bytes) and is_new else None
         )
 
-    def refuse(self, path: str, why: FileRefused) -> None:
+    def add_refusal(self, path: str, error: FileRefused) -> None:
         if len(self.refusals) >= self.caps.files:
             raise SearchStopped("files", f"More than {self.caps.files:,} refusals; the rest was left out.")
-        self.refusals.setdefault(path, Refusal(format_refusal_path(path), why.rule, why.reason))
+        self.refusals.setdefault(path, Refusal(format_refusal_path(path), error.rule, error.reason))
 
 
-def check_pushed_path(path: str, sent: PushedEntry) -> None:
-    """A path that was refused as such has no place among the others, and is shown as it came."""
-    if isinstance(sent, Refusal) and sent.rule in PATH_RULE_NAMES:
-        raise FileRefused(sent.rule, sent.reason)
+def check_pushed_path(path: str, entry: PushedEntry) -> None:
+    """Raise FileRefused for an invalid path. A path that was refused before keeps its first reason."""
+    if isinstance(entry, Refusal) and entry.rule in PATH_RULE_NAMES:
+        raise FileRefused(entry.rule, entry.reason)
     check_path(path)
 
 
 def tree_sort_key(path: str) -> list[tuple[bool, str]]:
-    """The files of a folder before the folders in it."""
+    """Sort the files of a folder before its subfolders."""
     *folders, name = path.split("/")
     return [*[(True, folder) for folder in folders], (False, name)]
 
@@ -146,15 +154,19 @@ def get_parent_folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def build_unmatched_error(idle: list[str], sent: Mapping[str, PushedEntry]) -> FileRefused:
-    """One line, with an example by which a person knows what is meant."""
-    example = shorten_path(idle[0])
-    if len(sent) == 1:
+def build_unmatched_error(unmatched_paths: list[str], entries: Mapping[str, PushedEntry]) -> FileRefused:
+    """Describe all unmatched files in one message, with an example path."""
+    example = shorten_path(unmatched_paths[0])
+    if len(entries) == 1:
         return FileRefused("unnamed", f"No rule names {example}; no prompt uses it.")
-    which = f"{len(idle):,} of the {len(sent):,} files, such as {example}"
-    lost = [path for path in idle if isinstance(sent[path], Refusal)]
-    more = f" {len(lost):,} of them could not be kept, such as {shorten_path(lost[0])}." if lost else ""
-    return FileRefused("unnamed", f"No rule names {which}; no prompt uses them.{more}")
+    subject = f"{len(unmatched_paths):,} of the {len(entries):,} files, such as {example}"
+    refused_paths = [path for path in unmatched_paths if isinstance(entries[path], Refusal)]
+    refused_note = (
+        f" {len(refused_paths):,} of them could not be kept, such as {shorten_path(refused_paths[0])}."
+        if refused_paths
+        else ""
+    )
+    return FileRefused("unnamed", f"No rule names {subject}; no prompt uses them.{refused_note}")
 
 
 def shorten_path(path: str) -> str:

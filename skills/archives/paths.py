@@ -1,4 +1,4 @@
-"""Which paths a pushed file may have: below one folder, shown as they are, and the same file on any disk."""
+"""Path validation for pushed files: relative, printable, and unambiguous on every file system."""
 
 import re
 from collections import defaultdict
@@ -8,12 +8,12 @@ from unicodedata import normalize
 
 from skills.discovery.filesystem import FileRefused
 
-# As many as are stored, in characters; and as many as a disk would keep, in bytes.
+# The length of the database column in characters, and the name limit of common file systems in bytes.
 MAX_PATH_LENGTH = 1_000
 MAX_NAME_BYTES = 255
 DRIVE_PATTERN = re.compile(r"[A-Za-z]:")
 
-# In this order: what can be shown can also be encoded.
+# The order matters: the length check encodes the path, which only works for printable paths.
 PATH_CHECKS: tuple[tuple[Callable[[str], object], str, str], ...] = (
     (lambda path: not path, "name", "It has no name."),
     (lambda path: not path.isprintable(), "name", "The name holds characters that cannot be shown."),
@@ -39,38 +39,41 @@ PATH_RULE_NAMES = frozenset([rule for _, rule, _ in PATH_CHECKS])
 
 
 def check_path(path: str) -> None:
-    """Refuse what could lead elsewhere, or could not be told apart by looking at it."""
+    """Raise FileRefused for a path that could leave the folder or that does not display unambiguously."""
     for is_faulty, rule, reason in PATH_CHECKS:
         if is_faulty(path):
             raise FileRefused(rule, reason)
 
 
 def casefold_path(path: str) -> str:
-    """Equal for names that some disk takes for one: case and composed letters do not count."""
+    """Return a key that is equal for paths that a case-insensitive or normalizing file system would merge."""
     return normalize("NFD", normalize("NFD", path).casefold())
 
 
-def find_path_conflicts(sound: Iterable[tuple[str, bool]]) -> dict[str, tuple[str, str]]:
-    """Rule and reason for files that share a place; none is taken, for nobody can know which was meant."""
+def find_path_conflicts(paths_and_types: Iterable[tuple[str, bool]]) -> dict[str, tuple[str, str]]:
+    """Return rule and reason for each file that shares its place with another entry.
+
+    All of them are refused, because it is unknown which one was meant.
+    """
     files: dict[str, list[str]] = defaultdict(list)
     folders: set[str] = set()
-    for path, is_folder in sound:
+    for path, is_folder in paths_and_types:
         key = f"{casefold_path(path)}/"
         folders.add(key) if is_folder else files[key].append(path)
-    # Whatever lies below a path follows it at once, as its key ends in a slash.
+    # Keys end in a slash, so in sorted order a path is directly followed by the paths below it.
     folders |= {above for above, below in pairwise(sorted({*files, *folders})) if below.startswith(above)}
     return {
-        path: clash
+        path: conflict
         for key, paths in files.items()
-        if (clash := describe_path_conflict(paths, key in folders))
+        if (conflict := describe_path_conflict(paths, key in folders))
         for path in paths
     }
 
 
 def describe_path_conflict(paths: list[str], is_folder_too: bool) -> tuple[str, str] | None:
     if len(set(paths)) > 1:
-        others = "The push holds names that differ only in case or in how a letter is written"
-        return "alike", f"{others}; on many disks they are one file."
+        message = "The push holds names that differ only in case or in how a letter is written"
+        return "alike", f"{message}; on many disks they are one file."
     if len(paths) > 1:
         return "twice", f"The push holds it {len(paths):,} times."
     return ("folder", "The push holds a folder of this name too.") if is_folder_too else None

@@ -1,4 +1,4 @@
-"""What the rules make of a pushed path: the same as of a file that lies there on disk."""
+"""Match the path of a pushed file against the discovery rules, with the same result as a file on disk."""
 
 import re
 import stat
@@ -11,7 +11,7 @@ from skills.discovery.tree_rules import RuleNode, TreeRules
 
 
 class FolderRefused(FileRefused):
-    """A folder on the way is at fault, and so all that lies in it."""
+    """A parent folder is refused, and with it all files below."""
 
     def __init__(self, folder: str, rule: str, reason: str) -> None:
         super().__init__(rule, reason)
@@ -19,43 +19,46 @@ class FolderRefused(FileRefused):
 
 
 class PathMatcher:
-    """Goes down a path as a search goes down a disk."""
+    """Walks the rule tree along a path, as a search on disk would."""
 
     def __init__(self, rules: TreeRules, depth: int) -> None:
         self.rules, self.depth = rules, depth
 
-    def kind_of(self, path: str) -> FileKind | None:
-        """As what a rule names it; None where none does."""
+    def match_kind(self, path: str) -> FileKind | None:
+        """Return the kind of the first matching rule, or None."""
         names = path.split("/")
-        node = self.rules.top
+        node = self.rules.root_node
         for depth, folder in enumerate(names[:-1]):
             if get_file_kind(node, folder):
                 raise build_folder_error(names[: depth + 1])
-            below = node.below(folder)
-            if folder in self.rules.skipped and not below.begun:
+            child = node.get_child(folder)
+            if folder in self.rules.skipped_folders and not child.remaining_paths:
                 return None
             if depth >= self.depth:
-                return self.kind_below(below, names, depth + 1)
-            node = below
+                return self.match_deep_kind(child, names, depth + 1)
+            node = child
         return get_file_kind(node, names[-1])
 
-    def kind_below(self, node: RuleNode, names: list[str], depth: int) -> FileKind | None:
-        """Too deep for a working directory, though it may hold files of one."""
-        for kind, rest in node.begun:
+    def match_deep_kind(self, node: RuleNode, names: list[str], depth: int) -> FileKind | None:
+        """Match a path below the depth limit.
+
+        Such a folder cannot be a working directory, but it may hold files that a rule of one names.
+        """
+        for kind, rest in node.remaining_paths:
             end = depth + len(rest)
             if is_path_match(rest, names[depth:end]):
                 if end < len(names):
                     raise build_folder_error(names[:end])
                 return kind
-        if not node.begun and self.would_name("/".join(names)):
-            why = build_depth_error(self.depth)
-            raise FolderRefused("/".join(names[:depth]), why.rule, why.reason)
+        if not node.remaining_paths and self.matches_ignoring_depth("/".join(names)):
+            error = build_depth_error(self.depth)
+            raise FolderRefused("/".join(names[:depth]), error.rule, error.reason)
         return None
 
-    def would_name(self, path: str) -> bool:
-        """Whether a rule names it, were it not for the depth."""
+    def matches_ignoring_depth(self, path: str) -> bool:
+        """Return whether a rule would match without the depth limit."""
         try:
-            return PathMatcher(self.rules, path.count("/")).kind_of(path) is not None
+            return PathMatcher(self.rules, path.count("/")).match_kind(path) is not None
         except FolderRefused:
             return False
 
@@ -65,11 +68,11 @@ def build_folder_error(names: list[str]) -> FolderRefused:
 
 
 def get_file_kind(node: RuleNode, name: str) -> FileKind | None:
-    return node.files.get(name) or node.kind_of(name)
+    return node.files.get(name) or node.match_kind(name)
 
 
-def is_path_match(wanted: tuple[str, ...], names: list[str]) -> bool:
-    if len(wanted) != len(names):
+def is_path_match(patterns: tuple[str, ...], names: list[str]) -> bool:
+    if len(patterns) != len(names):
         return False
-    pairs = zip(wanted, names, strict=True)
-    return all(re.fullmatch(build_name_regex(shape), name) for shape, name in pairs)
+    pairs = zip(patterns, names, strict=True)
+    return all(re.fullmatch(build_name_regex(pattern), name) for pattern, name in pairs)

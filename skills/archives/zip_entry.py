@@ -1,4 +1,4 @@
-"""One file of a zip: what its two headers say, and its bytes if they bear that out."""
+"""One zip entry: compare its central and local headers, then decompress and verify its content."""
 
 import stat
 import struct
@@ -11,37 +11,40 @@ from skills.discovery.filesystem import FILE_TYPE_REFUSALS, FileRefused
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 LOCAL_HEADER_SIGNATURE = b"PK\x03\x04"
 METHOD_STORED, METHOD_DEFLATED = 0, 8
-# Of a file, by either of two methods, or of the headers too.
+# Traditional encryption, strong encryption, and encrypted headers.
 ENCRYPTED_FLAGS = 0x0001 | 0x0040 | 0x2000
 PATCH_FLAG = 0x0020
-# The sizes come after the bytes, and the header may leave them out.
+# A data descriptor with the sizes follows the content; the local header may leave them out.
 DATA_DESCRIPTOR_FLAG = 0x0008
 DOS_FOLDER_ATTRIBUTE = 0x10
 ZIP64_MARKER = 0xFFFFFFFF
 
 
 class ZipRecord(NamedTuple):
-    """What the table of contents says of one entry."""
+    """The fields of one entry in the central directory."""
 
     name: bytes
     flags: int
     method: int
     crc: int
-    packed: int
+    compressed_size: int
     size: int
     attributes: int
-    place: int
+    offset: int
 
 
 class ZipEntry:
-    """A record with the archive that it speaks of, and where in that its bytes begin."""
+    """A central directory record, its archive, and the offset of its compressed data."""
 
-    def __init__(self, record: ZipRecord, archive: bytes, begin: int) -> None:
-        self.record, self.archive, self.begin = record, archive, begin
+    def __init__(self, record: ZipRecord, archive: bytes, data_start: int) -> None:
+        self.record, self.archive, self.data_start = record, archive, data_start
 
     @cached_property
     def path(self) -> str:
-        """Marked as UTF-8 or not: in other character sets nobody could know the letters."""
+        """The name decoded as UTF-8, whether or not the UTF-8 flag is set.
+
+        Other encodings are not declared.
+        """
         return self.record.name.removesuffix(b"/").decode("utf-8", "surrogateescape")
 
     @property
@@ -53,8 +56,8 @@ class ZipEntry:
         return self.record.name.endswith(b"/")
 
     @property
-    def end(self) -> int:
-        return self.begin + self.record.packed
+    def data_end(self) -> int:
+        return self.data_start + self.record.compressed_size
 
     @property
     def is_encrypted(self) -> bool:
@@ -62,57 +65,59 @@ class ZipEntry:
 
     @property
     def has_descriptor(self) -> bool:
-        return bool((self.record.flags | self.header.flags) & DATA_DESCRIPTOR_FLAG)
+        return bool((self.record.flags | self.local_header.flags) & DATA_DESCRIPTOR_FLAG)
 
     @property
-    def header(self) -> ZipRecord:
-        """What stands before its bytes, as a record of the same place."""
-        _, _, flags, method, _, _, crc, packed, size, name, _ = LOCAL_HEADER.unpack_from(
-            self.archive, self.record.place
+    def local_header(self) -> ZipRecord:
+        """The local file header, in the form of a central directory record."""
+        _, _, flags, method, _, _, crc, compressed_size, size, name_length, _ = LOCAL_HEADER.unpack_from(
+            self.archive, self.record.offset
         )
-        start = self.record.place + LOCAL_HEADER.size
-        own = self.archive[start : start + name]
-        return ZipRecord(own, flags, method, crc, packed, size, self.record.attributes, self.record.place)
+        start = self.record.offset + LOCAL_HEADER.size
+        name = self.archive[start : start + name_length]
+        return ZipRecord(
+            name, flags, method, crc, compressed_size, size, self.record.attributes, self.record.offset
+        )
 
     def check(self) -> None:
-        self.check_kind()
+        self.check_file_type()
         if self.is_encrypted:
             raise FileRefused("encrypted", "It is locked with a password; send it without one.")
         if self.record.method not in {METHOD_STORED, METHOD_DEFLATED} or self.record.flags & PATCH_FLAG:
             raise FileRefused("compression", "It is packed in a way that is not read; use a plain zip.")
-        if not has_matching_header(self.record, self.header):
+        if not has_matching_header(self.record, self.local_header):
             raise FileRefused("mismatch", "The archive says two different things about it.")
 
-    def check_kind(self) -> None:
-        """Only regular files, and folders without bytes of their own."""
-        kind = stat.S_IFMT(self.record.attributes >> 16)
-        if kind == stat.S_IFLNK:
+    def check_file_type(self) -> None:
+        """Accept only regular files and empty folder entries."""
+        file_type = stat.S_IFMT(self.record.attributes >> 16)
+        if file_type == stat.S_IFLNK:
             raise FileRefused("link", "It is a link; push the file that it leads to.")
         if self.is_folder and self.size:
             raise FileRefused("folder", "It is named like a folder but holds bytes like a file.")
-        is_marked = kind == stat.S_IFDIR or self.record.attributes & DOS_FOLDER_ATTRIBUTE
+        is_marked = file_type == stat.S_IFDIR or self.record.attributes & DOS_FOLDER_ATTRIBUTE
         if is_marked and not self.is_folder:
             raise FileRefused(*FILE_TYPE_REFUSALS[stat.S_IFDIR])
-        if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
-            raise FileRefused(*FILE_TYPE_REFUSALS.get(kind, ("kind", "It is not a regular file.")))
+        if file_type not in {0, stat.S_IFREG, stat.S_IFDIR}:
+            raise FileRefused(*FILE_TYPE_REFUSALS.get(file_type, ("kind", "It is not a regular file.")))
 
-    def content(self) -> bytes:
-        """Its bytes: as many as announced, counted while they come, and with the right checksum."""
-        packed = memoryview(self.archive)[self.begin : self.end]
+    def read_content(self) -> bytes:
+        """Return the decompressed content after checking its size and CRC-32."""
+        compressed = memoryview(self.archive)[self.data_start : self.data_end]
         is_stored = self.record.method == METHOD_STORED
-        if is_stored and len(packed) != self.size:
+        if is_stored and len(compressed) != self.size:
             raise build_size_mismatch_error()
-        content = bytes(packed) if is_stored else inflate_data(packed, self.size)
+        content = bytes(compressed) if is_stored else inflate_data(compressed, self.size)
         if zlib.crc32(content) != self.record.crc:
             raise FileRefused("damaged", "It is damaged: its checksum is not the one in the archive.")
         return content
 
 
-def inflate_data(packed: memoryview, size: int) -> bytes:
-    """At most one byte more than announced is ever unpacked, whatever the packed bytes hold."""
+def inflate_data(compressed: memoryview, size: int) -> bytes:
+    """Decompress at most `size` + 1 bytes, so that a zip bomb cannot exceed its declared size."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
-        content = inflater.decompress(packed, size + 1)
+        content = inflater.decompress(compressed, size + 1)
     except zlib.error as error:
         raise FileRefused("damaged", "It is damaged and cannot be unpacked.") from error
     if len(content) != size or not inflater.eof or inflater.unused_data:
@@ -125,11 +130,18 @@ def build_size_mismatch_error() -> FileRefused:
 
 
 def has_matching_header(record: ZipRecord, header: ZipRecord) -> bool:
-    """Whether both say the same; sizes may be left to the descriptor, or to a field for larger numbers."""
+    """Return whether both headers agree.
+
+    Sizes may be in the data descriptor or in the zip64 field instead.
+    """
     if (record.name, record.method) != (header.name, header.method):
         return False
     if (record.flags ^ header.flags) & ENCRYPTED_FLAGS:
         return False
-    pairs = ((record.crc, header.crc), (record.size, header.size), (record.packed, header.packed))
-    is_late = header.flags & DATA_DESCRIPTOR_FLAG
-    return bool(is_late) or all(own in {said, ZIP64_MARKER} for said, own in pairs)
+    pairs = (
+        (record.crc, header.crc),
+        (record.size, header.size),
+        (record.compressed_size, header.compressed_size),
+    )
+    has_descriptor = header.flags & DATA_DESCRIPTOR_FLAG
+    return bool(has_descriptor) or all(local_value in {value, ZIP64_MARKER} for value, local_value in pairs)

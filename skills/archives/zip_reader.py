@@ -1,7 +1,8 @@
-"""A zip's table of contents, believed only where it agrees with the bytes that it speaks of.
+"""Strict zip reader: the central directory must agree with the local headers and the layout of the archive.
 
-The standard library reads leniently: it cuts names at a NUL, looks past what stands before or after the
-archive, lets entries share bytes, and gives up all of them for one bad name. Here it is plain, or refused.
+`zipfile` of the standard library is lenient: it cuts names at a NUL, ignores data before and after the
+archive, lets entries overlap, and rejects all entries because of one bad name. Here such archives are
+refused.
 """
 
 import re
@@ -19,59 +20,64 @@ CENTRAL_HEADER_SIGNATURE = b"PK\x01\x02"
 END_RECORD = struct.Struct("<4s4H2LH")
 END_RECORD_SIGNATURE = re.compile(rb"PK\x05\x06")
 MAX_COMMENT_BYTES = 0xFFFF
-# The same for what does not fit into 32 bits, and where it stands.
+# The zip64 end record, and the locator that points to it.
 ZIP64_END_RECORD = struct.Struct("<4sQ2H2L4Q")
 ZIP64_END_RECORD_SIGNATURE = b"PK\x06\x06"
 ZIP64_LOCATOR = struct.Struct("<4sLQL")
 ZIP64_LOCATOR_SIGNATURE = b"PK\x06\x07"
 ZIP64_MARKER = 0xFFFFFFFF
-# Sizes that were not known beforehand follow a file's bytes, at most so many of them.
+# The largest data descriptor: signature, CRC-32 and two 64-bit sizes.
 MAX_DESCRIPTOR_BYTES = 24
 DEFAULT_CAPS = DiscoveryCaps()
 
 
 class CentralDirectory(NamedTuple):
-    """Where the table of contents lies, and how many entries it claims to have."""
+    """The position of the central directory and its declared number of entries."""
 
     start: int
     end: int
-    claimed: int
+    entry_count: int
 
 
 def read_zip(data: bytes, *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
-    """The files of an archive; one that is unsound as a whole gives none of them, and the reason for "."."""
+    """Read the files of an archive.
+
+    If the archive itself is damaged, no file is accepted and "." is refused.
+    """
     try:
         return build_bundle(read_zip_entries(data, caps), caps)
-    except FileRefused as why:
-        return FileBundle.unread(why)
+    except FileRefused as error:
+        return FileBundle.from_error(error)
     except struct.error:
-        return FileBundle.unread(FileRefused("damaged", "The archive's table of contents ends too early."))
+        return FileBundle.from_error(
+            FileRefused("damaged", "The archive's table of contents ends too early.")
+        )
 
 
 def read_zip_entries(data: bytes, caps: DiscoveryCaps) -> Sequence[ZipEntry]:
-    """All entries, once it is sure that they lie side by side and fill the archive."""
-    contents = read_central_directory(data)
-    if contents.claimed > caps.entries:
+    """Return all entries after checking that they do not overlap and leave no gaps."""
+    directory = read_central_directory(data)
+    if directory.entry_count > caps.entries:
         raise build_entry_count_error(caps)
-    entries = [build_zip_entry(data, record) for record in read_zip_records(data, contents)]
-    check_zip_layout(entries, contents)
+    entries = [build_zip_entry(data, record) for record in read_zip_records(data, directory)]
+    check_zip_layout(entries, directory)
     files = [entry for entry in entries if not entry.is_folder]
     if files and all(entry.is_encrypted for entry in files):
         raise FileRefused("encrypted", "The archive is locked with a password; send it without one.")
     return entries
 
 
-# --- the end, which is read first ---------------------------------------------------------------------
+# --- end record ----------------------------------------------------------------------------------------
 
 
 def read_central_directory(data: bytes) -> CentralDirectory:
-    at = end = find_end_record(data)
-    numbers = END_RECORD.unpack_from(data, at)[1:-1]
-    if data[max(at - ZIP64_LOCATOR.size, 0) : at].startswith(ZIP64_LOCATOR_SIGNATURE):
-        end = at - ZIP64_LOCATOR.size - ZIP64_END_RECORD.size
+    offset = end = find_end_record(data)
+    numbers = END_RECORD.unpack_from(data, offset)[1:-1]
+    if data[max(offset - ZIP64_LOCATOR.size, 0) : offset].startswith(ZIP64_LOCATOR_SIGNATURE):
+        end = offset - ZIP64_LOCATOR.size - ZIP64_END_RECORD.size
         numbers = read_zip64_end_record(data, end, numbers)
-    disk, first_disk, here, count, size, start = numbers
-    if disk or first_disk or here != count:
+    disk, first_disk, count_here, count, size, start = numbers
+    if disk or first_disk or count_here != count:
         raise FileRefused("parts", "It is one part of an archive that was split into several.")
     if start + size < end:
         raise FileRefused("surplus", f"There are {end - start - size:,} bytes before the archive begins.")
@@ -81,11 +87,14 @@ def read_central_directory(data: bytes) -> CentralDirectory:
 
 
 def find_end_record(data: bytes) -> int:
-    """Where the one end record is; a comment could hold another, and readers would not agree on the files."""
-    tail = max(len(data) - END_RECORD.size - MAX_COMMENT_BYTES, 0)
-    signs = [sign.start() for sign in END_RECORD_SIGNATURE.finditer(data, tail)]
-    ends = [at for at in signs if is_end_record(data, at)]
-    if not signs:
+    """Return the offset of the only end record.
+
+    A comment can contain a second one; different readers would then list different files.
+    """
+    search_start = max(len(data) - END_RECORD.size - MAX_COMMENT_BYTES, 0)
+    candidates = [match.start() for match in END_RECORD_SIGNATURE.finditer(data, search_start)]
+    ends = [offset for offset in candidates if is_end_record(data, offset)]
+    if not candidates:
         raise FileRefused("not-zip", "It is not a zip archive, or its end is missing.")
     if not ends:
         raise FileRefused(
@@ -98,90 +107,109 @@ def find_end_record(data: bytes) -> int:
     return ends[0]
 
 
-def is_end_record(data: bytes, at: int) -> bool:
-    return at + END_RECORD.size <= len(data) and at + END_RECORD.size + END_RECORD.unpack_from(data, at)[
-        -1
-    ] == len(data)
+def is_end_record(data: bytes, offset: int) -> bool:
+    return offset + END_RECORD.size <= len(data) and offset + END_RECORD.size + END_RECORD.unpack_from(
+        data, offset
+    )[-1] == len(data)
 
 
-def read_zip64_end_record(data: bytes, at: int, narrow: tuple[int, ...]) -> tuple[int, ...]:
-    """The end's numbers in 64 bits; those in 16 and 32 must say the same, or that they cannot say it."""
-    _, disk, place, disks = ZIP64_LOCATOR.unpack_from(data, at + ZIP64_END_RECORD.size)
-    sign, size, _, _, *wide = ZIP64_END_RECORD.unpack_from(data, max(at, 0))
-    is_there = (at, sign, size, disk) == (
-        place,
+def read_zip64_end_record(data: bytes, offset: int, values32: tuple[int, ...]) -> tuple[int, ...]:
+    """Read the zip64 end record. The 16 and 32-bit values must be equal to its values or hold the marker."""
+    _, disk, located_offset, disks = ZIP64_LOCATOR.unpack_from(data, offset + ZIP64_END_RECORD.size)
+    signature, size, _, _, *values64 = ZIP64_END_RECORD.unpack_from(data, max(offset, 0))
+    is_valid = (offset, signature, size, disk) == (
+        located_offset,
         ZIP64_END_RECORD_SIGNATURE,
         ZIP64_END_RECORD.size - 12,
         0,
     ) and disks < 2
-    most = (0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, ZIP64_MARKER, ZIP64_MARKER)
-    if not is_there or any(few not in {many, top} for few, many, top in zip(narrow, wide, most, strict=True)):
+    markers = (0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, ZIP64_MARKER, ZIP64_MARKER)
+    if not is_valid or any(
+        value32 not in {value64, marker}
+        for value32, value64, marker in zip(values32, values64, markers, strict=True)
+    ):
         raise FileRefused("damaged", "The archive says two different things about its table of contents.")
-    return tuple(wide)
+    return tuple(values64)
 
 
-# --- the table ----------------------------------------------------------------------------------------
+# --- central directory ---------------------------------------------------------------------------------
 
 
-def read_zip_records(data: bytes, contents: CentralDirectory) -> Iterator[ZipRecord]:
-    at = contents.start
-    for _ in range(contents.claimed):
-        (sign, _, _, flags, method, _, _, crc, packed, size, *lengths, _, _, attributes, place) = (
-            CENTRAL_HEADER.unpack_from(data, at)
-        )
-        if sign != CENTRAL_HEADER_SIGNATURE:
+def read_zip_records(data: bytes, directory: CentralDirectory) -> Iterator[ZipRecord]:
+    offset = directory.start
+    for _ in range(directory.entry_count):
+        (
+            signature,
+            _,
+            _,
+            flags,
+            method,
+            _,
+            _,
+            crc,
+            compressed_size,
+            size,
+            *lengths,
+            _,
+            _,
+            attributes,
+            header_offset,
+        ) = CENTRAL_HEADER.unpack_from(data, offset)
+        if signature != CENTRAL_HEADER_SIGNATURE:
             raise FileRefused("damaged", "The archive's table of contents has fewer entries than it says.")
-        name, extra = slice_name_and_extra(data, at + CENTRAL_HEADER.size, lengths)
-        at += CENTRAL_HEADER.size + sum(lengths)
-        if ZIP64_MARKER in {size, packed, place}:
-            size, packed, place = expand_zip64_values((size, packed, place), extra)
-        yield ZipRecord(name, flags, method, crc, packed, size, attributes, place)
-    if at != contents.end:
+        name, extra = slice_name_and_extra(data, offset + CENTRAL_HEADER.size, lengths)
+        offset += CENTRAL_HEADER.size + sum(lengths)
+        if ZIP64_MARKER in {size, compressed_size, header_offset}:
+            size, compressed_size, header_offset = expand_zip64_values(
+                (size, compressed_size, header_offset), extra
+            )
+        yield ZipRecord(name, flags, method, crc, compressed_size, size, attributes, header_offset)
+    if offset != directory.end:
         raise FileRefused("damaged", "The archive's table of contents is not as long as it says.")
 
 
-def slice_name_and_extra(data: bytes, at: int, lengths: list[int]) -> tuple[bytes, bytes]:
-    """A name and the extra fields after it; the comment is nobody's business."""
-    return data[at : at + lengths[0]], data[at + lengths[0] : at + lengths[0] + lengths[1]]
+def slice_name_and_extra(data: bytes, offset: int, lengths: list[int]) -> tuple[bytes, bytes]:
+    """Return the name and the extra fields; the comment is ignored."""
+    return data[offset : offset + lengths[0]], data[offset + lengths[0] : offset + lengths[0] + lengths[1]]
 
 
-def expand_zip64_values(narrow: tuple[int, ...], extra: bytes) -> list[int]:
-    """Numbers that do not fit into 32 bits stand in a field of their own, in this order."""
+def expand_zip64_values(values32: tuple[int, ...], extra: bytes) -> list[int]:
+    """Replace markers by the 64-bit values of the zip64 extra field, which lists them in this order."""
     field = find_zip64_field(extra)
-    wide = iter(struct.unpack_from(f"<{len(field) // 8}Q", field))
-    return [next(wide, number) if number == ZIP64_MARKER else number for number in narrow]
+    values64 = iter(struct.unpack_from(f"<{len(field) // 8}Q", field))
+    return [next(values64, value) if value == ZIP64_MARKER else value for value in values32]
 
 
 def find_zip64_field(extra: bytes) -> bytes:
-    at = 0
-    while at + 4 <= len(extra):
-        kind, length = struct.unpack_from("<2H", extra, at)
+    offset = 0
+    while offset + 4 <= len(extra):
+        kind, length = struct.unpack_from("<2H", extra, offset)
         if kind == 1:
-            return extra[at + 4 : at + 4 + length]
-        at += 4 + length
+            return extra[offset + 4 : offset + 4 + length]
+        offset += 4 + length
     return b""
 
 
-# --- the layout ---------------------------------------------------------------------------------------
+# --- layout --------------------------------------------------------------------------------------------
 
 
 def build_zip_entry(data: bytes, record: ZipRecord) -> ZipEntry:
-    """The record with its own header; without one it points nowhere."""
-    if record.place + LOCAL_HEADER.size > len(data) or not data.startswith(
-        LOCAL_HEADER_SIGNATURE, record.place
+    """Locate the data of a record. The offset must point to a local file header."""
+    if record.offset + LOCAL_HEADER.size > len(data) or not data.startswith(
+        LOCAL_HEADER_SIGNATURE, record.offset
     ):
         raise FileRefused("damaged", "The archive's table of contents names a place where no file begins.")
-    *_, name, extra = LOCAL_HEADER.unpack_from(data, record.place)
-    return ZipEntry(record, data, record.place + LOCAL_HEADER.size + name + extra)
+    *_, name_length, extra_length = LOCAL_HEADER.unpack_from(data, record.offset)
+    return ZipEntry(record, data, record.offset + LOCAL_HEADER.size + name_length + extra_length)
 
 
-def check_zip_layout(entries: Sequence[ZipEntry], contents: CentralDirectory) -> None:
-    """Side by side: where entries share bytes a small archive can hold any number of large files."""
-    reached, slack = 0, 0
-    places = [(entry.record.place, entry.end, entry.has_descriptor) for entry in entries]
-    for start, end, has_descriptor in [*sorted(places), (contents.start, contents.end, False)]:
-        if start < reached:
+def check_zip_layout(entries: Sequence[ZipEntry], directory: CentralDirectory) -> None:
+    """Refuse overlapping entries, with which a small archive can hold many large files, and unused bytes."""
+    previous_end, allowed_gap = 0, 0
+    spans = [(entry.record.offset, entry.data_end, entry.has_descriptor) for entry in entries]
+    for start, end, has_descriptor in [*sorted(spans), (directory.start, directory.end, False)]:
+        if start < previous_end:
             raise FileRefused("overlap", "Parts of the archive share the same bytes, as in a zip bomb.")
-        if start > reached + slack:
-            raise FileRefused("surplus", f"{start - reached:,} bytes of the archive belong to no file.")
-        reached, slack = end, MAX_DESCRIPTOR_BYTES if has_descriptor else 0
+        if start > previous_end + allowed_gap:
+            raise FileRefused("surplus", f"{start - previous_end:,} bytes of the archive belong to no file.")
+        previous_end, allowed_gap = end, MAX_DESCRIPTOR_BYTES if has_descriptor else 0

@@ -1,4 +1,4 @@
-"""Files to a zip: the same files give the same bytes, at any time and on any machine."""
+"""Write reproducible zip archives: the same files give the same bytes on every machine."""
 
 import stat
 from collections.abc import Iterable
@@ -7,19 +7,19 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from skills.archives.bundle import bundle_files
 
-# The first that the format knows.
+# The earliest date of the format.
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 UNIX_SYSTEM = 3
 
 
 def write_zip(files: Iterable[tuple[str, bytes]]) -> bytes:
-    """An archive that `read_zip` takes whole; files that it would refuse are a caller's mistake."""
+    """Write an archive that `read_zip` accepts. Raise ValueError for a file that it would refuse."""
     bundle = bundle_files(files)
     if bundle.refusals:
         path, _, reason = bundle.refusals[0]
         raise ValueError(f"{path}: {reason}")
     target = BytesIO()
-    # Not compressed: different builds of zlib give different bytes.
+    # Not compressed: the output of zlib differs between builds.
     with ZipFile(target, "w", ZIP_STORED) as archive:
         for path, content in bundle.files:
             archive.writestr(build_zip_info(path), content)

@@ -1,4 +1,7 @@
-"""From a folder to the files a harness reads there: confined, bounded, and with a reason for each refusal."""
+"""Discover the files that a harness reads in a folder.
+
+The search never leaves the folder, is limited by caps, and gives a reason for each refused file.
+"""
 
 import os
 import time
@@ -34,15 +37,22 @@ def discover_files(
     harness: Harness,
     *,
     folder: str = "",
-    known: Mapping[str, FileStamp] = NO_KNOWN_STAMPS,
+    known_stamps: Mapping[str, FileStamp] = NO_KNOWN_STAMPS,
     caps: DiscoveryCaps | None = None,
     clock: Clock = time.monotonic,
-    notice: ProgressCallback | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> DiscoveryResult:
-    """What the harness reads in this folder; root is an operator's grant, folder a tenant's choice below."""
-    lowest = harness.caps.lowered_to(caps or DiscoveryCaps())
-    begin = partial(FileSearch, caps=lowest, known=known, clock=clock, notice=notice)
-    return run_search(root, folder, begin, lambda search: search.upward(working_directory, harness))
+    """Discover what the harness reads from this working directory.
+
+    `root` is the folder granted by operators, `folder` the path below it that the workspace chose.
+    """
+    effective_caps = harness.caps.lowest_with(caps or DiscoveryCaps())
+    build_search = partial(
+        FileSearch, caps=effective_caps, known_stamps=known_stamps, clock=clock, on_progress=on_progress
+    )
+    return run_search(
+        root, folder, build_search, lambda search: search.search_upward(working_directory, harness)
+    )
 
 
 def discover_tree(
@@ -50,43 +60,48 @@ def discover_tree(
     harnesses: Sequence[Harness],
     *,
     folder: str = "",
-    known: Mapping[str, FileStamp] = NO_KNOWN_STAMPS,
+    known_stamps: Mapping[str, FileStamp] = NO_KNOWN_STAMPS,
     caps: DiscoveryCaps | None = None,
     clock: Clock = time.monotonic,
-    notice: ProgressCallback | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> DiscoveryResult:
-    """What any of the harnesses could read in any folder of the source; `applicable` picks for an agent."""
-    lowest = reduce(
-        DiscoveryCaps.lowered_to, [harness.caps for harness in harnesses], caps or DiscoveryCaps()
+    """Discover what any of the harnesses could read in any folder of the source.
+
+    `list_applicable_files` then selects the files of one agent.
+    """
+    effective_caps = reduce(
+        DiscoveryCaps.lowest_with, [harness.caps for harness in harnesses], caps or DiscoveryCaps()
     )
-    begin = partial(TreeSearch, caps=lowest, known=known, clock=clock, notice=notice)
-    return run_search(root, folder, begin, lambda search: search.whole(TreeRules(harnesses)))
+    build_search = partial(
+        TreeSearch, caps=effective_caps, known_stamps=known_stamps, clock=clock, on_progress=on_progress
+    )
+    return run_search(root, folder, build_search, lambda search: search.search_tree(TreeRules(harnesses)))
 
 
 def run_search(
     path: str | os.PathLike[str],
     folder: str,
-    begin: Callable[[SafeRoot], AnySearch],
-    work: Callable[[AnySearch], None],
+    build_search: Callable[[SafeRoot], AnySearch],
+    run: Callable[[AnySearch], None],
 ) -> DiscoveryResult:
-    """Search below the root; whatever ends the search early is its own last refusal."""
+    """Run a search below the root. An error that stops the search becomes its last refusal."""
     try:
         root = SafeRoot(path, folder)
-    except FileRefused as why:
-        return build_failed_result(why)
+    except FileRefused as error:
+        return build_failed_result(error)
     except OSError as error:
         return build_failed_result(
             FileRefused("source", f"The source cannot be opened: {os.strerror(error.errno or 0)}.")
         )
     with root:
-        search = begin(root)
+        search = build_search(root)
         try:
-            work(search)
-        except FileRefused as why:
-            search.stop(why)
-            return search.result(is_complete=False)
-        return search.result(is_complete=True)
+            run(search)
+        except FileRefused as error:
+            search.stop(error)
+            return search.build_result(is_complete=False)
+        return search.build_result(is_complete=True)
 
 
-def build_failed_result(why: FileRefused) -> DiscoveryResult:
-    return DiscoveryResult((), (), (Refusal(ROOT_PATH, why.rule, why.reason),), 0, 0, is_complete=False)
+def build_failed_result(error: FileRefused) -> DiscoveryResult:
+    return DiscoveryResult((), (), (Refusal(ROOT_PATH, error.rule, error.reason),), 0, 0, is_complete=False)

@@ -1,4 +1,7 @@
-"""Opens what lies below one folder and nothing else: name by name, and links only when they end inside."""
+"""Open files below one folder only: path components are opened one by one with `dir_fd`.
+
+Symbolic links are resolved by hand and followed only if they end inside the folder.
+"""
 
 import errno
 import os
@@ -9,11 +12,11 @@ from hashlib import sha256
 from types import TracebackType
 from typing import NamedTuple, Self
 
-# Never through a link, never waiting for the other end of a pipe, never taking over a terminal.
+# Do not follow links, do not block on a pipe, do not acquire a controlling terminal.
 SAFE_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 FOLDER_OPEN_FLAGS = SAFE_OPEN_FLAGS | os.O_DIRECTORY
 MAX_LINK_HOPS = 40
-# Each step holds a folder open, and a worker has only so many descriptors.
+# Each level keeps a folder open, and file descriptors are limited.
 MAX_FOLDER_DEPTH = 64
 FILE_TYPE_REFUSALS = {
     stat.S_IFDIR: ("folder", "A folder stands where a file is expected."),
@@ -26,7 +29,7 @@ REPLACED_ERRNOS = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
 
 
 class FileRefused(Exception):
-    """Something is there that is not read; the rule is for programs, the reason for people."""
+    """A file or folder exists but is not read. `rule` is a stable code, `reason` a message for users."""
 
     def __init__(self, rule: str, reason: str) -> None:
         super().__init__(reason)
@@ -34,11 +37,11 @@ class FileRefused(Exception):
 
 
 class PathMissing(Exception):
-    """Nothing is there, which is no fault."""
+    """The path does not exist, which is not an error."""
 
 
 class FileStamp(NamedTuple):
-    """What tells without reading that a file is still the same, and the SHA-256 of what it held."""
+    """Size, modification time and inode, which detect changes without reading, and the SHA-256."""
 
     size: int
     mtime_ns: int
@@ -47,7 +50,7 @@ class FileStamp(NamedTuple):
 
 
 class ResolvedPath(NamedTuple):
-    """A name in a folder that is held open, where no link is left to follow; path is the real one."""
+    """A name in an open folder, with all links resolved. `path` is the resolved path."""
 
     folder: int
     name: str
@@ -56,7 +59,7 @@ class ResolvedPath(NamedTuple):
 
 
 def convert_os_error(error: OSError) -> FileRefused:
-    """The system's error in our words."""
+    """Convert an operating system error to a refusal."""
     if error.errno in (errno.ENOENT, errno.ESTALE):
         return FileRefused("vanished", "It vanished while it was being opened.")
     if error.errno in REPLACED_ERRNOS:
@@ -67,7 +70,10 @@ def convert_os_error(error: OSError) -> FileRefused:
 
 
 class SafeRoot:
-    """The folder that confines: an operator's grant, or a tenant's choice below it that no link leads to."""
+    """The folder that a search must not leave.
+
+    The granted folder, or a folder below it reached without links.
+    """
 
     def __init__(self, granted: str | os.PathLike[str], folder: str = "") -> None:
         names = [name for name in folder.split("/") if name]
@@ -76,14 +82,14 @@ class SafeRoot:
                 "path", "A source's folder is written without . and .. and with plain characters."
             )
         self.path = os.path.join(os.path.realpath(granted), *names)
-        # The operator's own path may be a link; only what lies below it is in a tenant's hands.
+        # The granted path itself may be a link, because operators control it; paths below it may not.
         self.fd = os.open(granted, os.O_RDONLY | os.O_DIRECTORY)
         self.device = os.fstat(self.fd).st_dev
         try:
             for name in names:
-                below = self.enter(self.fd, name)
+                child_fd = self.enter(self.fd, name)
                 os.close(self.fd)
-                self.fd = below
+                self.fd = child_fd
         except BaseException:
             self.close()
             raise
@@ -100,7 +106,7 @@ class SafeRoot:
         os.close(self.fd)
 
     def enter(self, folder: int, name: str) -> int:
-        """Open a folder that is no link and no other file system."""
+        """Open a subfolder. Links and mount points are refused."""
         try:
             fd = os.open(name, FOLDER_OPEN_FLAGS, dir_fd=folder)
         except OSError as error:
@@ -111,17 +117,17 @@ class SafeRoot:
         return fd
 
     def check(self, status: os.stat_result, limit: int) -> None:
-        """Only regular files of this file system that are not too large."""
+        """Refuse everything but regular files of this file system up to the size limit."""
         if not stat.S_ISREG(status.st_mode):
-            kind = stat.S_IFMT(status.st_mode)
-            raise FileRefused(*FILE_TYPE_REFUSALS.get(kind, ("kind", "It is not a regular file.")))
+            file_type = stat.S_IFMT(status.st_mode)
+            raise FileRefused(*FILE_TYPE_REFUSALS.get(file_type, ("kind", "It is not a regular file.")))
         if status.st_dev != self.device:
             raise FileRefused("mount", "It lies on another file system than the source.")
         if status.st_size > limit:
             raise FileRefused("size", f"It has {status.st_size:,} bytes; at most {limit:,} are read.")
 
-    def read(self, folder: int, name: str, limit: int) -> tuple[FileStamp, bytes]:
-        """Read once; what is judged is the open file, not what its name meant a moment ago."""
+    def read_file(self, folder: int, name: str, limit: int) -> tuple[FileStamp, bytes]:
+        """Read a file after checking the open descriptor, so that it cannot be replaced in between."""
         try:
             fd = os.open(name, SAFE_OPEN_FLAGS, dir_fd=folder)
         except OSError as error:
@@ -142,7 +148,7 @@ class SafeRoot:
 
 
 def read_file_content(fd: int, size: int) -> bytes:
-    """No more than the size it had when opened, so a growing file cannot grow into memory."""
+    """Read at most the size that the file had when it was opened, in case it grows."""
     content = os.read(fd, size)
     while len(content) < size and (more := os.read(fd, size - len(content))):
         content += more
@@ -150,17 +156,20 @@ def read_file_content(fd: int, size: int) -> bytes:
 
 
 class PathTrail:
-    """A way down from the root with its folders held open, so that .. in a link goes back as it came."""
+    """Resolves a path below the root.
+
+    All folders on the way stay open, so that ".." returns to the real parent.
+    """
 
     def __init__(self, root: SafeRoot) -> None:
         self.root = root
         self.folders = [root.fd]
         self.names: list[str] = []
-        self.hops = 0
-        # How many names of the asked path were used up, links' own not counted.
-        self.used = 0
-        # Where the last opened folder really lies.
-        self.real = ""
+        self.link_hops = 0
+        # How many names of the requested path were consumed, without those that links added.
+        self.used_names = 0
+        # The resolved path of the last opened folder.
+        self.real_path = ""
 
     def __enter__(self) -> Self:
         return self
@@ -168,60 +177,63 @@ class PathTrail:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.back_to_root()
+        self.return_to_root()
 
-    def back_to_root(self) -> None:
+    def return_to_root(self) -> None:
         while self.names:
-            self.back()
+            self.go_up()
 
-    def back(self) -> None:
+    def go_up(self) -> None:
         if not self.names:
             raise FileRefused("link-out", "The link leads out of the source.")
         os.close(self.folders.pop())
         self.names.pop()
 
-    def go(self, path: str) -> ResolvedPath:
-        """Follow the path to its end; the end itself is not opened."""
-        # Backwards, so that the next name is at the end; true marks those that a link brought in.
-        todo = [(name, False) for name in reversed(path.split("/"))]
-        while todo:
-            name, is_linked = todo.pop()
-            self.used += not is_linked
+    def resolve(self, path: str) -> ResolvedPath:
+        """Resolve the path. Its last component is not opened."""
+        # A stack, the next name last. The flag marks names that come from a link.
+        pending_names = [(name, False) for name in reversed(path.split("/"))]
+        while pending_names:
+            name, is_linked = pending_names.pop()
+            self.used_names += not is_linked
             if name == "..":
-                self.back()
+                self.go_up()
             elif name not in {"", "."}:
-                status = self.status(name, is_linked)
+                status = self.stat_name(name, is_linked)
                 if stat.S_ISLNK(status.st_mode):
-                    todo += [(part, True) for part in reversed(self.target(name))]
-                elif todo:
-                    self.enter(name, status, todo[-1][1])
+                    pending_names += [(part, True) for part in reversed(self.follow_link(name))]
+                elif pending_names:
+                    self.enter(name, status, pending_names[-1][1])
                 else:
                     return ResolvedPath(self.folders[-1], name, status, "/".join([*self.names, name]))
-        here = self.folders[-1]
-        return ResolvedPath(here, ".", os.fstat(here), "/".join(self.names))
+        folder_fd = self.folders[-1]
+        return ResolvedPath(folder_fd, ".", os.fstat(folder_fd), "/".join(self.names))
 
     @contextmanager
-    def folder(self, path: str, *, must_be: bool = False) -> Iterator[int]:
-        """An open folder at this path; anything else there is as good as nothing, unless it must be one."""
-        place = self.end(path, must_be)
-        if not stat.S_ISDIR(place.status.st_mode):
-            raise FileRefused("not-folder", "It is not a folder.") if must_be else PathMissing
-        fd = self.root.enter(place.folder, place.name)
-        self.real = place.path
+    def open_folder(self, path: str, *, is_required: bool = False) -> Iterator[int]:
+        """Open the folder at this path.
+
+        Anything else raises PathMissing, or FileRefused if the folder is required.
+        """
+        resolved = self.resolve_folder(path, is_required)
+        if not stat.S_ISDIR(resolved.status.st_mode):
+            raise FileRefused("not-folder", "It is not a folder.") if is_required else PathMissing
+        fd = self.root.enter(resolved.folder, resolved.name)
+        self.real_path = resolved.path
         try:
             yield fd
         finally:
             os.close(fd)
 
-    def end(self, path: str, must_be: bool) -> ResolvedPath:
+    def resolve_folder(self, path: str, is_required: bool) -> ResolvedPath:
         try:
-            return self.go(path)
-        except PathMissing as nothing:
-            if must_be:
-                raise FileRefused("missing", "There is no such folder.") from nothing
+            return self.resolve(path)
+        except PathMissing as error:
+            if is_required:
+                raise FileRefused("missing", "There is no such folder.") from error
             raise
 
-    def status(self, name: str, is_linked: bool) -> os.stat_result:
+    def stat_name(self, name: str, is_linked: bool) -> os.stat_result:
         try:
             return os.stat(name, dir_fd=self.folders[-1], follow_symlinks=False)
         except OSError as error:
@@ -230,7 +242,7 @@ class PathTrail:
             raise convert_os_error(error) from error
 
     def enter(self, name: str, status: os.stat_result, is_linked: bool) -> None:
-        """Go into a folder; is_linked tells whether a link wanted what should lie in it."""
+        """Enter a folder. `is_linked` says whether the next name comes from a link."""
         if not stat.S_ISDIR(status.st_mode):
             raise build_missing_error(is_linked)
         if len(self.names) == MAX_FOLDER_DEPTH:
@@ -238,10 +250,10 @@ class PathTrail:
         self.folders.append(self.root.enter(self.folders[-1], name))
         self.names.append(name)
 
-    def target(self, name: str) -> list[str]:
-        """The names a link stands for; an absolute one starts again at the root, if it names it."""
-        self.hops += 1
-        if self.hops > MAX_LINK_HOPS:
+    def follow_link(self, name: str) -> list[str]:
+        """Return the names in the target of a link. An absolute target must be below the root."""
+        self.link_hops += 1
+        if self.link_hops > MAX_LINK_HOPS:
             raise FileRefused(
                 "link-loop", f"The link leads through more than {MAX_LINK_HOPS} others, or in a circle."
             )
@@ -252,7 +264,7 @@ class PathTrail:
         if not target.startswith("/"):
             return target.split("/")
         if f"{target}/".startswith(f"{self.root.path}/"):
-            self.back_to_root()
+            self.return_to_root()
             return target[len(self.root.path) :].split("/")
         raise FileRefused("link-out", "The link leads out of the source.")
 

@@ -1,4 +1,4 @@
-"""A harness as plain JSON and back; every fault is named by its place, because workspaces edit their own."""
+"""Serialize a harness to JSON and validate JSON that users edited, with a JSON pointer for each problem."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -24,22 +24,25 @@ HarnessCheck = Callable[[Any, str], list[HarnessProblem]]
 
 
 class InvalidHarness(ValueError):
-    """Holds every fault as (JSON pointer, words for a person)."""
+    """Holds all problems as pairs of JSON pointer and message."""
 
     def __init__(self, problems: Sequence[HarnessProblem]) -> None:
-        super().__init__("; ".join(f"{place or '/'}: {words}" for place, words in problems))
+        super().__init__("; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems))
         self.problems = tuple(problems)
 
 
 def harness_to_json(harness: Harness) -> dict[str, Any]:
-    """Only lists, texts and numbers, ready for a JSON column."""
-    plain = asdict(harness)
-    plain["rules"] = [rule | {"paths": list(rule["paths"])} for rule in plain["rules"]]
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
+    """Convert to lists, strings and numbers for a JSON column."""
+    data = asdict(harness)
+    data["rules"] = [rule | {"paths": list(rule["paths"])} for rule in data["rules"]]
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
 
 
 def parse_harness(data: Any) -> Harness:
-    """What was dumped, or InvalidHarness with all its faults; nothing is mended in silence."""
+    """Parse the output of `harness_to_json`, or raise InvalidHarness with all problems.
+
+    Nothing is corrected.
+    """
     if problems := list_harness_problems(data):
         raise InvalidHarness(problems)
     rules = tuple([DiscoveryRule(**{**rule, "paths": tuple(rule["paths"])}) for rule in data["rules"]])
@@ -55,52 +58,54 @@ def list_harness_problems(data: Any) -> list[HarnessProblem]:
 
 
 def list_key_problems(
-    data: Mapping[Any, Any], place: str, checks: Mapping[str, HarnessCheck]
+    data: Mapping[Any, Any], pointer: str, checks: Mapping[str, HarnessCheck]
 ) -> list[HarnessProblem]:
-    """The faults of each key; unknown ones are refused, because a misspelt toggle would do nothing."""
-    found: list[HarnessProblem] = []
+    """Check each key. Unknown keys are errors, because a misspelt option would have no effect."""
+    problems: list[HarnessProblem] = []
     for key, value in data.items():
         check = checks.get(key) if isinstance(key, str) else None
-        found += check(value, f"{place}/{key}") if check else [(f"{place}/{key}", "This key is not known.")]
-    return found
+        problems += (
+            check(value, f"{pointer}/{key}") if check else [(f"{pointer}/{key}", "This key is not known.")]
+        )
+    return problems
 
 
-def list_item_problems(most: int, check: HarnessCheck, value: Any, place: str) -> list[HarnessProblem]:
+def list_item_problems(max_items: int, check: HarnessCheck, value: Any, pointer: str) -> list[HarnessProblem]:
     if not isinstance(value, list):
-        return [(place, "Expected a list.")]
-    if len(value) > most:
-        return [(place, f"{len(value)} are too many; at most {most} fit.")]
-    return [problem for at, each in enumerate(value) for problem in check(each, f"{place}/{at}")]
+        return [(pointer, "Expected a list.")]
+    if len(value) > max_items:
+        return [(pointer, f"{len(value)} are too many; at most {max_items} fit.")]
+    return [problem for index, item in enumerate(value) for problem in check(item, f"{pointer}/{index}")]
 
 
-def list_choice_problems(allowed: Sequence[str], value: Any, place: str) -> list[HarnessProblem]:
+def list_choice_problems(allowed: Sequence[str], value: Any, pointer: str) -> list[HarnessProblem]:
     is_known = isinstance(value, str) and value in allowed
-    return [] if is_known else [(place, f"Expected one of {', '.join(allowed)}.")]
+    return [] if is_known else [(pointer, f"Expected one of {', '.join(allowed)}.")]
 
 
-def list_rule_problems(value: Any, place: str) -> list[HarnessProblem]:
+def list_rule_problems(value: Any, pointer: str) -> list[HarnessProblem]:
     if not isinstance(value, Mapping):
-        return [(place, "Expected an object.")]
-    missing = [(f"{place}/{key}", "This key is needed.") for key in RULE_KEYS[:2] if key not in value]
-    return missing + list_key_problems(value, place, RULE_CHECKS)
+        return [(pointer, "Expected an object.")]
+    missing = [(f"{pointer}/{key}", "This key is needed.") for key in RULE_KEYS[:2] if key not in value]
+    return missing + list_key_problems(value, pointer, RULE_CHECKS)
 
 
-def list_caps_problems(value: Any, place: str) -> list[HarnessProblem]:
+def list_caps_problems(value: Any, pointer: str) -> list[HarnessProblem]:
     if not isinstance(value, Mapping):
-        return [(place, "Expected an object.")]
+        return [(pointer, "Expected an object.")]
     return list_key_problems(
         value,
-        place,
-        {each.name: partial(list_cap_value_problems, each.name) for each in fields(DiscoveryCaps)},
+        pointer,
+        {cap.name: partial(list_cap_value_problems, cap.name) for cap in fields(DiscoveryCaps)},
     )
 
 
-def list_cap_value_problems(name: str, value: Any, place: str) -> list[HarnessProblem]:
+def list_cap_value_problems(name: str, value: Any, pointer: str) -> list[HarnessProblem]:
     ceiling = getattr(MAX_CAPS, name)
     kinds = (int, float) if isinstance(ceiling, float) else (int,)
-    # A truth value counts as a number in Python, but not in JSON.
+    # bool is a subclass of int in Python, but not a number in JSON.
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
-    return [] if is_number and 0 < value <= ceiling else [(place, f"Expected a number up to {ceiling:,}.")]
+    return [] if is_number and 0 < value <= ceiling else [(pointer, f"Expected a number up to {ceiling:,}.")]
 
 
 def find_text_problem(value: Any) -> str:
@@ -112,15 +117,18 @@ def find_text_problem(value: Any) -> str:
 
 
 def find_path_problem(value: Any) -> str:
-    """Going down only: discovery would refuse anything else, but whoever types it should know at once."""
+    """Check that a path only goes down.
+
+    Discovery refuses other paths too, but this reports it while editing.
+    """
     if problem := find_text_problem(value):
         return problem
-    steps = value.split("/")
+    names = value.split("/")
     if value.startswith(("/", "~")) or "\\" in value:
         return "Expected a path below the source's root, with / between names."
-    if len(steps) > MAX_PATH_DEPTH:
+    if len(names) > MAX_PATH_DEPTH:
         return f"More than {MAX_PATH_DEPTH} names deep."
-    return "Names may not be empty, . or .. in a path." if {"", ".", ".."} & set(steps) else ""
+    return "Names may not be empty, . or .. in a path." if {"", ".", ".."} & set(names) else ""
 
 
 def find_pattern_problem(value: Any) -> str:
@@ -147,9 +155,9 @@ def find_global_folder_problem(value: Any) -> str:
     return "" if value == "" else find_plain_folder_problem(value)
 
 
-def list_value_problems(problem: Callable[[Any], str], value: Any, place: str) -> list[HarnessProblem]:
-    words = problem(value)
-    return [(place, words)] if words else []
+def list_value_problems(find_problem: Callable[[Any], str], value: Any, pointer: str) -> list[HarnessProblem]:
+    message = find_problem(value)
+    return [(pointer, message)] if message else []
 
 
 RULE_CHECKS: dict[str, HarnessCheck] = {

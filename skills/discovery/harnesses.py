@@ -1,4 +1,4 @@
-"""Where each harness looks for its files: rules as rows, so that a workspace can keep a copy of its own."""
+"""The discovery rules of each harness, as data that a workspace can override with its own copy."""
 
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, get_args
@@ -10,13 +10,13 @@ MatchMode = Literal["all", "first"]
 FILE_KINDS: tuple[FileKind, ...] = get_args(FileKind)
 RULE_SCOPES: tuple[RuleScope, ...] = get_args(RuleScope)
 MATCH_MODES: tuple[MatchMode, ...] = get_args(MatchMode)
-# Written before a path that lies in the harness's global folder, as people write it.
+# Prefix of a path in the harness's global folder.
 HOME_PREFIX = "~/"
 
 
 @dataclass(frozen=True)
 class DiscoveryCaps:
-    """How much one discovery may look at; a workspace may lower these, never raise them."""
+    """Limits of one discovery. A workspace can lower them, not raise them."""
 
     file_bytes: int = 256 * 1024
     total_bytes: int = 16 * 1024 * 1024
@@ -25,17 +25,18 @@ class DiscoveryCaps:
     depth: int = 20
     seconds: float = 20.0
 
-    def lowered_to(self, other: "DiscoveryCaps") -> "DiscoveryCaps":
-        """The smaller of each."""
-        names = [each.name for each in fields(self)]
+    def lowest_with(self, other: "DiscoveryCaps") -> "DiscoveryCaps":
+        """Return the minimum of each cap."""
+        names = [cap.name for cap in fields(self)]
         return DiscoveryCaps(**{name: min(getattr(self, name), getattr(other, name)) for name in names})
 
 
 @dataclass(frozen=True)
 class DiscoveryRule:
-    """Paths of one kind, in the order they count; with "first" the first that is there wins, per folder.
+    """Paths of one kind in order of precedence.
 
-    A path may hold one `*`, as a folder's name or in a file's; like a shell's it matches no leading dot.
+    With "first", only the first existing path of a folder is used. A path may contain one `*`, as a folder
+    name or inside a file name. As in a shell it matches no leading dot.
     """
 
     kind: FileKind
@@ -46,29 +47,29 @@ class DiscoveryRule:
 
 @dataclass(frozen=True)
 class Harness:
-    """Everything a harness reads, in the order it reads it."""
+    """All files that a harness reads, in reading order."""
 
     name: str
     rules: tuple[DiscoveryRule, ...]
-    # Stands for the home directory; a path below the source's root, "" is the root itself.
+    # Replaces the home directory: a path below the source's root, "" for the root itself.
     global_folder: str = ""
-    # Below the root, each holding folders with a SKILL.md; they count last.
+    # Paths below the root that contain folders with a SKILL.md. They have the lowest precedence.
     extra_skill_folders: tuple[str, ...] = ()
-    # Kinds that are switched off.
+    # Disabled kinds.
     off: tuple[FileKind, ...] = ()
-    # Never walked into when a whole source is looked through.
+    # Folders that a search through the whole source skips.
     skip_folders: tuple[str, ...] = (".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules")
     caps: DiscoveryCaps = field(default_factory=DiscoveryCaps)
 
     @property
-    def live_rules(self) -> tuple[DiscoveryRule, ...]:
-        """What is switched on, with the extra skill folders as one more rule."""
+    def active_rules(self) -> tuple[DiscoveryRule, ...]:
+        """The rules of all enabled kinds, and one more rule for the extra skill folders."""
         extra = DiscoveryRule(
             "skill", tuple(f"/{folder}/*/SKILL.md" for folder in self.extra_skill_folders), "project"
         )
         return tuple([rule for rule in (*self.rules, extra) if rule.kind not in self.off and rule.paths])
 
-    def switched_off(self, *kinds: FileKind) -> "Harness":
+    def without_kinds(self, *kinds: FileKind) -> "Harness":
         return replace(self, off=kinds)
 
 
@@ -127,7 +128,7 @@ MOLTIS = Harness(
 OPENCLAW = Harness(
     "openclaw",
     (
-        # The working directory is the workspace; the usual one stands in where a file is absent.
+        # The working directory is the workspace; the default workspace is the fallback for each file.
         DiscoveryRule("persona", ("IDENTITY.md", "~/.openclaw/workspace/IDENTITY.md"), "project", "first"),
         DiscoveryRule("persona", ("SOUL.md", "~/.openclaw/workspace/SOUL.md"), "project", "first"),
         DiscoveryRule("persona", ("USER.md", "~/.openclaw/workspace/USER.md"), "project", "first"),
@@ -149,7 +150,7 @@ CLAUDE_CODE = Harness(
     (
         DiscoveryRule("context", ("~/.claude/CLAUDE.md", "~/.claude/rules/*.md"), "project"),
         DiscoveryRule("context", ("CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules/*.md", "CLAUDE.local.md")),
-        # Personal skills win over the project's.
+        # Personal skills take precedence over those of the project.
         DiscoveryRule("skill", ("~/.claude/skills/*/SKILL.md", ".claude/skills/*/SKILL.md"), "project"),
     ),
 )

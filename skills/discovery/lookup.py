@@ -1,4 +1,4 @@
-"""What a harness looks for from a working directory, in order; the same for a disk and for stored paths."""
+"""The ordered path patterns of a harness for a working directory, used on disk and on stored paths."""
 
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -9,7 +9,7 @@ from skills.discovery.harnesses import HOME_PREFIX, DiscoveryRule, FileKind, Har
 
 
 class PatternGroup(NamedTuple):
-    """Patterns below the source's root of which all count, or only the first that is there."""
+    """Patterns below the source's root. All matches are used, or only those of the first matching pattern."""
 
     kind: FileKind
     patterns: tuple[str, ...]
@@ -21,13 +21,13 @@ def join_path(*parts: str) -> str:
 
 
 def list_folder_chain(working_directory: str) -> list[str]:
-    """The folders from the root, which is "", down to the working directory: outermost first."""
+    """List the folders from the root ("") down to the working directory."""
     names = [name for name in working_directory.split("/") if name]
     return ["/".join(names[:end]) for end in range(len(names) + 1)]
 
 
 class SearchFolders(NamedTuple):
-    """Where to look: the chain, and the working directory itself unless it cannot be entered."""
+    """The folder chain, and the working directory unless it cannot be entered."""
 
     each: list[str]
     project: str | None
@@ -38,17 +38,17 @@ def get_search_folders(working_directory: str, depth: int) -> SearchFolders:
     return SearchFolders(names[: depth + 1], names[-1] if len(names) <= depth + 1 else None)
 
 
-def iter_pattern_groups(harness: Harness, where: SearchFolders) -> Iterator[PatternGroup]:
-    """Rule by rule, and within one folder by folder."""
-    for rule in harness.live_rules:
-        for folder in where.each if rule.at == "each" else [where.project]:
+def iter_pattern_groups(harness: Harness, folders: SearchFolders) -> Iterator[PatternGroup]:
+    """Iterate over the rules, and for each rule over the folders."""
+    for rule in harness.active_rules:
+        for folder in folders.each if rule.at == "each" else [folders.project]:
             paths = [path for path in rule.paths if folder is not None or is_fixed_path(path)]
             patterns = tuple([anchor_path(path, folder or "", harness) for path in paths])
             yield PatternGroup(rule.kind, patterns, rule.take == "first")
 
 
 def is_fixed_path(path: str) -> bool:
-    """Whether the path means the same place whatever the working directory."""
+    """Return whether the path does not depend on the working directory."""
     return path.startswith(("/", HOME_PREFIX))
 
 
@@ -61,42 +61,42 @@ def anchor_path(path: str, folder: str, harness: Harness) -> str:
 
 
 def search_patterns(
-    harness: Harness, where: SearchFolders, is_there: Callable[[FileKind, str], bool]
+    harness: Harness, folders: SearchFolders, find_matches: Callable[[FileKind, str], bool]
 ) -> None:
-    """Ask for each pattern in turn; what is there but refused still keeps its place from the next."""
-    for kind, patterns, is_first_only in iter_pattern_groups(harness, where):
+    """Try each pattern in turn. A refused file counts as a match, so the next pattern does not replace it."""
+    for kind, patterns, is_first_only in iter_pattern_groups(harness, folders):
         for pattern in patterns:
-            if is_there(kind, pattern) and is_first_only:
+            if find_matches(kind, pattern) and is_first_only:
                 break
 
 
 def list_applicable_files(
     harness: Harness, working_directory: str, paths: Collection[str]
 ) -> list[tuple[FileKind, str]]:
-    """Which of the stored paths an agent in this folder is given, and as what, in order."""
+    """List kind and path of the stored files that apply to an agent in this working directory, in order."""
     chosen: dict[str, FileKind] = {}
     stored = paths if isinstance(paths, (set, frozenset, dict)) else frozenset(paths)
 
-    def is_there(kind: FileKind, pattern: str) -> bool:
-        hits = list_matching_paths(pattern, stored)
-        for path in hits:
+    def find_matches(kind: FileKind, pattern: str) -> bool:
+        matches = list_matching_paths(pattern, stored)
+        for path in matches:
             chosen.setdefault(path, kind)
-        return bool(hits)
+        return bool(matches)
 
-    search_patterns(harness, get_search_folders(working_directory, harness.caps.depth), is_there)
+    search_patterns(harness, get_search_folders(working_directory, harness.caps.depth), find_matches)
     return [(kind, path) for path, kind in chosen.items()]
 
 
 def list_matching_paths(pattern: str, paths: Collection[str]) -> list[str]:
     if "*" not in pattern:
         return [pattern] if pattern in paths else []
-    fits = compile_pattern(pattern).fullmatch
-    return sorted([path for path in paths if fits(path)])
+    is_match = compile_pattern(pattern).fullmatch
+    return sorted([path for path in paths if is_match(path)])
 
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """A star stays within one name, and at its beginning matches no dot, as in a shell."""
+    """Compile a glob pattern. A star does not match a slash, nor a leading dot, as in a shell."""
     return re.compile("/".join([build_name_regex(name) for name in pattern.split("/")]))
 
 
@@ -105,23 +105,23 @@ def build_name_regex(name: str) -> str:
 
 
 def split_pattern(pattern: str) -> tuple[str, str, str]:
-    """The folder above the name with the star, that name, and what follows below it."""
+    """Split into the folder above the name with the star, that name, and the path below it."""
     head, _, tail = pattern.partition("*")
-    above, _, begin = head.rpartition("/")
-    end, _, below = tail.partition("/")
-    return above, f"{begin}*{end}", below
+    above, _, prefix = head.rpartition("/")
+    suffix, _, below = tail.partition("/")
+    return above, f"{prefix}*{suffix}", below
 
 
 def list_relative_patterns(harness: Harness) -> list[tuple[FileKind, str]]:
-    """What counts in any folder of a source, since any may become a working directory."""
+    """List the patterns that apply in every folder, since any folder can be a working directory."""
     return [(rule.kind, path) for rule, path in list_rule_paths(harness) if not is_fixed_path(path)]
 
 
 def list_anchored_patterns(harness: Harness) -> list[tuple[FileKind, str]]:
-    """What counts in one place of the source only."""
+    """List the patterns that apply at one fixed path of the source."""
     pairs = [(rule, path) for rule, path in list_rule_paths(harness) if is_fixed_path(path)]
     return [(rule.kind, anchor_path(path, "", harness)) for rule, path in pairs]
 
 
 def list_rule_paths(harness: Harness) -> list[tuple[DiscoveryRule, str]]:
-    return [(rule, path) for rule in harness.live_rules for path in rule.paths]
+    return [(rule, path) for rule in harness.active_rules for path in rule.paths]

@@ -1,4 +1,4 @@
-"""What a discovery hands back: files, skills, and what was refused with a reason a person can read."""
+"""The result of a discovery: files, skills, and refusals with their reasons."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from skills.discovery.lookup import list_folder_chain
 
 
 class DiscoveredFile(NamedTuple):
-    """A good file; content is None when its stamp was known, and so nothing was read."""
+    """An accepted file. `content` is None if the stamp is unchanged and the file was not read."""
 
     path: str
     kind: FileKind
     stamp: FileStamp
     content: bytes | None
-    # Where it really lies, if a link led there.
+    # The resolved path if the file was reached through a link.
     target: str = ""
 
 
 class Refusal(NamedTuple):
-    """A file or folder that was left out; the path is safe to print and to store, "." is the whole source."""
+    """A file or folder that was left out. The path is escaped for display; "." means the whole source."""
 
     path: str
     rule: str
@@ -30,36 +30,43 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True)
 class DiscoveryResult:
-    """Files and skills in the order they count; seen are those that a rule named, read those opened."""
+    """Files and skills in order of precedence, and how many files were matched (seen) and read."""
 
     files: tuple[DiscoveredFile, ...]
     skills: tuple[DiscoveredFile, ...]
     refusals: tuple[Refusal, ...]
-    seen: int
-    read: int
-    # False when a cap, or a root or working directory that cannot be entered, ended it early.
+    seen_count: int
+    read_count: int
+    # False if a cap, or a root or working directory that cannot be entered, stopped the search.
     is_complete: bool
 
-    def gone(self, known: Iterable[str]) -> list[str]:
-        """Paths of an earlier run of the same search that surely are no more: not found, and not hidden."""
+    def list_missing_paths(self, known_paths: Iterable[str]) -> list[str]:
+        """List known paths that no longer exist.
+
+        Paths below a refused folder may still exist and are not listed.
+        """
         if not self.is_complete:
             return []
         present = {file.path for file in (*self.files, *self.skills)}
-        hidden = {refusal.path for refusal in self.refusals}
+        refused = {refusal.path for refusal in self.refusals}
         return sorted(
-            [path for path in known if path not in present and hidden.isdisjoint(list_folder_chain(path))]
+            [
+                path
+                for path in known_paths
+                if path not in present and refused.isdisjoint(list_folder_chain(path))
+            ]
         )
 
 
 def escape_path(path: str) -> str:
-    """What cannot be shown is escaped as in a Python text, so that no name breaks a line or a log."""
-    return path if path.isprintable() else "".join([escape_character(each) for each in path])
+    """Escape unprintable characters as in a Python string, so that a name cannot break a line or a log."""
+    return path if path.isprintable() else "".join([escape_character(character) for character in path])
 
 
 def escape_character(character: str) -> str:
     if character.isprintable():
         return character
-    # Bytes that are not UTF-8 reach Python as these.
+    # Surrogate escapes: bytes of a file name that are not UTF-8.
     if "\udc80" <= character <= "\udcff":
         return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape").decode("ascii")

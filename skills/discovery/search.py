@@ -1,4 +1,4 @@
-"""One search through one source: what it may still look at, what it found and what it refused."""
+"""Search for files from a working directory upwards, within the caps of the search."""
 
 import os
 import re
@@ -26,179 +26,193 @@ from skills.discovery.lookup import (
 from skills.discovery.results import DiscoveredFile, DiscoveryResult, Refusal, escape_path
 
 Clock = Callable[[], float]
-# Told after each file: how many were seen, read and refused so far.
+# Called after each file with the number of files seen, read and refused so far.
 ProgressCallback = Callable[[int, int, int], object]
 ROOT_PATH = "."
 
 
 class SearchStopped(FileRefused):
-    """A cap of the whole search was reached; what was found so far stays."""
+    """A cap of the whole search was reached. The files found so far are kept."""
 
 
 class FileSearch:
-    """Looks at single paths below a root, and counts."""
+    """State of one search below a root: discovered files, refusals and counters."""
 
     def __init__(
         self,
         root: SafeRoot,
         caps: DiscoveryCaps,
-        known: Mapping[str, FileStamp],
+        known_stamps: Mapping[str, FileStamp],
         clock: Clock,
-        notice: ProgressCallback | None,
+        on_progress: ProgressCallback | None,
     ) -> None:
-        self.root, self.caps, self.known, self.clock, self.notice = root, caps, known, clock, notice
+        self.root, self.caps, self.known_stamps, self.clock, self.on_progress = (
+            root,
+            caps,
+            known_stamps,
+            clock,
+            on_progress,
+        )
         self.deadline = clock() + caps.seconds
         self.files: dict[str, DiscoveredFile] = {}
         self.refusals: dict[str, Refusal] = {}
-        self.seen = self.read = self.bytes = self.entries = 0
+        self.seen_count = self.read_count = self.total_bytes = self.entries = 0
 
-    def result(self, *, is_complete: bool) -> DiscoveryResult:
-        found = self.files.values()
+    def build_result(self, *, is_complete: bool) -> DiscoveryResult:
+        files = self.files.values()
         return DiscoveryResult(
-            tuple([file for file in found if file.kind != "skill"]),
-            tuple([file for file in found if file.kind == "skill"]),
+            tuple([file for file in files if file.kind != "skill"]),
+            tuple([file for file in files if file.kind == "skill"]),
             tuple(self.refusals.values()),
-            self.seen,
-            self.read,
+            self.seen_count,
+            self.read_count,
             is_complete,
         )
 
     # --- caps --------------------------------------------------------------------------------------
 
-    def keep_time(self) -> None:
+    def check_deadline(self) -> None:
         if self.clock() > self.deadline:
             raise SearchStopped(
                 "time", f"Looking took more than {self.caps.seconds:g} seconds; the rest was left out."
             )
 
     def count_file(self, path: str) -> None:
-        self.keep_time()
-        if self.seen == self.caps.files:
-            most = f"There are more than {self.caps.files:,} files to read"
-            raise SearchStopped("files", f"{most}; {escape_path(path)} and all that follow were left out.")
-        self.seen += 1
+        self.check_deadline()
+        if self.seen_count == self.caps.files:
+            message = f"There are more than {self.caps.files:,} files to read"
+            raise SearchStopped("files", f"{message}; {escape_path(path)} and all that follow were left out.")
+        self.seen_count += 1
 
-    def listed(self, fd: int, path: str) -> list[os.DirEntry[str]]:
-        """A folder that holds too many names counts for nothing: half of it would be a random half."""
-        room = self.caps.entries - self.entries
+    def list_folder(self, fd: int, path: str) -> list[os.DirEntry[str]]:
+        """List a folder. Above the cap nothing is returned, because a partial listing would be arbitrary."""
+        remaining = self.caps.entries - self.entries
         with os.scandir(fd) as entries:
-            listed = list(islice(entries, room + 1))
-        self.entries += len(listed)
-        if len(listed) > room:
-            most = f"There are more than {self.caps.entries:,} names to look at"
+            folder_entries = list(islice(entries, remaining + 1))
+        self.entries += len(folder_entries)
+        if len(folder_entries) > remaining:
+            message = f"There are more than {self.caps.entries:,} names to look at"
             raise SearchStopped(
-                "entries", f"{most}; {escape_path(path) or 'the root'} and all that follow were left out."
+                "entries", f"{message}; {escape_path(path) or 'the root'} and all that follow were left out."
             )
-        return listed
+        return folder_entries
 
-    def refuse(self, path: str, why: FileRefused) -> None:
+    def add_refusal(self, path: str, error: FileRefused) -> None:
         if len(self.refusals) >= self.caps.files:
             raise SearchStopped("files", f"More than {self.caps.files:,} refusals; the rest was left out.")
-        self.refusals.setdefault(path, Refusal(escape_path(path) or ROOT_PATH, why.rule, why.reason))
+        self.refusals.setdefault(path, Refusal(escape_path(path) or ROOT_PATH, error.rule, error.reason))
 
-    def stop(self, why: FileRefused) -> None:
-        self.refusals[ROOT_PATH] = Refusal(ROOT_PATH, why.rule, why.reason)
+    def stop(self, error: FileRefused) -> None:
+        self.refusals[ROOT_PATH] = Refusal(ROOT_PATH, error.rule, error.reason)
 
     # --- single paths ------------------------------------------------------------------------------
 
-    def find(self, kind: FileKind, pattern: str) -> bool:
-        """Whether anything is there; all that is gets looked at."""
-        self.keep_time()
+    def search_pattern(self, kind: FileKind, pattern: str) -> bool:
+        """Add all files that match the pattern. Return whether there are any."""
+        self.check_deadline()
         if "*" not in pattern:
-            return self.take(kind, pattern)
+            return self.add_path(kind, pattern)
         above, star, below = split_pattern(pattern)
-        hits = [self.take(kind, join_path(above, name, below)) for name in self.names(above, star)]
-        return any(hits)
+        matches = [
+            self.add_path(kind, join_path(above, name, below)) for name in self.list_names(above, star)
+        ]
+        return any(matches)
 
-    def names(self, folder: str, star: str) -> list[str]:
-        fits = re.compile(build_name_regex(star)).fullmatch
+    def list_names(self, folder: str, star: str) -> list[str]:
+        is_match = re.compile(build_name_regex(star)).fullmatch
         with PathTrail(self.root) as trail:
             try:
-                with trail.folder(folder) as fd:
-                    return sorted([entry.name for entry in self.listed(fd, folder) if fits(entry.name)])
+                with trail.open_folder(folder) as fd:
+                    return sorted(
+                        [entry.name for entry in self.list_folder(fd, folder) if is_match(entry.name)]
+                    )
             except PathMissing:
                 return []
             except (FileRefused, OSError) as error:
-                self.refuse_at(trail, folder, error)
+                self.add_refusal_at(trail, folder, error)
                 return []
 
-    def take(self, kind: FileKind, path: str) -> bool:
-        """Keep what is there; a refused file was there, but in a refused folder nothing was seen."""
+    def add_path(self, kind: FileKind, path: str) -> bool:
+        """Add the file at this path.
+
+        Return whether it exists: true for a refused file, false below a refused folder.
+        """
         if path in self.files:
             return True
         if not path.isprintable():
-            self.refuse(path, build_unprintable_error(path))
+            self.add_refusal(path, build_unprintable_error(path))
             return True
         with PathTrail(self.root) as trail:
             try:
-                place = trail.go(path)
+                resolved = trail.resolve(path)
             except PathMissing:
                 return False
-            except FileRefused as why:
+            except FileRefused as error:
                 self.count_file(path)
-                return self.refuse_at(trail, path, why)
-            self.keep(kind, path, place, place.path if trail.hops else "")
+                return self.add_refusal_at(trail, path, error)
+            self.add_file(kind, path, resolved, resolved.path if trail.link_hops else "")
         return True
 
-    def refuse_at(self, trail: PathTrail, path: str, error: FileRefused | OSError) -> bool:
-        """Name the link or folder where the way ended; true if that was the path's own end."""
+    def add_refusal_at(self, trail: PathTrail, path: str, error: FileRefused | OSError) -> bool:
+        """Add a refusal for the component that could not be resolved. Return whether it was the last one."""
         if isinstance(error, SearchStopped):
             raise error
         names = path.split("/")
-        self.refuse(
-            "/".join(names[: trail.used]), convert_os_error(error) if isinstance(error, OSError) else error
+        self.add_refusal(
+            "/".join(names[: trail.used_names]),
+            convert_os_error(error) if isinstance(error, OSError) else error,
         )
-        return trail.used == len(names)
+        return trail.used_names == len(names)
 
-    def keep(self, kind: FileKind, path: str, place: ResolvedPath, target: str = "") -> None:
-        """Read the file, unless its stamp is known; a bad one leaves a reason and harms no other."""
+    def add_file(self, kind: FileKind, path: str, resolved: ResolvedPath, target: str = "") -> None:
+        """Read the file unless its stamp is unchanged. An error refuses this file only."""
         self.count_file(path)
         try:
-            stamp, content = self.read_or_recall(path, place)
-        except FileRefused as why:
-            self.refuse(path, why)
+            stamp, content = self.read_if_changed(path, resolved)
+        except FileRefused as error:
+            self.add_refusal(path, error)
         else:
-            self.bytes += stamp.size
+            self.total_bytes += stamp.size
             self.files[path] = DiscoveredFile(path, kind, stamp, content, escape_path(target))
-        if self.notice:
-            self.notice(self.seen, self.read, len(self.refusals))
+        if self.on_progress:
+            self.on_progress(self.seen_count, self.read_count, len(self.refusals))
 
-    def read_or_recall(self, path: str, place: ResolvedPath) -> tuple[FileStamp, bytes | None]:
-        status = place.status
+    def read_if_changed(self, path: str, resolved: ResolvedPath) -> tuple[FileStamp, bytes | None]:
+        status = resolved.status
         self.root.check(status, self.caps.file_bytes)
-        # Known ones count too, so that what is found does not depend on what was known.
-        if self.bytes + status.st_size > self.caps.total_bytes:
+        # Unchanged files count too, so that the result does not depend on the known stamps.
+        if self.total_bytes + status.st_size > self.caps.total_bytes:
             raise FileRefused("total", f"All files together have more than {self.caps.total_bytes:,} bytes.")
-        known = self.known.get(path)
-        if known and known[:3] == (status.st_size, status.st_mtime_ns, status.st_ino):
-            return known, None
-        self.read += 1
-        return self.root.read(place.folder, place.name, self.caps.file_bytes)
+        known_stamp = self.known_stamps.get(path)
+        if known_stamp and known_stamp[:3] == (status.st_size, status.st_mtime_ns, status.st_ino):
+            return known_stamp, None
+        self.read_count += 1
+        return self.root.read_file(resolved.folder, resolved.name, self.caps.file_bytes)
 
-    # --- from a working directory up ---------------------------------------------------------------
+    # --- from a working directory upwards ----------------------------------------------------------
 
-    def upward(self, working_directory: str, harness: Harness) -> None:
-        search_patterns(harness, self.folders_of(working_directory), self.find)
+    def search_upward(self, working_directory: str, harness: Harness) -> None:
+        search_patterns(harness, self.resolve_search_folders(working_directory), self.search_pattern)
 
-    def folders_of(self, working_directory: str) -> SearchFolders:
-        """The real folders on the way; a working directory that is missing still has parents."""
-        asked = self.inside(working_directory)
+    def resolve_search_folders(self, working_directory: str) -> SearchFolders:
+        """Return the resolved folder chain. The parents of a missing working directory are searched too."""
+        relative_path = self.get_relative_path(working_directory)
         with PathTrail(self.root) as trail:
             try:
-                with trail.folder(asked, must_be=True):
-                    real = trail.real
-            except FileRefused as why:
-                self.refuse(asked, why)
+                with trail.open_folder(relative_path, is_required=True):
+                    real_path = trail.real_path
+            except FileRefused as error:
+                self.add_refusal(relative_path, error)
                 return SearchFolders(get_search_folders("/".join(trail.names), self.caps.depth).each, None)
-        if not real.isprintable():
-            raise SearchStopped("name", build_unprintable_error(real).reason)
-        found = get_search_folders(real, self.caps.depth)
-        if found.project is None:
-            self.refuse(real, build_depth_error(self.caps.depth))
-        return found
+        if not real_path.isprintable():
+            raise SearchStopped("name", build_unprintable_error(real_path).reason)
+        folders = get_search_folders(real_path, self.caps.depth)
+        if folders.project is None:
+            self.add_refusal(real_path, build_depth_error(self.caps.depth))
+        return folders
 
-    def inside(self, working_directory: str) -> str:
-        """The path from the root; written wrongly it ends the search, for nobody can know what was meant."""
+    def get_relative_path(self, working_directory: str) -> str:
+        """Return the path below the root. An invalid path stops the search."""
         if not working_directory.isprintable():
             raise SearchStopped("name", build_unprintable_error(working_directory).reason)
         if ".." in working_directory.split("/"):

@@ -1,4 +1,7 @@
-"""Which names matter in which folder of a source, worked out once per kind of folder and then looked up."""
+"""A trie of the path patterns of all rules: which names matter in which folder of a source.
+
+Nodes are cached, so that each kind of folder is computed once.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,88 +10,88 @@ from functools import cached_property
 from skills.discovery.harnesses import FileKind, Harness
 from skills.discovery.lookup import build_name_regex, list_anchored_patterns, list_relative_patterns
 
-# A kind, and the names still to come below a folder.
+# A kind, and the remaining path components below a folder.
 RemainingPath = tuple[FileKind, tuple[str, ...]]
 
 
 class RuleNode:
-    """What may be found in a folder, given the names that led to it."""
+    """The patterns that apply in a folder, given the path that led to it."""
 
-    def __init__(self, rules: "TreeRules", begun: tuple[RemainingPath, ...]) -> None:
+    def __init__(self, rules: "TreeRules", remaining_paths: tuple[RemainingPath, ...]) -> None:
         self.rules = rules
-        self.begun = begun
-        # What was begun above comes first: it is the more exact.
-        self.wanted = (*begun, *rules.anywhere)
+        self.remaining_paths = remaining_paths
+        # Partly matched patterns come first, because they are more specific.
+        self.patterns = (*remaining_paths, *rules.relative_paths)
         self.files: dict[str, FileKind] = {}
-        for kind, (name, *below) in reversed(self.wanted):
+        for kind, (name, *below) in reversed(self.patterns):
             if not below and "*" not in name:
                 self.files[name] = kind
-        self.file_shapes = [
+        self.file_patterns = [
             (re.compile(build_name_regex(name)), kind)
-            for kind, (name, *below) in self.wanted
+            for kind, (name, *below) in self.patterns
             if not below and "*" in name
         ]
-        self.folders = {name for _, (name, *below) in self.wanted if below and name != "*"}
-        self.has_any_folder = any(below and name == "*" for _, (name, *below) in self.wanted)
-        self.steps: dict[str, RuleNode] = {}
+        self.folders = {name for _, (name, *below) in self.patterns if below and name != "*"}
+        self.has_any_folder = any(below and name == "*" for _, (name, *below) in self.patterns)
+        self.children: dict[str, RuleNode] = {}
 
-    def kind_of(self, name: str) -> FileKind | None:
-        """For names with a star; plain ones are in `files`."""
-        return next((kind for fits, kind in self.file_shapes if fits.fullmatch(name)), None)
+    def match_kind(self, name: str) -> FileKind | None:
+        """Match a name against the patterns with a star. Plain names are in `files`."""
+        return next((kind for pattern, kind in self.file_patterns if pattern.fullmatch(name)), None)
 
-    def leads_on(self, name: str) -> bool:
+    def can_lead_to_match(self, name: str) -> bool:
         return name in self.folders or (self.has_any_folder and not name.startswith("."))
 
-    def below(self, name: str) -> "RuleNode":
-        """The node of a folder in this one; most names begin nothing and share one."""
-        if not self.leads_on(name):
-            return self.rules.plain
+    def get_child(self, name: str) -> "RuleNode":
+        """Return the node of a subfolder. Most names match no pattern and share the default node."""
+        if not self.can_lead_to_match(name):
+            return self.rules.default_node
         key = name if name in self.folders else "*"
-        if key not in self.steps:
-            self.steps[key] = self.rules.node(self.remainders(name))
-        return self.steps[key]
+        if key not in self.children:
+            self.children[key] = self.rules.get_node(self.list_remaining_paths(name))
+        return self.children[key]
 
-    def remainders(self, name: str) -> tuple[RemainingPath, ...]:
-        """What is still to come below a folder of this name."""
+    def list_remaining_paths(self, name: str) -> tuple[RemainingPath, ...]:
+        """List the remaining patterns below a subfolder of this name."""
         names = {name} if name.startswith(".") else {name, "*"}
         return tuple(
             [
                 (kind, below)
-                for kind, (first, *rest) in self.wanted
+                for kind, (first, *rest) in self.patterns
                 if (below := tuple(rest)) and first in names
             ]
         )
 
 
 class TreeRules:
-    """The rules of several harnesses over one source."""
+    """The rules of several harnesses for one source."""
 
     def __init__(self, harnesses: Sequence[Harness]) -> None:
-        self.anywhere = build_remaining_paths(
+        self.relative_paths = build_remaining_paths(
             pair for harness in harnesses for pair in list_relative_patterns(harness)
         )
-        self.anchored = build_remaining_paths(
+        self.anchored_paths = build_remaining_paths(
             pair for harness in harnesses for pair in list_anchored_patterns(harness)
         )
         self.nodes: dict[tuple[RemainingPath, ...], RuleNode] = {}
-        # A folder is passed over when no harness wants it looked into.
-        skipped = [set(harness.skip_folders) for harness in harnesses]
-        self.skipped: set[str] = set.intersection(*skipped) if skipped else set()
+        # A folder is skipped only if all harnesses skip it.
+        skipped_sets = [set(harness.skip_folders) for harness in harnesses]
+        self.skipped_folders: set[str] = set.intersection(*skipped_sets) if skipped_sets else set()
 
     @cached_property
-    def plain(self) -> RuleNode:
-        return self.node(())
+    def default_node(self) -> RuleNode:
+        return self.get_node(())
 
     @cached_property
-    def top(self) -> RuleNode:
-        return self.node(self.anchored)
+    def root_node(self) -> RuleNode:
+        return self.get_node(self.anchored_paths)
 
-    def node(self, begun: tuple[RemainingPath, ...]) -> RuleNode:
-        if begun not in self.nodes:
-            self.nodes[begun] = RuleNode(self, begun)
-        return self.nodes[begun]
+    def get_node(self, remaining_paths: tuple[RemainingPath, ...]) -> RuleNode:
+        if remaining_paths not in self.nodes:
+            self.nodes[remaining_paths] = RuleNode(self, remaining_paths)
+        return self.nodes[remaining_paths]
 
 
 def build_remaining_paths(pairs: Iterable[tuple[FileKind, str]]) -> tuple[RemainingPath, ...]:
-    """Each once, in the order given."""
+    """Split the patterns into components, without duplicates, in the same order."""
     return tuple(dict.fromkeys([(kind, tuple(path.split("/"))) for kind, path in pairs]))

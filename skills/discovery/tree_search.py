@@ -1,4 +1,4 @@
-"""A search through every folder of a source, one listing each; folders stay open only on the way down."""
+"""Depth-first search through every folder of a source, with one directory listing per folder."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from skills.discovery.tree_rules import RuleNode, TreeRules
 
 
 class FolderListing(NamedTuple):
-    """The names in one folder that matter; most files do not."""
+    """The names in one folder that a rule matches or that can lead to a match."""
 
     files: list[str]
     folders: list[str]
@@ -19,86 +19,86 @@ class FolderListing(NamedTuple):
 
 
 class TreeSearch(FileSearch):
-    """Goes down; links are followed only where a rule names them, so no loop can catch it."""
+    """Searches all folders. Links are followed only where a rule names them, so link loops end."""
 
     rules: TreeRules
 
-    def whole(self, rules: TreeRules) -> None:
+    def search_tree(self, rules: TreeRules) -> None:
         self.rules = rules
-        self.visit(self.root.fd, "", rules.top, 0)
+        self.visit(self.root.fd, "", rules.root_node, 0)
 
     def visit(self, fd: int, path: str, node: RuleNode, depth: int) -> None:
-        """Path is "" for the root, and ends in a slash for the others."""
-        self.keep_time()
+        """Search a folder. `path` is "" for the root and ends in a slash otherwise."""
+        self.check_deadline()
         try:
-            listing = self.listing(fd, path, node)
+            listing = self.list_matching_entries(fd, path, node)
         except OSError as error:
-            self.refuse(path.rstrip("/"), convert_os_error(error))
+            self.add_refusal(path.rstrip("/"), convert_os_error(error))
             return
         for name in sorted(listing.files):
-            self.file(fd, path + name, name, node)
+            self.add_named_file(fd, path + name, name, node)
         for name in sorted(listing.links):
-            self.beyond(path + name, name, node)
+            self.search_below(path + name, name, node)
         for name in sorted(listing.folders):
             self.descend(fd, path + name, name, node, depth)
 
-    def listing(self, fd: int, path: str, node: RuleNode) -> FolderListing:
-        """The inner loop: ten thousand files pass here, so the cheapest questions come first."""
-        files, folders, links = found = FolderListing([], [], [])
-        wanted, has_shapes = node.files, bool(node.file_shapes)
-        for entry in self.listed(fd, path):
+    def list_matching_entries(self, fd: int, path: str, node: RuleNode) -> FolderListing:
+        """List the entries that matter. This is the inner loop, so the cheapest checks come first."""
+        files, folders, links = listing = FolderListing([], [], [])
+        file_names, has_patterns = node.files, bool(node.file_patterns)
+        for entry in self.list_folder(fd, path):
             name = entry.name
-            if name in wanted or (has_shapes and node.kind_of(name)):
+            if name in file_names or (has_patterns and node.match_kind(name)):
                 files.append(name)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(name)
-            elif entry.is_symlink() and node.leads_on(name):
+            elif entry.is_symlink() and node.can_lead_to_match(name):
                 links.append(name)
-        return found
+        return listing
 
-    def file(self, fd: int, path: str, name: str, node: RuleNode) -> None:
-        kind = node.files.get(name) or node.kind_of(name)
+    def add_named_file(self, fd: int, path: str, name: str, node: RuleNode) -> None:
+        kind = node.files.get(name) or node.match_kind(name)
         if kind is None or not path.isprintable():
-            return self.refuse(path, build_unprintable_error(path))
+            return self.add_refusal(path, build_unprintable_error(path))
         try:
             status = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except OSError as error:
             self.count_file(path)
-            return self.refuse(path, convert_os_error(error))
+            return self.add_refusal(path, convert_os_error(error))
         if stat.S_ISLNK(status.st_mode):
-            self.take(kind, path)
+            self.add_path(kind, path)
         else:
-            self.keep(kind, path, ResolvedPath(fd, name, status, path))
+            self.add_file(kind, path, ResolvedPath(fd, name, status, path))
         return None
 
     def descend(self, fd: int, path: str, name: str, node: RuleNode, depth: int) -> None:
-        below = node.below(name)
-        if name in self.rules.skipped and not below.begun:
+        child_node = node.get_child(name)
+        if name in self.rules.skipped_folders and not child_node.remaining_paths:
             return
         try:
-            child = self.child(fd, name, below, depth)
-        except FileRefused as why:
-            self.refuse(path, why)
+            child_fd = self.open_child(fd, name, child_node, depth)
+        except FileRefused as error:
+            self.add_refusal(path, error)
             return
-        if child is None:
-            self.beyond(path, name, node)
+        if child_fd is None:
+            self.search_below(path, name, node)
             return
         try:
-            self.visit(child, f"{path}/", below, depth + 1)
+            self.visit(child_fd, f"{path}/", child_node, depth + 1)
         finally:
-            os.close(child)
+            os.close(child_fd)
 
-    def child(self, fd: int, name: str, below: RuleNode, depth: int) -> int | None:
-        """The folder, open; None where it is too deep for a working directory but holds files of one."""
+    def open_child(self, fd: int, name: str, child_node: RuleNode, depth: int) -> int | None:
+        """Open a subfolder. Return None below the depth limit if patterns of a parent folder still apply."""
         if not name.isprintable():
             raise build_unprintable_error(name)
         if depth < self.caps.depth:
             return self.root.enter(fd, name)
-        if below.begun:
+        if child_node.remaining_paths:
             return None
         raise build_depth_error(self.caps.depth)
 
-    def beyond(self, path: str, name: str, node: RuleNode) -> None:
-        """Ask for what the rules name below a link, or below the depth, and look at nothing else there."""
-        for kind, rest in node.remainders(name):
-            self.find(kind, join_path(path, *rest))
+    def search_below(self, path: str, name: str, node: RuleNode) -> None:
+        """Search only the remaining patterns below a link or below the depth limit."""
+        for kind, rest in node.list_remaining_paths(name):
+            self.search_pattern(kind, join_path(path, *rest))

@@ -80,7 +80,7 @@ def evaluate_discovered_files(
     for entry in (*found.files, *found.skills):
         if entry.content is not None:
             verdicts[entry.path] = evaluate_file(entry.kind, entry.path, entry.content, source.harnesses)
-            notice(found.seen, found.read, len(found.refusals))
+            notice(found.seen_count, found.read_count, len(found.refusals))
     return verdicts
 
 
@@ -191,7 +191,7 @@ def detect_unreadable_files(stored: SourceSnapshot, found: DiscoveryResult) -> I
 
 def detect_missing_files(stored: SourceSnapshot, found: DiscoveryResult) -> Iterator[FileChange]:
     present = [path for path, file in stored.files.items() if file.is_there]
-    for path in found.gone(present):
+    for path in found.list_missing_paths(present):
         file = stored.files[path]
         file.is_there, file.problem, file.is_settled, file.changed_at = False, "", False, stored.now
         change = FileChange(file, is_touched=True)

@@ -172,7 +172,9 @@ def list_matched_paths(
     if key not in known:
         asked = {row.path for row in files if row.source_id == outlook.source.pk and not row.is_ignored}
         # Where only the first of several places counts, the others must be known as well.
-        is_contest = any(rule.kind == "skill" and rule.take == "first" for rule in outlook.harness.live_rules)
+        is_contest = any(
+            rule.kind == "skill" and rule.take == "first" for rule in outlook.harness.active_rules
+        )
         stored = {*asked, *paths.get(outlook.source.pk, ())} if is_contest else asked
         known[key] = [path for kind, path in outlook.paths(stored) if kind == "skill" and path in asked]
     return known[key]

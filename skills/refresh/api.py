@@ -1,4 +1,4 @@
-"""Looks at a source: what each saw, left out and changed."""
+"""REST API for refresh runs: list and detail with refusals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Looks at a source as rows: asked for once, claimed once, finished or found lost."""
+"""Refresh runs as a job queue in the database: request, claim with a lease, finish, retry and delete."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from personas.errors import DomainError
 from skills.models import RefreshRun, RunStatus, Source
 from skills.sources.selectors import list_refresh_runs
 
-# A look may take 20 seconds without finding a file; after this long its worker is taken for dead.
+# A scan may take 20 seconds without finding a file; after this time its worker counts as dead.
 LEASE_DURATION = timedelta(seconds=30)
-# Sent but not begun: the broker may have lost it.
+# A run that was sent but not started after this time may have been lost by the broker.
 START_TIMEOUT = timedelta(seconds=20)
-# A source that ends its worker each time must not end them all day.
+# A source that crashes its worker each time is not retried forever.
 MAX_LOST_RUNS = 3
 MAX_REQUEST_ATTEMPTS = 5
 WORKER_LOST_MESSAGE = "Its worker went away."
@@ -27,27 +27,27 @@ GIVEN_UP_MESSAGE = f" That was the case {MAX_LOST_RUNS} times in a row, so it is
 
 
 class SourceArchived(DomainError):
-    """A source that is out of use."""
+    """The source is archived."""
 
     code = "archived"
 
 
 class RefreshConflict(DomainError):
-    """So many ask at once that none gets an answer; hardly ever seen."""
+    """Too many concurrent requests for the same source. This is very rare."""
 
     code = "conflict"
 
 
 class LostRun(Exception):
-    """Somebody else took the run over meanwhile; what was found is thrown away."""
+    """The run was taken over by another worker. The result of this one is discarded."""
 
 
-# --- asking --------------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------------
 
 
 @transaction.atomic
 def request_refresh(source: Source, *, cause: str, by: Actor) -> RefreshRun:
-    """Ask for one more look; whoever asks while one waits gets that one."""
+    """Request a refresh. If a run of this source is already queued, that run is returned."""
     if source.is_archived:
         raise SourceArchived(_("This source is archived. Restore it to refresh it."))
     for _try in range(MAX_REQUEST_ATTEMPTS):
@@ -57,13 +57,13 @@ def request_refresh(source: Source, *, cause: str, by: Actor) -> RefreshRun:
 
 
 def lock_queued_run(source: Source) -> RefreshRun | None:
-    """Held until the caller has committed: a look must not begin before what it should see is there."""
+    """Lock the queued run until the caller commits, so that it starts after the changes are visible."""
     rows = RefreshRun.objects.in_workspace(source.workspace_id)
     return rows.select_for_update(of=("self",)).filter(source=source, status=RunStatus.QUEUED).first()
 
 
 def create_refresh_run(source: Source, cause: str, by: Actor) -> RefreshRun | None:
-    """None when someone else asked in the same moment; theirs may even have begun since."""
+    """Create a queued run. Return None if a concurrent request created one, which may have started since."""
     run = RefreshRun(workspace_id=source.workspace_id, source=source, cause=cause, actor_label=by.label)
     try:
         with transaction.atomic():
@@ -78,37 +78,37 @@ def mark_run_sent(run: RefreshRun) -> None:
     rows.filter(pk=run.pk, status=RunStatus.QUEUED).update(sent_at=timezone.now())
 
 
-# --- carrying out --------------------------------------------------------------------------------------
+# --- execution -----------------------------------------------------------------------------------------
 
 
 def claim_run(workspace_id: int, run_id: int) -> RefreshRun | None:
-    """Take a queued run, unless it was taken or another of its source is under way."""
+    """Claim a queued run, unless it is claimed already or another run of its source is running."""
     rows = RefreshRun.objects.in_workspace(workspace_id)
     now = timezone.now()
     free = exclude_busy_sources(rows.filter(pk=run_id, status=RunStatus.QUEUED))
     try:
         with transaction.atomic():
-            taken = free.update(status=RunStatus.RUNNING, started_at=now, leased_until=now + LEASE_DURATION)
+            claimed = free.update(status=RunStatus.RUNNING, started_at=now, leased_until=now + LEASE_DURATION)
     except IntegrityError:
         return None
-    return rows.select_related("source__grant", "source__workspace").get(pk=run_id) if taken else None
+    return rows.select_related("source__grant", "source__workspace").get(pk=run_id) if claimed else None
 
 
 def exclude_busy_sources(runs: QuerySet[RefreshRun]) -> QuerySet[RefreshRun]:
-    """Those whose source nobody looks at just now."""
+    """Exclude runs whose source has a running run."""
     others = RefreshRun.unscoped.filter(source=OuterRef("source"), status=RunStatus.RUNNING)
     return runs.exclude(Exists(others))
 
 
 def save_run_progress(run: RefreshRun, seen: int, read: int, refused: int) -> None:
-    """Let people see how far it is; and the lease goes on, since the worker lives."""
+    """Save the progress and extend the lease. Raise LostRun if the run is no longer running."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id).filter(pk=run.pk, status=RunStatus.RUNNING)
     if not rows.update(seen=seen, read=read, refused=refused, leased_until=timezone.now() + LEASE_DURATION):
         raise LostRun
 
 
 def get_next_run(run: RefreshRun) -> RefreshRun | None:
-    """What was asked for while this one was under way."""
+    """Return the run of the same source that was queued in the meantime."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id)
     return rows.filter(source_id=run.source_id, status=RunStatus.QUEUED).first()
 
@@ -119,69 +119,75 @@ def fail_run(run: RefreshRun, reason: str) -> None:
 
 
 @transaction.atomic
-def requeue_run(run: RefreshRun, reason: str, *, lapsed_by: datetime | None = None) -> RefreshRun | None:
-    """End a run that came to nothing and ask for another; None when there is nothing to do any more."""
+def requeue_run(run: RefreshRun, reason: str, *, expired_before: datetime | None = None) -> RefreshRun | None:
+    """Mark a run as lost and request a retry. Return None if no retry is needed or allowed."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id).select_related("source")
-    # A run that is locked is being finished at this moment.
+    # A locked run is just being finished.
     rows = rows.select_for_update(of=("self",), skip_locked=True).filter(pk=run.pk, status=RunStatus.RUNNING)
-    held = (rows.filter(leased_until__lt=lapsed_by) if lapsed_by else rows).first()
-    if held is None:
+    locked_run = (rows.filter(leased_until__lt=expired_before) if expired_before else rows).first()
+    if locked_run is None:
         return None
-    held.status, held.finished_at, held.error = RunStatus.LOST, timezone.now(), reason
-    is_over = has_exhausted_retries(held)
-    held.error += GIVEN_UP_MESSAGE if is_over else ""
-    held.save(update_fields=["status", "finished_at", "error"])
-    return None if is_over or held.source.is_archived else request_retry(held)
+    locked_run.status, locked_run.finished_at, locked_run.error = RunStatus.LOST, timezone.now(), reason
+    is_given_up = has_exhausted_retries(locked_run)
+    locked_run.error += GIVEN_UP_MESSAGE if is_given_up else ""
+    locked_run.save(update_fields=["status", "finished_at", "error"])
+    return None if is_given_up or locked_run.source.is_archived else request_retry(locked_run)
 
 
-def request_retry(lost: RefreshRun) -> RefreshRun:
-    """One more look, with what a push had refused before the lost one began."""
-    again = request_refresh(lost.source, cause="lost", by=SYSTEM_ACTOR)
-    if lost.refusals:
-        again.refusals = [*lost.refusals, *again.refusals]
-        again.save(update_fields=["refusals"])
-    return again
+def request_retry(lost_run: RefreshRun) -> RefreshRun:
+    """Request a retry that keeps the refusals of the push that requested the lost run."""
+    retry = request_refresh(lost_run.source, cause="lost", by=SYSTEM_ACTOR)
+    if lost_run.refusals:
+        retry.refusals = [*lost_run.refusals, *retry.refusals]
+        retry.save(update_fields=["refusals"])
+    return retry
 
 
-def has_exhausted_retries(lost: RefreshRun) -> bool:
-    """Whether the ones before it were lost as well."""
-    before = RefreshRun.objects.in_workspace(lost.workspace_id).filter(
-        source_id=lost.source_id, pk__lt=lost.pk
+def has_exhausted_retries(lost_run: RefreshRun) -> bool:
+    """Return whether the previous runs were lost too."""
+    earlier_runs = RefreshRun.objects.in_workspace(lost_run.workspace_id).filter(
+        source_id=lost_run.source_id, pk__lt=lost_run.pk
     )
-    statuses = list(before.order_by("-pk").values_list("status", flat=True)[: MAX_LOST_RUNS - 1])
+    statuses = list(earlier_runs.order_by("-pk").values_list("status", flat=True)[: MAX_LOST_RUNS - 1])
     return statuses == [RunStatus.LOST] * (MAX_LOST_RUNS - 1)
 
 
-# --- for the sweep, which goes over all workspaces and says so -----------------------------------------
+# --- periodic sweep over all workspaces ----------------------------------------------------------------
 
 
 def requeue_lost_runs(now: datetime) -> list[RefreshRun]:
-    """Replace every run whose worker died."""
-    lost = RefreshRun.unscoped.filter(status=RunStatus.RUNNING, leased_until__lt=now)
-    return [again for run in lost if (again := requeue_run(run, WORKER_LOST_MESSAGE, lapsed_by=now))]
+    """Retry every run whose lease has expired."""
+    lost_runs = RefreshRun.unscoped.filter(status=RunStatus.RUNNING, leased_until__lt=now)
+    return [
+        retry for run in lost_runs if (retry := requeue_run(run, WORKER_LOST_MESSAGE, expired_before=now))
+    ]
 
 
 def list_unsent_runs(now: datetime) -> Iterable[RefreshRun]:
-    """Queued runs that no worker has begun: never sent, or lost with the broker."""
-    waiting = exclude_busy_sources(RefreshRun.unscoped.filter(status=RunStatus.QUEUED))
-    return waiting.filter(Q(sent_at=None) | Q(sent_at__lt=now - START_TIMEOUT)).order_by("pk")
+    """List queued runs that were never sent or that the broker lost."""
+    queued = exclude_busy_sources(RefreshRun.unscoped.filter(status=RunStatus.QUEUED))
+    return queued.filter(Q(sent_at=None) | Q(sent_at__lt=now - START_TIMEOUT)).order_by("pk")
 
 
 def request_due_refreshes(now: datetime) -> list[RefreshRun]:
-    """One run for every source whose time has come; a failed look waits its turn like a good one."""
+    """Request a run for every source that is due. Failed runs count like successful ones for the schedule."""
     runs = RefreshRun.unscoped.filter(source=OuterRef("pk"))
     sources = (
         Source.unscoped.filter(archived_at=None, source_kind="folder", refresh_minutes__isnull=False)
         .exclude(Exists(runs.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])))
-        .annotate(looked_at=Subquery(runs.order_by("-pk").values("finished_at")[:1]))
-        .order_by(F("looked_at").asc(nulls_first=True))
+        .annotate(last_finished_at=Subquery(runs.order_by("-pk").values("finished_at")[:1]))
+        .order_by(F("last_finished_at").asc(nulls_first=True))
     )
-    due = [source for source in sources if is_refresh_due(source.looked_at, source.refresh_minutes, now)]
+    due = [
+        source for source in sources if is_refresh_due(source.last_finished_at, source.refresh_minutes, now)
+    ]
     return [request_refresh(source, cause="schedule", by=SYSTEM_ACTOR) for source in due]
 
 
-def is_refresh_due(looked_at: datetime | None, minutes: int | None, now: datetime) -> bool:
-    return minutes is not None and (looked_at is None or looked_at + timedelta(minutes=minutes) <= now)
+def is_refresh_due(last_finished_at: datetime | None, minutes: int | None, now: datetime) -> bool:
+    return minutes is not None and (
+        last_finished_at is None or last_finished_at + timedelta(minutes=minutes) <= now
+    )
 
 
 MAX_RUNS_SHOWN = 10
@@ -195,25 +201,25 @@ class RefreshProgress:
 
     @property
     def current(self) -> RefreshRun | None:
-        """What is under way, else what waits."""
-        under_way = [run for run in self.runs if run.status == RunStatus.RUNNING]
-        waiting = [run for run in self.runs if run.status == RunStatus.QUEUED]
-        return next(iter([*under_way, *waiting]), None)
+        """The running run, otherwise the queued one."""
+        running = [run for run in self.runs if run.status == RunStatus.RUNNING]
+        queued = [run for run in self.runs if run.status == RunStatus.QUEUED]
+        return next(iter([*running, *queued]), None)
 
     @property
-    def ended(self) -> RefreshRun | None:
+    def last_finished(self) -> RefreshRun | None:
         return next((run for run in self.runs if not run.is_open), None)
 
     @property
-    def ended_pk(self) -> str:
-        return str(self.ended.pk) if self.ended else ""
+    def last_finished_pk(self) -> str:
+        return str(self.last_finished.pk) if self.last_finished else ""
 
     @property
     def signature(self) -> str:
-        """Differs whenever a page would show something else."""
-        shown = [run for run in (self.current, self.ended) if run]
-        said = [(run.pk, run.status, run.seen, run.read, run.refused) for run in shown]
-        return ".".join(str(word) for words in said for word in words)
+        """A value that changes whenever the page would show something different."""
+        runs = [run for run in (self.current, self.last_finished) if run]
+        values = [(run.pk, run.status, run.seen, run.read, run.refused) for run in runs]
+        return ".".join(str(value) for row in values for value in row)
 
 
 def get_refresh_progress(source: Source) -> RefreshProgress:
@@ -221,26 +227,29 @@ def get_refresh_progress(source: Source) -> RefreshProgress:
 
 
 def list_run_refusals(progress: RefreshProgress) -> list[dict[str, str]]:
-    """What the last finished look left out; a push that waits for its look tells its own first."""
-    for run in (progress.current, progress.ended):
-        # What ended the whole look stands in its error already.
-        if refusals := [one for one in run.refusals if one["reason"] != run.error] if run else []:
+    """List the refusals of the queued or running run if it has any, otherwise of the last finished run."""
+    for run in (progress.current, progress.last_finished):
+        # The refusal that stopped the whole run is already shown as its error.
+        if refusals := [refusal for refusal in run.refusals if refusal["reason"] != run.error] if run else []:
             return refusals
     return []
 
 
-# More than any page shows, and than the sweep asks for to see whether a source is hopeless.
+# More than any page shows and than `has_exhausted_retries` reads.
 MIN_RUNS_KEPT = 20
 ENDED_STATUSES = (RunStatus.DONE, RunStatus.FAILED, RunStatus.LOST)
 
 
-def delete_runs_before(moment: datetime) -> int:
-    """Runs that had ended by then, but never the newest of a source; how many went."""
-    of_source = RefreshRun.unscoped.filter(source=OuterRef("source")).order_by("-pk")
-    kept_from = Subquery(of_source.values("pk")[MIN_RUNS_KEPT - 1 : MIN_RUNS_KEPT])
-    rows = RefreshRun.unscoped.filter(status__in=ENDED_STATUSES, finished_at__lt=moment)
-    # Ids grow with time: the first that is young enough spares a look at all that come after it.
-    young = RefreshRun.unscoped.filter(requested_at__gte=moment).order_by("pk")
-    if first := young.values_list("pk", flat=True).first():
-        rows = rows.filter(pk__lt=first)
-    return delete_in_batches(rows.annotate(kept_from=kept_from).filter(pk__lt=F("kept_from")))
+def delete_runs_before(cutoff: datetime) -> int:
+    """Delete finished runs before the cutoff, except the newest of each source.
+
+    Return how many were deleted.
+    """
+    runs_of_source = RefreshRun.unscoped.filter(source=OuterRef("source")).order_by("-pk")
+    first_kept = Subquery(runs_of_source.values("pk")[MIN_RUNS_KEPT - 1 : MIN_RUNS_KEPT])
+    rows = RefreshRun.unscoped.filter(status__in=ENDED_STATUSES, finished_at__lt=cutoff)
+    # Ids grow with time: the first recent run bounds the range, so that later rows need not be read.
+    recent = RefreshRun.unscoped.filter(requested_at__gte=cutoff).order_by("pk")
+    if first_recent := recent.values_list("pk", flat=True).first():
+        rows = rows.filter(pk__lt=first_recent)
+    return delete_in_batches(rows.annotate(kept_from=first_kept).filter(pk__lt=F("kept_from")))

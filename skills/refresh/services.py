@@ -1,4 +1,4 @@
-"""One look at a source: discover, judge what was read, and store it, all or nothing."""
+"""Refresh a source: discover its files, evaluate them, and store the result in one transaction."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -25,13 +25,13 @@ from skills.rule_sets.effective import list_effective_harnesses
 from skills.sources.locks import lock_source
 
 
-def get_pushed_content(source: Source, known: Mapping[str, FileStamp]) -> dict[str, PushedContent]:
-    """By path; a file that was looked at before as it is now gives its stamp, so nothing is read again."""
+def get_pushed_content(source: Source, known_stamps: Mapping[str, FileStamp]) -> dict[str, PushedContent]:
+    """Return content by path. For an unchanged file only the stamp is returned, and no content is loaded."""
     rows = PushedFile.objects.in_workspace(source.workspace_id).filter(source=source)
     columns = rows.values_list("path", "content__size", "content__digest")
     stamps = {path: FileStamp(size, 0, 0, digest) for path, size, digest in columns}
-    news = [path for path, stamp in stamps.items() if known.get(path) != stamp]
-    contents = rows.filter(path__in=news).values_list("path", "content__data")
+    changed = [path for path, stamp in stamps.items() if known_stamps.get(path) != stamp]
+    contents = rows.filter(path__in=changed).values_list("path", "content__data")
     return stamps | {path: bytes(data or b"") for path, data in contents}
 
 
@@ -42,27 +42,31 @@ ProgressReporter = Callable[[int, int, int], None]
 
 
 class SourceEdited(Exception):
-    """What was found belongs to the source as it was before; it is thrown away."""
+    """The source was edited during the run. The result is discarded."""
 
 
 def refresh_source(run: RefreshRun) -> RefreshRun:
-    """Carry out a claimed run; what is found becomes visible in one moment or not at all."""
-    asked = run.source
-    notice = build_progress_reporter(run)
-    found = discover_source(asked, list_effective_harnesses(asked.workspace, asked.harnesses), notice)
-    verdicts = evaluate_discovered_files(asked, found, notice)
+    """Execute a claimed run and store its result atomically."""
+    original = run.source
+    report_progress = build_progress_reporter(run)
+    result = discover_source(
+        original, list_effective_harnesses(original.workspace, original.harnesses), report_progress
+    )
+    verdicts = evaluate_discovered_files(original, result, report_progress)
     with transaction.atomic():
-        source = lock_source(asked)
+        source = lock_source(original)
         run = lock_running_run(run)
-        if source.revision != asked.revision:
+        if source.revision != original.revision:
             raise SourceEdited
-        run.outcome = store_discovered_files(source, found, verdicts, by_run=run)
-        finish_run(run, found)
+        run.outcome = store_discovered_files(source, result, verdicts, by_run=run)
+        finish_run(run, result)
     return run
 
 
-def discover_source(source: Source, rules: list[Harness], notice: ProgressReporter) -> DiscoveryResult:
-    """What lies there now; unchanged files are not opened."""
+def discover_source(
+    source: Source, rules: list[Harness], report_progress: ProgressReporter
+) -> DiscoveryResult:
+    """Discover the current files. Unchanged files are not opened."""
     if source.is_archived:
         return build_refused_result(ARCHIVED_REFUSAL)
     if source.source_kind == SourceKind.PUSHED:
@@ -70,12 +74,14 @@ def discover_source(source: Source, rules: list[Harness], notice: ProgressReport
     grant = source.grant
     if grant is None or not is_folder_allowed(grant.path):
         return build_refused_result(WITHDRAWN_REFUSAL)
-    known = get_known_stamps(source)
-    return discover_tree(grant.path, rules, folder=source.folder, known=known, notice=notice)
+    known_stamps = get_known_stamps(source)
+    return discover_tree(
+        grant.path, rules, folder=source.folder, known_stamps=known_stamps, on_progress=report_progress
+    )
 
 
-def build_refused_result(why: Refusal) -> DiscoveryResult:
-    return DiscoveryResult((), (), (why,), 0, 0, is_complete=False)
+def build_refused_result(refusal: Refusal) -> DiscoveryResult:
+    return DiscoveryResult((), (), (refusal,), 0, 0, is_complete=False)
 
 
 def get_known_stamps(source: Source) -> dict[str, FileStamp]:
@@ -87,40 +93,43 @@ def get_known_stamps(source: Source) -> dict[str, FileStamp]:
 
 
 def discover_pushed_source(source: Source, rules: list[Harness]) -> DiscoveryResult:
-    """What was pushed; contents that are known are not even loaded."""
-    known = get_known_stamps(source)
-    return discover_pushed_files(get_pushed_content(source, known), rules, known=known)
+    """Discover the pushed files. Unchanged contents are not loaded."""
+    known_stamps = get_known_stamps(source)
+    return discover_pushed_files(get_pushed_content(source, known_stamps), rules, known_stamps=known_stamps)
 
 
 def build_progress_reporter(run: RefreshRun) -> ProgressReporter:
-    """Told after each file, it writes only now and then."""
-    last = time.monotonic()
+    """Build a progress callback that writes to the database at most once per interval."""
+    reported_at = time.monotonic()
 
-    def notice(seen: int, read: int, refused: int) -> None:
-        nonlocal last
-        if time.monotonic() - last > PROGRESS_INTERVAL_SECONDS:
-            last = time.monotonic()
+    def report_progress(seen: int, read: int, refused: int) -> None:
+        nonlocal reported_at
+        if time.monotonic() - reported_at > PROGRESS_INTERVAL_SECONDS:
+            reported_at = time.monotonic()
             save_run_progress(run, seen, read, refused)
 
-    return notice
+    return report_progress
 
 
 def lock_running_run(run: RefreshRun) -> RefreshRun:
     rows = RefreshRun.objects.in_workspace(run.workspace_id).select_for_update(of=("self",))
-    held = rows.filter(pk=run.pk, status=RunStatus.RUNNING).first()
-    if held is None:
+    locked_run = rows.filter(pk=run.pk, status=RunStatus.RUNNING).first()
+    if locked_run is None:
         raise LostRun
-    return held
+    return locked_run
 
 
-def finish_run(run: RefreshRun, found: DiscoveryResult) -> None:
-    # A push may have left refusals of its own before the look began.
-    refusals = {one["path"]: one for one in run.refusals}
-    refusals |= {refusal.path: refusal._asdict() for refusal in found.refusals}
+def finish_run(run: RefreshRun, result: DiscoveryResult) -> None:
+    # The push that requested this run may have stored refusals before it started.
+    refusals = {refusal["path"]: refusal for refusal in run.refusals}
+    refusals |= {refusal.path: refusal._asdict() for refusal in result.refusals}
     run.refusals = list(refusals.values())
-    run.seen, run.read, run.refused = found.seen, found.read, len(refusals)
+    run.seen, run.read, run.refused = result.seen_count, result.read_count, len(refusals)
     run.status, run.finished_at = RunStatus.DONE, timezone.now()
-    if not found.is_complete:
-        whole = next((refusal for refusal in found.refusals if refusal.path == "."), None)
-        run.status, run.error = RunStatus.FAILED, whole.reason[:500] if whole else "The look ended early."
+    if not result.is_complete:
+        root_refusal = next((refusal for refusal in result.refusals if refusal.path == "."), None)
+        run.status, run.error = (
+            RunStatus.FAILED,
+            root_refusal.reason[:500] if root_refusal else "The look ended early.",
+        )
     run.save()

@@ -1,4 +1,4 @@
-"""Sources come with a first look; what was changed about one holds for its files at once."""
+"""Create a source with its first refresh, and rescan a source after an edit."""
 
 from django.db import transaction
 
@@ -14,14 +14,14 @@ from skills.sources.locks import lock_source
 
 @transaction.atomic
 def add_source(workspace: Workspace, values: FieldValues, *, by: Actor) -> tuple[Source, RefreshRun]:
-    """Register a folder or a place for pushed files, and ask for a first look at it."""
+    """Create a folder source or an upload source, and request its first refresh."""
     source = create_named_record(Source, workspace, values, by=by)
     return source, request_refresh(source, cause="created", by=by)
 
 
 @transaction.atomic
 def rescan_source(source: Source, *, cause: str, by: Actor) -> RefreshRun:
-    """After an edit: judge the known files by the rules as they are now, and ask for another look."""
+    """Apply the edited settings to the known files at once, and request a refresh."""
     source = lock_source(source)
     reapply_states(source)
     return request_refresh(source, cause=cause, by=by)

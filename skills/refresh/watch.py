@@ -1,4 +1,4 @@
-"""Which folders of sources to keep an eye on, and which changes there are worth a look."""
+"""Which folders of the sources to watch for changes, and which changes need a refresh."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from skills.tasks import enqueue_refresh_run
 
 log = structlog.get_logger(__name__)
 
-# The system has only so many watches; what lies beyond is left to the schedule.
+# The number of watches is limited by the system; other folders are refreshed by the schedule.
 MAX_WATCHED_FOLDERS = 5_000
 MAX_WATCH_DEPTH = DiscoveryCaps().depth
 
@@ -29,72 +29,84 @@ FileChanges = Iterable[tuple[ChangeKind, str]]
 
 @dataclass
 class WatchedSource:
-    """The folders of one source, each with what its rules want there."""
+    """The folders of one source, each with its node of the discovery rules."""
 
     source: Source
     folders: dict[str, RuleNode] = field(default_factory=dict)
-    # What links with a wanted name lead to: a change there is a change here.
+    # Targets of links that a rule names. A change there needs a refresh too.
     targets: set[str] = field(default_factory=set)
 
-    def is_touched(self, what: ChangeKind, path: str) -> bool:
-        """Whether what this change says could be told by a new look."""
+    def needs_refresh(self, change: ChangeKind, path: str) -> bool:
+        """Return whether this change can affect the result of a refresh."""
         folder, name = os.path.split(path)
         node = self.folders.get(folder)
-        is_wanted = node is not None and (name in node.files or node.kind_of(name) is not None)
-        return is_wanted or self.is_moved(what, path) or any(is_path_below(path, at) for at in self.targets)
+        is_named = node is not None and (name in node.files or node.match_kind(name) is not None)
+        return (
+            is_named
+            or self.changes_folders(change, path)
+            or any(is_path_below(path, target) for target in self.targets)
+        )
 
-    def is_moved(self, what: ChangeKind, path: str) -> bool:
-        """Whether folders came, went or were closed, so that others are to be watched."""
+    def changes_folders(self, change: ChangeKind, path: str) -> bool:
+        """Return whether folders were added or removed, so that the set of watched folders changes."""
         if path in self.folders:
             return True
         folder, name = os.path.split(path)
         node = self.folders.get(folder)
-        if node is None or what == "deleted" or is_skipped_folder(node, name):
+        if node is None or change == "deleted" or is_skipped_folder(node, name):
             return False
         return is_folder(path) or (os.path.islink(path) and can_lead_to_file(node, name))
 
 
 @dataclass
 class WatchPlan:
-    """All that is watched at one time."""
+    """All watched sources, by id."""
 
-    lookouts: dict[int, WatchedSource]
-    # What it was made from: another answer means it is out of date.
+    watched_sources: dict[int, WatchedSource]
+    # The state of the sources when the plan was built; if it differs, the plan is out of date.
     basis: Mapping[int, object]
 
-    def folders(self) -> list[str]:
-        return sorted({path for lookout in self.lookouts.values() for path in lookout.folders})
+    def list_folders(self) -> list[str]:
+        return sorted({path for watched in self.watched_sources.values() for path in watched.folders})
 
-    def touched(self, changes: FileChanges) -> set[int]:
+    def find_changed_sources(self, changes: FileChanges) -> set[int]:
         changes = list(changes)
-        return {pk for pk, one in self.lookouts.items() if any(one.is_touched(*each) for each in changes)}
+        return {
+            pk
+            for pk, watched in self.watched_sources.items()
+            if any(watched.needs_refresh(*change) for change in changes)
+        }
 
-    def moved(self, changes: FileChanges) -> set[int]:
+    def find_moved_sources(self, changes: FileChanges) -> set[int]:
         changes = list(changes)
-        return {pk for pk, one in self.lookouts.items() if any(one.is_moved(*each) for each in changes)}
+        return {
+            pk
+            for pk, watched in self.watched_sources.items()
+            if any(watched.changes_folders(*change) for change in changes)
+        }
 
 
 def build_watch_plan() -> WatchPlan:
     sources = list_watched_sources()
-    # Before anything is listed: what comes meanwhile then makes the survey out of date.
+    # Taken before listing folders, so that changes in the meantime make the plan out of date.
     basis = get_plan_basis(sources)
     return WatchPlan({source.pk: build_watched_source(source) for source in sources}, basis)
 
 
 def list_watched_sources() -> list[Source]:
-    """The live folder sources of every workspace that operators still allow."""
+    """List the active folder sources of all workspaces whose folder operators still allow."""
     rows = Source.unscoped.filter(archived_at=None, source_kind=SourceKind.FOLDER)
     rows = rows.select_related("grant", "workspace").order_by("pk")
     return [source for source in rows if source.grant and is_folder_allowed(source.grant.path)]
 
 
 def get_plan_basis(sources: Iterable[Source]) -> dict[int, object]:
-    """What must stay the same for a survey to hold: the sources as they are, and the folders they name."""
+    """Return the state that a plan depends on: revision and folder identity of each source."""
     return {source.pk: (source.revision, get_folder_identity(source)) for source in sources}
 
 
 def get_folder_identity(source: Source) -> tuple[int, int] | None:
-    """Which folder it is; None while there is none, so that its coming is noticed."""
+    """Return device and inode of the folder, or None if it does not exist."""
     try:
         with open_source_root(source) as root:
             status = os.fstat(root.fd)
@@ -108,51 +120,55 @@ def open_source_root(source: Source) -> SafeRoot:
 
 
 def build_watched_source(source: Source) -> WatchedSource:
-    """Folders are listed as a look would walk them: no links, no skipped ones, not too deep or too many."""
-    lookout = WatchedSource(source)
+    """List the folders that a refresh would search: no links, no skipped folders, within the limits."""
+    watched = WatchedSource(source)
     rules = TreeRules(list_effective_harnesses(source.workspace, source.harnesses))
     try:
         with open_source_root(source) as root:
             top = root.path
     except (FileRefused, OSError) as error:
         log.warning("source_watch_failed", source=source.pk, error=str(error))
-        return lookout
-    add_watched_folders(lookout, top, rules.top)
-    if len(lookout.folders) >= MAX_WATCHED_FOLDERS:
+        return watched
+    add_watched_folders(watched, top, rules.root_node)
+    if len(watched.folders) >= MAX_WATCHED_FOLDERS:
         log.warning("source_watch_truncated", source=source.pk, folders=MAX_WATCHED_FOLDERS)
-    return lookout
+    return watched
 
 
-def add_watched_folders(lookout: WatchedSource, top: str, node: RuleNode) -> None:
-    """Outermost first, so that what is left out is what lies deepest."""
+def add_watched_folders(watched: WatchedSource, top: str, node: RuleNode) -> None:
+    """Add folders breadth-first, so that the limit leaves out the deepest ones."""
     level = [(top, node)]
     for _ in range(MAX_WATCH_DEPTH + 1):
-        room = MAX_WATCHED_FOLDERS - len(lookout.folders)
-        lookout.folders.update(level[:room])
-        level = [found for path, at in level[:room] for found in iter_subfolders(lookout, path, at)]
+        remaining = MAX_WATCHED_FOLDERS - len(watched.folders)
+        watched.folders.update(level[:remaining])
+        level = [
+            subfolder
+            for path, folder_node in level[:remaining]
+            for subfolder in iter_subfolders(watched, path, folder_node)
+        ]
 
 
-def iter_subfolders(lookout: WatchedSource, path: str, node: RuleNode) -> Iterator[tuple[str, RuleNode]]:
+def iter_subfolders(watched: WatchedSource, path: str, node: RuleNode) -> Iterator[tuple[str, RuleNode]]:
     try:
         with os.scandir(path) as entries:
-            listed = list(entries)
+            folder_entries = list(entries)
     except OSError:
-        # Gone since, or closed to us: a look says so in its refusals.
+        # Removed or not readable. The refresh reports it in its refusals.
         return
-    for entry in listed:
+    for entry in folder_entries:
         if entry.is_symlink():
             if can_lead_to_file(node, entry.name):
-                lookout.targets.add(os.path.realpath(entry.path))
+                watched.targets.add(os.path.realpath(entry.path))
         elif entry.is_dir(follow_symlinks=False) and not is_skipped_folder(node, entry.name):
-            yield entry.path, node.below(entry.name)
+            yield entry.path, node.get_child(entry.name)
 
 
 def is_skipped_folder(node: RuleNode, name: str) -> bool:
-    return name in node.rules.skipped and not node.below(name).begun
+    return name in node.rules.skipped_folders and not node.get_child(name).remaining_paths
 
 
 def can_lead_to_file(node: RuleNode, name: str) -> bool:
-    return name in node.files or node.kind_of(name) is not None or node.leads_on(name)
+    return name in node.files or node.match_kind(name) is not None or node.can_lead_to_match(name)
 
 
 def is_folder(path: str) -> bool:
@@ -167,8 +183,8 @@ def is_path_below(path: str, other: str) -> bool:
 
 
 def request_refreshes(source_ids: Iterable[int]) -> None:
-    """Ask for one look at each, and hand them over; the sweep finds what the broker does not take."""
-    wanted = set(source_ids)
-    for source in list_watched_sources() if wanted else []:
-        if source.pk in wanted:
+    """Request and enqueue one refresh per source. The periodic sweep finds runs that the broker lost."""
+    pending_ids = set(source_ids)
+    for source in list_watched_sources() if pending_ids else []:
+        if source.pk in pending_ids:
             enqueue_refresh_run(request_refresh(source, cause="watch", by=SYSTEM_ACTOR))

@@ -1,1 +1,1 @@
-"""Discovery rules of a workspace."""
+"""Discovery rules of a workspace: built-in rules and custom copies."""

@@ -1,4 +1,4 @@
-"""A harness's rules in words that people read; pure."""
+"""Descriptions of the rules and caps of a harness for users. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,26 +33,26 @@ CAP_LABELS = {
 
 @dataclass(frozen=True)
 class RuleDescription:
-    """One rule as a row of a table."""
+    """One rule as a table row."""
 
     kind: str
     paths: tuple[str, ...]
-    where: str
-    which: str
+    location: str
+    match_mode: str
     is_off: bool
 
 
 @dataclass(frozen=True)
 class CapDescription:
-    """One cap, and whether a workspace lowered it."""
+    """One cap and whether the workspace lowered it."""
 
-    words: str
+    label: str
     value: float
     is_lowered: bool
 
 
 def describe_rules(harness: Harness) -> list[RuleDescription]:
-    """The rules in their order, the extra skill folders last as they count last."""
+    """Describe the rules in order. Extra skill folders come last, because they have the lowest precedence."""
     extra = [f"{folder}/*/SKILL.md" for folder in harness.extra_skill_folders]
     rows = [describe_rule(rule, describe_rule_scope(rule), harness) for rule in harness.rules]
     if extra:
@@ -62,33 +62,36 @@ def describe_rules(harness: Harness) -> list[RuleDescription]:
     return rows
 
 
-def describe_rule(rule: DiscoveryRule, where: str, harness: Harness) -> RuleDescription:
+def describe_rule(rule: DiscoveryRule, location: str, harness: Harness) -> RuleDescription:
     is_choice = len(rule.paths) > 1 or any("*" in path for path in rule.paths)
-    which = str(MATCH_MODE_LABELS[rule.take]) if is_choice else ""
-    return RuleDescription(str(KIND_LABELS[rule.kind]), rule.paths, where, which, rule.kind in harness.off)
+    match_mode = str(MATCH_MODE_LABELS[rule.take]) if is_choice else ""
+    return RuleDescription(
+        str(KIND_LABELS[rule.kind]), rule.paths, location, match_mode, rule.kind in harness.off
+    )
 
 
 def describe_rule_scope(rule: DiscoveryRule) -> str:
     if all(path.startswith(HOME_PREFIX) for path in rule.paths):
         return gettext("In the global folder")
-    either = any(path.startswith(HOME_PREFIX) for path in rule.paths)
+    has_home_path = any(path.startswith(HOME_PREFIX) for path in rule.paths)
     return (
         gettext("%(where)s, or in the global folder") % {"where": SCOPE_LABELS[rule.at]}
-        if either
+        if has_home_path
         else str(SCOPE_LABELS[rule.at])
     )
 
 
 def describe_caps(caps: DiscoveryCaps) -> list[CapDescription]:
-    most = DiscoveryCaps()
+    max_caps = DiscoveryCaps()
     values = [(name, getattr(caps, name)) for name in CAP_LABELS]
     return [
-        CapDescription(str(CAP_LABELS[name]), value, value != getattr(most, name)) for name, value in values
+        CapDescription(str(CAP_LABELS[name]), value, value != getattr(max_caps, name))
+        for name, value in values
     ]
 
 
 def describe_harness_files(harness: Harness) -> str:
-    """What the rules look for, as file names; a folder is told where the name alone says too little."""
+    """List the file names that the rules match. Names with a star include their folder."""
     return ", ".join(
         remove_duplicates(shorten_rule_path(path) for rule in harness.rules for path in rule.paths)
     )
@@ -101,5 +104,5 @@ def shorten_rule_path(path: str) -> str:
     return f"{folders[-1]}/{name}" if "*" in name and folders else name
 
 
-def remove_duplicates(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))
+def remove_duplicates(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,4 +1,7 @@
-"""The rules a workspace works by: its own copy where it has one, else the built-in."""
+"""The effective discovery rules of a workspace.
+
+Its own copy if there is one, otherwise the built-in rules.
+"""
 
 from collections.abc import Iterable
 
@@ -13,6 +16,6 @@ def get_custom_harnesses(workspace: Workspace | int) -> dict[str, Harness]:
 
 
 def list_effective_harnesses(workspace: Workspace | int, names: Iterable[str]) -> list[Harness]:
-    """The named rule sets, as this workspace has them."""
+    """List the effective rules of the named harnesses."""
     rules = HARNESSES | get_custom_harnesses(workspace)
     return [rules[name] for name in names]

@@ -1,4 +1,4 @@
-"""A harness's rules as JSON, with a box for each kind of file; every fault is named by its place."""
+"""Form for the rules of a harness: a checkbox per kind of file, and JSON validated with JSON pointers."""
 
 import json
 from typing import Any
@@ -12,16 +12,16 @@ from skills.rule_sets.descriptions import KIND_LABELS
 from skills.rule_sets.selectors import HarnessRules
 
 MAX_RULES_LENGTH = 60_000
-# Said by the address and by the boxes.
+# These come from the URL and from the checkboxes.
 EXCLUDED_KEYS = ("name", "off")
 
 
 class DuplicateKey(ValueError):
-    """A key that stands twice in one object: all but the last would go unseen."""
+    """A key occurs twice in one object. JSON parsers would silently use the last one."""
 
 
 class RuleSetForm(forms.Form):
-    """`values()` is the whole harness as a JSON column holds it."""
+    """Edits one harness. `values()` returns it as stored in the JSON column."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
     kinds = forms.MultipleChoiceField(
@@ -42,42 +42,42 @@ class RuleSetForm(forms.Form):
         ),
     )
 
-    def __init__(self, data: Any = None, *, shown: HarnessRules) -> None:
-        self.shown = shown
-        now = {
-            "revision": shown.copy.revision if shown.copy else 0,
-            "kinds": [kind for kind in shown.kinds if kind not in shown.harness.off],
-            "rules": format_editable_rules(harness_to_json(shown.harness)),
+    def __init__(self, data: Any = None, *, harness_rules: HarnessRules) -> None:
+        self.harness_rules = harness_rules
+        initial = {
+            "revision": harness_rules.rule_set.revision if harness_rules.rule_set else 0,
+            "kinds": [kind for kind in harness_rules.kinds if kind not in harness_rules.harness.off],
+            "rules": format_editable_rules(harness_to_json(harness_rules.harness)),
         }
-        super().__init__(data, initial=now)
-        boxes: Any = self.fields["kinds"]
-        boxes.choices = [(kind, KIND_LABELS[kind]) for kind in shown.kinds]
+        super().__init__(data, initial=initial)
+        kinds_field: Any = self.fields["kinds"]
+        kinds_field.choices = [(kind, KIND_LABELS[kind]) for kind in harness_rules.kinds]
 
     def clean_rules(self) -> dict[str, Any]:
         data = parse_rules_json(self.cleaned_data["rules"])
         if not isinstance(data, dict):
             raise forms.ValidationError("/: " + _("Expected an object."))
         problems = [f"/{key}: " + _("This is not said here.") for key in EXCLUDED_KEYS if key in data]
-        whole = {key: value for key, value in data.items() if key not in EXCLUDED_KEYS}
+        rules = {key: value for key, value in data.items() if key not in EXCLUDED_KEYS}
         try:
-            parse_harness({"name": self.shown.name} | whole)
+            parse_harness({"name": self.harness_rules.name} | rules)
         except InvalidHarness as error:
-            problems += [f"{place or '/'}: {words}" for place, words in error.problems]
+            problems += [f"{pointer or '/'}: {message}" for pointer, message in error.problems]
         if problems:
             raise forms.ValidationError(problems)
-        return whole
+        return rules
 
     def values(self) -> dict[str, Any]:
-        """Filled up with what was left to the defaults, so that equal rules are equal data."""
-        off = [kind for kind in self.shown.kinds if kind not in self.cleaned_data["kinds"]]
-        whole = {"name": self.shown.name, "off": off} | self.cleaned_data["rules"]
-        return harness_to_json(parse_harness(whole))
+        """Return the rules with all defaults filled in, so that equal rules are stored equally."""
+        off = [kind for kind in self.harness_rules.kinds if kind not in self.cleaned_data["kinds"]]
+        data = {"name": self.harness_rules.name, "off": off} | self.cleaned_data["rules"]
+        return harness_to_json(parse_harness(data))
 
 
-def format_editable_rules(plain: dict[str, Any]) -> str:
-    """As people edit it: one path to a line, and nothing that is said elsewhere."""
-    kept = {key: value for key, value in plain.items() if key not in EXCLUDED_KEYS}
-    return json.dumps(kept, indent=2, ensure_ascii=False)
+def format_editable_rules(data: dict[str, Any]) -> str:
+    """Format for the text area: indented, without the keys that other fields set."""
+    editable = {key: value for key, value in data.items() if key not in EXCLUDED_KEYS}
+    return json.dumps(editable, indent=2, ensure_ascii=False)
 
 
 def parse_rules_json(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""A workspace's own copy of a harness's rules."""
+"""Model of the discovery rules that a workspace has customized."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from skills.discovery.harnesses import HARNESSES, Harness
 
 
 class RuleSet(Record):
-    """Rules that stand in for the built-in ones of the same name in this workspace."""
+    """Discovery rules that replace the built-in rules of the same harness in this workspace."""
 
     kind = "rule_set"
     content = ("rules",)
@@ -34,8 +34,8 @@ class RuleSet(Record):
         try:
             name = parse_harness(self.rules).name
         except InvalidHarness as error:
-            said = [f"{place or '/'}: {words}" for place, words in error.problems]
-            raise ValidationError({"rules": said}) from error
+            messages = [f"{pointer or '/'}: {message}" for pointer, message in error.problems]
+            raise ValidationError({"rules": messages}) from error
         if name != self.harness:
             raise ValidationError({"rules": "/name: " + _("Expected “%(name)s”.") % {"name": self.harness}})
 
@@ -45,14 +45,14 @@ class RuleSet(Record):
     def agent_ids(self) -> list[int]:
         from skills.sources.models import AgentContext, Source
 
-        chosen = AgentContext.objects.in_workspace(self.workspace_id).filter(harness=self.harness)
+        choices = AgentContext.objects.in_workspace(self.workspace_id).filter(harness=self.harness)
         sources = Source.objects.in_workspace(self.workspace_id).filter(
-            pk__in=chosen.values("source_id"), archived_at=None
+            pk__in=choices.values("source_id"), archived_at=None
         )
-        found: set[int] = set()
+        agent_ids: set[int] = set()
         for source in sources:
-            found |= set(source.agent_ids())
-        return sorted(found)
+            agent_ids |= set(source.agent_ids())
+        return sorted(agent_ids)
 
     def values_from_snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
         return {"rules": data["rules"]}

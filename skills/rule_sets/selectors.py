@@ -1,4 +1,4 @@
-"""The rule sets of a workspace as people see them: built in or its own, and who works by them."""
+"""Queries for the rule sets of a workspace: built-in or custom, and the sources that use them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,34 +14,34 @@ from skills.rule_sets.descriptions import describe_harness_files
 
 @dataclass(frozen=True)
 class HarnessRules:
-    """One harness in one workspace; the copy may be laid aside."""
+    """The rules of one harness in one workspace. `rule_set` is the custom copy, which may be archived."""
 
     name: str
-    copy: RuleSet | None = None
+    rule_set: RuleSet | None = None
     sources: tuple[Source, ...] = ()
 
     def __str__(self) -> str:
         return self.name
 
     @property
-    def is_own(self) -> bool:
-        return self.copy is not None and not self.copy.is_archived
+    def is_custom(self) -> bool:
+        return self.rule_set is not None and not self.rule_set.is_archived
 
     @cached_property
     def harness(self) -> Harness:
-        """As the workspace works by it."""
-        return self.copy.as_harness() if self.copy and self.is_own else HARNESSES[self.name]
+        """The effective rules."""
+        return self.rule_set.as_harness() if self.rule_set and self.is_custom else HARNESSES[self.name]
 
     @property
-    def reads(self) -> str:
+    def file_names(self) -> str:
         return describe_harness_files(self.harness)
 
     @property
     def kinds(self) -> list[FileKind]:
-        """Those that it has rules for, or that were switched off."""
-        named = {rule.kind for rule in self.harness.rules} | set(self.harness.off)
-        named |= {rule.kind for rule in HARNESSES[self.name].rules}
-        return [kind for kind in FILE_KINDS if kind in named]
+        """The kinds that have rules or are disabled."""
+        kinds = {rule.kind for rule in self.harness.rules} | set(self.harness.off)
+        kinds |= {rule.kind for rule in HARNESSES[self.name].rules}
+        return [kind for kind in FILE_KINDS if kind in kinds]
 
 
 def list_rule_sets(workspace: Workspace) -> QuerySet[RuleSet]:
@@ -49,15 +49,17 @@ def list_rule_sets(workspace: Workspace) -> QuerySet[RuleSet]:
 
 
 def find_rule_set(workspace: Workspace, harness: str) -> RuleSet | None:
-    """The workspace's own copy, also one that is laid aside."""
+    """Return the custom copy of the workspace, even if it is archived."""
     return list_rule_sets(workspace).filter(harness=harness).first()
 
 
 def list_harness_rules(workspace: Workspace, names: Iterable[str] = HARNESSES) -> list[HarnessRules]:
-    """Two queries, however many harnesses are asked for."""
-    copies = {row.harness: row for row in list_rule_sets(workspace)}
-    live = list(Source.objects.in_workspace(workspace).filter(archived_at=None).order_by("label", "pk"))
+    """List the rules of the named harnesses, with two queries in total."""
+    rule_sets = {row.harness: row for row in list_rule_sets(workspace)}
+    sources = list(Source.objects.in_workspace(workspace).filter(archived_at=None).order_by("label", "pk"))
     return [
-        HarnessRules(name, copies.get(name), tuple([source for source in live if name in source.harnesses]))
+        HarnessRules(
+            name, rule_sets.get(name), tuple([source for source in sources if name in source.harnesses])
+        )
         for name in names
     ]

@@ -1,4 +1,4 @@
-"""A workspace's own rules in place of the built-in ones, and back."""
+"""Save custom discovery rules for a workspace, and reset to the built-in rules."""
 
 from typing import Any
 
@@ -17,30 +17,30 @@ from skills.rule_sets.selectors import find_rule_set
 
 @transaction.atomic
 def save_rules(
-    workspace: Workspace, harness: str, rules: dict[str, Any], *, expected: int, by: Actor
+    workspace: Workspace, harness: str, rules: dict[str, Any], *, expected_revision: int, by: Actor
 ) -> RuleSet | None:
-    """Keep the workspace's own copy, made by its first change; None while the built-in rules serve as well.
+    """Save custom rules. Return None if they equal the built-in rules and no custom copy is in use.
 
-    Expected is the revision of the copy the caller saw, 0 where there was none.
+    `expected_revision` is the revision of the copy that the caller edited, 0 if there was none.
     """
     if harness not in HARNESSES:
         raise InvalidInput.on("harness", _("That is none of the harnesses."))
-    copy = find_rule_set(workspace, harness)
-    is_own = copy is not None and not copy.is_archived
+    rule_set = find_rule_set(workspace, harness)
+    is_custom = rule_set is not None and not rule_set.is_archived
     if (
-        not is_own
-        and expected == (copy.revision if copy else 0)
+        not is_custom
+        and expected_revision == (rule_set.revision if rule_set else 0)
         and rules == harness_to_json(HARNESSES[harness])
     ):
         return None
-    if copy is None:
+    if rule_set is None:
         return create_record(RuleSet, workspace, {"harness": harness, "rules": rules}, by=by)
-    edited = edit_record(copy, {"rules": rules}, expected=expected, by=by)
+    edited = edit_record(rule_set, {"rules": rules}, expected=expected_revision, by=by)
     return restore_record(edited, by=by)
 
 
 @transaction.atomic
 def reset_rules(workspace: Workspace, harness: str, *, by: Actor) -> RuleSet | None:
-    """Back to the built-in rules; the copy is kept aside with its history."""
-    copy = find_rule_set(workspace, harness)
-    return archive_record(copy, by=by) if copy else None
+    """Reset to the built-in rules. The custom copy is archived with its history."""
+    rule_set = find_rule_set(workspace, harness)
+    return archive_record(rule_set, by=by) if rule_set else None

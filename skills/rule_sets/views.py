@@ -1,4 +1,4 @@
-"""The rules by which files are found, built in or a workspace's own copy."""
+"""Pages for discovery rules: list, detail, edit, reset, history."""
 
 import json
 from typing import Any
@@ -29,14 +29,14 @@ from skills.tasks import enqueue_refresh_run
 
 
 class RuleSetPages(RecordPages[RuleSet]):
-    """Six harnesses are always there; a record is made by the first change to one."""
+    """All harnesses are always listed; a record is created by the first change to one."""
 
     model = RuleSet
     one, many = gettext_lazy("rule set"), gettext_lazy("Rule sets")
     name, icon, templates = "rule-sets", "rules", "skills/rule_sets"
     lede = gettext_lazy("What each harness reads: which files, where, and in which order.")
     key, write_permission = "harness", Permission.MANAGE_SOURCES
-    # As with sources: other rules find other files, but only a look can tell which.
+    # As with sources: only a refresh shows which files the changed rules match.
     feeds_prompts = False
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[RuleSet]:
@@ -48,19 +48,19 @@ class RuleSetPages(RecordPages[RuleSet]):
         return self.render_page(request, "list", {"rule_sets": list_harness_rules(request.workspace)})
 
     def detail(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        shown = self.shown(request, key)
-        rows, caps = describe_rules(shown.harness), describe_caps(shown.harness.caps)
-        history = list_revisions(shown.copy).defer("data")[:5] if shown.copy else []
-        context = {"rules": shown, "rows": rows, "caps": caps, "revisions": list(history)}
-        return self.render_page(request, "detail", context | self.addresses(request, key))
+        harness_rules = self.get_harness_rules(request, key)
+        rows, caps = describe_rules(harness_rules.harness), describe_caps(harness_rules.harness.caps)
+        history = list_revisions(harness_rules.rule_set).defer("data")[:5] if harness_rules.rule_set else []
+        context = {"rules": harness_rules, "rows": rows, "caps": caps, "revisions": list(history)}
+        return self.render_page(request, "detail", context | self.build_urls(request, key))
 
     def edit(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        shown = self.shown(request, key)
-        form = RuleSetForm(request.POST if request.method == "POST" else None, shown=shown)
-        context = {"rules": shown, "form": form} | self.addresses(request, key)
+        harness_rules = self.get_harness_rules(request, key)
+        form = RuleSetForm(request.POST if request.method == "POST" else None, harness_rules=harness_rules)
+        context = {"rules": harness_rules, "form": form} | self.build_urls(request, key)
         if request.method == "POST" and form.is_valid():
             try:
-                return self.write_down(request, shown, form)
+                return self.save_form(request, harness_rules, form)
             except EditConflict as conflict:
                 context |= {
                     "conflict": conflict,
@@ -68,88 +68,103 @@ class RuleSetPages(RecordPages[RuleSet]):
                 }
                 return self.render_page(request, "form", context, status=409)
             except InvalidInput as error:
-                form.add_error("rules", [said for messages in error.errors.values() for said in messages])
+                form.add_error(
+                    "rules",
+                    [message for field_messages in error.errors.values() for message in field_messages],
+                )
         return self.render_page(request, "form", context, status=422 if form.errors else 200)
 
-    def write_down(self, request: WorkspaceRequest, shown: HarnessRules, form: RuleSetForm) -> HttpResponse:
-        overwritten = request.POST.get("overwrite", "")
-        is_chosen = overwritten.isdecimal() and len(overwritten) < 10
-        expected = int(overwritten) if is_chosen else form.cleaned_data["revision"] or 0
-        before = shown.copy.revision if shown.copy and shown.is_own else 0
-        copy = save_rules(request.workspace, shown.name, form.values(), expected=expected, by=request.actor)
-        is_changed = copy is not None and copy.revision != before
+    def save_form(
+        self, request: WorkspaceRequest, harness_rules: HarnessRules, form: RuleSetForm
+    ) -> HttpResponse:
+        overwrite = request.POST.get("overwrite", "")
+        is_overwrite = overwrite.isdecimal() and len(overwrite) < 10
+        expected_revision = int(overwrite) if is_overwrite else form.cleaned_data["revision"] or 0
+        before = harness_rules.rule_set.revision if harness_rules.rule_set and harness_rules.is_custom else 0
+        rule_set = save_rules(
+            request.workspace,
+            harness_rules.name,
+            form.values(),
+            expected_revision=expected_revision,
+            by=request.actor,
+        )
+        is_changed = rule_set is not None and rule_set.revision != before
         messages.success(
             request,
-            _("“%(name)s” saved.") % {"name": shown.name} if is_changed else _("Nothing had changed."),
+            _("“%(name)s” saved.") % {"name": harness_rules.name}
+            if is_changed
+            else _("Nothing had changed."),
         )
-        return self.afterwards(request, shown.name, is_changed=is_changed)
+        return self.redirect_to_detail(request, harness_rules.name, is_changed=is_changed)
 
     def reset(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        shown = self.shown(request, key)
+        harness_rules = self.get_harness_rules(request, key)
         reset_rules(request.workspace, key, by=request.actor)
         messages.success(request, _("“%(name)s” works by the built-in rules again.") % {"name": key})
-        return self.afterwards(request, key, is_changed=shown.is_own)
+        return self.redirect_to_detail(request, key, is_changed=harness_rules.is_custom)
 
     def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        copy = self.find(request, key)
-        restore_record(copy, by=request.actor)
+        rule_set = self.find(request, key)
+        restore_record(rule_set, by=request.actor)
         messages.success(request, _("Your own rules for “%(name)s” are in use again.") % {"name": key})
-        return self.afterwards(request, key, is_changed=copy.is_archived)
+        return self.redirect_to_detail(request, key, is_changed=rule_set.is_archived)
 
     def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
-        copy = self.find(request, key)
-        revision = get_object_or_404(list_revisions(copy), number=number)
-        earlier = list_revisions(copy).filter(number=number - 1).first()
+        rule_set = self.find(request, key)
+        revision = get_object_or_404(list_revisions(rule_set), number=number)
+        earlier = list_revisions(rule_set).filter(number=number - 1).first()
         before = earlier.data["rules"] if earlier else harness_to_json(HARNESSES[key])
-        words = {"before": format_rules(before), "after": format_rules(revision.data["rules"])}
+        texts = {"before": format_rules(before), "after": format_rules(revision.data["rules"])}
         return self.render_page(
-            request, "revision", {"record": copy, "revision": revision, "earlier": earlier} | words
+            request, "revision", {"record": rule_set, "revision": revision, "earlier": earlier} | texts
         )
 
     def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         before = self.find(request, key)
-        answer = super().revert(request, key, number)
+        response = super().revert(request, key, number)
         if self.find(request, key).revision != before.revision:
-            self.look_again(request, key)
-        return answer
+            self.request_refreshes(request, key)
+        return response
 
-    # --- plumbing ---------------------------------------------------------------------------------------
+    # --- helpers ----------------------------------------------------------------------------------------
 
-    def shown(self, request: WorkspaceRequest, key: str) -> HarnessRules:
+    def get_harness_rules(self, request: WorkspaceRequest, key: str) -> HarnessRules:
         if key not in HARNESSES:
             raise Http404("No such rule set.")
         return list_harness_rules(request.workspace, [key])[0]
 
-    def afterwards(self, request: WorkspaceRequest, key: str, *, is_changed: bool) -> HttpResponse:
+    def redirect_to_detail(self, request: WorkspaceRequest, key: str, *, is_changed: bool) -> HttpResponse:
         if is_changed:
-            self.look_again(request, key)
+            self.request_refreshes(request, key)
         return redirect("rule-sets:detail", request.workspace.slug, key)
 
-    def look_again(self, request: WorkspaceRequest, key: str) -> None:
-        """What other rules find is known only after a look."""
-        for source in self.shown(request, key).sources:
+    def request_refreshes(self, request: WorkspaceRequest, key: str) -> None:
+        """Request a refresh of each source that uses these rules."""
+        for source in self.get_harness_rules(request, key).sources:
             try:
                 enqueue_refresh_run(request_refresh(source, cause="rules", by=request.actor))
             except DomainError:
-                # Archived a moment ago: nobody needs the look any more.
+                # The source was archived in the meantime and needs no refresh.
                 continue
 
-    def addresses(self, request: WorkspaceRequest, key: str) -> dict[str, Any]:
-        at = {page: reverse(f"rule-sets:{page}", args=[request.workspace.slug, key]) for page in LINKED_PAGES}
-        return {"urls": at}
+    def build_urls(self, request: WorkspaceRequest, key: str) -> dict[str, Any]:
+        page_urls = {
+            page: reverse(f"rule-sets:{page}", args=[request.workspace.slug, key]) for page in LINKED_PAGES
+        }
+        return {"urls": page_urls}
 
     def urls(self) -> tuple[list[URLPattern], str]:
-        one = "<slug:key>/"
+        record_path = "<slug:key>/"
         routes = [
             path("", self.index, name="list"),
-            path(one, self.detail, name="detail"),
-            path(f"{one}edit/", self.require_write(self.edit), name="edit"),
-            path(f"{one}reset/", post_only(self.require_write(self.reset)), name="reset"),
-            path(f"{one}restore/", post_only(self.require_write(self.restore)), name="restore"),
-            path(f"{one}history/", self.history, name="history"),
-            path(f"{one}history/<int:number>/", self.revision, name="revision"),
+            path(record_path, self.detail, name="detail"),
+            path(f"{record_path}edit/", self.require_write(self.edit), name="edit"),
+            path(f"{record_path}reset/", post_only(self.require_write(self.reset)), name="reset"),
+            path(f"{record_path}restore/", post_only(self.require_write(self.restore)), name="restore"),
+            path(f"{record_path}history/", self.history, name="history"),
+            path(f"{record_path}history/<int:number>/", self.revision, name="revision"),
             path(
-                f"{one}history/<int:number>/restore/",
+                f"{record_path}history/<int:number>/restore/",
                 post_only(self.require_write(self.revert)),
                 name="revert",
             ),

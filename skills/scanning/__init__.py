@@ -1,4 +1,4 @@
-"""Text → findings: what a file says that its reader cannot see, should not hold or must not claim; pure."""
+"""Scan text for hidden characters, secrets, prompt tags, hidden instructions and broad permissions. Pure."""
 
 from skills.scanning.characters import mark_hidden_characters
 from skills.scanning.findings import Finding, ScanRule, Severity, TextKind

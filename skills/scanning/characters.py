@@ -1,4 +1,4 @@
-"""Finders for characters nobody sees, each spared where its script or an emoji needs it."""
+"""Finders for invisible characters. Characters that a script or an emoji needs are not reported."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ EMOJI_PATTERN, RIGHT_TO_LEFT_PATTERN = (
     compile_character_class(unicode_ranges.EMOJI),
     compile_character_class(unicode_ranges.RIGHT_TO_LEFT_SCRIPTS),
 )
-# The company that makes a character honest; any other invisible one never is.
+# Scripts next to which an invisible character is legitimate. All others are always reported.
 ALLOWED_NEIGHBOURS: dict[str, re.Pattern[str]] = {
     ZWSP: compile_character_class(unicode_ranges.UNSPACED_SCRIPTS),
     ZWNJ: compile_character_class(unicode_ranges.JOINING_SCRIPTS),
@@ -32,15 +32,15 @@ ALLOWED_NEIGHBOURS: dict[str, re.Pattern[str]] = {
     "\u1160": compile_character_class(unicode_ranges.JAMO),
     "\u180e": compile_character_class(unicode_ranges.MONGOLIAN),
 }
-# What a selector may stand behind. Registered ideograph variants end far below the last selector, and a short
-# list leaves little to hide in.
+# Base characters that a variation selector may follow. Only the registered range of ideograph variants is
+# allowed, because a short range can encode little hidden data.
 SELECTOR_BASES = (
     (unicode_ranges.EMOJI, "FE0E-FE0F"),
     (unicode_ranges.VARIANT_BASES, "FE00-FE0D"),
     (unicode_ranges.IDEOGRAPHS, "E0100-E011F"),
     (unicode_ranges.MONGOLIAN, "180B-180D 180F"),
 )
-# A lone selector behind something that has variants, or in a keycap.
+# A single selector after a character that has variants, or in a keycap emoji.
 VALID_SELECTOR_REGEX = "|".join(
     (
         *(
@@ -51,31 +51,31 @@ VALID_SELECTOR_REGEX = "|".join(
     )
 )
 BLACK_FLAG = "\U0001f3f4"
-# The only flags Unicode recommends; any other word in tags would be a message.
+# The only tag sequences that Unicode recommends (RGI). Other tag sequences can carry a message.
 FLAG_TAG_SEQUENCES = frozenset(
     "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f"
     for region in ("gbeng", "gbsct", "gbwls")
 )
-# As far as a mark may be from the letters it serves: past a short foreign word.
+# The largest distance between a direction mark and right-to-left text: a short foreign word may be between.
 MAX_BIDI_MARK_DISTANCE = 40
 
 
 def build_range_prefilter(ranges: str) -> RulePrefilter:
-    """Whether the text holds any of these at all; few do."""
+    """Build a prefilter that checks whether the text contains any character of these ranges."""
     search = compile_character_class(ranges).search
-    return lambda look: bool(search(look.hidden))
+    return lambda features: bool(search(features.hidden_characters))
 
 
 def build_run_finder(
     ranges: str, is_in_place: PlacementCheck, unless: str = NEVER_MATCHES_REGEX
 ) -> MatchFinder:
-    """A finder for runs of some characters, but for those that are where they belong."""
+    """Build a finder for runs of these characters, except where the placement check accepts them."""
     pattern = compile_run_pattern(ranges, unless)
 
     def find(text: str) -> Iterator[RuleMatch]:
-        for found in pattern.finditer(text):
-            if not is_in_place(text, found.start(), found.end()):
-                yield RuleMatch(found.start(), found.end())
+        for match in pattern.finditer(text):
+            if not is_in_place(text, match.start(), match.end()):
+                yield RuleMatch(match.start(), match.end())
 
     return find
 
@@ -85,20 +85,20 @@ def is_never_in_place(text: str, start: int, end: int) -> bool:
 
 
 def get_adjacent_characters(text: str, start: int, end: int) -> tuple[str, str]:
-    """The characters before and after, empty at either end of the text."""
+    """Return the characters before and after the span, empty at the ends of the text."""
     return text[start - 1 : start] if start else "", text[end : end + 1]
 
 
 def is_valid_joiner(text: str, start: int, end: int) -> bool:
-    """One character, or the same typed twice, beside a letter that needs it; or the mark of a file."""
+    """Accept one character, or the same twice, next to a letter that needs it, and a BOM at the start."""
     run, (before, after) = text[start:end], get_adjacent_characters(text, start, end)
     if run == BOM:
         return start == 0
     if run == ZWJ and is_in_emoji(before, after):
         return True
-    home = ALLOWED_NEIGHBOURS.get(run[0])
+    neighbours = ALLOWED_NEIGHBOURS.get(run[0])
     is_alone = run in (run[0], run[0] * 2)
-    return bool(home and is_alone and (home.match(before) or home.match(after)))
+    return bool(neighbours and is_alone and (neighbours.match(before) or neighbours.match(after)))
 
 
 def is_in_emoji(before: str, after: str) -> bool:
@@ -106,7 +106,7 @@ def is_in_emoji(before: str, after: str) -> bool:
 
 
 def is_near_right_to_left(text: str, start: int, end: int) -> bool:
-    """Near letters that run from right to left, and not inside a word or number that does not."""
+    """Accept marks near right-to-left letters, but not inside an ASCII word or number."""
     before, after = get_adjacent_characters(text, start, end)
     is_inside_word = before.isascii() and before.isalnum() and after.isascii() and after.isalnum()
     near = text[max(0, start - MAX_BIDI_MARK_DISTANCE) : start] + text[end : end + MAX_BIDI_MARK_DISTANCE]
@@ -118,7 +118,7 @@ def is_flag_sequence(text: str, start: int, end: int) -> bool:
 
 
 def is_stray_selector(text: str, start: int, end: int) -> bool:
-    """The two selectors people paste by accident, once or twice, and not inside a word."""
+    """Return whether the run is one or two text or emoji selectors outside a word, as pasted by accident."""
     before = text[start - 1 : start] if start else ""
     is_common = end - start <= 2 and set(text[start:end]) <= {TEXT_SELECTOR, EMOJI_SELECTOR}
     return is_common and not (before.isascii() and before.isalpha())
@@ -129,7 +129,7 @@ def is_not_stray_selector(text: str, start: int, end: int) -> bool:
 
 
 def is_mojibake(text: str, start: int, end: int) -> bool:
-    """What is left of an accent or a quotation mark that was once read in the wrong encoding."""
+    """Return whether the run looks like text that was decoded with the wrong encoding."""
     return "\xa1" <= text[start - 1 : start] <= "\u0178" and min(text[start:end]) >= "\x80"
 
 
@@ -157,11 +157,11 @@ HIDDEN_CHARACTER_FINDERS = (
 
 
 def mark_hidden_characters(text: str) -> str:
-    """The text with a mark such as ⟦U+200B⟧ for every character that hides; those at work stay."""
+    """Replace each reported hidden character by a mark such as ⟦U+200B⟧. Legitimate ones stay."""
     if not find_hidden_characters(text):
         return text
-    said, at = [], 0
-    for start, end, _ in sorted(hit for find in HIDDEN_CHARACTER_FINDERS for hit in find(text)):
-        said += [text[at:start], *(f"⟦U+{ord(hidden):04X}⟧" for hidden in text[start:end])]
-        at = end
-    return "".join([*said, text[at:]])
+    parts, position = [], 0
+    for start, end, _ in sorted(match for find in HIDDEN_CHARACTER_FINDERS for match in find(text)):
+        parts += [text[position:start], *(f"⟦U+{ord(character):04X}⟧" for character in text[start:end])]
+        position = end
+    return "".join([*parts, text[position:]])

@@ -1,4 +1,4 @@
-"""Where a finding stands and what may be shown of it: a short line, secrets covered, the unseen marked."""
+"""Position and excerpt of a finding: one short line with secrets redacted and hidden characters marked."""
 
 import re
 from bisect import bisect_right
@@ -9,7 +9,7 @@ from skills.scanning.findings import RuleMatch
 
 LINE_END_PATTERN = re.compile(r"\r\n?|\n")
 LINE_END_CHARACTERS = ("\r", "\n")
-# Of a long match its beginning says enough; a little around it says where to look.
+# Long matches are cut, with a little context on both sides.
 MAX_MATCH_LENGTH, CONTEXT_LENGTH, MAX_EXCERPT_LENGTH = 48, 12, 240
 REDACTION_MARK = "•••"
 
@@ -17,56 +17,58 @@ Span = tuple[int, int]
 
 
 def build_position_lookup(text: str) -> Callable[[int], tuple[int, int]]:
-    """Offset → line and column, both from one; CRLF, LF and CR each end a line once."""
-    starts = [0, *(found.end() for found in LINE_END_PATTERN.finditer(text))]
+    """Build a function that maps an offset to line and column, both from 1. CRLF, LF and CR end a line."""
+    starts = [0, *(match.end() for match in LINE_END_PATTERN.finditer(text))]
 
-    def place(offset: int) -> tuple[int, int]:
+    def get_position(offset: int) -> tuple[int, int]:
         line = bisect_right(starts, offset)
         return line, offset - starts[line - 1] + 1
 
-    return place
+    return get_position
 
 
 def get_redacted_span(secret: Span) -> Span:
-    """What of a secret is covered: all of a short one, else all but enough to know it by."""
+    """Return the span to redact: all of a short secret; a long one keeps a few characters at both ends."""
     start, end = secret
     length = end - start
     return (start, end) if length < 16 else (start + min(6, length // 4), end - 2)
 
 
-def build_excerpt(text: str, hit: RuleMatch, covered: Sequence[Span]) -> str:
-    """A short line with the finding in it; `covered` are the parts of the text that no excerpt may show."""
-    low, high = get_excerpt_window(text, hit)
-    shown = mark_hidden_characters(redact_text(text, low, high, covered))
-    is_cut = high < hit.end
-    return truncate_excerpt(" ".join(shown.split()), is_cut=is_cut)
+def build_excerpt(text: str, match: RuleMatch, redacted_spans: Sequence[Span]) -> str:
+    """Build a one-line excerpt around the match. `redacted_spans` are the spans that no excerpt may show."""
+    low, high = get_excerpt_window(text, match)
+    excerpt = mark_hidden_characters(redact_text(text, low, high, redacted_spans))
+    is_cut = high < match.end
+    return truncate_excerpt(" ".join(excerpt.split()), is_cut=is_cut)
 
 
-def get_excerpt_window(text: str, hit: RuleMatch) -> Span:
-    """The match and a little of its line; a secret counts whole, since its middle is covered."""
-    low = hit.start
-    while low > max(0, hit.start - CONTEXT_LENGTH) and text[low - 1] not in LINE_END_CHARACTERS:
+def get_excerpt_window(text: str, match: RuleMatch) -> Span:
+    """Return the span of the excerpt: the match and some context on its line. A secret is not cut."""
+    low = match.start
+    while low > max(0, match.start - CONTEXT_LENGTH) and text[low - 1] not in LINE_END_CHARACTERS:
         low -= 1
-    end = high = hit.end if hit.secret else min(hit.end, hit.start + MAX_MATCH_LENGTH)
-    if end == hit.end:
+    end = high = match.end if match.secret else min(match.end, match.start + MAX_MATCH_LENGTH)
+    if end == match.end:
         while high < min(len(text), end + CONTEXT_LENGTH) and text[high] not in LINE_END_CHARACTERS:
             high += 1
     return low, high
 
 
-def redact_text(text: str, low: int, high: int, covered: Sequence[Span]) -> str:
-    """A stretch of the text, with a cover over each secret in it."""
-    said, at = [], low
-    for start, end in covered:
-        if end > at and start < high:
-            said += [text[at:start], REDACTION_MARK]
-            at = end
-    return "".join([*said, text[at:high]])
+def redact_text(text: str, low: int, high: int, redacted_spans: Sequence[Span]) -> str:
+    """Return a span of the text with each secret in it redacted."""
+    parts, position = [], low
+    for start, end in redacted_spans:
+        if end > position and start < high:
+            parts += [text[position:start], REDACTION_MARK]
+            position = end
+    return "".join([*parts, text[position:high]])
 
 
-def truncate_excerpt(said: str, *, is_cut: bool) -> str:
-    """At most so long, never ending inside a mark."""
-    if len(said) <= MAX_EXCERPT_LENGTH:
-        return f"{said}…" if is_cut else said
-    kept = said[:MAX_EXCERPT_LENGTH]
-    return f"{kept[: kept.rfind('⟦')] if kept.rfind('⟦') > kept.rfind('⟧') else kept}…"
+def truncate_excerpt(excerpt: str, *, is_cut: bool) -> str:
+    """Limit the length without cutting inside a ⟦…⟧ mark."""
+    if len(excerpt) <= MAX_EXCERPT_LENGTH:
+        return f"{excerpt}…" if is_cut else excerpt
+    truncated = excerpt[:MAX_EXCERPT_LENGTH]
+    return (
+        f"{truncated[: truncated.rfind('⟦')] if truncated.rfind('⟦') > truncated.rfind('⟧') else truncated}…"
+    )

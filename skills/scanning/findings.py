@@ -1,4 +1,4 @@
-"""The words scanning is spoken in: a finding for people, a hit for the machinery, a rule as a row."""
+"""Data types of the scanner: findings, rule matches and rules."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from skills.scanning.prefilter import RulePrefilter, accept_any_text
 
 Severity = Literal["block", "warn", "note"]
-# What members type is flagged and never blocked, so for it every "block" is a "warn".
+# Text that members type is never blocked: there every "block" becomes a "warn".
 TextKind = Literal["context", "skill", "typed"]
 
 ALL_TEXT_KINDS: frozenset[TextKind] = frozenset({"context", "skill", "typed"})
@@ -16,7 +16,7 @@ SKILL_TEXT_KINDS: frozenset[TextKind] = frozenset({"skill"})
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing a person should look at; line and column count from one, in code points."""
+    """One problem for a user to review. Line and column count from 1, in code points."""
 
     rule: str
     severity: Severity
@@ -27,26 +27,26 @@ class Finding:
 
 
 class RuleMatch(NamedTuple):
-    """Where a rule fits, and for a secret the part that no excerpt may show."""
+    """The span that a rule matches, and the span of the secret that no excerpt may show."""
 
     start: int
     end: int
     secret: tuple[int, int] | None = None
 
 
-# Hits come in the order of the text, and looking for them takes time linear in it.
+# Yields matches in the order of the text, in linear time.
 MatchFinder = Callable[[str], Iterator[RuleMatch]]
 
 
 @dataclass(frozen=True)
 class ScanRule:
-    """What to look for, how grave it is, and what to tell the reader."""
+    """A scan rule: finder, severity and message."""
 
     name: str
     severity: Severity
     message: str
     find: MatchFinder
     kinds: frozenset[TextKind] = ALL_TEXT_KINDS
-    # What a glance at the text must have seen, and what is asked of it then, before the finder gets to work.
+    # The finder runs only if the text has the feature `needs` and the prefilter `may_find` accepts it.
     needs: str = "text"
     may_find: RulePrefilter = accept_any_text

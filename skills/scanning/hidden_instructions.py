@@ -1,4 +1,4 @@
-"""Words put where a person will not read them: in comments, in link titles, in long base64."""
+"""Finders for instructions that users do not see: in HTML comments, link titles and long base64."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from skills.scanning.findings import RuleMatch
 from skills.scanning.prefilter import TextFeatures
 
-# How orders to a model begin. Gaps are bounded, so no text is read over and over.
+# Typical beginnings of prompt injections. Gaps are bounded, so that matching stays linear.
 INSTRUCTION_PATTERN = re.compile(
     r"""
       \b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,40}
@@ -28,15 +28,15 @@ INSTRUCTION_PATTERN = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-# Link and definition alike, also the `[//]: # (…)` that serves as a comment; an unclosed title counts.
+# Titles of links and link definitions, also `[//]: # (…)` used as a comment. An unclosed title counts.
 LINK_TITLE_PATTERN = re.compile(
     r"\][(:]\s{0,9}+[^\s()]{0,300}+\s{1,9}+"
     r"(?:\"(?P<double>[^\"]{1,500}+)|'(?P<single>[^']{1,500}+)|\((?P<round>[^()]{1,500}+))"
 )
-# One long line, or four and more wrapped as mail and PEM wrap them.
+# One long line, or at least four lines wrapped as in mail and PEM.
 BASE64_PATTERN = re.compile(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{256,}+={0,2}"
-    # The group itself may give back: early releases of Python 3.11 lose matches of possessive groups.
+    # The group is not possessive: early releases of Python 3.11 lose matches of possessive groups.
     r"|(?:[A-Za-z0-9+/]{60,76}+\r?\n[ \t>]{0,8}+){3,}[A-Za-z0-9+/]{1,76}+={0,2})"
 )
 BASE64_LINE_END_PATTERN = re.compile(r"[A-Za-z0-9+/]{60}\Z")
@@ -44,14 +44,14 @@ BASE64_CHARACTER_CLASSES = (re.compile(r"[A-Z]"), re.compile(r"[a-z]"), re.compi
 
 
 def find_comment_instructions(text: str) -> Iterator[RuleMatch]:
-    """The first order in each HTML comment."""
+    """Find the first instruction in each HTML comment."""
     for start, end in find_html_comments(text):
-        if found := INSTRUCTION_PATTERN.search(text, start, end):
-            yield RuleMatch(*found.span())
+        if match := INSTRUCTION_PATTERN.search(text, start, end):
+            yield RuleMatch(*match.span())
 
 
 def find_html_comments(text: str) -> Iterator[tuple[int, int]]:
-    """Found by hand: a pattern would look for the end again at every beginning of an unclosed one."""
+    """Find HTML comments without a regex, which would take quadratic time on unclosed comments."""
     start = text.find("<!--")
     while start >= 0:
         end = text.find("-->", start + 4)
@@ -60,21 +60,24 @@ def find_html_comments(text: str) -> Iterator[tuple[int, int]]:
 
 
 def find_link_title_instructions(text: str) -> Iterator[RuleMatch]:
-    """The first order in each title of a link."""
+    """Find the first instruction in each link title."""
     for title in LINK_TITLE_PATTERN.finditer(text):
-        if found := INSTRUCTION_PATTERN.search(text, *title.span(title.lastgroup or 0)):
-            yield RuleMatch(*found.span())
+        if match := INSTRUCTION_PATTERN.search(text, *title.span(title.lastgroup or 0)):
+            yield RuleMatch(*match.span())
 
 
-def can_contain_base64(look: TextFeatures) -> bool:
-    """A word as long as the shortest run, or three that could be its lines."""
-    words = [word for word in look.long_words.split(" ") if len(word) >= 60]
-    lines = [word for word in words if BASE64_LINE_END_PATTERN.match(word, len(word) - 60)]
-    return len(lines) >= 3 or any(len(word) >= 256 for word in words)
+def can_contain_base64(features: TextFeatures) -> bool:
+    """Return whether there is a word of the minimum length, or three words that could be wrapped lines."""
+    long_words = [word for word in features.long_words.split(" ") if len(word) >= 60]
+    lines = [word for word in long_words if BASE64_LINE_END_PATTERN.match(word, len(word) - 60)]
+    return len(lines) >= 3 or any(len(word) >= 256 for word in long_words)
 
 
 def find_long_base64(text: str) -> Iterator[RuleMatch]:
-    """Long runs; rulers, paths and lists of hashes do not mix capitals, small letters and digits."""
-    for found in BASE64_PATTERN.finditer(text):
-        if all(kind.search(text, *found.span()) for kind in BASE64_CHARACTER_CLASSES):
-            yield RuleMatch(*found.span())
+    """Find long base64.
+
+    Rulers, paths and hashes are skipped: they do not mix upper case, lower case and digits.
+    """
+    for match in BASE64_PATTERN.finditer(text):
+        if all(character_class.search(text, *match.span()) for character_class in BASE64_CHARACTER_CLASSES):
+            yield RuleMatch(*match.span())

@@ -1,4 +1,4 @@
-"""Keys in a skill's head that would let an agent do more than its owner granted."""
+"""Finders for front matter keys of a skill that would extend the permissions of an agent."""
 
 import re
 from collections.abc import Iterator
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from skills.scanning.findings import MatchFinder, RuleMatch
 from skills.scanning.prefilter import RulePrefilter, TextFeatures
 
-# Front matter longer than this is refused by the parser.
+# The parser refuses longer front matter.
 MAX_FRONT_MATTER_LENGTH = 16_384
 FENCE_PATTERN = re.compile(r"\ufeff?---[ \t]*\r?\n")
 REGEX_FLAGS = re.IGNORECASE | re.MULTILINE | re.VERBOSE
-# A key at the margin with its value: the rest of the line, and lines indented or listed under it.
+# A top-level key with its value: the rest of the line, and the indented or listed lines below.
 ALLOWED_TOOLS_PATTERN = re.compile(
     r"""^["']?(?:allowed|permitted)[-_]?tools["']?[ \t]*+:(?P<value>[^\n]*+(?:\n[ \t-][^\n]*+)*+)""",
     REGEX_FLAGS,
 )
-# Everything; a shell without a bound; a bound that binds nothing; an interpreter, which can run anything.
+# A wildcard; a shell without arguments; a wildcard argument; an interpreter, which can run anything.
 TOOL_GRANT_PATTERN = re.compile(
     r"""
       (?<![\w(:/*.])\*(?![\w*/.)])
@@ -43,26 +43,26 @@ HOOKS_PATTERN = re.compile(r"""^["']?(?:hooks|mcp[-_]?servers)["']?[ \t]*+:""", 
 
 
 def find_front_matter_end(text: str) -> int:
-    """Where the front matter ends; an unclosed one is read as far as a parser would."""
-    opened = FENCE_PATTERN.match(text)
-    if not opened:
+    """Return the offset of the end of the front matter. If it is unclosed, the parser's limit applies."""
+    fence = FENCE_PATTERN.match(text)
+    if not fence:
         return 0
-    end = text.find("\n---", opened.end() - 1, MAX_FRONT_MATTER_LENGTH)
+    end = text.find("\n---", fence.end() - 1, MAX_FRONT_MATTER_LENGTH)
     return min(len(text), MAX_FRONT_MATTER_LENGTH) if end < 0 else end
 
 
-def build_keyword_prefilter(*words: str) -> RulePrefilter:
-    """Whether the head holds one of these; letters that only resemble theirs are left to the pattern."""
+def build_keyword_prefilter(*keywords: str) -> RulePrefilter:
+    """Build a prefilter for keywords in the front matter. Non-ASCII front matter is left to the pattern."""
 
-    def may_find(look: TextFeatures) -> bool:
-        head = look.text[: find_front_matter_end(look.text)].lower()
-        return not head.isascii() or any(map(head.__contains__, words))
+    def may_find(features: TextFeatures) -> bool:
+        front_matter = features.text[: find_front_matter_end(features.text)].lower()
+        return not front_matter.isascii() or any(map(front_matter.__contains__, keywords))
 
     return may_find
 
 
 def find_unbounded_tools(text: str) -> Iterator[RuleMatch]:
-    """Each grant among the allowed tools that has no bound."""
+    """Find each unrestricted entry of the allowed tools."""
     for key in ALLOWED_TOOLS_PATTERN.finditer(text, 0, find_front_matter_end(text)):
         for grant in TOOL_GRANT_PATTERN.finditer(text, *key.span("value")):
             if not grant["bounded"]:
@@ -71,7 +71,7 @@ def find_unbounded_tools(text: str) -> Iterator[RuleMatch]:
 
 def build_front_matter_finder(pattern: re.Pattern[str]) -> MatchFinder:
     return lambda text: (
-        RuleMatch(*found.span()) for found in pattern.finditer(text, 0, find_front_matter_end(text))
+        RuleMatch(*match.span()) for match in pattern.finditer(text, 0, find_front_matter_end(text))
     )
 
 

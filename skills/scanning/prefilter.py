@@ -1,4 +1,4 @@
-"""What one quick look at a text tells: most rules need no other to know that they have nothing to say."""
+"""Extract cheap features of a text once, so that most rules can be skipped without running their regex."""
 
 import re
 from collections.abc import Callable
@@ -16,17 +16,17 @@ CLOSING_TAG_PATTERN, TAG_OR_COMMENT_PATTERN = (
     re.compile(f"[<{LESS_THAN_LOOK_ALIKES}]{CLOSING_SLASH_REGEX}"),
     re.compile(f"<(?:{CLOSING_SLASH_REGEX}|!--)"),
 )
-# Printable ASCII and what lays it out: nearly all of most texts, and nothing in it hides.
+# Printable ASCII and white space, none of which is hidden.
 PLAIN_BYTES = bytes([0x09, 0x0A, 0x0C, 0x0D, *range(0x20, 0x7F)])
 KEY_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:+/=-"
-# What keys are made of becomes a cross, other plain signs a gap, and the rest nought.
+# Maps key characters to "X", other plain bytes to a space, and all other bytes to NUL.
 KEY_MASK_TABLE = bytes(
     [0x58 if byte in KEY_CHARACTERS else 0x20 * (byte in PLAIN_BYTES) for byte in range(256)]
 )
-# No key is shorter.
+# The shortest key has this length.
 MIN_KEY_MASK = b"X" * 20
 WORD_LENGTH_FEATURES = {length: f"word of {length}" for length in (20, 40, 60)}
-# Few words hold these, the first least.
+# Rare characters in long words, the rarest first.
 RARE_CHARACTER_FEATURES = {sign: f"word with {sign}" for sign in "JXKGzI=A_kx-"}
 
 Span = tuple[int, int]
@@ -34,49 +34,52 @@ Span = tuple[int, int]
 
 class TextFeatures(NamedTuple):
     text: str
-    # Names of what was seen; see below.
-    sights: frozenset[str]
-    # The characters that may hide something, each once.
-    hidden: str
-    # The words long enough to be a key, with spaces between.
+    # Names of the features, see list_sign_features and list_word_features.
+    names: frozenset[str]
+    # The distinct hidden characters of the text.
+    hidden_characters: str
+    # The words that are long enough to be a key, joined by spaces.
     long_words: str
 
 
-# Never false where the rule would find something; a test holds every rule to that.
+# Must not return False if the rule would match; a test checks this for every rule.
 RulePrefilter = Callable[[TextFeatures], bool]
 
 
-def accept_any_text(look: TextFeatures) -> bool:
+def accept_any_text(features: TextFeatures) -> bool:
     return True
 
 
 def extract_text_features(text: str) -> TextFeatures:
-    crosses = mask_key_characters(text)
-    hidden = "" if text.isascii() and b"\0" not in crosses else find_hidden_characters(text)
-    rows = find_masked_runs(crosses)
-    words = " ".join([text[start:end] for start, end in rows])
-    longest = max([end - start for start, end in rows], default=0)
-    seen = ["hidden"] if hidden else []
+    mask = mask_key_characters(text)
+    hidden_characters = "" if text.isascii() and b"\0" not in mask else find_hidden_characters(text)
+    spans = find_masked_runs(mask)
+    long_words = " ".join([text[start:end] for start, end in spans])
+    longest = max([end - start for start, end in spans], default=0)
+    names = ["hidden"] if hidden_characters else []
     return TextFeatures(
-        text, frozenset(seen + list_sign_features(text) + list_word_features(words, longest)), hidden, words
+        text,
+        frozenset(names + list_sign_features(text) + list_word_features(long_words, longest)),
+        hidden_characters,
+        long_words,
     )
 
 
 def list_sign_features(text: str) -> list[str]:
-    """Single signs are asked for first, since they are found soonest."""
-    seen = [sign for sign in ("]", "@") if sign in text]
+    """List features of single characters and tags. Single characters are checked first, which is fastest."""
+    names = [sign for sign in ("]", "@") if sign in text]
     if text.startswith(("---", "\ufeff---")):
-        seen.append("head")
+        names.append("head")
     if has_bracket_look_alike(text) or ("<" in text and TAG_OR_COMMENT_PATTERN.search(text)):
-        seen += ["closing"] if CLOSING_TAG_PATTERN.search(text) else []
-        seen += ["comment"] if "<!--" in text else []
-    return ["text", *seen]
+        names += ["closing"] if CLOSING_TAG_PATTERN.search(text) else []
+        names += ["comment"] if "<!--" in text else []
+    return ["text", *names]
 
 
-def list_word_features(words: str, longest: int) -> list[str]:
-    """How long the longest word is, and which rare signs stand in the long ones."""
+def list_word_features(long_words: str, longest: int) -> list[str]:
+    """List the features for the longest word and for rare characters in long words."""
     lengths = [name for length, name in WORD_LENGTH_FEATURES.items() if longest >= length]
-    return lengths + [name for sign, name in RARE_CHARACTER_FEATURES.items() if sign in words]
+    return lengths + [name for sign, name in RARE_CHARACTER_FEATURES.items() if sign in long_words]
 
 
 def has_bracket_look_alike(text: str) -> bool:
@@ -89,18 +92,18 @@ def find_hidden_characters(text: str) -> str:
 
 
 def find_long_words(text: str) -> list[Span]:
-    """Where each begins and ends."""
+    """Return the span of each word that is long enough to be a key."""
     return find_masked_runs(mask_key_characters(text))
 
 
 def mask_key_characters(text: str) -> bytes:
-    """A byte for each character, so that places are the same, and a gap to end the last word."""
+    """Map the text to one byte per character, which keeps offsets, plus a space that ends the last word."""
     return (text.encode("ascii", "replace") + b" ").translate(KEY_MASK_TABLE)
 
 
-def find_masked_runs(crosses: bytes) -> list[Span]:
-    rows, crosses, end = [], crosses.replace(b"\0", b" "), 0
-    while (start := crosses.find(MIN_KEY_MASK, end)) >= 0:
-        end = crosses.index(b" ", start)
-        rows.append((start, end))
-    return rows
+def find_masked_runs(mask: bytes) -> list[Span]:
+    spans, mask, end = [], mask.replace(b"\0", b" "), 0
+    while (start := mask.find(MIN_KEY_MASK, end)) >= 0:
+        end = mask.index(b" ", start)
+        spans.append((start, end))
+    return spans

@@ -1,4 +1,7 @@
-"""Tags that would end, or pose as, a section of our prompts; a test compares the names with the layouts."""
+"""Finders for tags that would close or imitate a section of the prompt.
+
+A test compares the names with the layouts.
+"""
 
 import re
 from collections import Counter
@@ -13,7 +16,7 @@ from skills.scanning.unicode_ranges import (
     TAG_GAP_CHARACTERS,
 )
 
-# Lower case; hyphen and underscore count as the same.
+# Lower case, with hyphens for underscores.
 SECTION_NAMES = (
     *("available-skills", "background", "base", "context", "data"),
     *("directories", "documentation", "environment", "formatting", "further-instructions"),
@@ -23,24 +26,24 @@ SECTION_NAMES = (
     *("task", "this-call", "tool-calling", "tool-guidelines", "tools"),
     *("user", "workspace-file"),
 )
-# Fields of a listing whose text is escaped whole: they cannot be closed, and XML is full of their names.
+# Fields of a listing. Their text is escaped, so they cannot be closed; the names are common in XML.
 FIELD_NAMES = ("description", "location", "name")
 
 TAG_NAME_REGEX = "[a-z_-]{2,24}"
 
 
-def compile_tag_pattern(less: str) -> re.Pattern[str]:
-    """Tags of any name: names are compared afterwards, which is quicker than to try one after the other.
+def compile_tag_pattern(opening_bracket: str) -> re.Pattern[str]:
+    """Compile a pattern for tags of any name. Comparing names afterwards is faster than a long alternation.
 
-    The bracket comes first, so that the engine can skip to the next one.
+    The pattern starts with the bracket, so that the regex engine can skip to the next one.
     """
     opened = rf"(?<=<)(?P<opened>{TAG_NAME_REGEX})(?=\s[^<>]{{0,200}}>|>)"
-    # Unfinished at the end counts too: our own closing tag would finish it.
+    # An unfinished tag at the end counts too: the closing tag of the section would complete it.
     closed = (
         rf"{CLOSING_SLASH_REGEX}[{TAG_GAP_CHARACTERS}]*(?P<closed>{TAG_NAME_REGEX})"
         rf"(?=[{TAG_GAP_CHARACTERS}/{GREATER_THAN_SIGNS}]|\Z)"
     )
-    return re.compile(f"{less}(?:{opened}|{closed})", re.IGNORECASE)
+    return re.compile(f"{opening_bracket}(?:{opened}|{closed})", re.IGNORECASE)
 
 
 ASCII_TAG_PATTERN, ANY_TAG_PATTERN = (
@@ -50,35 +53,36 @@ ASCII_TAG_PATTERN, ANY_TAG_PATTERN = (
 
 
 class TagFinder:
-    """Finds the tags of some names."""
+    """Finds tags with the given names."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = frozenset(names)
-        # Letters beyond ASCII that count as one of these, such as a long s, are left to the engine.
-        self.spelled = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
+        # Non-ASCII letters that equal ASCII ones when case is ignored, such as ſ, are left to the regex
+        # engine.
+        self.name_pattern = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
 
-    def tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
+    def find_tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
         pattern = ANY_TAG_PATTERN if has_bracket_look_alike(text) else ASCII_TAG_PATTERN
-        for found in pattern.finditer(text):
-            name = found[found.lastgroup or 0]
+        for match in pattern.finditer(text):
+            name = match[match.lastgroup or 0]
             if normalize_tag_name(name) in self.names or (
-                not name.isascii() and self.spelled.fullmatch(name)
+                not name.isascii() and self.name_pattern.fullmatch(name)
             ):
-                yield found, normalize_tag_name(name)
+                yield match, normalize_tag_name(name)
 
 
 def build_closing_tag_finder(*, opened: bool) -> MatchFinder:
-    """Closing tags of our sections that the text itself has opened before, or has not."""
+    """Build a finder for closing section tags that the text itself has opened (`opened`) or has not."""
     sections = TagFinder(SECTION_NAMES)
 
     def find(text: str) -> Iterator[RuleMatch]:
         depth: Counter[str] = Counter()
-        for found, name in sections.tags(text):
-            if found["opened"]:
+        for match, name in sections.find_tags(text):
+            if match["opened"]:
                 depth[name] += 1
                 continue
             if (depth[name] > 0) is opened:
-                yield RuleMatch(*found.span())
+                yield RuleMatch(*match.span())
             depth[name] = max(0, depth[name] - 1)
 
     return find
@@ -89,7 +93,7 @@ def normalize_tag_name(name: str) -> str:
 
 
 def find_field_closings(text: str) -> Iterator[RuleMatch]:
-    return (RuleMatch(*found.span()) for found, _ in FIELD_TAG_FINDER.tags(text) if found["closed"])
+    return (RuleMatch(*match.span()) for match, _ in FIELD_TAG_FINDER.find_tags(text) if match["closed"])
 
 
 FIELD_TAG_FINDER = TagFinder(FIELD_NAMES)

@@ -1,4 +1,4 @@
-"""Everything the scanner looks for, a row each: adding a rule is adding a row and a sample in its test."""
+"""The table of scan rules. To add a rule, add a row here and a sample in its test."""
 
 from skills.scanning import characters, hidden_instructions, permissions, prompt_tags, unicode_ranges
 from skills.scanning.findings import SKILL_TEXT_KINDS, ScanRule
@@ -14,8 +14,8 @@ from skills.scanning.secrets import (
     get_required_feature,
 )
 
-# Blocked is what a reviewer cannot see, what would change whose words these are, and what must not be spread;
-# the rest may be honest, so a person is told and decides.
+# "block": text that a reviewer cannot see, that imitates the prompt, or that is secret. Everything else may
+# be legitimate, so a user decides.
 HIDDEN_CHARACTER_RULES = (
     ScanRule(
         "invisible-character",
@@ -57,7 +57,7 @@ HIDDEN_CHARACTER_RULES = (
         needs="hidden",
         may_find=characters.build_range_prefilter(unicode_ranges.VARIATION_SELECTORS),
     ),
-    # Pasted by accident often enough, and too few to say anything.
+    # Often pasted by accident, and too few to carry a message.
     ScanRule(
         "stray-variation-selector",
         "warn",
@@ -91,7 +91,7 @@ PROMPT_TAG_RULES = (
         prompt_tags.find_section_closings,
         needs="closing",
     ),
-    # Opened and closed by the file itself it ends nothing, but it may pose as a section.
+    # Opened and closed by the file itself: it ends no section, but may imitate one.
     ScanRule(
         "section-look-alike",
         "warn",
@@ -110,30 +110,30 @@ PROMPT_TAG_RULES = (
 SECRET_RULES = (
     *(
         ScanRule(
-            f"secret-{shape.name}",
+            f"secret-{pattern.name}",
             "block",
-            f"This looks like {shape.called}. Take it out and revoke it.",
-            build_token_finder(shape),
-            needs=get_required_feature(shape),
-            may_find=build_token_prefilter(shape),
+            f"This looks like {pattern.label}. Take it out and revoke it.",
+            build_token_finder(pattern),
+            needs=get_required_feature(pattern),
+            may_find=build_token_prefilter(pattern),
         )
-        for shape in TOKEN_PATTERNS
+        for pattern in TOKEN_PATTERNS
     ),
     *(
         ScanRule(
-            f"secret-{shape.name}",
+            f"secret-{pattern.name}",
             "block",
-            f"This looks like {shape.called}. Take it out and change it.",
-            build_embedded_finder(shape),
-            needs=shape.needs,
-            may_find=build_embedded_prefilter(shape),
+            f"This looks like {pattern.label}. Take it out and change it.",
+            build_embedded_finder(pattern),
+            needs=pattern.needs,
+            may_find=build_embedded_prefilter(pattern),
         )
-        for shape in EMBEDDED_SECRET_PATTERNS
+        for pattern in EMBEDDED_SECRET_PATTERNS
     ),
     ScanRule(
         OWN_KEY_LOOK_ALIKE.name,
         "note",
-        f"This has the shape of {OWN_KEY_LOOK_ALIKE.called}, but its checksum is wrong.",
+        f"This has the shape of {OWN_KEY_LOOK_ALIKE.label}, but its checksum is wrong.",
         build_token_finder(OWN_KEY_LOOK_ALIKE),
         needs=get_required_feature(OWN_KEY_LOOK_ALIKE),
         may_find=build_token_prefilter(OWN_KEY_LOOK_ALIKE),

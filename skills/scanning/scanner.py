@@ -1,4 +1,4 @@
-"""Runs the rules over a text and tells what they found, in order and bounded."""
+"""Run the scan rules on a text and build a limited, ordered list of findings."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -19,55 +19,68 @@ MatchedRule = tuple[ScanRule, RuleMatch]
 def scan_text(
     text: str, *, kind: TextKind = "context", rules: Sequence[ScanRule] = SCAN_RULES
 ) -> tuple[Finding, ...]:
-    """What a person should look at before this text is used, in the order of the text."""
-    look = extract_text_features(text)
-    sights = look.sights
-    asked = [rule for rule in rules if rule.needs in sights and kind in rule.kinds and rule.may_find(look)]
-    # One more than is shown of each is enough to know the first ones of all, and that there are more.
-    found = [(rule, hit) for rule in asked for hit in islice(rule.find(text), MAX_FINDINGS + 1)]
-    return build_findings(text, found, kind) if found else ()
+    """Return the findings for this text, ordered by position."""
+    features = extract_text_features(text)
+    feature_names = features.names
+    applicable_rules = [
+        rule
+        for rule in rules
+        if rule.needs in feature_names and kind in rule.kinds and rule.may_find(features)
+    ]
+    # One match more than the limit per rule is enough to know the first findings and whether there are more.
+    matches = [
+        (rule, match) for rule in applicable_rules for match in islice(rule.find(text), MAX_FINDINGS + 1)
+    ]
+    return build_findings(text, matches, kind) if matches else ()
 
 
 def has_blocking_finding(findings: Iterable[Finding]) -> bool:
-    """Whether the text must wait for a person."""
+    """Return whether the text must wait for a review."""
     return any(finding.severity == "block" for finding in findings)
 
 
-def build_findings(text: str, found: list[MatchedRule], kind: TextKind) -> tuple[Finding, ...]:
-    """Findings for hits; the gravest are kept, so that a flood of trifles hides nothing."""
-    secrets = sorted(hit.secret for _, hit in found if hit.secret)
+def build_findings(text: str, matches: list[MatchedRule], kind: TextKind) -> tuple[Finding, ...]:
+    """Convert matches to findings. Above the limit the most severe ones are kept."""
+    secrets = sorted(match.secret for _, match in matches if match.secret)
     ranked = sorted(
-        exclude_secret_parts(found, secrets),
+        exclude_secret_parts(matches, secrets),
         key=lambda pair: (SEVERITY_ORDER[pair[0].severity], pair[1].start),
     )
-    place, covered = build_position_lookup(text), sorted(map(get_redacted_span, secrets))
-    made = [
+    get_position, redacted_spans = build_position_lookup(text), sorted(map(get_redacted_span, secrets))
+    findings = [
         Finding(
             rule.name,
             get_effective_severity(rule, kind),
-            *place(hit.start),
-            build_excerpt(text, hit, covered),
+            *get_position(match.start),
+            build_excerpt(text, match, redacted_spans),
             rule.message,
         )
-        for rule, hit in sorted(ranked[:MAX_FINDINGS], key=lambda pair: pair[1].start)
+        for rule, match in sorted(ranked[:MAX_FINDINGS], key=lambda pair: pair[1].start)
     ]
-    if left := ranked[MAX_FINDINGS:]:
-        # At the very end, so that the order holds; as grave as the gravest it stands for.
-        made.append(
+    if omitted := ranked[MAX_FINDINGS:]:
+        # Positioned at the end of the text to keep the order, with the highest severity of the omitted
+        # findings.
+        findings.append(
             Finding(
-                "more", get_effective_severity(left[0][0], kind), *place(len(text)), "", MORE_FINDINGS_MESSAGE
+                "more",
+                get_effective_severity(omitted[0][0], kind),
+                *get_position(len(text)),
+                "",
+                MORE_FINDINGS_MESSAGE,
             )
         )
-    return tuple(made)
+    return tuple(findings)
 
 
-def exclude_secret_parts(found: list[MatchedRule], secrets: list[Span]) -> list[MatchedRule]:
-    """Without what is merely a part of a secret: the base64 of a key is told once, as a key."""
+def exclude_secret_parts(matches: list[MatchedRule], secrets: list[Span]) -> list[MatchedRule]:
+    """Remove matches inside a secret: the base64 of a private key is reported only as a key."""
     starts = [start for start, _ in secrets]
-    # How far any secret that began by then reaches; the first is for none.
-    reach = [-1, *accumulate((end for _, end in secrets), max)]
+    # Running maximum of the ends of the secrets; the first item is for no secret.
+    furthest_ends = [-1, *accumulate((end for _, end in secrets), max)]
     return [
-        (rule, hit) for rule, hit in found if hit.secret or hit.end > reach[bisect_right(starts, hit.start)]
+        (rule, match)
+        for rule, match in matches
+        if match.secret or match.end > furthest_ends[bisect_right(starts, match.start)]
     ]
 
 

@@ -1,4 +1,4 @@
-"""Secrets by the shape of their keys, one row each; adding one is a row."""
+"""Secret detection: one pattern per kind of API key, token or password."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ from skills.scanning.prefilter import (
 MatchCheck = Callable[[re.Match[str]], bool]
 
 BASE62_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-# Words that stand where a key will be: documentation is full of them.
+# Placeholders for keys, common in documentation.
 PLACEHOLDER_PATTERN = re.compile(r"example|your|placeholder|redacted|dummy|x{6}|\*{3}", re.IGNORECASE)
 DEFAULT_PASSWORDS = frozenset(
     (
@@ -30,68 +30,68 @@ BASE64_LINE_PATTERN = re.compile(r"[A-Za-z0-9+/]{40}")
 
 
 def compute_key_checksum(body: str) -> str:
-    """Six base62 characters of the CRC32 of a key's thirty: tells a key of ours from a look-alike."""
-    left, said = crc32(body.encode()), ""
+    """Return the checksum that ends every key of ours: the CRC-32 of its 30 characters in base62."""
+    remainder, checksum = crc32(body.encode()), ""
     for _ in range(6):
-        left, digit = divmod(left, 62)
-        said = BASE62_ALPHABET[digit] + said
-    return said
+        remainder, digit = divmod(remainder, 62)
+        checksum = BASE62_ALPHABET[digit] + checksum
+    return checksum
 
 
-def get_secret_part(found: re.Match[str]) -> str:
-    """The part that is secret: the group of that name, else the whole."""
-    return found["secret"] if "secret" in found.re.groupindex else found[0]
+def get_secret_part(match: re.Match[str]) -> str:
+    """Return the group "secret" if the pattern has one, otherwise the whole match."""
+    return match["secret"] if "secret" in match.re.groupindex else match[0]
 
 
-def is_real_secret(found: re.Match[str]) -> bool:
-    """Not a row of crosses, nor a word that says where the key goes."""
-    said = get_secret_part(found)
-    return len(set(said)) >= 8 and not PLACEHOLDER_PATTERN.search(said)
+def is_real_secret(match: re.Match[str]) -> bool:
+    """Return whether this is neither a placeholder nor a repeated character."""
+    secret = get_secret_part(match)
+    return len(set(secret)) >= 8 and not PLACEHOLDER_PATTERN.search(secret)
 
 
-def is_random_secret(found: re.Match[str]) -> bool:
-    """Real, and with digits: a short prefix such as `sk-` begins names of other things too."""
-    return is_real_secret(found) and sum(map(str.isdigit, found[0])) >= 3
+def is_random_secret(match: re.Match[str]) -> bool:
+    """Require digits too: other names also begin with a short prefix such as `sk-`."""
+    return is_real_secret(match) and sum(map(str.isdigit, match[0])) >= 3
 
 
-def is_own_key(found: re.Match[str]) -> bool:
-    body = found["secret"]
+def is_own_key(match: re.Match[str]) -> bool:
+    body = match["secret"]
     return compute_key_checksum(body[:30]) == body[30:]
 
 
-def is_own_key_look_alike(found: re.Match[str]) -> bool:
-    return is_real_secret(found) and not is_own_key(found)
+def is_own_key_look_alike(match: re.Match[str]) -> bool:
+    return is_real_secret(match) and not is_own_key(match)
 
 
-def is_key_block(found: re.Match[str]) -> bool:
-    """The head alone is documentation; with a line of base64 behind it, it is a key."""
-    return bool(BASE64_LINE_PATTERN.search(found["secret"]))
+def is_key_block(match: re.Match[str]) -> bool:
+    """Return whether a line of base64 follows: the header alone occurs in documentation."""
+    return bool(BASE64_LINE_PATTERN.search(match["secret"]))
 
 
-def is_real_password(found: re.Match[str]) -> bool:
-    """Not a variable, a stand-in, a well-known default, the user's own name or a host that cannot exist."""
-    said = found["secret"]
-    is_variable = said[0] in "$<{[%(" or PLACEHOLDER_PATTERN.search(said) or len(set(said)) < 3
-    is_default = said.lower() in DEFAULT_PASSWORDS or said == found["user"]
-    return not is_variable and not is_default and not EXAMPLE_HOST_PATTERN.fullmatch(found["host"])
+def is_real_password(match: re.Match[str]) -> bool:
+    """Reject variables, placeholders, default passwords, the user name, and example hosts."""
+    password = match["secret"]
+    is_variable = password[0] in "$<{[%(" or PLACEHOLDER_PATTERN.search(password) or len(set(password)) < 3
+    is_default = password.lower() in DEFAULT_PASSWORDS or password == match["user"]
+    return not is_variable and not is_default and not EXAMPLE_HOST_PATTERN.fullmatch(match["host"])
 
 
 @dataclass(frozen=True)
 class SecretPattern:
-    """A kind of key: what to call it, what every such text contains, and how exactly it looks."""
+    """A kind of secret: its label, substrings that every match contains, and its regex."""
 
     name: str
-    called: str
-    # Looking for one of these first is far quicker than asking the pattern.
+    label: str
+    # One of these substrings must occur; searching for them is much faster than the regex.
     needles: tuple[str, ...]
     pattern: str
     check: MatchCheck = is_real_secret
-    # A simpler pattern that always fits too.
+    # A simpler regex that matches whenever the pattern does.
     hint: str = ""
     needs: str = WORD_LENGTH_FEATURES[40]
 
 
-# Not in the middle of a longer word. Quantifiers are possessive or bounded, so no text is read over and over.
+# Word boundaries. Quantifiers are possessive or bounded, so that matching stays linear.
 WORD_START_REGEX, WORD_END_REGEX = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
 URL_CREDENTIALS_REGEX = (
     r"(?<![A-Za-z0-9+.-])(?:postgres(?:ql)?|mysql|mariadb|mssql|sqlserver|mongodb|rediss?|valkey|amqps?|clickhouse"
@@ -210,46 +210,52 @@ OWN_KEY_LOOK_ALIKE = SecretPattern(
 )
 
 
-def build_token_finder(shape: SecretPattern) -> MatchFinder:
-    """Looks for keys that are a word of their own; words too short for any key are not worth a look."""
-    return build_secret_finder(shape, rf"{WORD_START_REGEX}{shape.pattern}{WORD_END_REGEX}", find_long_words)
+def build_token_finder(secret_pattern: SecretPattern) -> MatchFinder:
+    """Build a finder for keys that are a whole word. Words shorter than any key are skipped."""
+    return build_secret_finder(
+        secret_pattern, rf"{WORD_START_REGEX}{secret_pattern.pattern}{WORD_END_REGEX}", find_long_words
+    )
 
 
-def build_embedded_finder(shape: SecretPattern) -> MatchFinder:
-    """Looks for what says itself where it begins and ends."""
-    return build_secret_finder(shape, shape.pattern, lambda text: [(0, len(text))])
+def build_embedded_finder(secret_pattern: SecretPattern) -> MatchFinder:
+    """Build a finder for secrets whose pattern has its own delimiters."""
+    return build_secret_finder(secret_pattern, secret_pattern.pattern, lambda text: [(0, len(text))])
 
 
 def build_secret_finder(
-    shape: SecretPattern, expression: str, places: Callable[[str], Iterable[Span]]
+    secret_pattern: SecretPattern, expression: str, list_spans: Callable[[str], Iterable[Span]]
 ) -> MatchFinder:
     pattern = re.compile(expression, re.ASCII)
-    secret = "secret" if "secret" in pattern.groupindex else 0
+    secret_group = "secret" if "secret" in pattern.groupindex else 0
 
     def find(text: str) -> Iterator[RuleMatch]:
-        for start, end in places(text):
-            if any(text.find(needle, start, end) >= 0 for needle in shape.needles):
-                fits = filter(shape.check, pattern.finditer(text, start, end))
-                yield from (RuleMatch(*found.span(), secret=found.span(secret)) for found in fits)
+        for start, end in list_spans(text):
+            if any(text.find(needle, start, end) >= 0 for needle in secret_pattern.needles):
+                valid_matches = filter(secret_pattern.check, pattern.finditer(text, start, end))
+                yield from (
+                    RuleMatch(*match.span(), secret=match.span(secret_group)) for match in valid_matches
+                )
 
     return find
 
 
-def get_required_feature(shape: SecretPattern) -> str:
-    """A single sign is sooner looked for than a word: a rare one that all its needles have."""
+def get_required_feature(secret_pattern: SecretPattern) -> str:
+    """Return the feature of a rare character in all needles; that is cheaper than a substring search."""
     common = (
         name
         for sign, name in RARE_CHARACTER_FEATURES.items()
-        if all(sign in needle for needle in shape.needles)
+        if all(sign in needle for needle in secret_pattern.needles)
     )
     return next(common, WORD_LENGTH_FEATURES[20])
 
 
-def build_token_prefilter(shape: SecretPattern) -> RulePrefilter:
-    return lambda look: any(map(look.long_words.__contains__, shape.needles))
+def build_token_prefilter(secret_pattern: SecretPattern) -> RulePrefilter:
+    return lambda features: any(map(features.long_words.__contains__, secret_pattern.needles))
 
 
-def build_embedded_prefilter(shape: SecretPattern) -> RulePrefilter:
-    hint = re.compile(shape.hint, re.ASCII)
+def build_embedded_prefilter(secret_pattern: SecretPattern) -> RulePrefilter:
+    hint = re.compile(secret_pattern.hint, re.ASCII)
 
-    return lambda look: any(map(look.text.__contains__, shape.needles)) and bool(hint.search(look.text))
+    return lambda features: (
+        any(map(features.text.__contains__, secret_pattern.needles)) and bool(hint.search(features.text))
+    )

@@ -1,4 +1,4 @@
-"""Bytes found on disk to plain text, or the reasons why not."""
+"""Decode the bytes of a file to text, or return the problems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.text.front_matter import BOM, MAX_PROBLEMS, find_character_problems, n
 from skills.skill_format.rules import SkillFlaw, SkillProblem
 
 MAX_FILE_BYTES = 256 * 1024
-# The same as the assembly's own, which may import nothing from here.
+# Duplicated in prompts/assembly, which must not import from here.
 COMMENT_PATTERN = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
 
 
@@ -21,7 +21,7 @@ class WorkspaceText:
 
 
 def read_workspace_file(source: str | bytes, *, max_bytes: int = MAX_FILE_BYTES) -> WorkspaceText:
-    """Read AGENTS.md, TOOLS.md and their like: plain text, without the comments it opens with."""
+    """Read AGENTS.md, TOOLS.md and similar files as plain text, without leading comments."""
     text, problems = decode_text(source, max_bytes)
     text = normalize_newlines(text.removeprefix(BOM))
     problems = problems or list_unreadable_characters(text, "", 1)
@@ -29,7 +29,7 @@ def read_workspace_file(source: str | bytes, *, max_bytes: int = MAX_FILE_BYTES)
 
 
 def strip_leading_comments(text: str) -> str:
-    """Drop HTML comments at the top and the space around them; one that never ends is taken for text."""
+    """Remove leading HTML comments and the white space around them. An unclosed comment is kept as text."""
     start = 0
     while comment := COMMENT_PATTERN.match(text, start):
         start = comment.end()
@@ -37,7 +37,7 @@ def strip_leading_comments(text: str) -> str:
 
 
 def decode_text(source: str | bytes, max_bytes: int = MAX_FILE_BYTES) -> tuple[str, tuple[SkillProblem, ...]]:
-    """Bytes to text; too many, or such as are not UTF-8, give no text but a reason."""
+    """Decode UTF-8. Return an empty text and a problem if the file is too large or not UTF-8."""
     if isinstance(source, str) and 4 * len(source) <= max_bytes:
         # No character takes more than four bytes.
         return source, ()
@@ -52,11 +52,16 @@ def decode_text(source: str | bytes, max_bytes: int = MAX_FILE_BYTES) -> tuple[s
 
 
 def list_unreadable_characters(text: str, field: str, line: int) -> tuple[SkillProblem, ...]:
-    found = islice(find_character_problems(text, field, line), MAX_PROBLEMS)
-    return tuple([SkillProblem(one.field, one.message, one.line, SkillFlaw.UNREADABLE) for one in found])
+    problems = islice(find_character_problems(text, field, line), MAX_PROBLEMS)
+    return tuple(
+        [
+            SkillProblem(problem.field, problem.message, problem.line, SkillFlaw.UNREADABLE)
+            for problem in problems
+        ]
+    )
 
 
-def _build_utf8_problem(data: bytes, at: int) -> SkillProblem:
+def _build_utf8_problem(data: bytes, position: int) -> SkillProblem:
     hint = " It looks like UTF-16; save it as UTF-8." if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-    message = f"Byte {at + 1} (0x{data[at]:02X}) is not UTF-8.{hint}"
-    return SkillProblem("", message, data.count(b"\n", 0, at) + 1, SkillFlaw.UNREADABLE)
+    message = f"Byte {position + 1} (0x{data[position]:02X}) is not UTF-8.{hint}"
+    return SkillProblem("", message, data.count(b"\n", 0, position) + 1, SkillFlaw.UNREADABLE)

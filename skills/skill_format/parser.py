@@ -1,4 +1,4 @@
-"""SKILL.md: text to a frozen skill and back, or the reasons why not."""
+"""Parse SKILL.md to an immutable skill, and render it back."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from skills.skill_format.rules import (
     normalize_skill_name,
 )
 
-# python-frontmatter is a cross-check in the tests only: it follows aliases, turns `no` into False, keeps the
-# last of two equal keys and forgets line numbers.
+# python-frontmatter is used only as a cross-check in the tests: it follows aliases, turns `no` into False,
+# keeps the last of two equal keys and loses line numbers.
 __all__ = [
     "InvalidSkill",
     "ParsedSkill",
@@ -62,7 +62,7 @@ ROUND_TRIP_MESSAGE = "The skill would not read back the same; look at the keys o
 
 
 class InvalidSkill(ValueError):
-    """A skill that no SKILL.md can hold."""
+    """A skill that cannot be written as SKILL.md."""
 
     def __init__(self, problems: Iterable[SkillProblem]) -> None:
         self.problems = tuple(problems)
@@ -71,33 +71,36 @@ class InvalidSkill(ValueError):
 
 @dataclass(frozen=True)
 class ParsedSkill:
-    """What a SKILL.md says; spaces around values and the kind of line ends are settled here."""
+    """The content of a SKILL.md, with values stripped and line ends normalized."""
 
     name: str
     description: str = ""
     license: str = ""
     compatibility: str = ""
     allowed_tools: str = ""
-    metadata: tuple[tuple[str, str], ...] = ()  # Pairs, so that the whole is frozen; dict() takes them.
+    metadata: tuple[tuple[str, str], ...] = ()  # Pairs instead of a dict keep the class hashable.
     disable_model_invocation: bool = False
     body: str = ""
-    extra: str = ""  # The lines of keys we do not know, so that writing a skill loses no key.
+    extra: str = ""  # The source lines of unknown keys, so that rendering keeps them.
 
     def __post_init__(self) -> None:
         for field in ("description", "license", "compatibility", "allowed_tools"):
-            self._settle(field, normalize_newlines(getattr(self, field)).strip())
+            self._set_field(field, normalize_newlines(getattr(self, field)).strip())
         pairs = {normalize_newlines(key): normalize_newlines(value) for key, value in self.metadata}
-        self._settle("metadata", tuple(pairs.items()))
-        self._settle("name", normalize_skill_name(self.name))
-        self._settle("body", normalize_newlines(self.body))
+        self._set_field("metadata", tuple(pairs.items()))
+        self._set_field("name", normalize_skill_name(self.name))
+        self._set_field("body", normalize_newlines(self.body))
 
-    def _settle(self, field: str, value: object) -> None:
+    def _set_field(self, field: str, value: object) -> None:
         object.__setattr__(self, field, value)
 
 
 @dataclass(frozen=True)
 class SkillParseResult:
-    """A skill as far as it could be read, and all that is wrong with it; a harness judges the two."""
+    """The skill as far as it could be parsed, and its problems.
+
+    The tolerance of each harness is applied later.
+    """
 
     skill: ParsedSkill | None
     problems: tuple[SkillProblem, ...] = ()
@@ -106,7 +109,7 @@ class SkillParseResult:
 def parse_skill(
     source: str | bytes, *, folder_name: str = "", max_bytes: int = MAX_FILE_BYTES
 ) -> SkillParseResult:
-    """Read a SKILL.md as far as that is safe, with every problem by line; never raises for its content."""
+    """Parse a SKILL.md and collect all problems with their lines. Never raises because of the content."""
     text, problems = decode_text(source, max_bytes)
     if problems:
         return SkillParseResult(None, problems)
@@ -122,7 +125,7 @@ def parse_skill(
 
 
 def render_skill(skill: ParsedSkill) -> str:
-    """Write a SKILL.md that reads back as the same skill, or raise with the reasons why none can."""
+    """Render a SKILL.md that parses to the same skill, or raise InvalidSkill."""
     head = yaml.dump(
         _get_field_values(skill),
         Dumper=_SkillDumper,
@@ -131,10 +134,10 @@ def render_skill(skill: ParsedSkill) -> str:
         width=MAX_FILE_BYTES,
     )
     text = join_front_matter(head + skill.extra, skill.body)
-    reading = parse_skill(text)
-    if reading.skill is None:
-        raise InvalidSkill(reading.problems)
-    if reading.skill != skill:
+    result = parse_skill(text)
+    if result.skill is None:
+        raise InvalidSkill(result.problems)
+    if result.skill != skill:
         raise InvalidSkill([SkillProblem("extra", ROUND_TRIP_MESSAGE)])
     return text
 
@@ -153,7 +156,8 @@ def _parse_parts(head: str, body: str, unreadable: tuple[SkillProblem, ...], fol
 
 def _convert_front_matter_error(error: FrontMatterError) -> tuple[SkillProblem, ...]:
     return tuple(
-        SkillProblem(one.field, one.message, one.line, SkillFlaw.FRONT_MATTER) for one in error.problems
+        SkillProblem(problem.field, problem.message, problem.line, SkillFlaw.FRONT_MATTER)
+        for problem in error.problems
     )
 
 
@@ -162,10 +166,10 @@ def _list_field_problems(
 ) -> list[SkillProblem]:
     lines = {block.key: block.line for block in blocks}
     flaws = find_front_matter_flaws(values, folder)
-    # What may come in any number is cut by itself, so that small problems never hide a grave one.
-    many = (_find_unknown_fields(blocks), _find_flow_styles(blocks))
+    # Problems that can occur many times are limited separately, so that they do not displace other problems.
+    unbounded = (_find_unknown_fields(blocks), _find_flow_styles(blocks))
     problems = [SkillProblem(field, message, lines.get(field, 1), flaw) for field, flaw, message in flaws]
-    problems += [problem for kind in many for problem in islice(kind, MAX_PROBLEMS)]
+    problems += [problem for kind in unbounded for problem in islice(kind, MAX_PROBLEMS)]
     return sorted(problems, key=lambda problem: problem.line)
 
 
@@ -180,7 +184,7 @@ def _find_unknown_fields(blocks: Iterable[YamlBlock]) -> Iterator[SkillProblem]:
 
 
 def _find_flow_styles(blocks: Iterable[YamlBlock]) -> Iterator[SkillProblem]:
-    """Brackets and braces: the reference refuses them, most harnesses read them."""
+    """Find flow style (brackets and braces), which the reference parser rejects but most harnesses accept."""
     message = "Write one entry per line, without brackets or braces around them."
     for block in blocks:
         yield from (
@@ -194,7 +198,7 @@ def _build_skill(
     name, switch = values.get("name", ""), values.get("disable-model-invocation", "")
     name = name if isinstance(name, str) and name.strip() else folder
     if not name.strip():
-        return None  # Nothing to list or call it by.
+        return None  # A skill without a name cannot be listed.
     return ParsedSkill(
         name=name,
         description=_format_value(values.get("description", "")),
@@ -216,7 +220,7 @@ def _format_tools(value: YamlValue) -> str:
     if not isinstance(value, list) or not is_text_list(value):
         return _format_value(value)
     parts = [_format_value(part) for part in value]
-    # Bash(git add *) has a space of its own; a comma then keeps the entries apart.
+    # Entries such as Bash(git add *) contain a space; then a comma separates the entries.
     return (", " if any(" " in part for part in parts) else " ").join(parts)
 
 
@@ -231,12 +235,12 @@ def _get_field_values(skill: ParsedSkill) -> Mapping[str, object]:
 
 
 class _SkillDumper(yaml.SafeDumper):
-    """Writes text of several lines as a block, which people can read and edit."""
+    """Writes multi-line text as a literal block, which is easier to edit."""
 
 
 def _represent_text(dumper: _SkillDumper, text: str) -> yaml.ScalarNode:
     style = "|" if "\n" in text else None
-    # Written bare, a separator would be refused; after a block that ends in blank lines PyYAML writes "...".
+    # Line separators must be quoted, and after a block that ends in blank lines PyYAML would write "...".
     if text.endswith("\n") or set(text) & set("\u2028\u2029"):
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)

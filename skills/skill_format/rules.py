@@ -1,4 +1,4 @@
-"""What the Agent Skills rules ask of a skill's head; pure, so files and forms are held to the same."""
+"""Validation of the front matter by the Agent Skills specification, shared by files and forms. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOOLEAN_VALUES = {"": False, "false": False, "true": True}
 
 
 class SkillFlaw(StrEnum):
-    """Why a file is not a sound skill; each harness says how much it minds."""
+    """Codes for the problems of a skill. The tolerance of each harness decides which ones matter."""
 
     UNREADABLE = "unreadable"
     FRONT_MATTER = "front-matter"
@@ -47,11 +47,11 @@ class SkillFlaw(StrEnum):
 
 @dataclass(frozen=True)
 class SkillProblem:
-    """One reason why a skill is refused, and the field it stands in."""
+    """One problem of a skill, with its field and line."""
 
-    field: str  # Empty when the file as a whole is meant.
+    field: str  # Empty for the file as a whole.
     message: str
-    line: int = 0  # None of a file's lines: the value was typed into a form.
+    line: int = 0  # 0 if the value comes from a form.
     flaw: SkillFlaw | None = None
 
 
@@ -59,13 +59,13 @@ FlawMessages: TypeAlias = Iterator[tuple[SkillFlaw, str]]
 
 
 def list_skill_problems(*, name: str, description: str, metadata: Mapping[str, Any]) -> list[SkillProblem]:
-    """Every rule the head breaks; an empty list means it is sound."""
-    found = [
+    """List all violated rules; an empty list means that the skill is valid."""
+    messages = [
         ("name", find_skill_name_problem(name)),
         ("description", find_description_problem(description)),
         ("metadata", find_metadata_problem(metadata)),
     ]
-    return [SkillProblem(field, message) for field, message in found if message]
+    return [SkillProblem(field, message) for field, message in messages if message]
 
 
 def find_skill_name_problem(name: str) -> str:
@@ -95,9 +95,9 @@ def find_metadata_problem(metadata: Any) -> str:
 def find_front_matter_flaws(
     values: Mapping[str, YamlValue], folder: str
 ) -> Iterator[tuple[str, SkillFlaw, str]]:
-    """Every rule a file's head breaks, with the field; an absent field counts as empty."""
+    """Find all violated rules with their field. A missing field counts as empty."""
     for field, check in FIELD_CHECKS.items():
-        yield from ((field, *found) for found in check(values.get(field, "")))
+        yield from ((field, *flaw) for flaw in check(values.get(field, "")))
     name = values.get("name", "")
     if (
         folder
@@ -109,7 +109,7 @@ def find_front_matter_flaws(
 
 
 def normalize_skill_name(name: str) -> str:
-    """The reference compares names so: a folder on a Mac may spell é as two characters."""
+    """Normalize a name to NFKC like the reference parser: macOS may store é as two characters."""
     return unicodedata.normalize("NFKC", name.strip())
 
 
@@ -138,7 +138,7 @@ def find_name_flaws(value: YamlValue) -> FlawMessages:
 
 
 def _is_valid_name(name: str) -> bool:
-    """The reference takes letters and digits of any script; a form asks for a to z."""
+    """Accept letters and digits of any script, like the reference parser. Forms only accept a to z."""
     parts = name.split("-")
     return name == name.lower() and all(part and all(map(str.isalnum, part)) for part in parts)
 
@@ -169,8 +169,8 @@ def find_license_flaws(value: YamlValue) -> FlawMessages:
 
 def find_tools_flaws(value: YamlValue) -> FlawMessages:
     if not isinstance(value, str):
-        kept = "joined into one line" if is_text_list(value) else "kept as JSON"
-        yield SkillFlaw.TOOLS_SHAPE, f"{format_type_message('allowed-tools', value)} It is {kept}."
+        conversion = "joined into one line" if is_text_list(value) else "kept as JSON"
+        yield SkillFlaw.TOOLS_SHAPE, f"{format_type_message('allowed-tools', value)} It is {conversion}."
 
 
 def find_metadata_flaws(value: YamlValue) -> FlawMessages:

@@ -1,4 +1,4 @@
-"""How much each harness minds a skill's problems: a row of data per harness, and one judge."""
+"""Which problems of a skill each harness tolerates, as data, and the evaluation by it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ from dataclasses import dataclass
 
 from skills.skill_format.parser import SkillFlaw, SkillParseResult, SkillProblem
 
-# The reference does not look at these, so by its verdict the skill is sound.
+# The reference validator does not check these, so it accepts the skill.
 UNCHECKED_FLAWS = frozenset(
     {SkillFlaw.LICENSE_SHAPE, SkillFlaw.TOOLS_SHAPE, SkillFlaw.METADATA_SHAPE, SkillFlaw.METADATA_NESTED}
 )
-# Full YAML readers take brackets, and pass over keys they do not know.
+# Full YAML parsers accept flow style and ignore unknown keys.
 YAML_FLAWS = frozenset({SkillFlaw.FLOW_STYLE, SkillFlaw.UNKNOWN_FIELD})
 NAME_FLAWS = frozenset(
     {SkillFlaw.NAME_LENGTH, SkillFlaw.NAME_SHAPE, SkillFlaw.NAME_SCRIPT, SkillFlaw.NAME_FOLDER}
 )
 LENGTH_FLAWS = frozenset({SkillFlaw.DESCRIPTION_LENGTH, SkillFlaw.COMPATIBILITY})
-# Kept, but not as written: a person should hear of it whatever the harness thinks.
+# The value is not kept as written, so users get a warning whatever the harness tolerates.
 LOSSY_FLAWS = frozenset({SkillFlaw.METADATA_SHAPE, SkillFlaw.SWITCH_SHAPE})
 
 
 @dataclass(frozen=True)
 class FlawTolerance:
-    """Problems that only warn and problems that count for nothing; all others cost the skill its place."""
+    """Problems that cause a warning and problems that are ignored.
+
+    With any other problem the skill is dropped.
+    """
 
     warned: frozenset[SkillFlaw]
     ignored: frozenset[SkillFlaw] = frozenset()
@@ -36,18 +39,18 @@ class SkillVerdict:
     reasons: tuple[SkillProblem, ...] = ()  # Why it was dropped.
 
 
-# The standard to the letter: what the reference validator accepts; the tests list where safety parts us.
+# What the reference validator accepts. The tests list where we are stricter for safety.
 STRICT_TOLERANCE = FlawTolerance(warned=UNCHECKED_FLAWS | {SkillFlaw.NAME_SCRIPT})
 
 HARNESS_TOLERANCES: Mapping[str, FlawTolerance] = {
-    # Drops what breaks a rule of the standard; "at least name and description" lets other keys be.
+    # Drops skills that violate the specification; unknown keys are allowed.
     "opal": FlawTolerance(warned=UNCHECKED_FLAWS | YAML_FLAWS),
-    # Warns and keeps, as long as there is a description to list; the folder lends a missing name.
+    # Warns and keeps if there is a description. A missing name is taken from the folder.
     "pi": FlawTolerance(
         warned=UNCHECKED_FLAWS | NAME_FLAWS | LENGTH_FLAWS | LOSSY_FLAWS | {SkillFlaw.NAME_MISSING},
         ignored=YAML_FLAWS,
     ),
-    # Keeps whatever can be read.
+    # Keeps everything that can be parsed.
     "moltis": FlawTolerance(
         warned=LOSSY_FLAWS,
         ignored=(UNCHECKED_FLAWS - LOSSY_FLAWS)
@@ -56,12 +59,12 @@ HARNESS_TOLERANCES: Mapping[str, FlawTolerance] = {
         | LENGTH_FLAWS
         | {SkillFlaw.NAME_MISSING, SkillFlaw.DESCRIPTION_MISSING},
     ),
-    # Asks for both name and description; its metadata is JSON in braces.
+    # Requires name and description. Its metadata is JSON in braces.
     "openclaw": FlawTolerance(
         warned=(UNCHECKED_FLAWS - {SkillFlaw.METADATA_NESTED}) | NAME_FLAWS | LENGTH_FLAWS | LOSSY_FLAWS,
         ignored=YAML_FLAWS | {SkillFlaw.METADATA_NESTED},
     ),
-    # Every field is optional there, and tools may be a list.
+    # All fields are optional, and tools may be a list.
     "claude-code": FlawTolerance(
         warned=(UNCHECKED_FLAWS - {SkillFlaw.TOOLS_SHAPE})
         | NAME_FLAWS
@@ -74,15 +77,15 @@ HARNESS_TOLERANCES: Mapping[str, FlawTolerance] = {
 }
 
 
-def evaluate_for_harness(reading: SkillParseResult, harness: str) -> SkillVerdict:
-    """What the named harness makes of a skill."""
-    return apply_tolerance(reading, HARNESS_TOLERANCES[harness])
+def evaluate_for_harness(result: SkillParseResult, harness: str) -> SkillVerdict:
+    """Return whether the named harness keeps the skill, with warnings and reasons."""
+    return apply_tolerance(result, HARNESS_TOLERANCES[harness])
 
 
-def apply_tolerance(reading: SkillParseResult, leniency: FlawTolerance) -> SkillVerdict:
-    """The same by a row of one's own; what could not be read is dropped by every row."""
-    minded = [problem for problem in reading.problems if problem.flaw not in leniency.ignored]
-    warnings = tuple(problem for problem in minded if problem.flaw in leniency.warned)
-    reasons = tuple(problem for problem in minded if problem.flaw not in leniency.warned)
-    kept = reading.skill is not None and not reasons
-    return SkillVerdict(kept, warnings, reasons if kept or reasons else reading.problems)
+def apply_tolerance(result: SkillParseResult, tolerance: FlawTolerance) -> SkillVerdict:
+    """Evaluate with the given tolerance. A skill that could not be parsed is always dropped."""
+    relevant = [problem for problem in result.problems if problem.flaw not in tolerance.ignored]
+    warnings = tuple(problem for problem in relevant if problem.flaw in tolerance.warned)
+    reasons = tuple(problem for problem in relevant if problem.flaw not in tolerance.warned)
+    kept = result.skill is not None and not reasons
+    return SkillVerdict(kept, warnings, reasons if kept or reasons else result.problems)

@@ -1,4 +1,4 @@
-"""Sources: where files are found, who lets them in, and each look at them."""
+"""REST API for sources, their refresh runs and source grants."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -62,7 +62,10 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
 
 
 class SourceResource(RecordResource[Source]):
-    """A key that is limited to agents sees what those read, and changes none of it here."""
+    """Sources.
+
+    A key that is limited to agents sees only the sources of these agents and cannot change them.
+    """
 
     model = Source
     name, singular = "sources", "source"
@@ -109,7 +112,7 @@ class SourceResource(RecordResource[Source]):
             self.count_files(record.workspace, [record])
         return {
             "files": record.file_states,
-            "looked_at": record.looked_at and datetime_json(record.looked_at),
+            "looked_at": record.refreshed_at and datetime_json(record.refreshed_at),
             "last_run": record.last_run_id,
         }
 
@@ -120,12 +123,12 @@ class SourceResource(RecordResource[Source]):
             return record.grant.path if record.grant else None
         return super().field_json(record, name)
 
-    def parse_value(self, call: ApiRequest, name: str, said: Any, expected: Schema) -> Any:
-        if name != "grant" or said is None:
-            return super().parse_value(call, name, said, expected)
-        grant = list_grants(call.workspace).filter(path=said).first()
+    def parse_value(self, call: ApiRequest, name: str, value: Any, expected: Schema) -> Any:
+        if name != "grant" or value is None:
+            return super().parse_value(call, name, value, expected)
+        grant = list_grants(call.workspace).filter(path=value).first()
         if grant is None:
-            raise LookupError(said)
+            raise LookupError(value)
         return grant
 
     def parse_values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
@@ -141,11 +144,11 @@ class SourceResource(RecordResource[Source]):
         check_lost_readers(record, values.get("harnesses", record.harnesses))
         return values
 
-    # --- verbs ------------------------------------------------------------------------------------------
+    # --- actions ----------------------------------------------------------------------------------------
 
     @transaction.atomic
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Source:
-        """With a first look at it, as on the page."""
+        """Create a source and request its first refresh, like the page."""
         if values.get("source_kind") == SourceKind.PUSHED:
             check_no_schedule(values)
             values["refresh_minutes"] = None
@@ -157,17 +160,17 @@ class SourceResource(RecordResource[Source]):
     def change(self, call: ApiRequest, key: Any) -> ApiResponse:
         before = self.find_record(call, key)
         super().change(call, key)
-        return self.looked_anew(call, before)
+        return self.rescan_if_changed(call, before)
 
     @transaction.atomic
     def restore_to_revision(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
         require_unrestricted_key(call)
         before = self.find_record(call, key)
         super().restore_to_revision(call, key, number)
-        return self.looked_anew(call, before)
+        return self.rescan_if_changed(call, before)
 
-    def looked_anew(self, call: ApiRequest, before: Source) -> ApiResponse:
-        """What was changed about a source holds for its files at once."""
+    def rescan_if_changed(self, call: ApiRequest, before: Source) -> ApiResponse:
+        """Rescan the source if the request changed it, so that the change applies to its files at once."""
         after = self.reload(before)
         if after.revision != before.revision and not after.is_archived:
             enqueue_refresh_run(rescan_source(after, cause="edited", by=call.actor))
@@ -199,19 +202,19 @@ class SourceResource(RecordResource[Source]):
         return refresh_api.detail(call, self.find_record(call, key), number)
 
     def extra_urls(self) -> list[URLPattern]:
-        reading: dict[str, Any] = {"bots": True, "tag": self.name}
-        at = "sources/<slug:key>"
-        listing = Operation(
+        options: dict[str, Any] = {"bots": True, "tag": self.name}
+        base_path = "sources/<slug:key>"
+        list_operation = Operation(
             self.list_runs,
             "Looks at a source, newest first",
             answer=page_schema(refresh_api.RUN_SCHEMA),
             query=PAGINATION_PARAMS,
-            **reading,
+            **options,
         )
-        one = Operation(
-            self.read_run, "A look, with what it left out", answer=refresh_api.RUN_DETAIL_SCHEMA, **reading
+        detail_operation = Operation(
+            self.read_run, "A look, with what it left out", answer=refresh_api.RUN_DETAIL_SCHEMA, **options
         )
-        refresh = Operation(
+        refresh_operation = Operation(
             self.refresh,
             "Ask for a look at a source",
             permission=Permission.EDIT,
@@ -221,9 +224,9 @@ class SourceResource(RecordResource[Source]):
             tag=self.name,
         )
         return [
-            endpoint(f"{at}:refresh", "sources-refresh", post=refresh),
-            endpoint(f"{at}/runs", "sources-runs", get=listing),
-            endpoint(f"{at}/runs/<int:number>", "sources-run", get=one),
+            endpoint(f"{base_path}:refresh", "sources-refresh", post=refresh_operation),
+            endpoint(f"{base_path}/runs", "sources-runs", get=list_operation),
+            endpoint(f"{base_path}/runs/<int:number>", "sources-run", get=detail_operation),
             *build_push_urls(self.find_record),
         ]
 
@@ -234,10 +237,10 @@ def check_no_schedule(values: FieldValues) -> None:
 
 
 def check_lost_readers(source: Source, harnesses: list[str]) -> None:
-    """An agent would go on by rules whose files nobody looks for any more."""
-    if lost := list_lost_readers(source, harnesses):
-        named = ", ".join(f"{one.agent} ({one.harness})" for one in lost[:5])
-        raise InvalidInput.on("harnesses", f"Still in use: {named}. Change that at the agents first.")
+    """Refuse to remove rule sets that agents use: their files would no longer be discovered."""
+    if lost_readers := list_lost_readers(source, harnesses):
+        names = ", ".join(f"{reader.agent} ({reader.harness})" for reader in lost_readers[:5])
+        raise InvalidInput.on("harnesses", f"Still in use: {names}. Change that at the agents first.")
 
 
 def grant_index(call: ApiRequest) -> ApiResponse:

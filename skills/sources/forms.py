@@ -1,4 +1,4 @@
-"""A source, and a zip of files for one."""
+"""Forms for a source and for the upload of a zip archive."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ FOLDER_FIELDS = ("grant", "folder", "refresh_minutes")
 
 
 class GrantChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """One of the folders that operators granted to this workspace."""
+    """Choice of the folders that operators granted to this workspace."""
 
     def label_from_instance(self, obj: SourceGrant) -> str:
         return f"{obj.path} ({obj.note})" if obj.note else obj.path
 
 
 def get_harness_choices() -> list[tuple[str, str]]:
-    """Asked for each form, in the language of its reader."""
+    """Return the choices, evaluated per form because the labels are translated."""
     return [(name, f"{name}: {describe_harness_files(harness)}") for name, harness in HARNESSES.items()]
 
 
@@ -80,9 +80,9 @@ class SourceForm(RecordForm):
     def set_querysets(self) -> None:
         grants = list(list_grants(self.workspace))
         self.has_grants = bool(grants)
-        offered: Any = self.fields["grant"]
-        offered.queryset = list_grants(self.workspace)
-        offered.required = self.data.get("source_kind") != SourceKind.PUSHED
+        grant_field: Any = self.fields["grant"]
+        grant_field.queryset = list_grants(self.workspace)
+        grant_field.required = self.data.get("source_kind") != SourceKind.PUSHED
         if self.record is None and len(grants) == 1:
             self.initial.setdefault("grant", grants[0])
         if self.record is None and not grants:
@@ -92,18 +92,18 @@ class SourceForm(RecordForm):
                 del self.fields[name]
 
     def clean_harnesses(self) -> list[str]:
-        """An agent would go on by rules whose files nobody looks for any more."""
-        chosen: list[str] = self.cleaned_data["harnesses"]
-        lost = list_lost_readers(self.record, chosen) if self.record else []
-        if lost:
-            named = ", ".join(f"{one.agent} ({one.harness})" for one in lost[:5])
+        """Refuse to remove rule sets that agents use: their files would no longer be discovered."""
+        harnesses: list[str] = self.cleaned_data["harnesses"]
+        lost_readers = list_lost_readers(self.record, harnesses) if self.record else []
+        if lost_readers:
+            names = ", ".join(f"{reader.agent} ({reader.harness})" for reader in lost_readers[:5])
             raise forms.ValidationError(
-                gettext("Still in use: %(agents)s. Change that at the agents first.") % {"agents": named}
+                gettext("Still in use: %(agents)s. Change that at the agents first.") % {"agents": names}
             )
-        return chosen
+        return harnesses
 
     def values(self) -> dict[str, Any]:
-        """What has no meaning for pushed files is left out, whatever the hidden fields say."""
+        """Clear the fields that do not apply to pushed files, whatever the hidden inputs contain."""
         values = super().values()
         if values.get("source_kind") == SourceKind.PUSHED:
             values |= {"grant": None, "folder": "", "refresh_minutes": None}
@@ -111,7 +111,7 @@ class SourceForm(RecordForm):
 
 
 class UploadForm(forms.Form):
-    """A zip, checked for its size here and for all else by whoever reads it."""
+    """Upload of a zip archive. Only its size is checked here; `read_zip` checks everything else."""
 
     archive = forms.FileField(
         label=_("Zip archive"),
@@ -127,8 +127,8 @@ class UploadForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        told = gettext("At most %(size)s MiB, paths as they would lie in a folder.")
-        self.fields["archive"].help_text = told % {"size": MAX_ZIP_BYTES // 1024 // 1024}
+        help_text = gettext("At most %(size)s MiB, paths as they would lie in a folder.")
+        self.fields["archive"].help_text = help_text % {"size": MAX_ZIP_BYTES // 1024 // 1024}
 
     def clean_archive(self) -> bytes:
         upload: Any = self.cleaned_data["archive"]

@@ -1,4 +1,4 @@
-"""Which folders a workspace may read from: operators' verbs, noted in that workspace's log."""
+"""Grant, annotate and withdraw folders that a workspace may read. For operators; written to the audit log."""
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -14,7 +14,7 @@ from skills.models import Source, SourceGrant
 
 @transaction.atomic
 def grant_folder(workspace: Workspace, path: str, *, note: str = "", by: Actor) -> SourceGrant:
-    """Let a workspace make sources of a folder and of those below it."""
+    """Allow a workspace to create sources in a folder and below it."""
     grant = SourceGrant(workspace=workspace, path=strip_trailing_slash(path), note=note)
     with convert_save_errors():
         grant.full_clean()
@@ -25,7 +25,7 @@ def grant_folder(workspace: Workspace, path: str, *, note: str = "", by: Actor) 
 
 @transaction.atomic
 def update_grant_note(grant: SourceGrant, note: str, *, by: Actor) -> SourceGrant:
-    """Change the words about a grant; its folder stays, for sources were chosen below it."""
+    """Change the note. The folder cannot change, because sources refer to paths below it."""
     grant = SourceGrant.objects.in_workspace(grant.workspace_id).select_for_update().get(pk=grant.pk)
     before, grant.note = grant_json(grant), note
     with convert_save_errors():
@@ -38,22 +38,25 @@ def update_grant_note(grant: SourceGrant, note: str, *, by: Actor) -> SourceGran
 
 @transaction.atomic
 def withdraw_grant(grant: SourceGrant, *, by: Actor) -> None:
-    """Take a grant back that no source uses, not even an archived one."""
+    """Delete a grant that no source uses, not even an archived one."""
     grant = SourceGrant.objects.in_workspace(grant.workspace_id).select_for_update().get(pk=grant.pk)
     sources = Source.objects.in_workspace(grant.workspace_id).filter(grant=grant).order_by("label")
-    names = [_("%(source)s (archived)") % {"source": one} if one.is_archived else str(one) for one in sources]
+    names = [
+        _("%(source)s (archived)") % {"source": source} if source.is_archived else str(source)
+        for source in sources
+    ]
     if names:
-        said = _(
+        message = _(
             "%(grant)s is still used by %(names)s. To stop the reading at once, take its root out of "
             "DRAMATIS_SOURCE_ROOTS."
         )
-        raise RecordInUse(said % {"grant": grant, "names": format_short_list(names)})
+        raise RecordInUse(message % {"grant": grant, "names": format_short_list(names)})
     log_grant_event(grant, "withdrawn", grant_json(grant), None, by=by)
     grant.delete()
 
 
 def strip_trailing_slash(path: str) -> str:
-    """Without slashes at the end, so that one folder is granted under one name."""
+    """Remove trailing slashes, so that each folder has one spelling."""
     return path.strip().rstrip("/") or path.strip()
 
 
@@ -63,12 +66,12 @@ def grant_json(grant: SourceGrant) -> dict[str, object]:
 
 def log_grant_event(
     grant: SourceGrant,
-    verb: str,
+    action: str,
     before: dict[str, object] | None,
     after: dict[str, object] | None,
     *,
     by: Actor,
 ) -> None:
     write_audit_event(
-        grant.workspace_id, verb, "source_grant", grant.pk, str(grant), by=by, before=before, after=after
+        grant.workspace_id, action, "source_grant", grant.pk, str(grant), by=by, before=before, after=after
     )

@@ -1,4 +1,4 @@
-"""Where context and skills are found: granted folders, pushed files, and each look at them."""
+"""Models of sources: grants, sources, pushed files and refresh runs."""
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -19,7 +19,7 @@ from skills.discovery.harnesses import HARNESSES
 
 
 class SourceGrant(WorkspaceOwned):
-    """A folder that operators let one workspace read from; tenants can neither make nor widen it."""
+    """A folder that operators allow one workspace to read. Members cannot create or extend grants."""
 
     path = LineField(max_length=1_000, help_text=_("One of the allowed roots, or a folder below one."))
     note = LineField(max_length=200, blank=True)
@@ -33,7 +33,8 @@ class SourceGrant(WorkspaceOwned):
 
     def clean(self) -> None:
         super().clean()
-        # Later it may lie below a root that was withdrawn: then nothing is read, but its note can be edited.
+        # Checked only when adding: if the root is withdrawn later, nothing is read, but the note can be
+        # edited.
         if self._state.adding and not is_folder_allowed(self.path):
             raise ValidationError(
                 {"path": gettext("It lies below none of the roots in DRAMATIS_SOURCE_ROOTS.")}
@@ -41,22 +42,25 @@ class SourceGrant(WorkspaceOwned):
 
 
 def is_folder_allowed(path: str) -> bool:
-    """Whether operators still allow this folder; asked before each look, since roots can be withdrawn."""
-    asked = PurePosixPath(path)
-    if not asked.is_absolute() or ".." in asked.parts:
+    """Return whether operators allow this folder.
+
+    Checked before each refresh, since roots can be withdrawn.
+    """
+    folder = PurePosixPath(path)
+    if not folder.is_absolute() or ".." in folder.parts:
         return False
-    return any(asked.is_relative_to(Path(root)) for root in settings.DRAMATIS_SOURCE_ROOTS)
+    return any(folder.is_relative_to(Path(root)) for root in settings.DRAMATIS_SOURCE_ROOTS)
 
 
 class SourceKind(models.TextChoices):
-    """How a source's files come here."""
+    """How the files of a source arrive."""
 
     FOLDER = "folder", _("A folder that workers read")
     PUSHED = "pushed", _("Files pushed by upload or API")
 
 
 class Adoption(models.TextChoices):
-    """Who decides that a new revision goes into prompts."""
+    """Whether new revisions are used in prompts automatically or after approval."""
 
     AUTOMATIC = "automatic", _("Automatic: sound files are used at once")
     BY_HAND = "by_hand", _("By hand: someone adopts each change")
@@ -77,7 +81,7 @@ class Source(Named):
         SourceGrant, null=True, blank=True, on_delete=models.PROTECT, related_name="sources"
     )
     folder = LineField(max_length=1_000, blank=True)
-    # The rule sets whose files are kept; an agent picks one of them.
+    # The rule sets whose files are stored; each agent uses one of them.
     harnesses = models.JSONField(default=every_harness, blank=True)
     adoption = models.CharField(max_length=9, choices=Adoption.choices, default=Adoption.AUTOMATIC)
     # None: only on demand.
@@ -113,26 +117,31 @@ class Source(Named):
             raise ValidationError(problems)
 
     def agent_ids(self) -> list[int]:
-        """The agents that read here, their sub-agents included: those inherit the choice."""
-        own = AgentContext.objects.in_workspace(self.workspace_id)
-        chosen = set(own.filter(source=self).values_list("agent_id", flat=True))
-        decided = set(own.values_list("agent_id", flat=True))
+        """List the agents that read this source, including sub-agents that inherit it."""
+        choices = AgentContext.objects.in_workspace(self.workspace_id)
+        choosing_ids = set(choices.filter(source=self).values_list("agent_id", flat=True))
+        deciding_ids = set(choices.values_list("agent_id", flat=True))
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
         parents: dict[int, int | None] = dict(agents.values_list("pk", "parent_id"))
-        deciders = ((pk, _find_deciding_agent(pk, parents, decided)) for pk in parents)
-        return sorted(pk for pk, decider in deciders if decider is not None and decider in chosen)
+        deciders = ((pk, _find_deciding_agent(pk, parents, deciding_ids)) for pk in parents)
+        return sorted(pk for pk, decider in deciders if decider is not None and decider in choosing_ids)
 
 
-def _find_deciding_agent(agent_id: int, parents: Mapping[int, int | None], decided: set[int]) -> int | None:
-    """The agent itself or the nearest one above it that chose a source."""
-    at: int | None = agent_id
-    while at is not None and at not in decided:
-        at = parents.get(at)
-    return at
+def _find_deciding_agent(
+    agent_id: int, parents: Mapping[int, int | None], deciding_ids: set[int]
+) -> int | None:
+    """Return the agent itself or its nearest ancestor that has its own choice of a source."""
+    current: int | None = agent_id
+    while current is not None and current not in deciding_ids:
+        current = parents.get(current)
+    return current
 
 
 def find_source_folder_problem(folder: str) -> str:
-    """Tenants go down only; the opener refuses the rest too, but whoever types it should know at once."""
+    """Check that a folder only goes down.
+
+    SafeRoot refuses other paths too, but this reports it in the form.
+    """
     if not folder:
         return ""
     names = folder.split("/")
@@ -144,7 +153,7 @@ def find_source_folder_problem(folder: str) -> str:
 
 
 class AgentContext(WorkspaceOwned):
-    """Which source an agent reads, and by whose rules; without one it inherits its parent's."""
+    """The source and rule set of an agent. An agent without one inherits from its parent."""
 
     agent = models.OneToOneField(Agent, on_delete=models.CASCADE, related_name="context")
     source = models.ForeignKey(
@@ -157,7 +166,7 @@ class AgentContext(WorkspaceOwned):
 
 
 class PushedFile(WorkspaceOwned):
-    """A file as it was pushed; together they are what a folder is to the other kind of source."""
+    """A pushed file. The pushed files of a source correspond to the files of a folder source."""
 
     source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="pushed_files")
     path = models.CharField(max_length=1_000)
@@ -173,7 +182,7 @@ class PushedFile(WorkspaceOwned):
 
 
 class RunStatus(models.TextChoices):
-    """How far a look at a source has come."""
+    """Status of a refresh run."""
 
     QUEUED = "queued", _("Queued")
     RUNNING = "running", _("Running")
@@ -186,25 +195,25 @@ FINISHED_STATUSES = (RunStatus.DONE, RunStatus.FAILED)
 
 
 class RefreshRun(WorkspaceOwned):
-    """One look at a source: asked for, claimed by a worker, finished or lost."""
+    """One refresh of a source: queued, claimed by a worker with a lease, then done, failed or lost."""
 
     source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="runs")
     status = models.CharField(max_length=7, choices=RunStatus.choices, default=RunStatus.QUEUED)
-    # Why: a person, the schedule, a changed file, a push, or a run that was lost.
+    # What requested it: a member, the schedule, a changed file, a push, or the retry of a lost run.
     cause = models.CharField(max_length=20)
     actor_label = models.CharField(max_length=254)
     requested_at = models.DateTimeField(auto_now_add=True)
     sent_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
-    # Past this moment whoever claimed it is taken for dead.
+    # After this time the worker counts as dead.
     leased_until = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     seen = models.PositiveIntegerField(default=0)
     read = models.PositiveIntegerField(default=0)
     refused = models.PositiveIntegerField(default=0)
-    # How many files became new, changed, missing, invalid, quarantined by this look.
+    # How many files became new, changed, missing, invalid or quarantined in this run.
     outcome = models.JSONField(default=dict)
-    # Path, rule and reason of each, as discovery gave them.
+    # Path, rule and reason of each refused file, as returned by discovery.
     refusals = models.JSONField(default=list)
     error = models.CharField(max_length=500, blank=True)
 

@@ -1,4 +1,4 @@
-"""Which source each agent reads, from which folder and by whose rules, inheritance worked out."""
+"""Resolve which source, working directory and rules each agent uses, including inheritance."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from skills.rule_sets.effective import get_custom_harnesses
 
 @dataclass(frozen=True)
 class SourceReader:
-    """What an agent can see of the disk."""
+    """The source, rules and working directory of one agent."""
 
     agent: Agent
     source: Source
     harness: Harness
     working_directory: str
-    # The agent whose choice this is: itself, or one above.
+    # The agent that made the choice: itself or an ancestor.
     chosen_by: Agent
 
     @property
@@ -28,7 +28,7 @@ class SourceReader:
         return self.chosen_by.pk != self.agent.pk
 
     def paths(self, stored: Collection[str]) -> list[tuple[str, str]]:
-        """Kind and path of the stored files this agent is given, in order."""
+        """List kind and path of the stored files that apply to this agent, in order."""
         return [
             (kind, path) for kind, path in list_applicable_files(self.harness, self.working_directory, stored)
         ]
@@ -37,9 +37,9 @@ class SourceReader:
 def get_readers_by_agent(
     workspace: Workspace | int, drafted: Iterable[Agent] = ()
 ) -> dict[int, SourceReader]:
-    """By agent; those that read nowhere are left out. Three queries, however many agents.
+    """Return the readers of all agents that have a source, by agent id, with three queries in total.
 
-    Drafted agents stand in for those that are saved: where one works says what it is given.
+    `drafted` agents replace the saved ones: a changed working directory changes which files apply.
     """
     rows = AgentContext.objects.in_workspace(workspace).select_related("source__grant", "source__workspace")
     choices = {row.agent_id: row for row in rows}
@@ -48,13 +48,13 @@ def get_readers_by_agent(
     agents = {row.pk: row for row in Agent.objects.in_workspace(workspace)}
     agents |= {agent.pk: agent for agent in drafted}
     rules = HARNESSES | get_custom_harnesses(workspace)
-    found = (build_source_reader(agent, agents, choices, rules) for agent in agents.values())
-    return {one.agent.pk: one for one in found if one}
+    readers = (build_source_reader(agent, agents, choices, rules) for agent in agents.values())
+    return {reader.agent.pk: reader for reader in readers if reader}
 
 
 @dataclass(frozen=True)
 class AgentLineage:
-    """An agent and those it may inherit from, the nearest first, with what each of them chose."""
+    """An agent and its ancestors, nearest first, with the choice of each."""
 
     line: dict[int, Agent]
     choices: dict[int, AgentContext]
@@ -62,80 +62,87 @@ class AgentLineage:
 
 
 def load_agent_lineage(agent: Agent) -> AgentLineage:
-    """Only what stands in the agent's own line upwards is loaded; one query, and one for each grandparent.
+    """Load the agent and its ancestors only: one query, and one more for each ancestor above the parent.
 
-    None where an agent was loaded together with its choice, has made none and stands below nobody.
+    No query is needed if the agent was loaded with its choice, has none, and has no parent.
     """
     if has_no_source(agent):
         return AgentLineage({agent.pk: agent}, {}, has_own_rules=False)
-    line = {one.pk: one for one in load_ancestors(agent)}
-    copies = RuleSet.objects.in_workspace(agent.workspace_id).filter(
+    agents = {ancestor.pk: ancestor for ancestor in load_ancestors(agent)}
+    custom_rules = RuleSet.objects.in_workspace(agent.workspace_id).filter(
         harness=OuterRef("harness"), archived_at=None
     )
-    rows = AgentContext.objects.in_workspace(agent.workspace_id).filter(agent__in=list(line))
-    rows = rows.annotate(has_own_rules=Exists(copies)).select_related("source__grant", "source__workspace")
+    rows = AgentContext.objects.in_workspace(agent.workspace_id).filter(agent__in=list(agents))
+    rows = rows.annotate(has_own_rules=Exists(custom_rules)).select_related(
+        "source__grant", "source__workspace"
+    )
     choices: dict[int, AgentContext] = {}
     has_own_rules = False
     for row in rows:
         choices[row.agent_id] = row
         has_own_rules |= row.has_own_rules
-    return AgentLineage(line, choices, has_own_rules)
+    return AgentLineage(agents, choices, has_own_rules)
 
 
 def has_no_source(agent: Agent) -> bool:
-    """Whether that is plain without asking: it was loaded with its choice, made none and inherits none."""
+    """Return whether the loaded agent shows without a query that it has no source.
+
+    No choice and no parent.
+    """
     return agent.parent_id is None and agent._state.fields_cache.get("context", agent) is None
 
 
 def load_ancestors(agent: Agent) -> Iterable[Agent]:
-    """The agent, its parent, and so on, each asked for when it is needed."""
-    seen: set[int] = set()
-    at: Agent | None = agent
-    while at is not None and at.pk not in seen:
-        seen.add(at.pk)
-        yield at
-        at = at.parent
+    """Iterate over the agent and its ancestors, each loaded when it is needed."""
+    seen_ids: set[int] = set()
+    current: Agent | None = agent
+    while current is not None and current.pk not in seen_ids:
+        seen_ids.add(current.pk)
+        yield current
+        current = current.parent
 
 
-def get_source_reader(agent: Agent, known: AgentLineage | None = None) -> SourceReader | None:
-    """Of one agent alone."""
-    known = known or load_agent_lineage(agent)
-    rules = HARNESSES | (get_custom_harnesses(agent.workspace_id) if known.has_own_rules else {})
-    return build_source_reader(agent, known.line, known.choices, rules)
+def get_source_reader(agent: Agent, lineage: AgentLineage | None = None) -> SourceReader | None:
+    """Return the reader of one agent."""
+    lineage = lineage or load_agent_lineage(agent)
+    rules = HARNESSES | (get_custom_harnesses(agent.workspace_id) if lineage.has_own_rules else {})
+    return build_source_reader(agent, lineage.line, lineage.choices, rules)
 
 
 def build_source_reader(
     agent: Agent, agents: dict[int, Agent], choices: dict[int, AgentContext], rules: dict[str, Harness]
 ) -> SourceReader | None:
-    line = list(iter_ancestors(agent, agents))
-    chooser = next((one for one in line if one.pk in choices), None)
+    lineage = list(iter_ancestors(agent, agents))
+    chooser = next((ancestor for ancestor in lineage if ancestor.pk in choices), None)
     if chooser is None:
         return None
     choice = choices[chooser.pk]
     if choice.source is None or choice.source.is_archived or choice.harness not in rules:
         return None
-    between = line[: line.index(chooser) + 1]
-    folder = next((one.working_directory for one in between if one.working_directory), "")
+    up_to_chooser = lineage[: lineage.index(chooser) + 1]
+    folder = next(
+        (ancestor.working_directory for ancestor in up_to_chooser if ancestor.working_directory), ""
+    )
     return SourceReader(
         agent, choice.source, rules[choice.harness], get_relative_directory(folder, choice.source), chooser
     )
 
 
 def iter_ancestors(agent: Agent, agents: dict[int, Agent]) -> Iterable[Agent]:
-    """The agent, its parent, and so on; no circle can be stored, but none would hang this either."""
-    seen: set[int] = set()
-    at: Agent | None = agent
-    while at is not None and at.pk not in seen:
-        seen.add(at.pk)
-        yield at
-        at = agents.get(at.parent_id) if at.parent_id is not None else None
+    """Iterate over the agent and its ancestors. A cycle cannot be stored, but would not loop forever."""
+    seen_ids: set[int] = set()
+    current: Agent | None = agent
+    while current is not None and current.pk not in seen_ids:
+        seen_ids.add(current.pk)
+        yield current
+        current = agents.get(current.parent_id) if current.parent_id is not None else None
 
 
 def get_relative_directory(folder: str, source: Source) -> str:
-    """The working directory as a path below the source's root; one that lies elsewhere means the root."""
+    """Return the working directory relative to the source's root. A path outside of it means the root."""
     if not folder.startswith("/"):
         return folder.strip("/")
     grant = source.grant.path if source.grant else ""
     root = "/".join(part for part in (grant.rstrip("/"), source.folder) if part)
-    inside = f"{folder.rstrip('/')}/".startswith(f"{root}/") if root else False
-    return folder[len(root) :].strip("/") if inside else ""
+    is_inside = f"{folder.rstrip('/')}/".startswith(f"{root}/") if root else False
+    return folder[len(root) :].strip("/") if is_inside else ""

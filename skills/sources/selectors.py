@@ -1,4 +1,4 @@
-"""The questions asked about sources: how their last look went, what they hold, and who reads them."""
+"""Queries for sources: last runs, file states and readers."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,12 @@ from skills.sources.readers import SourceReader, get_readers_by_agent
 
 @dataclass(frozen=True)
 class SourceSummary:
-    """A source with all that a list shows of it."""
+    """A source with the data of its list row."""
 
     source: Source
-    # The last that was asked for, whether or not it has begun.
+    # The last requested run, whether or not it has started.
     run: RefreshRun | None = None
-    looked_at: datetime | None = None
+    refreshed_at: datetime | None = None
     states: dict[str, int] = field(default_factory=dict)
     readers: Sequence[SourceReader] = ()
 
@@ -41,30 +41,30 @@ def list_grants(workspace: Workspace) -> QuerySet[SourceGrant]:
 
 
 def list_sources(workspace: Workspace) -> QuerySet[Source]:
-    """With the id of the last run and the end of the last finished look."""
+    """List sources, annotated with the id of the last run and the end of the last finished run."""
     runs = RefreshRun.objects.in_workspace(workspace).filter(source=OuterRef("pk")).order_by("-pk")
     return (
         Source.objects.in_workspace(workspace)
         .select_related("grant", "workspace")
         .annotate(
             last_run_id=Subquery(runs.values("pk")[:1]),
-            looked_at=Subquery(runs.exclude(finished_at=None).values("finished_at")[:1]),
+            refreshed_at=Subquery(runs.exclude(finished_at=None).values("finished_at")[:1]),
         )
         .order_by("label", "pk")
     )
 
 
 def list_source_summaries(workspace: Workspace, sources: Iterable[Source]) -> list[SourceSummary]:
-    """For rows of `sources_of`; five queries, however many there are."""
+    """Build summaries for rows of `list_sources`, with five queries in total."""
     rows = list(sources)
     runs = RefreshRun.objects.in_workspace(workspace).defer("refusals")
-    last = runs.in_bulk([row.last_run_id for row in rows if row.last_run_id])  # type: ignore[attr-defined]  # annotated
+    last_runs = runs.in_bulk([row.last_run_id for row in rows if row.last_run_id])  # type: ignore[attr-defined]  # annotated
     states, readers = count_states_by_source(workspace, rows), get_readers_by_source(workspace)
     return [
         SourceSummary(
             row,
-            last.get(row.last_run_id),  # type: ignore[attr-defined]  # annotated
-            row.looked_at,  # type: ignore[attr-defined]  # annotated
+            last_runs.get(row.last_run_id),  # type: ignore[attr-defined]  # annotated
+            row.refreshed_at,  # type: ignore[attr-defined]  # annotated
             states[row.pk],
             readers[row.pk],
         )
@@ -73,12 +73,12 @@ def list_source_summaries(workspace: Workspace, sources: Iterable[Source]) -> li
 
 
 def count_states_by_source(workspace: Workspace, sources: Iterable[Source]) -> dict[int, dict[str, int]]:
-    """How many files of each source are in which state, the common ones first."""
+    """Count the files of each source by state, in the order of FileState."""
     files = ContextFile.objects.in_workspace(workspace).filter(source__in=[row.pk for row in sources])
-    counted: dict[int, Counter[str]] = defaultdict(Counter)
-    for source_id, state, many in files.values_list("source_id", "state").annotate(Count("pk")).order_by():
-        counted[source_id][state] = many
-    return defaultdict(dict, {pk: sort_state_counts(counts) for pk, counts in counted.items()})
+    counts_by_source: dict[int, Counter[str]] = defaultdict(Counter)
+    for source_id, state, count in files.values_list("source_id", "state").annotate(Count("pk")).order_by():
+        counts_by_source[source_id][state] = count
+    return defaultdict(dict, {pk: sort_state_counts(counts) for pk, counts in counts_by_source.items()})
 
 
 def sort_state_counts(counts: Counter[str]) -> dict[str, int]:
@@ -86,18 +86,18 @@ def sort_state_counts(counts: Counter[str]) -> dict[str, int]:
 
 
 def get_readers_by_source(workspace: Workspace) -> dict[int, list[SourceReader]]:
-    """The live agents that read each source, by name."""
-    found: dict[int, list[SourceReader]] = defaultdict(list)
-    for outlook in sorted(
-        get_readers_by_agent(workspace).values(), key=lambda one: one.agent.name.casefold()
+    """Return the active agents that read each source, sorted by name."""
+    readers: dict[int, list[SourceReader]] = defaultdict(list)
+    for reader in sorted(
+        get_readers_by_agent(workspace).values(), key=lambda reader: reader.agent.name.casefold()
     ):
-        if not outlook.agent.is_archived:
-            found[outlook.source.pk].append(outlook)
-    return found
+        if not reader.agent.is_archived:
+            readers[reader.source.pk].append(reader)
+    return readers
 
 
 def list_refresh_runs(source: Source) -> QuerySet[RefreshRun]:
-    """Newest first; what a run refused is read only where it is shown."""
+    """List the runs of a source, newest first. The refusals are deferred because they can be large."""
     runs = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
     return runs.defer("refusals").order_by("-pk")
 
@@ -113,7 +113,7 @@ def count_pushed_files(source: Source) -> int:
 
 
 def list_lost_readers(source: Source, harnesses: Iterable[str]) -> list[AgentContext]:
-    """What live agents chose of this source by other rules than these."""
-    chosen = AgentContext.objects.in_workspace(source.workspace_id).filter(source=source)
-    others = chosen.filter(agent__archived_at=None).exclude(harness__in=list(harnesses))
+    """List the choices of active agents that use this source with a rule set other than these."""
+    choices = AgentContext.objects.in_workspace(source.workspace_id).filter(source=source)
+    others = choices.filter(agent__archived_at=None).exclude(harness__in=list(harnesses))
     return list(others.select_related("agent").order_by("agent__name"))

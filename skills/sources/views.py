@@ -1,4 +1,4 @@
-"""Sources: their state, last run, schedule and progress."""
+"""Pages for sources: state, last runs, schedule, live progress and upload."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ from skills.sources.selectors import (
 from skills.tasks import enqueue_refresh_run
 from skills.uploads.services import InvalidBundle, push_bundle
 
-# The archive, and what a form puts around it.
+# The archive, and the overhead of the multipart form.
 MAX_UPLOAD_BYTES = MAX_ZIP_BYTES + 64 * 1024
 
 
@@ -47,7 +47,7 @@ class SourcePages(RecordPages[Source]):
     )
     search_fields = ("label", "slug", "folder", "grant__path")
     write_permission = Permission.MANAGE_SOURCES
-    # What an edit does to prompts is known only after the look that follows it.
+    # The effect of an edit on prompts is known only after the refresh that follows it.
     feeds_prompts = False
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Source]:
@@ -60,7 +60,7 @@ class SourcePages(RecordPages[Source]):
             path("<slug:key>/upload/", post_only(self.upload), name="upload"),
         ]
 
-    # --- verbs ------------------------------------------------------------------------------------------
+    # --- actions ----------------------------------------------------------------------------------------
 
     def create(self, request: WorkspaceRequest, values: FieldValues) -> Source:
         source, run = add_source(request.workspace, values, by=request.actor)
@@ -68,22 +68,22 @@ class SourcePages(RecordPages[Source]):
         return source
 
     def save(self, request: WorkspaceRequest, record: Source) -> HttpResponse:
-        answer = super().save(request, record)
-        self.look_if_changed(request, record)
-        return answer
+        response = super().save(request, record)
+        self.rescan_if_changed(request, record)
+        return response
 
     def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         record = self.find(request, key)
-        answer = super().revert(request, key, number)
-        self.look_if_changed(request, record)
-        return answer
+        response = super().revert(request, key, number)
+        self.rescan_if_changed(request, record)
+        return response
 
     def apply_restore(self, record: Source, request: WorkspaceRequest) -> Source:
         restored = restore_record(record, by=request.actor)
         enqueue_refresh_run(rescan_source(restored, cause="edited", by=request.actor))
         return restored
 
-    def look_if_changed(self, request: WorkspaceRequest, before: Source) -> None:
+    def rescan_if_changed(self, request: WorkspaceRequest, before: Source) -> None:
         after = self.find(request, before.slug)
         if after.revision != before.revision and not after.is_archived:
             enqueue_refresh_run(rescan_source(after, cause="edited", by=request.actor))
@@ -110,12 +110,12 @@ class SourcePages(RecordPages[Source]):
                 run = self.push(request, source, form)
             except InvalidBundle as error:
                 form.add_error("archive", error.message)
-                context["refusals"] = [one for one in error.refusals if one.path != "."]
+                context["refusals"] = [refusal for refusal in error.refusals if refusal.path != "."]
             except DomainError as error:
                 messages.error(request, error.message)
                 return redirect(self.get_record_url(source))
             else:
-                return self.say_pushed(request, run)
+                return self.redirect_after_push(request, run)
         return self.render_page(request, "upload", context, status=422)
 
     def push(self, request: WorkspaceRequest, source: Source, form: UploadForm) -> RefreshRun:
@@ -124,15 +124,15 @@ class SourcePages(RecordPages[Source]):
         enqueue_refresh_run(run)
         return run
 
-    def say_pushed(self, request: WorkspaceRequest, run: RefreshRun) -> HttpResponse:
+    def redirect_after_push(self, request: WorkspaceRequest, run: RefreshRun) -> HttpResponse:
         if run.refused:
-            words = _("Pushed, but for %(count)s refused: see below.")
-            messages.warning(request, words % {"count": f"{run.refused:,}"})
+            message = _("Pushed, but for %(count)s refused: see below.")
+            messages.warning(request, message % {"count": f"{run.refused:,}"})
         else:
             messages.success(request, _("Pushed. A look at the files is on its way."))
         return redirect(self.get_record_url(run.source))
 
-    # --- what pages show --------------------------------------------------------------------------------
+    # --- page context -----------------------------------------------------------------------------------
 
     def render_page(
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
@@ -146,32 +146,34 @@ class SourcePages(RecordPages[Source]):
         return super().render_page(request, page, context, status)
 
     def list_using_agents(self, record: Source) -> Any:
-        """Shown with their folders and rules instead, see below."""
+        """Return nothing: the detail page lists the readers with folder and rules instead."""
         return ()
 
     def detail_context(self, request: WorkspaceRequest, record: Source) -> dict[str, Any]:
         readers = get_readers_by_source(request.workspace)[record.pk]
-        shown = self.parts(request, record, get_refresh_progress(record))
-        return shown | {"readers": readers, "upload": UploadForm()}
+        context = self.live_context(request, record, get_refresh_progress(record))
+        return context | {"readers": readers, "upload": UploadForm()}
 
     def live(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        """The parts that change while a worker looks; nothing while the page is up to date."""
+        """Render the parts that change during a refresh, or 204 if the page is up to date."""
         source = self.find(request, key)
         progress = get_refresh_progress(source)
-        asked = request.GET.copy()
-        seen, ended = (asked.pop(name, [""])[-1] for name in ("seen", "ended"))
-        if seen == progress.signature:
+        query = request.GET.copy()
+        known_signature, known_finished = (query.pop(name, [""])[-1] for name in ("seen", "ended"))
+        if known_signature == progress.signature:
             return HttpResponse(status=204)
-        # What is left is the page's own address, which its links are made from.
-        request.GET = asked  # type: ignore[assignment]  # a copy of the same kind
-        context = self.parts(request, source, progress) | {"record": source}
-        context |= {"is_partial": True, "is_over": ended != progress.ended_pk}
+        # The remaining parameters are those of the page, from which its links are built.
+        request.GET = query  # type: ignore[assignment]  # a copy of the same kind
+        context = self.live_context(request, source, progress) | {"record": source}
+        context |= {"is_partial": True, "is_over": known_finished != progress.last_finished_pk}
         return render(request, "skills/sources/_live.html", context)
 
-    def parts(self, request: WorkspaceRequest, source: Source, progress: RefreshProgress) -> dict[str, Any]:
-        """What both the page and its live parts show."""
-        said = request.GET.get("state", "")
-        state = said if said in FileState.values else ""
+    def live_context(
+        self, request: WorkspaceRequest, source: Source, progress: RefreshProgress
+    ) -> dict[str, Any]:
+        """Build the context that the page and its live parts share."""
+        requested_state = request.GET.get("state", "")
+        state = requested_state if requested_state in FileState.values else ""
         return {
             "progress": progress,
             "refusals": list_run_refusals(progress),

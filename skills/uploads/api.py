@@ -1,4 +1,4 @@
-"""Files pushed to a source by programs: one, many, or one taken away again."""
+"""REST API for pushed files: list, push one or many, and delete."""
 
 from base64 import b64decode
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ from skills.uploads.services import InvalidBundle, push_bundle, push_file, remov
 SourceLookup = Callable[[ApiRequest, str], Source]
 DEFAULT_CAPS = DiscoveryCaps()
 BASE64_REGEX = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-# Either of them, never both: an object has just as many fields as it needs.
+# Exactly one of them: minProperties and maxProperties enforce it.
 CONTENT_PROPERTIES: dict[str, Schema] = {
     "text": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4},
     "base64": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4, "pattern": BASE64_REGEX},
@@ -72,15 +72,15 @@ PUSH_NOTE = (
 
 
 def build_push_urls(find: SourceLookup) -> list[URLPattern]:
-    """For sources as `find` knows them: a limited key pushes only where one of its agents reads."""
-    pushing = PushedFileResource(find)
-    writes: dict[str, Any] = {"permission": Permission.EDIT, "bots": True, "status": 202, "tag": "sources"}
+    """Build the URLs. `find` limits the sources: a restricted key can push only to sources of its agents."""
+    resource = PushedFileResource(find)
+    options: dict[str, Any] = {"permission": Permission.EDIT, "bots": True, "status": 202, "tag": "sources"}
     return [
         endpoint(
             "sources/<slug:key>/files",
             "sources-files",
             get=Operation(
-                pushing.index,
+                resource.index,
                 "Files that were pushed to a source",
                 bots=True,
                 answer=page_schema(PUSHED_FILE_SCHEMA),
@@ -92,43 +92,43 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
             "sources/<slug:key>/files:push",
             "sources-files-push",
             post=Operation(
-                pushing.push_many,
+                resource.push_many,
                 "Push files to a source",
                 body=PUSH_SCHEMA,
                 body_example={"files": [{"path": "AGENTS.md", "text": "Be kind.\n"}], "is_complete": False},
                 answer=PUSH_OUTCOME_SCHEMA,
                 is_retryable=True,
                 note=PUSH_NOTE,
-                **writes,
+                **options,
             ),
         ),
         endpoint(
             "sources/<slug:key>/files/<path:path>",
             "sources-file",
             put=Operation(
-                pushing.push_one,
+                resource.push_one,
                 "Push one file to a source",
                 body=FILE_CONTENT_SCHEMA,
                 body_example={"text": "Be kind.\n"},
                 answer=PUSH_OUTCOME_SCHEMA,
                 refusals={412: "precondition_failed"},
                 note="A push says what the file is now. If-Match is heeded where it is sent.",
-                **writes,
+                **options,
             ),
             delete=Operation(
-                pushing.remove,
+                resource.remove,
                 "Take a pushed file away",
                 answer=object_schema({"run": RUN_SCHEMA}),
                 refusals={412: "precondition_failed"},
                 note="Its revisions stay for the record. If-Match is heeded where it is sent.",
-                **writes,
+                **options,
             ),
         ),
     ]
 
 
 class PushedFileResource:
-    """The verbs, bound to how sources are found."""
+    """The operations on pushed files, bound to the lookup of sources."""
 
     def __init__(self, find: SourceLookup) -> None:
         self.find = find
@@ -140,9 +140,9 @@ class PushedFileResource:
 
     def push_many(self, call: ApiRequest, key: str) -> ApiResponse:
         source = self.find(call, key)
-        sent = [(said["path"], decode_content(said)) for said in call.body["files"]]
-        paths = [path for path, _ in sent]
-        bundle = bundle_files(sent)
+        files = [(entry["path"], decode_content(entry)) for entry in call.body["files"]]
+        paths = [path for path, _ in files]
+        bundle = bundle_files(files)
         try:
             run = push_bundle(source, bundle, replace=call.body.get("is_complete", False), by=call.actor)
         except InvalidBundle as error:
@@ -155,16 +155,20 @@ class PushedFileResource:
         try:
             run = push_file(source, path, data, by=call.actor)
         except InvalidInput as error:
-            said = [FieldError(one, parameter="path") for words in error.errors.values() for one in words]
-            raise ProblemError(validation_problem(said)) from error
+            errors = [
+                FieldError(message, parameter="path")
+                for messages in error.errors.values()
+                for message in messages
+            ]
+            raise ProblemError(validation_problem(errors)) from error
         return accept_push(source, run, FileBundle(((path, data),), ()), [])
 
     def remove(self, call: ApiRequest, key: str, path: str) -> ApiResponse:
         source = self.find(call, key)
         try:
             check_path(path)
-        except FileRefused as why:
-            raise Http404 from why
+        except FileRefused as error:
+            raise Http404 from error
         check_file_unchanged(call, source, path)
         run = remove_pushed_file(source, path, by=call.actor)
         enqueue_refresh_run(run)
@@ -174,27 +178,27 @@ class PushedFileResource:
 def accept_push(
     source: Source, run: RefreshRun, bundle: FileBundle, refused: list[dict[str, Any]]
 ) -> ApiResponse:
-    """Stored, and a look is on its way; what it will find is told already."""
+    """Enqueue the refresh and answer 202 with the expected outcome."""
     enqueue_refresh_run(run)
-    lost = {one["path"] for one in refused}
-    taken = {path: data for path, data in bundle.files if path not in lost}
-    said = {"run": run_json(run, source), "taken": len(taken), "refused": refused}
-    return json_response(said | push_outcome_json(source, taken), 202, Location=get_run_url(run, source))
+    refused_paths = {refusal["path"] for refusal in refused}
+    stored = {path: data for path, data in bundle.files if path not in refused_paths}
+    outcome = {"run": run_json(run, source), "taken": len(stored), "refused": refused}
+    return json_response(outcome | push_outcome_json(source, stored), 202, Location=get_run_url(run, source))
 
 
 def list_push_refusals(run: RefreshRun, bundle: FileBundle) -> list[Refusal]:
-    """What was refused of this push: in itself, or beside what the source holds."""
-    named = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
-    return [Refusal(**one) for one in run.refusals if one["path"] in named]
+    """List the refusals of this push, including conflicts with files that the source already has."""
+    paths = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
+    return [Refusal(**refusal) for refusal in run.refusals if refusal["path"] in paths]
 
 
 def build_bundle_problem(error: InvalidBundle, paths: list[str]) -> Any:
-    placed = push_refusals_json(error.refusals, paths)
-    return validation_problem([FieldError(one["reason"], one["pointer"]) for one in placed])
+    refusals = push_refusals_json(error.refusals, paths)
+    return validation_problem([FieldError(refusal["reason"], refusal["pointer"]) for refusal in refusals])
 
 
 def check_file_unchanged(call: ApiRequest, source: Source, path: str) -> None:
-    """Only for callers who say what they have seen."""
+    """Check If-Match if the client sent it."""
     if call.if_match is None:
         return
     row = (
@@ -218,5 +222,5 @@ def pushed_file_json(row: PushedFile) -> dict[str, Any]:
     }
 
 
-def decode_content(said: Mapping[str, str]) -> bytes:
-    return said["text"].encode() if "text" in said else b64decode(said["base64"])
+def decode_content(entry: Mapping[str, str]) -> bytes:
+    return entry["text"].encode() if "text" in entry else b64decode(entry["base64"])

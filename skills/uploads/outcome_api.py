@@ -1,4 +1,4 @@
-"""What will come of a push, told at once: the same rules judge it that the look behind it goes by."""
+"""Predict the outcome of a push for the response, with the same rules as the refresh that follows."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -46,46 +46,46 @@ PUSH_OUTCOME_SCHEMA: Schema = object_schema(
 
 
 def push_outcome_json(source: Source, files: Mapping[str, bytes]) -> dict[str, Any]:
-    """What the look will make of these files; unchanged ones are judged again, so a retry says the same."""
-    found = discover_pushed_files(files, list_effective_harnesses(source.workspace_id, source.harnesses))
-    verdicts = evaluate_discovered_files(source, found, lambda *_: None)
-    digests = {entry.path: entry.stamp.digest for entry in (*found.files, *found.skills)}
+    """Evaluate these files. Unchanged files are evaluated too, so that a retry returns the same outcome."""
+    result = discover_pushed_files(files, list_effective_harnesses(source.workspace_id, source.harnesses))
+    verdicts = evaluate_discovered_files(source, result, lambda *_: None)
+    digests = {entry.path: entry.stamp.digest for entry in (*result.files, *result.skills)}
     waived = get_waived_contents(source)
     return {
         "quarantined": [
-            {"path": path, "digest": digests[path], "findings": findings_json(judged.findings)}
-            for path, judged in filter_by_verdict(verdicts, "blocked")
+            {"path": path, "digest": digests[path], "findings": findings_json(evaluation.findings)}
+            for path, evaluation in filter_by_verdict(verdicts, "blocked")
             if (path, digests[path]) not in waived
         ],
         "invalid": [
-            {"path": path, "problems": problems_json(judged.problems)}
-            for path, judged in filter_by_verdict(verdicts, "invalid")
+            {"path": path, "problems": problems_json(evaluation.problems)}
+            for path, evaluation in filter_by_verdict(verdicts, "invalid")
         ],
-        "unused": [refusal._asdict() for refusal in found.refusals],
+        "unused": [refusal._asdict() for refusal in result.refusals],
     }
 
 
 def filter_by_verdict(
     verdicts: Mapping[str, FileEvaluation], verdict: str
 ) -> list[tuple[str, FileEvaluation]]:
-    return [(path, judged) for path, judged in verdicts.items() if judged.verdict == verdict]
+    return [(path, evaluation) for path, evaluation in verdicts.items() if evaluation.verdict == verdict]
 
 
 def get_waived_contents(source: Source) -> set[tuple[str, str]]:
-    """Path and digest of what someone has vouched for."""
+    """Return path and digest of the contents that have a waiver."""
     waived = policy_for(source).waived
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(pk__in=[pk for pk, _ in waived])
     paths = dict(rows.values_list("pk", "path"))
     return {(paths[pk], digest) for pk, digest in waived if pk in paths}
 
 
-def push_refusals_json(refusals: Sequence[Refusal], sent: Sequence[str]) -> list[dict[str, Any]]:
-    """Each refusal with the places of its file in the body; what is said of the whole stands at the list."""
-    places: dict[str, list[str]] = defaultdict(list)
-    for place, path in enumerate(sent):
-        places[format_refusal_path(path)].append(f"/files/{place}")
+def push_refusals_json(refusals: Sequence[Refusal], paths: Sequence[str]) -> list[dict[str, Any]]:
+    """Add JSON pointers of the file in the request body. Refusals of the whole push point to the list."""
+    pointers: dict[str, list[str]] = defaultdict(list)
+    for index, path in enumerate(paths):
+        pointers[format_refusal_path(path)].append(f"/files/{index}")
     return [
         {"pointer": pointer, **refusal._asdict()}
         for refusal in refusals
-        for pointer in places.get(refusal.path) or ["/files"]
+        for pointer in pointers.get(refusal.path) or ["/files"]
     ]

@@ -1,4 +1,4 @@
-"""Files that come by upload or API: stored as they were pushed, then looked through like a folder."""
+"""Store files pushed by upload or API, and request a refresh that discovers them like a folder."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,51 +23,51 @@ PATH_TAKEN_MESSAGE = "The source already holds a file or folder that many disks 
 
 
 class SourceNotPushable(DomainError):
-    """A source whose files lie in a folder; nobody can push there."""
+    """Files cannot be pushed to a folder source."""
 
     code = "not_pushed"
 
 
 class PushedFileNotFound(DomainError):
-    """A pushed file that the source does not hold."""
+    """The source has no such pushed file."""
 
     code = "not_found"
 
 
 class InvalidBundle(DomainError):
-    """A push of which nothing was stored, with the reason for each file."""
+    """Nothing of the push was stored. Holds the reason for each file."""
 
     code = "bad_bundle"
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
-        whole = next((refusal.reason for refusal in refusals if refusal.path == ROOT_PATH), "")
+        root_reason = next((refusal.reason for refusal in refusals if refusal.path == ROOT_PATH), "")
         self.refusals = tuple(refusals)
-        super().__init__(whole or _("None of its files can be taken."))
+        super().__init__(root_reason or _("None of its files can be taken."))
 
 
 @transaction.atomic
 def push_bundle(source: Source, bundle: FileBundle, *, replace: bool, by: Actor) -> RefreshRun:
-    """Store a push and ask for a look; `replace` lets go of files that it does not name.
+    """Store a push and request a refresh. With `replace`, files that the push does not name are deleted.
 
-    A file that was refused keeps what it said before, as one that cannot be read on disk does.
+    A refused file keeps its earlier content, like an unreadable file on disk.
     """
     source = lock_pushed_source(source)
-    have = get_pushed_files_by_path(source)
-    named = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
-    kept = {path: row for path, row in have.items() if path in named or not replace}
-    bundle = exclude_path_conflicts(bundle, kept)
+    stored = get_pushed_files_by_path(source)
+    bundle_paths = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
+    kept_files = {path: row for path, row in stored.items() if path in bundle_paths or not replace}
+    bundle = exclude_path_conflicts(bundle, kept_files)
     check_bundle(bundle)
-    check_source_capacity(bundle, kept)
-    told = save_pushed_files(source, bundle, have) | {
-        "removed": delete_pushed_files(source, set(have) - set(kept))
+    check_source_capacity(bundle, kept_files)
+    counts = save_pushed_files(source, bundle, stored) | {
+        "removed": delete_pushed_files(source, set(stored) - set(kept_files))
     }
-    told["refused"] = len(bundle.refusals)
-    write_audit_event(source.workspace_id, "pushed", source.kind, source.pk, str(source), by=by, after=told)
+    counts["refused"] = len(bundle.refusals)
+    write_audit_event(source.workspace_id, "pushed", source.kind, source.pk, str(source), by=by, after=counts)
     return request_push_refresh(source, bundle, by=by)
 
 
 def push_file(source: Source, path: str, data: bytes, *, by: Actor) -> RefreshRun:
-    """Store one file beside the others, or in place of its earlier self."""
+    """Store one file. An existing file with the same path is replaced, others are kept."""
     try:
         return push_bundle(source, bundle_files([(path, data)]), replace=False, by=by)
     except InvalidBundle as error:
@@ -76,13 +76,13 @@ def push_file(source: Source, path: str, data: bytes, *, by: Actor) -> RefreshRu
 
 @transaction.atomic
 def remove_pushed_file(source: Source, path: str, *, by: Actor) -> RefreshRun:
-    """Let go of one pushed file; its revisions stay for the record."""
+    """Delete one pushed file. Its revisions are kept."""
     source = lock_pushed_source(source)
     if not delete_pushed_files(source, {path}):
         raise PushedFileNotFound(_("There is no pushed file %(path)s here.") % {"path": path[:200]})
-    told = {"path": path}
+    before = {"path": path}
     write_audit_event(
-        source.workspace_id, "removed file", source.kind, source.pk, str(source), by=by, before=told
+        source.workspace_id, "removed file", source.kind, source.pk, str(source), by=by, before=before
     )
     return request_push_refresh(source, FileBundle((), ()), by=by)
 
@@ -101,12 +101,16 @@ def get_pushed_files_by_path(source: Source) -> dict[str, PushedFile]:
     return {row.path: row for row in rows.select_related("content").defer("content__data")}
 
 
-def exclude_path_conflicts(bundle: FileBundle, kept: Iterable[str]) -> FileBundle:
-    """A push is sound in itself; beside what is there already it must be so too."""
-    clashing = find_path_conflicts((path, False) for path in {*kept, *[path for path, _ in bundle.files]})
-    stuck = {casefold_path(path) for path in clashing}
+def exclude_path_conflicts(bundle: FileBundle, kept_paths: Iterable[str]) -> FileBundle:
+    """Refuse files whose paths conflict with files that the source already has."""
+    conflicts = find_path_conflicts(
+        (path, False) for path in {*kept_paths, *[path for path, _ in bundle.files]}
+    )
+    conflict_keys = {casefold_path(path) for path in conflicts}
     refused = {
-        path for path, _ in bundle.files if not stuck.isdisjoint(list_path_prefixes(casefold_path(path)))
+        path
+        for path, _ in bundle.files
+        if not conflict_keys.isdisjoint(list_path_prefixes(casefold_path(path)))
     }
     files = tuple([(path, data) for path, data in bundle.files if path not in refused])
     return FileBundle(
@@ -115,7 +119,7 @@ def exclude_path_conflicts(bundle: FileBundle, kept: Iterable[str]) -> FileBundl
 
 
 def list_path_prefixes(path: str) -> list[str]:
-    """The path and every folder on the way to it."""
+    """List the path and all its parent folders."""
     return ["/".join(path.split("/")[:count]) for count in range(1, path.count("/") + 2)]
 
 
@@ -126,34 +130,36 @@ def check_bundle(bundle: FileBundle) -> None:
         raise InvalidBundle(bundle.refusals)
 
 
-def check_source_capacity(bundle: FileBundle, kept: Mapping[str, PushedFile]) -> None:
-    """A source never holds more than one look may read."""
-    sizes = {path: row.content.size for path, row in kept.items()}
+def check_source_capacity(bundle: FileBundle, kept_files: Mapping[str, PushedFile]) -> None:
+    """Check that the source stays within the caps of one refresh."""
+    sizes = {path: row.content.size for path, row in kept_files.items()}
     sizes |= {path: len(data) for path, data in bundle.files}
     if len(sizes) > DEFAULT_CAPS.files:
-        said = _("A source holds at most %(most)s pushed files; this would make it %(count)s.")
+        message = _("A source holds at most %(most)s pushed files; this would make it %(count)s.")
         counts = {"most": f"{DEFAULT_CAPS.files:,}", "count": f"{len(sizes):,}"}
-        raise InvalidBundle([Refusal(ROOT_PATH, "files", said % counts)])
+        raise InvalidBundle([Refusal(ROOT_PATH, "files", message % counts)])
     if sum(sizes.values()) > DEFAULT_CAPS.total_bytes:
-        said = _("All pushed files of a source together may have at most %(most)s bytes.")
-        raise InvalidBundle([Refusal(ROOT_PATH, "total", said % {"most": f"{DEFAULT_CAPS.total_bytes:,}"})])
+        message = _("All pushed files of a source together may have at most %(most)s bytes.")
+        raise InvalidBundle(
+            [Refusal(ROOT_PATH, "total", message % {"most": f"{DEFAULT_CAPS.total_bytes:,}"})]
+        )
 
 
-def save_pushed_files(source: Source, bundle: FileBundle, have: Mapping[str, PushedFile]) -> dict[str, int]:
-    """New and changed rows; what was pushed again unchanged is left alone."""
+def save_pushed_files(source: Source, bundle: FileBundle, stored: Mapping[str, PushedFile]) -> dict[str, int]:
+    """Insert new and update changed rows. Unchanged files are not written."""
     contents = ContentBatch(source.workspace)
     digests = {path: contents.take(data).digest for path, data in bundle.files}
     contents.keep()
-    added = [path for path in digests if path not in have]
-    changed = [path for path in digests if path in have and have[path].content.digest != digests[path]]
+    added = [path for path in digests if path not in stored]
+    changed = [path for path in digests if path in stored and stored[path].content.digest != digests[path]]
     rows = PushedFile.objects.in_workspace(source.workspace_id)
     new = [PushedFile(workspace=source.workspace, source=source, path=path) for path in added]
     for row in new:
         row.content = contents.by_digest[digests[row.path]]
     rows.bulk_create(new, batch_size=500)
     for path in changed:
-        have[path].content = contents.by_digest[digests[path]]
-        have[path].save()
+        stored[path].content = contents.by_digest[digests[path]]
+        stored[path].save()
     return {"added": len(added), "changed": len(changed)}
 
 
@@ -163,12 +169,12 @@ def delete_pushed_files(source: Source, paths: set[str]) -> int:
 
 
 def request_push_refresh(source: Source, bundle: FileBundle, *, by: Actor) -> RefreshRun:
-    """The run that will see these files; it begins with what the push refused."""
+    """Request the refresh of these files, with the refusals of the push stored on its run."""
     run = request_refresh(source, cause="push", by=by)
-    refusals = {one["path"]: one for one in run.refusals}
+    refusals = {refusal["path"]: refusal for refusal in run.refusals}
     refusals |= {refusal.path: refusal._asdict() for refusal in bundle.refusals}
-    mended = {path for path, _ in bundle.files}
-    run.refusals = [one for path, one in refusals.items() if path not in mended]
+    stored_paths = {path for path, _ in bundle.files}
+    run.refusals = [refusal for path, refusal in refusals.items() if path not in stored_paths]
     run.refused = len(run.refusals)
     run.save(update_fields=["refusals", "refused"])
     return run

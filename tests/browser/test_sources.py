@@ -16,7 +16,7 @@ from skills.sources.grants import grant_folder
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.factories import BY, make_agent, make_source, refreshed
 from tests.skills.archives.zip_builder import Part, archive
-from tests.skills.rule_sets.test_rule_sets import whole
+from tests.skills.rule_sets.test_rule_sets import complete_rules
 
 # A look is asked for, taken by a worker, and noticed by the page within two seconds.
 PATIENCE = 15_000
@@ -107,7 +107,7 @@ def test_the_pages_suit_everyone(alices, workspace, folder, is_all):
         alices.sees("DRAMATIS_SOURCE_ROOTS")
         said += complaints(alices.page) + overflows(alices.page)
     source, pushed = crowded(workspace, folder)
-    save_rules(workspace, "plain", whole("HOUSE.md", off=["skill"]), expected=0, by=BY)
+    save_rules(workspace, "plain", complete_rules("HOUSE.md", off=["skill"]), expected_revision=0, by=BY)
     paths = [
         *("sources/", "sources/new/", f"sources/{source.slug}/", f"sources/{source.slug}/edit/"),
         *("rule-sets/", "rule-sets/plain/", "rule-sets/plain/history/1/"),

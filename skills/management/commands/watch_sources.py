@@ -70,15 +70,15 @@ class SourceWatcher:
 
     def follow(self, survey: WatchPlan) -> None:
         checked = time.monotonic()
-        with closing(watch_folders(survey.folders())) as batches:
+        with closing(watch_folders(survey.list_folders())) as batches:
             # Under watch only now: a folder that came while the others were listed would stay unknown.
-            self.ask(survey.touched(next(batches)))
-            if build_watch_plan().folders() != survey.folders():
+            self.ask(survey.find_changed_sources(next(batches)))
+            if build_watch_plan().list_folders() != survey.list_folders():
                 return
             for changes in batches:
-                moved = survey.moved(changes)
+                moved = survey.find_moved_sources(changes)
                 # Where folders moved, first watch the new ones: then nothing can slip through between.
-                self.ask(survey.touched(changes) - moved)
+                self.ask(survey.find_changed_sources(changes) - moved)
                 if moved:
                     self.pending |= moved
                     return

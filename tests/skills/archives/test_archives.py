@@ -1,4 +1,4 @@
-"""Pushed files: each is taken whole or refused for its own reason, and nothing in an archive is believed."""
+"""Reading, writing and mutating archives and lists of pushed files."""
 
 import io
 import random
@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from skills.archives import FileBundle, bundle_files, read_zip, write_zip
 from skills.discovery.harnesses import DiscoveryCaps
 from tests.example_counts import examples
-from tests.skills.archives.archive_corpus import ARCHIVES, CLASHES, HIDDEN, PATHS, many
+from tests.skills.archives.archive_corpus import ARCHIVES, CLASHES, HIDDEN, PATHS, archive_with_entries
 from tests.skills.archives.zip_builder import Part, archive
 
 LISTS: list[tuple[str, list[str], dict[str, str], list[str]]] = [
     *[(name, [path], {path: rule}, []) for name, path, rule in PATHS],
-    *[(name, [path], {shown: rule}, []) for name, path, shown, rule in HIDDEN],
+    *[(name, [path], {displayed: rule}, []) for name, path, displayed, rule in HIDDEN],
     *CLASHES,
     ("half a letter", ["\ud800.md"], {"\\ud800.md": "name"}, []),
 ]
@@ -29,12 +29,12 @@ def rules(bundle: FileBundle) -> dict[str, str]:
 
 
 def findings(case) -> list[str]:
-    """All that went otherwise than the case says."""
+    """List the differences between the result and the expectation of the case."""
     bundle = read_zip(case.data(), caps=case.caps)
     paths = [path for path, _ in bundle.files]
-    said = [] if rules(bundle) == case.refused else [f"refused {rules(bundle)}, expected {case.refused}"]
-    said += [] if paths == case.expected else [f"took {paths}, expected {case.expected}"]
-    return said + [f"no reason: {refusal}" for refusal in bundle.refusals if not is_readable(refusal)]
+    problems = [] if rules(bundle) == case.refused else [f"refused {rules(bundle)}, expected {case.refused}"]
+    problems += [] if paths == case.expected else [f"took {paths}, expected {case.expected}"]
+    return problems + [f"no reason: {refusal}" for refusal in bundle.refusals if not is_readable(refusal)]
 
 
 def is_readable(refusal) -> bool:
@@ -49,7 +49,7 @@ def test_the_corpus_is_large():
     assert len({case.name for case in ARCHIVES}) == len(ARCHIVES)
 
 
-# Made of 65,536 parts.
+# Built from 65,536 parts.
 LARGE = {"more entries than 16 bits"}
 
 # --- archives ------------------------------------------------------------------------------------------
@@ -63,18 +63,18 @@ LARGE = {"more entries than 16 bits"}
         for case in ARCHIVES
     ],
 )
-def test_an_odd_archive_gives_its_reason_and_its_sound_files(case):
+def test_a_malformed_archive_gives_its_reason_and_its_valid_files(case):
     assert findings(case) == []
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_an_archive_of_the_standard_library_is_read_whole(method):
     target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", method) as made:
-        made.mkdir("docs")
-        made.writestr("AGENTS.md", "Be kind.\n" * 99)
-        made.writestr("docs/ä.md", b"")
-        with made.open("forced.md", "w", force_zip64=True) as file:
+    with zipfile.ZipFile(target, "w", method) as zip_file:
+        zip_file.mkdir("docs")
+        zip_file.writestr("AGENTS.md", "Be kind.\n" * 99)
+        zip_file.writestr("docs/ä.md", b"")
+        with zip_file.open("forced.md", "w", force_zip64=True) as file:
             file.write(b"64 bits")
     bundle = read_zip(target.getvalue())
     assert bundle.refusals == ()
@@ -83,7 +83,7 @@ def test_an_archive_of_the_standard_library_is_read_whole(method):
 
 def test_an_archive_written_as_a_stream_is_read_whole():
     class Pipe(io.RawIOBase):
-        """Cannot go back to fill in the sizes."""
+        """A stream without seek, so that the sizes are written in data descriptors."""
 
         def __init__(self):
             self.all = b""
@@ -96,15 +96,15 @@ def test_an_archive_written_as_a_stream_is_read_whole():
             return len(some)
 
     pipe = Pipe()
-    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as made:
-        made.writestr("AGENTS.md", b"words")
-        made.writestr("b/c.md", b"more words")
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as zip_file:
+        zip_file.writestr("AGENTS.md", b"words")
+        zip_file.writestr("b/c.md", b"more words")
     assert read_zip(pipe.all) == FileBundle((("AGENTS.md", b"words"), ("b/c.md", b"more words")), ())
 
 
 @pytest.mark.hard
 def test_an_archive_of_more_files_than_16_bits_can_count_is_read_whole():
-    bundle = read_zip(many(0x10000))
+    bundle = read_zip(archive_with_entries(0x10000))
     assert len(bundle.files) == 0x10000
     assert bundle.refusals == ()
 
@@ -123,7 +123,7 @@ BOMB = Part("", bytes(10**6)).body
 
 
 def test_a_liar_is_not_unpacked_to_its_end():
-    """Twenty megabytes come out of what announces ten bytes."""
+    """Twenty megabytes are packed with a declared size of ten bytes."""
     liar = Part("liar.md", bytes(10), packed=Part("", bytes(2 * 10**7)).body)
     data = archive(liar)
     tracemalloc.start()
@@ -137,11 +137,13 @@ def test_a_liar_is_not_unpacked_to_its_end():
 # --- lists ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("paths", "refused", "taken"), [pytest.param(*row[1:], id=row[0]) for row in LISTS])
-def test_an_odd_list_is_judged_as_an_archive_is(paths, refused, taken):
+@pytest.mark.parametrize(
+    ("paths", "refused", "accepted"), [pytest.param(*row[1:], id=row[0]) for row in LISTS]
+)
+def test_a_malformed_list_gives_the_same_refusals_as_an_archive(paths, refused, accepted):
     bundle = bundle_files([("AGENTS.md", b"good neighbour"), *[(path, b"words") for path in paths]])
     assert rules(bundle) == refused
-    assert [path for path, _ in bundle.files] == sorted(["AGENTS.md", *taken])
+    assert [path for path, _ in bundle.files] == sorted(["AGENTS.md", *accepted])
     assert all(is_readable(refusal) for refusal in bundle.refusals)
 
 
@@ -157,13 +159,13 @@ def test_a_list_knows_the_same_caps():
 def test_a_list_without_end_is_not_read_to_its_end():
     def endless():
         for at in range(10**9):
-            asked.append(at)
+            requested.append(at)
             yield f"{at}.md", b"x" * 1000
 
-    asked: list[int] = []
+    requested: list[int] = []
     assert rules(bundle_files(endless(), caps=DiscoveryCaps(total_bytes=10_000))) == {".": "total"}
     assert rules(bundle_files(endless(), caps=DiscoveryCaps(entries=10))) == {".": "entries"}
-    assert len(asked) == 22
+    assert len(requested) == 22
 
 
 # --- writing -------------------------------------------------------------------------------------------
@@ -173,16 +175,16 @@ SKILL = [("scripts/run.py", b"print()\n"), ("SKILL.md", b"---\nname: a\n---\n"),
 
 def test_the_same_files_give_the_same_archive():
     assert write_zip(SKILL) == write_zip(reversed(SKILL))
-    with zipfile.ZipFile(io.BytesIO(write_zip(SKILL))) as made:
-        assert made.namelist() == ["SKILL.md", "scripts/run.py", "é.md"]
-        assert made.testzip() is None
-        for entry in made.infolist():
+    with zipfile.ZipFile(io.BytesIO(write_zip(SKILL))) as zip_file:
+        assert zip_file.namelist() == ["SKILL.md", "scripts/run.py", "é.md"]
+        assert zip_file.testzip() is None
+        for entry in zip_file.infolist():
             assert entry.date_time == (1980, 1, 1, 0, 0, 0)
             assert entry.external_attr >> 16 == stat.S_IFREG | 0o644
 
 
 def test_the_archive_is_the_same_for_ever():
-    """Its digest may be recorded, so these bytes are a promise."""
+    """The digest may be stored elsewhere, so the bytes must not change between releases."""
     assert write_zip([("a", b"b")]).hex() == (
         "504b030414000000000000002100f9efbe710100000001000000010000006162"
         "504b01021403140000000000000021"
@@ -214,7 +216,7 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=12)
 @settings(max_examples=examples(40, hard=300), deadline=None)
 def test_a_list_and_its_archive_are_judged_alike(pairs):
     by_list = bundle_files(pairs)
-    # An archive cannot hold a file whose name ends in a slash.
+    # An archive cannot contain a file whose name ends in a slash.
     if not any(path.endswith("/") for path, _ in pairs):
         assert read_zip(archive(*[Part(path, content) for path, content in pairs])) == by_list
     assert read_zip(write_zip(by_list.files)).files == by_list.files
@@ -254,7 +256,7 @@ def check_mutant(data: bytes) -> FileBundle:
 MUTANTS = examples(100, hard=1_000)
 
 
-def test_the_original_is_sound():
+def test_the_original_is_valid():
     assert dict(check_mutant(ORIGINAL).files) == FILES
 
 
@@ -287,9 +289,9 @@ def test_cut_and_added_bytes_never_break_out(cuts):
 
 
 def test_every_single_changed_byte_is_noticed_or_harmless():
-    """Each byte in turn: what is still taken is what was sent, except a name's mark or a comment."""
+    """Change each byte: accepted files are unchanged, except for the flag of a name or a comment."""
     for at in range(len(ORIGINAL)):
-        # By the run's seed: other bits next time.
+        # Depends on the seed of the run, so that each run changes other bits.
         bits = random.choice((0x01, 0x80, 0xFF))  # noqa: S311
         data = bytearray(ORIGINAL)
         data[at] ^= bits

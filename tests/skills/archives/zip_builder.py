@@ -1,4 +1,4 @@
-"""Makes archives byte by byte, so that each field can say what no honest tool would write."""
+"""Build zip archives byte by byte, so that every header field can be set to an invalid value."""
 
 import struct
 import zlib
@@ -15,7 +15,7 @@ END_64 = "<4sQ2H2L4Q"
 LOCATOR = "<4sLQL"
 
 
-# A part is asked for its packed bytes again and again: for its body, and for the size in both headers.
+# Cached: the compressed data is needed for the body and for the size in both headers.
 @lru_cache(maxsize=64)
 def deflated(content: bytes) -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -24,7 +24,7 @@ def deflated(content: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Part:
-    """One file; `local` and `central` overrule what the two headers say, `packed` what lies between."""
+    """One file. `local` and `central` override header fields, `packed` overrides the compressed data."""
 
     name: str | bytes
     content: bytes = b"words"
@@ -48,7 +48,7 @@ class Part:
             return self.packed
         return deflated(self.content) if self.method == 8 else self.content
 
-    def says(self, which: dict) -> dict[str, Any]:
+    def says(self, overrides: dict) -> dict[str, Any]:
         truth = {
             "sign": b"",
             "name": self.raw_name,
@@ -60,7 +60,7 @@ class Part:
             "attributes": self.mode << 16,
             "extra": self.extra,
         }
-        return {**truth, **which}
+        return {**truth, **overrides}
 
     def header(self) -> bytes:
         say = self.says({"sign": b"PK\3\4", **self.local})
@@ -68,9 +68,9 @@ class Part:
         head = struct.pack(LOCAL, say["sign"], 20, say["flags"], say["method"], 0, 33, *sizes)
         return b"".join([head, say["name"], say["extra"]])
 
-    def record(self, place: int) -> bytes:
-        say = self.says({"sign": b"PK\1\2", "place": place, "system": 3, **self.central})
-        made = say["system"] << 8 | 20
+    def record(self, offset: int) -> bytes:
+        say = self.says({"sign": b"PK\1\2", "place": offset, "system": 3, **self.central})
+        version_made_by = say["system"] << 8 | 20
         sizes = (
             say["crc"],
             say["packed"],
@@ -81,18 +81,18 @@ class Part:
         )
         head = struct.pack(
             CENTRAL,
-            *(say["sign"], made, 20, say["flags"], say["method"], 0, 33, *sizes),
+            *(say["sign"], version_made_by, 20, say["flags"], say["method"], 0, 33, *sizes),
             *(0, 0, say["attributes"], say["place"]),
         )
         return b"".join([head, say["name"], say["extra"], self.comment])
 
 
 def archive(*parts: Part, comment: bytes = b"", gap: bytes = b"", end: dict | None = None) -> bytes:
-    """The parts one after another; `end` overrules the numbers of the end record."""
+    """Concatenate the parts. `end` overrides fields of the end record."""
     pieces = [part.header() + part.body + part.descriptor for part in parts]
     places = list(accumulate(map(len, pieces), initial=0))[:-1]
     body = b"".join([*pieces, gap])
-    table = b"".join([part.record(place) for part, place in zip(parts, places, strict=True)])
+    table = b"".join([part.record(offset) for part, offset in zip(parts, places, strict=True)])
     return body + table + ending(len(parts), len(table), len(body), comment, end or {})
 
 
@@ -104,7 +104,7 @@ def ending(count: int, size: int, start: int, comment: bytes, end: dict) -> byte
 
 
 def archive_64(*parts: Part, end: dict | None = None, wide: dict | None = None) -> bytes:
-    """The same with an end in 64 bits before the usual one."""
+    """The same archive with a zip64 end record before the regular one."""
     plain = archive(*parts)
     *_, size, start, _ = struct.unpack(END, plain[-22:])
     at = len(plain) - 22
@@ -118,7 +118,7 @@ def archive_64(*parts: Part, end: dict | None = None, wide: dict | None = None) 
 
 
 def overlapping(copies: int, content: bytes) -> bytes:
-    """Many names for the bytes of one file."""
+    """Many entries that point to the data of one file."""
     first = Part("AGENTS.md", content)
     body = first.header() + first.body
     table = b"".join([Part(f"{at}.md", content).record(0) for at in range(copies)])
@@ -126,7 +126,7 @@ def overlapping(copies: int, content: bytes) -> bytes:
 
 
 def quoted(copies: int, content: bytes) -> bytes:
-    """Each file's bytes quote the next one's header as it stands and then go on as that file does."""
+    """Each file's data contains the next header as a stored block and continues with the next file's data."""
     body, stream = b"", deflated(content)
     parts: list[tuple[Part, int]] = []
     for at in reversed(range(copies)):
@@ -135,7 +135,7 @@ def quoted(copies: int, content: bytes) -> bytes:
         header = part.header()
         body = header + stream
         parts.append((part, len(body)))
-        # A block that is stored, with its length and the complement of that.
+        # A stored deflate block: its length and the complement of the length.
         stream = struct.pack("<BHH", 0, len(header), len(header) ^ 0xFFFF) + body
         content = header + content
     table = b"".join([part.record(len(body) - length) for part, length in parts])

@@ -1,4 +1,4 @@
-"""Odd sizes, names, numbers and permissions, each with the reason for which it is refused."""
+"""Cases with unusual sizes, names, numbers and permissions, each with the expected refusal."""
 
 import os
 from itertools import count
@@ -30,18 +30,18 @@ def deep(levels: int) -> list[str]:
 
 
 def slow_clock():
-    """Ten calls pass in no time, then a minute is gone."""
+    """A clock that stands still for ten calls and then advances by a minute."""
     ticks = count()
     return lambda: 0.0 if next(ticks) < 10 else 60.0
 
 
 SIZES = [
-    Case("exactly as large as allowed", writes("AGENTS.md", text=b"x" * MOST), found=FOUND),
+    Case("exactly as large as allowed", writes("AGENTS.md", text=b"x" * MOST), expected=FOUND),
     Case("one byte too large", writes("AGENTS.md", text=b"x" * (MOST + 1)), {"AGENTS.md": "size"}),
     Case("300 MB of nothing", sparse, {"AGENTS.md": "size"}),
-    Case("empty file", writes("AGENTS.md", text=""), found=FOUND),
-    Case("byte order mark", writes("AGENTS.md", text="\ufeffwords"), found=FOUND),
-    Case("no text at all", writes("AGENTS.md", text=b"\0\xff\xfe"), found=FOUND),
+    Case("empty file", writes("AGENTS.md", text=""), expected=FOUND),
+    Case("byte order mark", writes("AGENTS.md", text="\ufeffwords"), expected=FOUND),
+    Case("no text at all", writes("AGENTS.md", text=b"\0\xff\xfe"), expected=FOUND),
     Case(
         "all together too large",
         writes(".agents/AGENTS.md", "AGENTS.md", text=b"x" * 60),
@@ -101,35 +101,35 @@ NAMES = [
     Case("look-alike letters", writes("\u0410GENTS.md")),
     Case("space after the name", writes("AGENTS.md ", " AGENTS.md")),
     Case("editors' copies", writes("AGENTS.md~", ".AGENTS.md.swp", "#AGENTS.md#", "AGENTS.md.bak")),
-    Case("hidden skill", writes(".agents/skills/.hidden/SKILL.md", SKILL), found=(SKILL,)),
+    Case("hidden skill", writes(".agents/skills/.hidden/SKILL.md", SKILL), expected=(SKILL,)),
     Case(
         "hidden rule",
         writes(".claude/rules/.a.md", ".claude/rules/b.md"),
-        found=(".claude/rules/b.md",),
+        expected=(".claude/rules/b.md",),
         harness=CLAUDE_CODE,
         neighbour=(),
     ),
     Case(
         "names a shell would take apart",
         writes(".agents/skills/[x] *?$(id)/SKILL.md"),
-        found=(".agents/skills/[x] *?$(id)/SKILL.md",),
+        expected=(".agents/skills/[x] *?$(id)/SKILL.md",),
     ),
-    Case("backslashes", writes("a\\..\\b/AGENTS.md"), found=("a\\..\\b/AGENTS.md",), ways=TREE),
+    Case("backslashes", writes("a\\..\\b/AGENTS.md"), expected=("a\\..\\b/AGENTS.md",), ways=TREE),
     Case(
         "spaces and accents",
         writes("Größe mit Raum/AGENTS.md"),
-        found=("Größe mit Raum/AGENTS.md",),
+        expected=("Größe mit Raum/AGENTS.md",),
         working_directory="Größe mit Raum",
     ),
     Case(
         "the longest name there is",
         writes(f".agents/skills/{'x' * 255}/SKILL.md"),
-        found=(f".agents/skills/{'x' * 255}/SKILL.md",),
+        expected=(f".agents/skills/{'x' * 255}/SKILL.md",),
     ),
     Case(
         "names that look like leaving",
         writes("...", "..a/AGENTS.md"),
-        found=("..a/AGENTS.md",),
+        expected=("..a/AGENTS.md",),
         working_directory="..a",
     ),
 ]
@@ -138,9 +138,11 @@ NUMBERS = [
     Case(
         "same skill twice",
         writes(SKILL, ".github/skills/good/SKILL.md"),
-        found=(SKILL, ".github/skills/good/SKILL.md"),
+        expected=(SKILL, ".github/skills/good/SKILL.md"),
     ),
-    Case("skill folder with nothing in it", writes(".agents/skills/empty/notes.md", SKILL), found=(SKILL,)),
+    Case(
+        "skill folder with nothing in it", writes(".agents/skills/empty/notes.md", SKILL), expected=(SKILL,)
+    ),
     Case("skill too far down", writes(".agents/skills/a/b/SKILL.md")),
     Case("skill file beside the skills", writes(".agents/skills/SKILL.md")),
     Case(
@@ -175,7 +177,7 @@ NUMBERS = [
     Case(
         "skill of the deepest folder",
         writes("/".join(["d"] * 20 + [SKILL])),
-        found=("/".join(["d"] * 20 + [SKILL]),),
+        expected=("/".join(["d"] * 20 + [SKILL]),),
         working_directory="/".join(["d"] * 20),
     ),
     Case(

@@ -1,4 +1,4 @@
-"""Odd links and kinds of files, each with the reason for which it is refused, or found."""
+"""Cases with unusual links and file types, each with the expected refusal or file."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ SKILL = ".agents/skills/good/SKILL.md"
 
 
 def chain(stage: Stage, length: int, end: str) -> None:
-    """AGENTS.md, then as many links, the last one to the end."""
+    """AGENTS.md as a chain of this many links, the last one to `end`."""
     names = ["AGENTS.md", *(f"link{at}" for at in range(1, length))]
     for name, target in zip(names, [*names[1:], end], strict=True):
         stage.link(name, target)
@@ -22,7 +22,7 @@ def loop(stage: Stage) -> None:
 
 
 def twin(stage: Stage) -> None:
-    """A folder whose name begins like the root's."""
+    """A folder whose name starts with the name of the root."""
     (stage.top / "inside-evil").mkdir()
     (stage.top / "inside-evil" / "AGENTS.md").write_bytes(b"SECRET")
     stage.link("AGENTS.md", stage.top / "inside-evil" / "AGENTS.md")
@@ -42,7 +42,7 @@ def linked_folder(stage: Stage) -> None:
 
 
 def link_up(stage: Stage) -> None:
-    """Followed without thought, this tree has no end."""
+    """A link to a parent folder, which makes the tree infinite if links are followed."""
     stage.write("AGENTS.md", "sub/AGENTS.md")
     stage.link("sub/.agents", "..")
 
@@ -52,7 +52,7 @@ def to(target: str):
 
 
 def device(kind: int):
-    """Only root may make one; elsewhere a link to a real device must do, and is refused as a link."""
+    """A device. Only root can create one; otherwise a link to a real device is used."""
 
     def build(stage: Stage) -> None:
         if os.getuid() == 0:
@@ -82,11 +82,11 @@ LINKS = [
     Case("link to itself", to("AGENTS.md"), LOOP),
     Case("two links in a circle", loop, LOOP),
     Case("one link too many", lambda s: chain(s.write("end"), 41, "end"), LOOP),
-    Case("as many links as allowed", lambda s: chain(s.write("end"), 40, "end"), found=FOUND),
-    Case("short chain inside", lambda s: chain(s.write("end"), 3, "end"), found=FOUND),
-    Case("link inside, relative", inside_link("docs/real.md"), found=FOUND),
-    Case("link inside, with ..", inside_link("docs/../real.md"), found=FOUND),
-    Case("link inside, absolute", inside_link("INSIDE/docs/real.md"), found=FOUND),
+    Case("as many links as allowed", lambda s: chain(s.write("end"), 40, "end"), expected=FOUND),
+    Case("short chain inside", lambda s: chain(s.write("end"), 3, "end"), expected=FOUND),
+    Case("link inside, relative", inside_link("docs/real.md"), expected=FOUND),
+    Case("link inside, with ..", inside_link("docs/../real.md"), expected=FOUND),
+    Case("link inside, absolute", inside_link("INSIDE/docs/real.md"), expected=FOUND),
     Case("link to nothing", to("nowhere.md"), NOTHING),
     Case("link below a file", inside_link("real.md/more"), NOTHING),
     Case("link with a slash after a file", inside_link("real.md/"), NOTHING),
@@ -94,14 +94,14 @@ LINKS = [
     Case("link to a folder", inside_link("docs"), {"AGENTS.md": "folder"}),
     Case("link to the root", to("."), {"AGENTS.md": "folder"}),
     Case("link to a pipe", lambda s: s.fifo("pipe").link("AGENTS.md", "pipe"), {"AGENTS.md": "pipe"}),
-    Case("hard link", lambda s: os.link(s.write("a").inside / "a", s.path("AGENTS.md")), found=FOUND),
+    Case("hard link", lambda s: os.link(s.write("a").inside / "a", s.path("AGENTS.md")), expected=FOUND),
     Case(
         "linked folder inside",
         linked_folder,
-        found=(".agents/AGENTS.md", SKILL, "shared/AGENTS.md"),
+        expected=(".agents/AGENTS.md", SKILL, "shared/AGENTS.md"),
         ways=("tree",),
     ),
-    Case("linked folder inside, upwards", linked_folder, found=(".agents/AGENTS.md", SKILL), ways=("up",)),
+    Case("linked folder inside, upwards", linked_folder, expected=(".agents/AGENTS.md", SKILL), ways=("up",)),
     Case("linked folder outside", lambda s: s.link(".agents", s.outside), {".agents": "link-out"}),
     Case("linked folder in a circle", lambda s: s.link(".agents", ".agents"), {".agents": "link-loop"}),
     Case("linked folder to nothing", lambda s: s.link(".agents", "gone"), {".agents": "link-dangling"}),
@@ -109,7 +109,7 @@ LINKS = [
         "folder linked to its parent",
         link_up,
         ways=("tree",),
-        found=("AGENTS.md", "sub/AGENTS.md", "sub/.agents/AGENTS.md", "sub/.agents/OPAL.md"),
+        expected=("AGENTS.md", "sub/AGENTS.md", "sub/.agents/AGENTS.md", "sub/.agents/OPAL.md"),
     ),
     Case("other folder linked out", lambda s: s.link("docs", s.outside), ways=("tree",)),
     Case(
@@ -121,13 +121,13 @@ LINKS = [
     Case(
         "skill linked inside",
         lambda s: s.write("lib/SKILL.md").link(".agents/skills/good", "../../lib"),
-        found=(SKILL,),
+        expected=(SKILL,),
     ),
     Case("skill file linked out", lambda s: s.link(SKILL, s.outside / "SKILL.md"), {SKILL: "link-out"}),
     Case(
         "readme linked among skills",
         lambda s: s.write(SKILL, "a.md").link(".agents/skills/a", "../../a.md"),
-        found=(SKILL,),
+        expected=(SKILL,),
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Odd working directories and folders of tenants, and things that change while they are looked at."""
+"""Cases with unusual working directories and source folders, and files that change during the search."""
 
 import os
 
@@ -17,31 +17,33 @@ def workplace(stage: Stage) -> None:
     (stage.top / "inside-evil").mkdir()
 
 
-def at(
-    name: str, working_directory: str, refused: dict[str, str], *found: str, neighbour=("OPAL.md",)
+def case_at(
+    name: str, working_directory: str, refused: dict[str, str], *expected: str, neighbour=("OPAL.md",)
 ) -> Case:
     return Case(
-        name, workplace, refused, found, working_directory=working_directory, ways=UP, neighbour=neighbour
+        name, workplace, refused, expected, working_directory=working_directory, ways=UP, neighbour=neighbour
     )
 
 
 PARENTS = ("AGENTS.md", "a/AGENTS.md")
 WORKING_DIRECTORIES = [
-    at("working directory below", "a/b", {}, *PARENTS, "a/b/AGENTS.md"),
-    at("working directory with odd slashes", "./a//b/", {}, *PARENTS, "a/b/AGENTS.md"),
-    at("working directory by its full path", "INSIDE/a", {}, *PARENTS),
-    at("the root by its full path", "INSIDE", {}, "AGENTS.md"),
-    at("working directory with ..", "a/../../outside", {".": "path"}, neighbour=()),
-    at("working directory with harmless ..", "a/../a", {".": "path"}, neighbour=()),
-    at("working directory elsewhere", "OUTSIDE", {".": "outside"}, neighbour=()),
-    at("working directory in a twin of the root", "INSIDE-evil", {".": "outside"}, neighbour=()),
-    at("working directory in a user's home", "~/x", {"~/x": "missing"}, "AGENTS.md"),
-    at("working directory with a null", "a\0b", {".": "name"}, neighbour=()),
-    at("working directory that is a file", "a/file", {"a/file": "not-folder"}, *PARENTS),
-    at("working directory below a file", "a/file/x", {"a/file/x": "missing"}, *PARENTS),
-    at("working directory that is missing", "a/b/gone", {"a/b/gone": "missing"}, *PARENTS, "a/b/AGENTS.md"),
-    at("working directory linked inside", "inner", {}, "AGENTS.md", "real/AGENTS.md"),
-    at("working directory linked out", "outer", {"outer": "link-out"}, "AGENTS.md"),
+    case_at("working directory below", "a/b", {}, *PARENTS, "a/b/AGENTS.md"),
+    case_at("working directory with odd slashes", "./a//b/", {}, *PARENTS, "a/b/AGENTS.md"),
+    case_at("working directory by its full path", "INSIDE/a", {}, *PARENTS),
+    case_at("the root by its full path", "INSIDE", {}, "AGENTS.md"),
+    case_at("working directory with ..", "a/../../outside", {".": "path"}, neighbour=()),
+    case_at("working directory with harmless ..", "a/../a", {".": "path"}, neighbour=()),
+    case_at("working directory elsewhere", "OUTSIDE", {".": "outside"}, neighbour=()),
+    case_at("working directory in a twin of the root", "INSIDE-evil", {".": "outside"}, neighbour=()),
+    case_at("working directory in a user's home", "~/x", {"~/x": "missing"}, "AGENTS.md"),
+    case_at("working directory with a null", "a\0b", {".": "name"}, neighbour=()),
+    case_at("working directory that is a file", "a/file", {"a/file": "not-folder"}, *PARENTS),
+    case_at("working directory below a file", "a/file/x", {"a/file/x": "missing"}, *PARENTS),
+    case_at(
+        "working directory that is missing", "a/b/gone", {"a/b/gone": "missing"}, *PARENTS, "a/b/AGENTS.md"
+    ),
+    case_at("working directory linked inside", "inner", {}, "AGENTS.md", "real/AGENTS.md"),
+    case_at("working directory linked out", "outer", {"outer": "link-out"}, "AGENTS.md"),
     Case(
         "no persona of the parents",
         lambda s: s.write("SOUL.md", "sub/USER.md", "sub/x"),
@@ -54,8 +56,8 @@ WORKING_DIRECTORIES = [
 ]
 
 
-def chosen(name: str, folder: str, refused: dict[str, str], *found: str) -> Case:
-    return Case(name, workplace, refused, found, folder=folder, neighbour=())
+def chosen(name: str, folder: str, refused: dict[str, str], *expected: str) -> Case:
+    return Case(name, workplace, refused, expected, folder=folder, neighbour=())
 
 
 FOLDERS = [
@@ -69,7 +71,7 @@ FOLDERS = [
 
 
 def before_open(name: str, action):
-    """AGENTS.md is as it should be until the moment it is opened."""
+    """Change AGENTS.md just before it is opened."""
 
     def build(stage: Stage) -> None:
         stage.write("AGENTS.md", "sub/AGENTS.md")
@@ -159,7 +161,7 @@ RACES = [
     Case(
         "is replaced while it is read",
         during_read(lambda path: path.rename(path.parent / "b")),
-        found=FOUND,
+        expected=FOUND,
         neighbour=(),
     ),
     Case(

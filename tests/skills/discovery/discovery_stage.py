@@ -1,4 +1,4 @@
-"""A source beside a secret, and a watch on every file that is opened while it is looked through."""
+"""A source next to a secret folder, and a record of every file that a search opens."""
 
 import fcntl
 import os
@@ -22,7 +22,7 @@ SECRET = b"SECRET"
 
 @dataclass
 class Stage:
-    """`inside` may be read, `outside` never; the rest meddles with the system while a search runs."""
+    """`inside` may be read, `outside` must not. The other methods change files during a search."""
 
     top: Path
     opened: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Stage:
         return self
 
     def socket(self, name: str) -> None:
-        # A socket's path must be short, so it is bound from its own folder.
+        # The path of a socket is limited in length, so it is bound from its own folder.
         here = os.getcwd()
         os.chdir(self.path(name).parent)
         try:
@@ -75,7 +75,7 @@ class Stage:
             os.chdir(here)
 
     def swap(self, name: str, action: Callable[[Path], object]) -> Callable[[], None]:
-        """Remove what is there and put something else in its place."""
+        """Replace the entry at this path."""
 
         def work() -> None:
             path = self.inside / name
@@ -86,7 +86,7 @@ class Stage:
 
     @contextmanager
     def watch(self):
-        """Note the real place of all that is opened, and run what was planned for that moment."""
+        """Record the resolved path of everything that is opened, and run the planned changes."""
         with pytest.MonkeyPatch.context() as patch:
             real_open, real_read, real_stat, real_fstat = os.open, os.read, os.stat, os.fstat
 
@@ -104,12 +104,12 @@ class Stage:
 
             patch.setattr(os, "open", watched_open)
             patch.setattr(os, "read", watched_read)
-            patch.setattr(os, "stat", lambda *names, **more: self.seen(real_stat(*names, **more)))
-            patch.setattr(os, "fstat", lambda fd: self.seen(real_fstat(fd)))
+            patch.setattr(os, "stat", lambda *names, **more: self.fake_device(real_stat(*names, **more)))
+            patch.setattr(os, "fstat", lambda fd: self.fake_device(real_fstat(fd)))
             yield
 
-    def seen(self, status):
-        """As if some inodes lay on another file system."""
+    def fake_device(self, status):
+        """Report another device for some inodes."""
         if status.st_ino not in self.foreign:
             return status
         names = ("st_mode", "st_size", "st_mtime_ns", "st_ino")
@@ -129,14 +129,14 @@ class Stage:
 
 
 def place_of(fd: int) -> str:
-    """Where a descriptor really leads; macOS has no /proc but can be asked."""
+    """Return the path of a descriptor, by /proc or on macOS by F_GETPATH."""
     if os.path.isdir("/proc/self/fd"):
         return os.readlink(f"/proc/self/fd/{fd}")
     return fcntl.fcntl(fd, 50, bytes(1024)).rstrip(b"\0").decode()  # F_GETPATH
 
 
 def as_nobody(work: Callable[[], object]):
-    """Root may read everything, so a child without that power does the work and sends back what it got."""
+    """Run the work in an unprivileged child process, because root can read everything."""
     if os.getuid():
         return work()
     receiver, sender = os.pipe()
@@ -161,12 +161,12 @@ def as_nobody(work: Callable[[], object]):
 
 @dataclass(frozen=True)
 class Case:
-    """Something odd on disk, the refusals it must give by path and rule, and what is found beside OPAL.md."""
+    """An unusual tree, the expected refusals by path and rule, and the expected files besides OPAL.md."""
 
     name: str
     build: Callable[[Stage], object]
     refused: dict[str, str] = field(default_factory=dict)
-    found: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
     harness: Harness = OPAL
     working_directory: str = ""
     folder: str = ""
@@ -179,23 +179,23 @@ class Case:
 
 
 def findings(case: Case, way: str, stage: Stage) -> list[str]:
-    """All that went otherwise than the case says; empty is good."""
+    """List the differences between the result and the expectation of the case."""
     case.build(stage)
     work = lambda: (run(case, way, stage), stage.strayed())  # noqa: E731 - handed to a child
-    found, strayed = as_nobody(work) if case.is_nobody else work()
-    files = [*found.files, *found.skills]
-    refused = {refusal.path: refusal.rule for refusal in found.refusals}
+    result, strayed = as_nobody(work) if case.is_nobody else work()
+    files = [*result.files, *result.skills]
+    refused = {refusal.path: refusal.rule for refusal in result.refusals}
     paths = sorted(file.path for file in files)
-    expected = sorted({*case.found, *case.neighbour})
-    said = [f"opened outside: {path}" for path in strayed]
-    said += [f"read a secret: {file.path}" for file in files if SECRET in (file.content or b"")]
-    said += [] if refused == case.refused else [f"refused {refused}, expected {case.refused}"]
-    said += [] if paths == expected else [f"found {paths}, expected {expected}"]
-    return said + [f"no reason: {refusal}" for refusal in found.refusals if not is_good_reason(refusal)]
+    expected = sorted({*case.expected, *case.neighbour})
+    problems = [f"opened outside: {path}" for path in strayed]
+    problems += [f"read a secret: {file.path}" for file in files if SECRET in (file.content or b"")]
+    problems += [] if refused == case.refused else [f"refused {refused}, expected {case.refused}"]
+    problems += [] if paths == expected else [f"found {paths}, expected {expected}"]
+    return problems + [f"no reason: {refusal}" for refusal in result.refusals if not is_good_reason(refusal)]
 
 
 def is_good_reason(refusal) -> bool:
-    """A sentence, and nothing in it or the path that could break a line."""
+    """Return whether the reason is a sentence and reason and path are printable."""
     return len(refusal.reason) > 15 and (refusal.path + refusal.reason).isprintable()
 
 
@@ -203,7 +203,7 @@ def run(case: Case, way: str, stage: Stage) -> DiscoveryResult:
     more = {"clock": case.clock()} if case.clock else {}
     if way == "tree":
         return stage.tree(case.harness, caps=case.caps, folder=case.folder, **more)
-    wanted = case.working_directory.replace("INSIDE", str(stage.inside)).replace(
+    working_directory = case.working_directory.replace("INSIDE", str(stage.inside)).replace(
         "OUTSIDE", str(stage.outside)
     )
-    return stage.up(wanted, case.harness, caps=case.caps, folder=case.folder, **more)
+    return stage.up(working_directory, case.harness, caps=case.caps, folder=case.folder, **more)

@@ -1,4 +1,4 @@
-"""A hundred odd things on disk and what is said of each: nothing outside is opened, no good file is lost."""
+"""Discovery on a hundred unusual trees: nothing outside is opened, and no valid file is lost."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ RUNS = [pytest.param(case, way, id=f"{case.name} ({way})") for case in CASES for
 
 @pytest.fixture
 def stage():
-    """Not below pytest's own folder, which nobody but root may enter."""
+    """A stage outside pytest's temporary folder, which only root may enter."""
     top = Path(os.path.realpath(tempfile.mkdtemp(prefix="dramatis-")))
     top.chmod(0o755)
     yield Stage(top)

@@ -1,4 +1,4 @@
-"""Every guard of discovery, broken on purpose: a case that stays green with the fault does not count."""
+"""Mutation tests for the checks of discovery: each check is disabled, and its case must then fail."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ BY_NAME = {case.name: case for case in CASES}
 
 
 def without(name: str):
-    """One flag gone from all openings."""
+    """Remove one flag from all calls of open."""
 
     def plant(patch) -> None:
         for flags in ("SAFE_OPEN_FLAGS", "FOLDER_OPEN_FLAGS"):
@@ -30,7 +30,7 @@ def without(name: str):
 
 
 def any_kind(patch) -> None:
-    """The check of the kind of file is gone, that of its size stays."""
+    """Disable the check of the file type, but not that of the size."""
     real = SafeRoot.check
 
     def check(self, status, limit):
@@ -41,56 +41,56 @@ def any_kind(patch) -> None:
 
 
 def unseen_descriptor(patch) -> None:
-    """What was true of the name is believed of the open file."""
-    real = SafeRoot.read
+    """Do not check the open descriptor again after the check by name."""
+    real = SafeRoot.read_file
 
-    def read(self, folder, name, limit):
+    def read_file(self, folder, name, limit):
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(SafeRoot, "check", lambda *_: None)
             return real(self, folder, name, limit)
 
-    patch.setattr(SafeRoot, "read", read)
+    patch.setattr(SafeRoot, "read_file", read_file)
 
 
 def any_target(patch) -> None:
-    """Links are followed by the system, wherever they lead."""
+    """Let the operating system follow links."""
 
-    def go(self, path):
+    def resolve(self, path):
         real = os.path.realpath(os.path.join(self.root.path, path))
         if not os.path.exists(real):
             raise PathMissing
         folder = os.open(os.path.dirname(real), os.O_RDONLY)
-        self.hops = 1
+        self.link_hops = 1
         return ResolvedPath(folder, os.path.basename(real), os.lstat(real), path)
 
-    patch.setattr(PathTrail, "go", go)
+    patch.setattr(PathTrail, "resolve", resolve)
 
 
 def sloppy_prefix(patch) -> None:
-    """/srv/inside-evil begins like /srv/inside, so it is taken for a part of it."""
-    real = PathTrail.target
+    """Compare paths by prefix, so that /srv/inside-evil counts as below /srv/inside."""
+    real = PathTrail.follow_link
 
-    def target(self, name):
-        where = os.readlink(name, dir_fd=self.folders[-1])
-        if not where.startswith(self.root.path):
+    def follow_link(self, name):
+        target = os.readlink(name, dir_fd=self.folders[-1])
+        if not target.startswith(self.root.path):
             return real(self, name)
-        self.back_to_root()
+        self.return_to_root()
         self.folders[0] = os.open("/", os.O_RDONLY)
-        return where.split("/")
+        return target.split("/")
 
-    patch.setattr(PathTrail, "target", target)
+    patch.setattr(PathTrail, "follow_link", follow_link)
 
 
 def back_past_the_root(patch) -> None:
-    real = PathTrail.back
+    real = PathTrail.go_up
 
-    def back(self):
+    def go_up(self):
         if self.names:
             real(self)
         else:
             self.folders[0] = os.open("..", os.O_RDONLY, dir_fd=self.folders[0])
 
-    patch.setattr(PathTrail, "back", back)
+    patch.setattr(PathTrail, "go_up", go_up)
 
 
 def any_device(patch) -> None:
@@ -119,9 +119,9 @@ class Anything:
 
 
 def trusting_read(patch) -> None:
-    """No second look after reading."""
+    """Do not compare size and time after reading."""
 
-    def read(self, folder, name, limit):
+    def read_file(self, folder, name, limit):
         fd = os.open(name, filesystem.SAFE_OPEN_FLAGS, dir_fd=folder)
         status = os.fstat(fd)
         self.check(status, limit)
@@ -129,7 +129,7 @@ def trusting_read(patch) -> None:
         os.close(fd)
         return FileStamp(len(content), status.st_mtime_ns, status.st_ino, ""), content
 
-    patch.setattr(SafeRoot, "read", read)
+    patch.setattr(SafeRoot, "read_file", read_file)
 
 
 def no_hops(patch) -> None:
@@ -141,7 +141,9 @@ def no_steps(patch) -> None:
 
 
 def no_total(patch) -> None:
-    patch.setattr(FileSearch, "bytes", property(lambda self: 0, lambda self, value: None), raising=False)
+    patch.setattr(
+        FileSearch, "total_bytes", property(lambda self: 0, lambda self, value: None), raising=False
+    )
 
 
 def no_size(patch) -> None:
@@ -150,7 +152,7 @@ def no_size(patch) -> None:
 
 
 def no_clock(patch) -> None:
-    patch.setattr(FileSearch, "keep_time", lambda self: None)
+    patch.setattr(FileSearch, "check_deadline", lambda self: None)
 
 
 def no_count(patch) -> None:
@@ -164,7 +166,9 @@ def no_entries(patch) -> None:
 
 
 def no_depth(patch) -> None:
-    patch.setattr(TreeSearch, "child", lambda self, fd, name, below, depth: self.root.enter(fd, name))
+    patch.setattr(
+        TreeSearch, "open_child", lambda self, fd, name, child_node, depth: self.root.enter(fd, name)
+    )
 
 
 def raw_names(patch) -> None:
@@ -172,20 +176,20 @@ def raw_names(patch) -> None:
 
 
 def links_walked(patch) -> None:
-    """Linked folders are walked like others."""
-    real = TreeSearch.listing
+    """Descend into linked folders."""
+    real = TreeSearch.list_matching_entries
 
-    def listing(self, fd, path, node):
-        found = real(self, fd, path, node)
+    def list_matching_entries(self, fd, path, node):
+        listing = real(self, fd, path, node)
         links = [entry.name for entry in os.scandir(fd) if entry.is_symlink() and entry.is_dir()]
-        return found._replace(folders=[*found.folders, *links])
+        return listing._replace(folders=[*listing.folders, *links])
 
-    patch.setattr(TreeSearch, "listing", listing)
+    patch.setattr(TreeSearch, "list_matching_entries", list_matching_entries)
     without("O_NOFOLLOW")(patch)
 
 
 def parents_wander(patch) -> None:
-    """A missing working directory is taken for its parent."""
+    """Use the parent of a missing working directory as the working directory."""
     patch.setattr(search, "SearchFolders", lambda each, project: lookup.SearchFolders(each, each[-1]))
 
 
@@ -201,7 +205,7 @@ FAULTS = [
     (without("O_NOFOLLOW"), "a tenant's folder that is a link out", "up"),
     (any_kind, "pipe", "up"),
     (any_kind, "folder named like a file", "tree"),
-    # Only root can make the device; for others the case is one more link.
+    # Only root can create the device; for other users the case is a link.
     *([(any_kind, "character device", "up")] if os.getuid() == 0 else []),
     (unseen_descriptor, "becomes a pipe before it is opened", "up"),
     (any_target, "link out, absolute", "up"),
@@ -236,12 +240,12 @@ FAULTS = [
 
 
 class Late(BaseException):
-    """No error of the system's, which a search would make a refusal of."""
+    """Raised on timeout. Not an OSError, which a search would convert to a refusal."""
 
 
 @contextmanager
 def at_most(seconds: int):
-    """Waiting has no end of its own."""
+    """Limit the time of the block, which might wait forever."""
 
     def late(*_):
         raise Late

@@ -1,4 +1,4 @@
-"""Where each harness looks and in which order: one test per row of the tables in the seeds."""
+"""Paths and order of each harness: one test per row of the tables in the seeds."""
 
 from dataclasses import replace
 
@@ -25,16 +25,16 @@ def stage(tmp_path):
     return Stage(tmp_path)
 
 
-def files(found) -> list[str]:
-    return [file.path for file in found.files]
+def files(result) -> list[str]:
+    return [file.path for file in result.files]
 
 
-def skills(found) -> list[str]:
-    return [file.path for file in found.skills]
+def skills(result) -> list[str]:
+    return [file.path for file in result.skills]
 
 
-def kinds(found) -> dict[str, str]:
-    return {file.path: file.kind for file in (*found.files, *found.skills)}
+def kinds(result) -> dict[str, str]:
+    return {file.path: file.kind for file in (*result.files, *result.skills)}
 
 
 # --- opal ----------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_opal_puts_files_nearer_to_the_root_first(stage):
     ]
 
 
-def test_opal_looks_neither_below_nor_beside_the_working_directory(stage):
+def test_opal_reads_neither_below_nor_next_to_the_working_directory(stage):
     stage.write("a/AGENTS.md", "a/below/AGENTS.md", "beside/AGENTS.md")
     assert files(stage.up("a")) == ["OPAL.md", "a/AGENTS.md"]
 
@@ -104,8 +104,8 @@ def test_skills_come_in_the_order_of_their_names(stage):
 @pytest.mark.parametrize(("off", "expected"), [("context", (0, 1)), ("skill", (1, 0))])
 def test_opal_leaves_out_what_is_switched_off(stage, off, expected):
     stage.write(".agents/skills/x/SKILL.md")
-    for found in (stage.up("", OPAL.switched_off(off)), stage.tree(OPAL.switched_off(off))):
-        assert (len(found.files), len(found.skills)) == expected
+    for result in (stage.up("", OPAL.without_kinds(off)), stage.tree(OPAL.without_kinds(off))):
+        assert (len(result.files), len(result.skills)) == expected
 
 
 def test_opal_takes_other_file_names_from_a_workspace(stage):
@@ -120,8 +120,8 @@ def test_opal_takes_other_file_names_from_a_workspace(stage):
 
 def test_pi_puts_the_global_file_first_then_ancestors_then_the_working_directory(stage):
     stage.write("home/.sf/agent/AGENTS.md", "AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md")
-    found = stage.up("a/b", replace(PI, global_folder="home"))
-    assert files(found) == ["home/.sf/agent/AGENTS.md", "AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md"]
+    result = stage.up("a/b", replace(PI, global_folder="home"))
+    assert files(result) == ["home/.sf/agent/AGENTS.md", "AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md"]
 
 
 def test_pi_skips_claude_where_agents_is(stage):
@@ -132,8 +132,8 @@ def test_pi_skips_claude_where_agents_is(stage):
 def test_pi_skips_claude_even_where_agents_is_refused(stage):
     stage.link("AGENTS.md", stage.outside / "secret.md")
     stage.write("CLAUDE.md")
-    found = stage.up("", PI)
-    assert (files(found), [refusal.path for refusal in found.refusals]) == ([], ["AGENTS.md"])
+    result = stage.up("", PI)
+    assert (files(result), [refusal.path for refusal in result.refusals]) == ([], ["AGENTS.md"])
 
 
 @pytest.mark.parametrize(("name", "kind"), [("SYSTEM.md", "base"), ("APPEND_SYSTEM.md", "append")])
@@ -145,7 +145,7 @@ def test_pi_prefers_the_projects_base_to_the_global_one(stage, name, kind):
 
 
 @pytest.mark.parametrize("name", ["SYSTEM.md", "APPEND_SYSTEM.md"])
-def test_pi_never_looks_for_its_base_in_parents(stage, name):
+def test_pi_never_reads_its_base_from_parents(stage, name):
     stage.write(f".sf/{name}", f"a/.sf/{name}", "a/b/x")
     assert files(stage.up("a/b", PI)) == []
 
@@ -153,9 +153,9 @@ def test_pi_never_looks_for_its_base_in_parents(stage, name):
 def test_pi_uses_the_global_base_when_the_projects_folder_is_refused(stage):
     stage.link("a/.sf", stage.outside)
     stage.write("home/.sf/agent/SYSTEM.md")
-    found = stage.up("a", replace(PI, global_folder="home"))
-    assert files(found) == ["home/.sf/agent/SYSTEM.md"]
-    assert [(refusal.path, refusal.rule) for refusal in found.refusals] == [("a/.sf", "link-out")]
+    result = stage.up("a", replace(PI, global_folder="home"))
+    assert files(result) == ["home/.sf/agent/SYSTEM.md"]
+    assert [(refusal.path, refusal.rule) for refusal in result.refusals] == [("a/.sf", "link-out")]
 
 
 # --- moltis --------------------------------------------------------------------------------------------
@@ -211,14 +211,14 @@ def test_claude_code_reads_the_users_files_first_and_personal_skills_win(stage):
     names += [".claude/rules/a.md", "CLAUDE.local.md", "a/CLAUDE.md"]
     own = ["home/.claude/skills/x/SKILL.md", "a/.claude/skills/x/SKILL.md"]
     stage.write(*names, *own)
-    found = stage.up("a", harness)
-    assert (files(found), skills(found)) == (names, own)
+    result = stage.up("a", harness)
+    assert (files(result), skills(result)) == (names, own)
 
 
 def test_plain_reads_agents_and_the_standard_skills(stage):
     stage.write("AGENTS.md", "CLAUDE.md", ".agents/skills/x/SKILL.md")
-    found = stage.up("", PLAIN)
-    assert (files(found), skills(found)) == (["AGENTS.md"], [".agents/skills/x/SKILL.md"])
+    result = stage.up("", PLAIN)
+    assert (files(result), skills(result)) == (["AGENTS.md"], [".agents/skills/x/SKILL.md"])
 
 
 # --- a whole source ------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ EVERYTHING = [
 @pytest.mark.parametrize("harness", HARNESSES.values(), ids=HARNESSES)
 @pytest.mark.parametrize("working_directory", ["", "a", "a/b", "home"])
 def test_what_a_tree_holds_is_enough_to_know_what_an_agent_reads(stage, harness, working_directory):
-    """A refresh walks the source once; each agent's list is then made from stored paths."""
+    """A refresh searches the source once; the files of each agent are selected from stored paths."""
     stage.write(*(f"{folder}{name}" for folder in ("", "a/", "a/b/", "home/", "c/") for name in EVERYTHING))
     harness = replace(harness, global_folder="home", extra_skill_folders=("c/skills",))
     up, tree = stage.up(working_directory, harness), stage.tree(*HARNESSES.values(), harness)

@@ -1,4 +1,4 @@
-"""A second look reads nothing that did not change, and nothing outside is opened, as an audit hook tells."""
+"""A second search reads only changed files, and an audit hook shows that nothing outside is opened."""
 
 import hashlib
 import json
@@ -27,21 +27,21 @@ def stage(tmp_path):
     return stage
 
 
-def every(found):
-    return (*found.files, *found.skills)
+def every(result):
+    return (*result.files, *result.skills)
 
 
-def stamps(found) -> dict[str, FileStamp]:
-    return {file.path: file.stamp for file in every(found)}
+def stamps(result) -> dict[str, FileStamp]:
+    return {file.path: file.stamp for file in every(result)}
 
 
 @WAYS
-def test_an_unchanged_source_is_looked_at_but_not_read(stage, way):
+def test_files_of_an_unchanged_source_are_not_read_again(stage, way):
     first = getattr(stage, way)()
-    assert (first.seen, first.read) == (4, 4)
+    assert (first.seen_count, first.read_count) == (4, 4)
     stage.opened.clear()
-    again = getattr(stage, way)(known=stamps(first))
-    assert (again.seen, again.read) == (4, 0)
+    again = getattr(stage, way)(known_stamps=stamps(first))
+    assert (again.seen_count, again.read_count) == (4, 0)
     assert stamps(again) == stamps(first)
     assert all(file.content is None for file in every(again))
     assert not [path for path in stage.opened if Path(path).is_file()]
@@ -58,21 +58,21 @@ def test_an_unchanged_source_is_looked_at_but_not_read(stage, way):
     ids=["size", "time", "inode"],
 )
 def test_one_changed_file_is_the_one_that_is_read(stage, way, change):
-    known = stamps(getattr(stage, way)())
+    known_stamps = stamps(getattr(stage, way)())
     change(stage.inside / "OPAL.md")
-    found = getattr(stage, way)(known=known)
-    assert [file.path for file in every(found) if file.content is not None] == ["OPAL.md"]
-    assert found.read == 1
+    result = getattr(stage, way)(known_stamps=known_stamps)
+    assert [file.path for file in every(result) if file.content is not None] == ["OPAL.md"]
+    assert result.read_count == 1
 
 
 @WAYS
 def test_a_changed_target_is_read_through_its_link(stage, way):
-    known = stamps(getattr(stage, way)())
+    known_stamps = stamps(getattr(stage, way)())
     stage.write("AGENTS.md", text="new words")
-    found = {file.path: file for file in every(getattr(stage, way)(known=known))}
-    assert found[".opal/AGENTS.md"].content == b"new words"
-    assert found[".opal/AGENTS.md"].target == "AGENTS.md"
-    assert found["AGENTS.md"].target == ""
+    result = {file.path: file for file in every(getattr(stage, way)(known_stamps=known_stamps))}
+    assert result[".opal/AGENTS.md"].content == b"new words"
+    assert result[".opal/AGENTS.md"].target == "AGENTS.md"
+    assert result["AGENTS.md"].target == ""
 
 
 @WAYS
@@ -87,43 +87,46 @@ def test_a_file_comes_with_its_bytes_and_their_digest(stage, way):
 
 @WAYS
 def test_a_known_file_that_became_bad_is_refused_not_recalled(stage, way):
-    known = stamps(getattr(stage, way)())
+    known_stamps = stamps(getattr(stage, way)())
     (stage.inside / "OPAL.md").unlink()
     stage.link("OPAL.md", stage.outside / "secret.md")
-    found = getattr(stage, way)(known=known)
-    assert [(refusal.path, refusal.rule) for refusal in found.refusals] == [("OPAL.md", "link-out")]
-    assert "OPAL.md" not in stamps(found)
+    result = getattr(stage, way)(known_stamps=known_stamps)
+    assert [(refusal.path, refusal.rule) for refusal in result.refusals] == [("OPAL.md", "link-out")]
+    assert "OPAL.md" not in stamps(result)
 
 
 @WAYS
 def test_gone_is_what_surely_is_no_more(stage, way):
-    known = stamps(getattr(stage, way)())
+    known_stamps = stamps(getattr(stage, way)())
     (stage.inside / "AGENTS.md").unlink()
     shutil.rmtree(stage.inside / ".agents")
-    found = getattr(stage, way)(known=known)
-    # The link to it leads to nothing, which is a refusal and not an absence.
-    assert found.gone(known) == [".agents/skills/x/SKILL.md", "AGENTS.md"]
+    result = getattr(stage, way)(known_stamps=known_stamps)
+    # The link to it is dangling, which is a refusal and not a missing file.
+    assert result.list_missing_paths(known_stamps) == [".agents/skills/x/SKILL.md", "AGENTS.md"]
 
 
 @WAYS
 def test_what_a_refusal_hides_is_not_gone(stage, way):
-    known = stamps(getattr(stage, way)())
+    known_stamps = stamps(getattr(stage, way)())
     shutil.rmtree(stage.inside / ".agents")
     stage.link(".agents", stage.outside)
-    assert getattr(stage, way)(known=known).gone(known) == []
+    assert getattr(stage, way)(known_stamps=known_stamps).list_missing_paths(known_stamps) == []
 
 
 @WAYS
 def test_nothing_is_gone_when_the_search_ended_early(stage, way):
-    known = stamps(getattr(stage, way)())
-    found = getattr(stage, way)(known=known, caps=DiscoveryCaps(files=1))
-    assert not found.is_complete
-    assert found.gone(known) == []
+    known_stamps = stamps(getattr(stage, way)())
+    result = getattr(stage, way)(known_stamps=known_stamps, caps=DiscoveryCaps(files=1))
+    assert not result.is_complete
+    assert result.list_missing_paths(known_stamps) == []
 
 
 def test_nothing_is_gone_when_the_source_is_not_there(tmp_path):
-    for found in (discover_files(tmp_path / "none", "", OPAL), discover_tree(tmp_path / "none", [OPAL])):
-        assert (found.gone(["AGENTS.md"]), [refusal.rule for refusal in found.refusals]) == ([], ["source"])
+    for result in (discover_files(tmp_path / "none", "", OPAL), discover_tree(tmp_path / "none", [OPAL])):
+        assert (result.list_missing_paths(["AGENTS.md"]), [refusal.rule for refusal in result.refusals]) == (
+            [],
+            ["source"],
+        )
 
 
 @WAYS
@@ -138,13 +141,13 @@ def test_the_order_is_that_of_the_names_and_not_of_the_disk(stage, way, tmp_path
 
 
 @WAYS
-def test_progress_is_told_after_each_file(stage, way):
+def test_progress_is_reported_after_each_file(stage, way):
     stage.fifo(".agents/AGENTS.md")
-    told = []
-    getattr(stage, way)(notice=lambda *counts: told.append(counts))
-    assert len(told) == 5
-    assert told[-1][0] == 5
-    assert [sum(counts[1:]) for counts in told] == [1, 2, 3, 4, 5]
+    calls: list[tuple[int, ...]] = []
+    getattr(stage, way)(on_progress=lambda *counts: calls.append(counts))
+    assert len(calls) == 5
+    assert calls[-1][0] == 5
+    assert [sum(counts[1:]) for counts in calls] == [1, 2, 3, 4, 5]
 
 
 @WAYS
@@ -186,15 +189,15 @@ print(json.dumps([opened, events]))
 
 
 def lure(stage: Stage) -> None:
-    """A link out in every place a harness looks, beside good files."""
+    """Put a link to the outside at every path that a harness reads, next to valid files."""
     for harness in HARNESSES.values():
         for rule in harness.rules:
             for at, path in enumerate(rule.paths):
                 name = path.removeprefix("~/").replace("*", "bait")
                 for folder in ("", "work", "work/deep"):
-                    place = stage.path(f"{folder}/{name}".strip("/"))
-                    if not os.path.lexists(place):
-                        place.symlink_to(
+                    link = stage.path(f"{folder}/{name}".strip("/"))
+                    if not os.path.lexists(link):
+                        link.symlink_to(
                             stage.outside / "secret.md" if at % 2 else "../../../../outside/secret.md"
                         )
     stage.link("work/deep/docs", stage.outside)
@@ -213,8 +216,8 @@ def test_an_audit_hook_sees_nothing_opened_outside(tmp_path):
     inside = str(stage.inside)
     assert len([event for event, _ in events if event == "open"]) == len(opened) > 50
     assert [path for path in opened if path != inside and not path.startswith(f"{inside}/")] == []
-    # Folders are listed by descriptor only, and all descriptors were opened inside.
-    assert {event for event, given in events if not given.isdigit() and event != "open"} == set()
+    # Folders are listed by descriptor, and all descriptors were opened inside.
+    assert {event for event, path in events if not path.isdigit() and event != "open"} == set()
 
 
 MOUNTED = """
@@ -239,9 +242,9 @@ def test_a_real_mount_is_not_crossed(tmp_path):
         )
     stage = Stage(tmp_path)
     stage.write("AGENTS.md", "sub/x")
-    words = [str(stage.inside), sys.executable, str(ROOT)]
+    arguments = [str(stage.inside), sys.executable, str(ROOT)]
     answer = subprocess.run(
-        ["unshare", "-m", "sh", "-c", MOUNTED, "sh", *words], capture_output=True, text=True, check=False
+        ["unshare", "-m", "sh", "-c", MOUNTED, "sh", *arguments], capture_output=True, text=True, check=False
     )
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.split("\n")[:-1] == ["sub mount"]

@@ -1,4 +1,4 @@
-"""A workspace's own copy of a harness: kept as JSON, and refused with the place of each fault."""
+"""Harnesses as JSON: round trip, and problems with JSON pointers."""
 
 import json
 from dataclasses import replace
@@ -78,7 +78,7 @@ def test_a_path_that_goes_down_is_taken(path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "place"),
+    ("changes", "pointer"),
     [
         ({"global_folder": "../home"}, "/global_folder"),
         ({"global_folder": "/home"}, "/global_folder"),
@@ -111,13 +111,13 @@ def test_a_path_that_goes_down_is_taken(path):
         ({"colour": "red"}, "/colour"),
     ],
 )
-def test_a_fault_is_named_by_its_place(changes, place):
-    found = problems(**changes)
-    assert set(found) == {place}
-    assert all(words.endswith(".") for words in found.values())
+def test_a_problem_has_a_json_pointer(changes, pointer):
+    messages = problems(**changes)
+    assert set(messages) == {pointer}
+    assert all(message.endswith(".") for message in messages.values())
 
 
-def test_all_faults_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     assert set(problems(name="", off=["x"], caps={"depth": 21})) == {"/name", "/off/0", "/caps/depth"}
 
 
@@ -128,5 +128,5 @@ def test_something_else_is_no_harness(data):
 
 
 def test_caps_are_only_ever_lowered():
-    low = DiscoveryCaps(files=5).lowered_to(DiscoveryCaps(depth=3, files=9))
+    low = DiscoveryCaps(files=5).lowest_with(DiscoveryCaps(depth=3, files=9))
     assert (low.files, low.depth, low.seconds) == (5, 3, 20.0)

@@ -1,4 +1,4 @@
-"""From a folder to rows: revisions, states and the one in force."""
+"""A refresh stores revisions, states and the effective revision."""
 
 import os
 from datetime import timedelta
@@ -54,12 +54,12 @@ def file_at(source, path="AGENTS.md") -> Any:
 
 
 def rewrite(path: Path, text: str) -> None:
-    """Another size or time, whatever the clock's grain."""
+    """Rewrite a file so that size or time differ, whatever the resolution of the clock."""
     path.write_text(text)
     os.utime(path, ns=(path.stat().st_mtime_ns + 1_000_000, path.stat().st_mtime_ns + 1_000_000))
 
 
-def test_a_first_look_finds_files_and_keeps_their_words(source):
+def test_a_first_refresh_stores_files_and_their_text(source):
     run = refreshed(source)
     file = file_at(source)
     assert (run.status, run.seen, run.read, run.refused) == ("done", 2, 2, 0)
@@ -67,7 +67,7 @@ def test_a_first_look_finds_files_and_keeps_their_words(source):
     assert (file.state, file.file_kind, file.in_force.content.text) == ("new", "context", "Be kind.\n")
 
 
-def test_a_second_look_reads_nothing_and_writes_only_its_run(source):
+def test_a_second_refresh_reads_nothing_and_writes_only_its_run(source):
     refreshed(source)
     before = list(ContextFile.unscoped.values())
     with CaptureQueriesContext(connection) as queries:
@@ -135,7 +135,7 @@ def test_a_removed_file_leaves_and_returns(source, tree):
     assert (file.state, file.in_force.number, file.newest.last_seen_at) == ("new", 1, None)
 
 
-def test_a_file_that_cannot_be_read_keeps_its_last_good_words(source, tree):
+def test_an_unreadable_file_keeps_its_last_valid_text(source, tree):
     refreshed(source)
     (tree / "AGENTS.md").unlink()
     os.mkfifo(tree / "AGENTS.md")
@@ -145,7 +145,7 @@ def test_a_file_that_cannot_be_read_keeps_its_last_good_words(source, tree):
     assert file.problem
 
 
-def test_adoption_by_hand_keeps_the_old_words_until_someone_agrees(workspace, tree):
+def test_manual_adoption_keeps_the_old_text_until_it_is_approved(workspace, tree):
     source = make_source(workspace, tree, adoption="by_hand")
     refreshed(source)
     assert file_at(source).in_force is None
@@ -169,7 +169,7 @@ def test_the_bell_rings_for_those_who_read_the_file_and_no_others(source, tree, 
     assert far.pk not in rung[0]
 
 
-def test_an_ignored_file_stays_out_whatever_it_says(source, tree):
+def test_an_ignored_file_stays_out_whatever_its_text(source, tree):
     refreshed(source)
     ignore_file(file_at(source), by=BY)
     rewrite(tree / "AGENTS.md", "Other words.\n")

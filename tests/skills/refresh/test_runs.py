@@ -1,4 +1,4 @@
-"""Runs as rows: asked for once, claimed once, given back when lost; many at once, and with guards broken."""
+"""The queue of refresh runs: request, claim, loss and retry, with concurrency and disabled checks."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -59,22 +59,22 @@ def lapse(run: RefreshRun) -> None:
     RefreshRun.unscoped.filter(pk=run.pk).update(leased_until=timezone.now() - timedelta(seconds=1))
 
 
-def at_once(work, many: int = MANY) -> list:
-    """The answers of many threads that begin together, each with a connection of its own."""
-    gate = threading.Barrier(many)
+def at_once(work, thread_count: int = MANY) -> list:
+    """Return the results of many threads that start together, each with its own connection."""
+    gate = threading.Barrier(thread_count)
 
-    def one(number: int):
+    def run_thread(number: int):
         try:
             gate.wait(20)
             return work(number)
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(many) as pool:
-        return list(pool.map(one, range(many)))
+    with ThreadPoolExecutor(thread_count) as pool:
+        return list(pool.map(run_thread, range(thread_count)))
 
 
-# --- many at once --------------------------------------------------------------------------------------
+# --- concurrency ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)
@@ -87,13 +87,13 @@ def test_of_many_who_ask_at_once_all_get_the_same_run(source):
 @pytest.mark.django_db(transaction=True)
 def test_of_many_who_claim_at_once_one_succeeds(source):
     run = ask(source)
-    taken = at_once(lambda _: claim_run(source.workspace_id, run.pk))
-    assert len([one for one in taken if one]) == 1
+    claims = at_once(lambda _: claim_run(source.workspace_id, run.pk))
+    assert len([one for one in claims if one]) == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_asking_claiming_finishing_and_sweeping_at_once_never_overlap(source):
-    """Each thread does a bit of everything; afterwards every run has one clear end."""
+def test_concurrent_requests_claims_and_sweeps_never_overlap(source):
+    """Each thread mixes all operations; afterwards every run has exactly one end."""
 
     def bustle(number: int) -> None:
         for _ in range(5):
@@ -107,15 +107,15 @@ def test_asking_claiming_finishing_and_sweeping_at_once_never_overlap(source):
 
     at_once(bustle, 4)
     while waiting := RefreshRun.unscoped.filter(status="queued").first():
-        tasks.execute_refresh_run(claim_run(waiting.workspace_id, waiting.pk))  # type: ignore[arg-type]  # none else is left
+        tasks.execute_refresh_run(claim_run(waiting.workspace_id, waiting.pk))  # type: ignore[arg-type]  # no other worker
     assert {"done"} <= set(runs_of(source)) <= {"done", "lost"}
     assert words_in_force(source) == "Be kind.\n"
     assert ContextFile.unscoped.get().revisions.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_asks_while_a_run_begins_still_gets_one_that_comes_after(source):
-    """The queued run may be claimed between the question and the insert: then there must be another."""
+def test_a_request_while_a_run_starts_gets_a_later_run(source):
+    """If the queued run is claimed between query and insert, another run must be created."""
     first = claimed(source)
     answers = at_once(lambda _: ask(source))
     assert first not in answers
@@ -124,25 +124,25 @@ def test_whoever_asks_while_a_run_begins_still_gets_one_that_comes_after(source)
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="one writer: whoever asks waits until it is stored")
 @pytest.mark.django_db(transaction=True)
-def test_one_can_ask_while_another_look_is_being_stored(source):
-    asked = threading.Event()
+def test_a_refresh_can_be_requested_while_another_is_being_stored(source):
+    requested = threading.Event()
 
     def ask_elsewhere(_: int) -> str:
         run = ask(source)
-        asked.set()
+        requested.set()
         return run.status
 
     with transaction.atomic():
         lock_source(source)
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(at_once, ask_elsewhere, 1)
-            assert asked.wait(1.5)
+            assert requested.wait(1.5)
     assert answer.result() == ["queued"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_run_does_not_begin_before_what_it_was_asked_to_see_is_committed(source):
-    """A push and its question are one transaction; a worker that is quicker must wait for it."""
+def test_a_run_does_not_start_before_its_request_is_committed(source):
+    """A push and its request are one transaction; a faster worker must wait for it."""
     run = ask(source)
     begun = threading.Event()
 
@@ -159,16 +159,16 @@ def test_a_run_does_not_begin_before_what_it_was_asked_to_see_is_committed(sourc
         assert answer.result()[0] == run
 
 
-# --- one at a time, and what a lost one leaves ------------------------------------------------------------
+# --- one run at a time, and lost runs ---------------------------------------------------------------------
 
 
 @pytest.mark.django_db
-def test_a_source_is_looked_at_once_at_a_time(source):
+def test_a_source_has_one_running_refresh_at_a_time(source):
     assert not overlaps(source)
 
 
 def overlaps(source) -> list[str]:
-    """What is wrong when a second run is claimed while the first is under way."""
+    """List the problems when a second run is claimed while the first is running."""
     claimed(source)
     second = claim_run(source.workspace_id, ask(source).pk)
     return ["two runs of one source are under way"] if second else []
@@ -177,7 +177,7 @@ def overlaps(source) -> list[str]:
 @pytest.mark.planted
 @pytest.mark.django_db(transaction=True)
 def test_without_the_claims_two_guards_runs_overlap(source, monkeypatch):
-    """One guard is enough: only when both are broken is the overlap there, and then it is noticed."""
+    """One check is enough: runs overlap only if both are disabled, and then the test detects it."""
     monkeypatch.setattr(runs, "exclude_busy_sources", lambda rows: rows)
     assert not overlaps(source)
     RefreshRun.unscoped.all().delete()
@@ -199,7 +199,7 @@ def test_a_lost_run_is_replaced_and_its_worker_can_no_longer_store(source, tmp_p
 
 
 def late_words(source, folder: Path) -> str:
-    """What is in force after a worker that was taken for dead wakes up with the old words in hand."""
+    """Return the effective text after a worker that counted as dead resumes with the old text."""
     late = claimed(source)
     old = refresh_services.discover_source(
         late.source, list_effective_harnesses(source.workspace, source.harnesses), noticed
@@ -220,7 +220,7 @@ def noticed(*_: int) -> None:
 
 @pytest.mark.planted
 @pytest.mark.django_db
-def test_without_the_last_look_at_the_run_old_words_would_come_back(source, tmp_path, monkeypatch):
+def test_without_the_final_check_of_the_run_old_text_would_return(source, tmp_path, monkeypatch):
     monkeypatch.setattr(refresh_services, "lock_running_run", lambda run: RefreshRun.unscoped.get(pk=run.pk))
     assert late_words(source, tmp_path) == "Be kind.\n"
 
@@ -253,12 +253,12 @@ def test_a_source_that_ends_every_worker_is_left_alone_after_a_while(source):
         requeue_lost_runs(timezone.now())
     assert runs_of(source) == ["lost"] * MAX_LOST_RUNS
     assert "not tried again by itself" in RefreshRun.unscoped.latest("pk").error
-    # A person can still ask.
+    # A member can still request a refresh.
     assert refreshed(source).status == RunStatus.DONE
 
 
 @pytest.mark.django_db
-def test_what_a_push_had_refused_is_told_by_the_run_that_replaces_a_lost_one(source):
+def test_the_retry_of_a_lost_run_keeps_the_refusals_of_the_push(source):
     run = claimed(source)
     refusal = {"path": "x", "rule": "size", "reason": "Too large."}
     RefreshRun.unscoped.filter(pk=run.pk).update(refusals=[refusal])
@@ -268,21 +268,21 @@ def test_what_a_push_had_refused_is_told_by_the_run_that_replaces_a_lost_one(sou
     assert refresh_source(claimed(source)).refusals == [refusal]
 
 
-# --- what else may happen meanwhile -----------------------------------------------------------------------
+# --- changes during a run ---------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
-def test_what_was_found_before_an_edit_is_thrown_away_and_looked_for_again(source, tmp_path, monkeypatch):
+def test_a_result_from_before_an_edit_is_discarded_and_requested_again(source, tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "AGENTS.md").write_text("Below.\n")
     run = claimed(source)
-    look = refresh_services.discover_source
+    discover = refresh_services.discover_source
 
     def look_and_edit(*args):
-        found = look(*args)
+        result = discover(*args)
         edit_record(source, {"folder": "sub"}, expected=source.revision, by=BY)
-        monkeypatch.setattr(refresh_services, "discover_source", look)
-        return found
+        monkeypatch.setattr(refresh_services, "discover_source", discover)
+        return result
 
     monkeypatch.setattr(refresh_services, "discover_source", look_and_edit)
     with pytest.raises(SourceEdited):
@@ -295,7 +295,7 @@ def test_what_was_found_before_an_edit_is_thrown_away_and_looked_for_again(sourc
 
 
 @pytest.mark.django_db
-def test_an_archived_source_is_neither_asked_for_nor_read(source):
+def test_an_archived_source_is_neither_requested_nor_read(source):
     run = claimed(source)
     run.source = archive_record(source, by=BY)
     with pytest.raises(SourceArchived):
@@ -322,7 +322,7 @@ def test_a_run_for_which_the_database_had_no_time_is_tried_again(source, monkeyp
 
 
 @pytest.mark.django_db
-def test_a_run_that_breaks_says_so_and_is_not_tried_again_by_itself(source, monkeypatch):
+def test_a_failed_run_shows_its_error_and_is_not_retried(source, monkeypatch):
     monkeypatch.setattr(refresh_services, "store_discovered_files", lambda *_, **__: vars(source)["nothing"])
     with pytest.raises(KeyError):
         tasks.execute_refresh_run(claimed(source))
@@ -350,7 +350,7 @@ def test_the_sweep_sends_nothing_that_could_not_begin(source):
 
 
 @pytest.mark.django_db
-def test_the_schedule_asks_for_each_source_in_its_time(source, workspace, tmp_path):
+def test_the_schedule_requests_each_source_when_it_is_due(source, workspace, tmp_path):
     now = timezone.now()
     due = make_source(workspace, tmp_path, "On schedule", refresh_minutes=15)
     assert [run.source for run in request_due_refreshes(now)] == [due]
@@ -361,7 +361,7 @@ def test_the_schedule_asks_for_each_source_in_its_time(source, workspace, tmp_pa
 
 
 def test_a_lost_run_is_replaced_within_a_minute_by_the_settings_alone(settings):
-    """Lease, sweep and the longest look together; a message lost with the broker has its patience instead."""
+    """Lease, sweep and longest scan add up; a message lost by the broker has the start timeout instead."""
     sweep = settings.CELERY_BEAT_SCHEDULE["sweep-sources"]["schedule"]
     assert LEASE_DURATION.total_seconds() + sweep < 45
     assert START_TIMEOUT.total_seconds() + sweep < 45
@@ -369,21 +369,21 @@ def test_a_lost_run_is_replaced_within_a_minute_by_the_settings_alone(settings):
     assert settings.CELERY_BEAT_SCHEDULE["sweep-sources"]["options"]["expires"] < sweep
 
 
-# --- the breaker -------------------------------------------------------------------------------------------
+# --- circuit breaker ---------------------------------------------------------------------------------------
 
 
 def test_the_breaker_opens_after_a_few_failures_and_tries_again_after_a_pause():
-    moment = [100.0]
-    breaker = CircuitBreaker(lambda: moment[0])
+    now = [100.0]
+    breaker = CircuitBreaker(lambda: now[0])
     for _ in range(MAX_FAILURES):
         assert not breaker.is_open
         breaker.record_failure()
-    told = [breaker.is_open]
-    moment[0] += OPEN_SECONDS
-    told.append(breaker.is_open)
+    states = [breaker.is_open]
+    now[0] += OPEN_SECONDS
+    states.append(breaker.is_open)
     breaker.record_failure()
-    told.append(breaker.is_open)
+    states.append(breaker.is_open)
     breaker.record_success()
     breaker.record_failure()
-    told.append(breaker.is_open)
-    assert told == [True, False, True, False]
+    states.append(breaker.is_open)
+    assert states == [True, False, True, False]

@@ -1,4 +1,4 @@
-"""Saving a file shows up by itself: what is watched, and a real watcher over real folders."""
+"""Which folders are watched, and a real watcher on real folders."""
 
 import os
 import time
@@ -36,12 +36,12 @@ def below(source: Source, folder: str) -> Source:
     return edit_record(source, {"folder": folder}, expected=source.revision, by=BY)
 
 
-# --- what is watched ---------------------------------------------------------------------------------------
+# --- watched folders ---------------------------------------------------------------------------------------
 
 
 def watched(folder: Path) -> set[str]:
-    """Folders under watch, as paths below this one."""
-    return {os.path.relpath(path, folder) for path in build_watch_plan().folders()}
+    """List the watched folders as paths below this one."""
+    return {os.path.relpath(path, folder) for path in build_watch_plan().list_folders()}
 
 
 @pytest.mark.django_db
@@ -72,7 +72,7 @@ def test_only_the_chosen_folder_is_watched_and_no_way_out_of_the_grant(workspace
     (folder / "other").mkdir()
     source = below(make_source(workspace, folder), "chosen")
     assert watched(folder) == {"chosen"}
-    # A form refuses such a folder; the watcher does not rely on it.
+    # The form refuses such a folder, but the watcher must not rely on it.
     Source.unscoped.filter(pk=source.pk).update(folder="chosen/../other")
     assert watched(folder) == set()
     (folder / "link").symlink_to(folder / "other")
@@ -84,19 +84,19 @@ def test_only_the_chosen_folder_is_watched_and_no_way_out_of_the_grant(workspace
 def test_nothing_is_watched_that_operators_no_longer_allow(source, folder, settings, tmp_path):
     assert watched(folder) == {"."}
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path / "elsewhere"]
-    assert build_watch_plan().folders() == []
+    assert build_watch_plan().list_folders() == []
 
 
 @pytest.mark.django_db
-def test_of_all_changes_only_those_count_that_a_look_could_tell(source, folder):
+def test_only_changes_that_affect_a_refresh_count(source, folder):
     (folder / "notes").mkdir()
     (folder / ".agents" / "skills" / "tea").mkdir(parents=True)
     (folder / "words.md").write_text("Words.\n")
     (folder / "notes" / "AGENTS.md").symlink_to(folder / "words.md")
-    survey = build_watch_plan()
+    plan = build_watch_plan()
 
     def counts(path: str, what: watch.ChangeKind = "modified") -> bool:
-        return bool(survey.touched([(what, str(folder / path))]))
+        return bool(plan.find_changed_sources([(what, str(folder / path))]))
 
     assert counts("AGENTS.md")
     assert counts("AGENTS.md", "deleted")
@@ -114,16 +114,17 @@ def test_of_all_changes_only_those_count_that_a_look_could_tell(source, folder):
 
 
 @pytest.mark.django_db
-def test_a_change_is_told_to_the_sources_it_lies_in_and_to_no_other(
-    source, workspace, elsewhere, folder, tmp_path
-):
+def test_a_change_affects_only_the_sources_that_contain_it(source, workspace, elsewhere, folder, tmp_path):
     (folder / "sub").mkdir()
     inner = below(make_source(elsewhere, folder, "Theirs"), "sub")
     (tmp_path / "far").mkdir()
     make_source(workspace, tmp_path / "far", "Far")
-    survey = build_watch_plan()
-    assert survey.touched([("modified", str(folder / "sub" / "AGENTS.md"))]) == {source.pk, inner.pk}
-    assert survey.touched([("modified", str(folder / "AGENTS.md"))]) == {source.pk}
+    plan = build_watch_plan()
+    assert plan.find_changed_sources([("modified", str(folder / "sub" / "AGENTS.md"))]) == {
+        source.pk,
+        inner.pk,
+    }
+    assert plan.find_changed_sources([("modified", str(folder / "AGENTS.md"))]) == {source.pk}
 
 
 def test_a_path_is_below_itself_and_its_folders():
@@ -148,7 +149,7 @@ live = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
 
 def is_watched(source: Source) -> bool:
-    """The watcher asks for a look when it comes to know a source."""
+    """Return whether the source is watched: the watcher requests a refresh when it discovers a source."""
     return bool(wait_for(lambda: is_at_rest(source), SECONDS))
 
 
@@ -161,11 +162,11 @@ def runs_asked() -> int:
 
 
 class TestWatcher:
-    """One watcher and one worker serve all of these."""
+    """All tests share one watcher and one worker."""
 
     pytestmark = live
 
-    def test_words_show_up_in_seconds_however_they_are_saved(self, stage, source, folder):
+    def test_saved_text_is_stored_in_seconds_however_it_is_saved(self, stage, source, folder):
         assert is_watched(source), stage.log()
         (folder / "AGENTS.md").write_text("Be very kind.\n")
         began = time.monotonic()
@@ -189,9 +190,9 @@ class TestWatcher:
         (folder / "AGENTS.md").write_text("Back.\n")
         assert shows_up(source, "Back.\n"), stage.log()
 
-    # That such changes do not count is proved above; here is nothing but a long wait for nothing.
+    # The tests above show that such changes are ignored; here it would only be a long wait.
     @pytest.mark.hard
-    def test_what_no_look_could_tell_asks_for_none(self, stage, source, folder):
+    def test_changes_that_do_not_affect_a_refresh_request_none(self, stage, source, folder):
         (folder / "node_modules").mkdir()
         assert is_watched(source), stage.log()
         before = runs_asked()

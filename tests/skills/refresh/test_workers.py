@@ -1,4 +1,4 @@
-"""Refreshes by a real worker over a real broker, both of which are killed, frozen and emptied."""
+"""Refreshes with a real worker and broker that are killed, stopped and flushed."""
 
 import os
 import signal
@@ -27,14 +27,14 @@ from tests.workers import wait_for
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
-# Long enough for a look of three files, short enough to wait for its end.
+# Long enough to refresh three files, short enough to wait until it expires.
 SHORT_LEASE = 3.0
 R13_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
 def stage(django_db_setup, tmp_path_factory):
-    """One broker and one worker for all tests that leave both alive."""
+    """One broker and one worker for all tests that do not stop them."""
     with job_stage(tmp_path_factory.mktemp("jobs"), tmp_path_factory.getbasetemp()) as stage:
         stage.worker(lease=SHORT_LEASE)
         yield stage
@@ -42,7 +42,7 @@ def stage(django_db_setup, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def open_gate(request):
-    """No test begins with a look held up by the one before."""
+    """Release a run that the previous test has blocked."""
     if "stage" in request.fixturenames:
         stage: JobStage = request.getfixturevalue("stage")
         stage.gate().unlink(missing_ok=True)
@@ -51,7 +51,7 @@ def open_gate(request):
 
 @pytest.fixture
 def own_stage(tmp_path):
-    """A broker and workers that one test may harm for good."""
+    """A broker and workers that only one test uses and may stop."""
     with job_stage(tmp_path, tmp_path) as stage:
         yield stage
 
@@ -87,7 +87,7 @@ def test_a_run_that_is_delivered_again_does_nothing(stage, source):
     assert revisions_of(source) == 1
 
 
-def test_what_is_asked_for_meanwhile_follows_at_once(stage, source):
+def test_a_request_during_a_run_follows_at_once(stage, source):
     stage.gate().touch()
     ask(source)
     assert stage.wait_at(), stage.log()
@@ -100,7 +100,7 @@ def test_what_is_asked_for_meanwhile_follows_at_once(stage, source):
 
 
 def test_a_killed_pool_process_costs_its_run_and_nothing_else(stage, source):
-    """With a short lease; under the real one it is tested among the long proofs."""
+    """With a short lease; the long tests use the real one."""
     stage.gate().touch()
     ask(source)
     assert stage.wait_at(), stage.log()
@@ -115,7 +115,7 @@ def test_a_killed_pool_process_costs_its_run_and_nothing_else(stage, source):
 @pytest.mark.planted
 @pytest.mark.promise("R13")
 def test_a_message_lost_with_the_broker_is_found_by_the_sweep_and_by_nothing_else(stage, source, tmp_path):
-    """The first half is the planted fault: as long as nobody sweeps, the run waits for ever."""
+    """The first half is the planted fault: without the sweep the run waits forever."""
     (tmp_path / "other").mkdir()
     other = make_source(source.workspace, tmp_path / "other", "Other files", refresh_minutes=None)
     stage.gate().touch()
@@ -126,7 +126,7 @@ def test_a_message_lost_with_the_broker_is_found_by_the_sweep_and_by_nothing_els
     stage.gate().unlink()
     assert wait_for(lambda: is_done_once(other)), stage.log()
     assert not wait_for(lambda: is_at_rest(source), 2)
-    # As if the broker had been given its time.
+    # As if the start timeout had passed.
     RefreshRun.unscoped.filter(pk=run.pk).update(sent_at=F("sent_at") - START_TIMEOUT)
     assert swept_until(lambda: is_done_once(source), 10), stage.log()
 
@@ -163,7 +163,7 @@ def swept_until(question, seconds: float) -> bool:
     return bool(question())
 
 
-# --- the long proofs: real lease, real schedule ----------------------------------------------------------
+# --- long tests: real lease, real schedule ---------------------------------------------------------------
 
 
 def within_a_minute(source: Source, began: float) -> bool:
@@ -193,8 +193,8 @@ def test_a_refresh_survives_its_worker(own_stage, source, harm):
         own_stage.worker()
     assert within_a_minute(source, began), own_stage.log()
     assert runs_of(source) == (["done"] if harm == "TERM" else ["lost", "done"])
-    words = "Be kind.\n" if harm == "TERM" else "Be very kind.\n"
-    assert (words_in_force(source), revisions_of(source)) == (words, 1)
+    text = "Be kind.\n" if harm == "TERM" else "Be very kind.\n"
+    assert (words_in_force(source), revisions_of(source)) == (text, 1)
 
 
 @pytest.mark.promise("R13", "broker flushed")
@@ -229,7 +229,7 @@ def test_a_message_that_was_flushed_before_anyone_read_it_is_sent_again(own_stag
 
 @pytest.mark.hard
 def test_a_worker_that_comes_back_too_late_stores_nothing(own_stage, source):
-    """It has read the old words, was taken for dead, and wakes up after another has stored the new ones."""
+    """It has read the old text, counted as dead, and resumes after another worker has stored the new text."""
     own_stage.worker(gate="old", lease=SHORT_LEASE)
     own_stage.gate("old").touch()
     ask(source)
@@ -259,7 +259,7 @@ def test_worker_and_schedule_outlive_a_frozen_broker(own_stage, source):
 
 
 @pytest.mark.hard
-def test_worker_and_schedule_outlive_a_broker_that_is_started_anew(own_stage, source):
+def test_worker_and_schedule_survive_a_restart_of_the_broker(own_stage, source):
     from project.supervisor.valkey import start_valkey
 
     worker, beat = own_stage.worker(), own_stage.beat()
@@ -275,7 +275,7 @@ def test_worker_and_schedule_outlive_a_broker_that_is_started_anew(own_stage, so
 
 
 @pytest.mark.hard
-def test_a_refresh_that_takes_too_long_is_stopped_and_says_so(own_stage, source):
+def test_a_refresh_that_takes_too_long_is_stopped_with_an_error(own_stage, source):
     own_stage.worker()
     own_stage.gate().touch()
     run = request_refresh(source, cause="person", by=BY)

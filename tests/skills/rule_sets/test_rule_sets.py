@@ -1,4 +1,4 @@
-"""Rule sets: a workspace's own copy, named faults, and the looks that follow a change."""
+"""Rule sets: the custom copy of a workspace, validation, and refreshes after a change."""
 
 import json
 
@@ -39,7 +39,7 @@ def source(workspace, tmp_path, settings):
 
 
 def with_paths(*paths, **more):
-    """The plain rules, reading these files."""
+    """The rules of the plain harness with these paths."""
     rules = [{"kind": "context", "paths": list(paths)}]
     return {key: value for key, value in harness_to_json(PLAIN).items() if key not in {"name", "off"}} | {
         "rules": rules,
@@ -47,7 +47,7 @@ def with_paths(*paths, **more):
     }
 
 
-def whole(*paths, **more):
+def complete_rules(*paths, **more):
     return harness_to_json(parse_harness({"name": "plain"} | with_paths(*paths, **more)))
 
 
@@ -70,11 +70,11 @@ def causes(source):
     return [run.cause for run in runs.order_by("pk")]
 
 
-# --- the verbs -----------------------------------------------------------------------------------------
+# --- services ------------------------------------------------------------------------------------------
 
 
 def test_the_first_change_makes_a_copy(workspace):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     copy = copies(workspace).get()
     assert (copy.harness, copy.revision) == ("plain", 1)
     assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("HOUSE.md",)
@@ -82,57 +82,59 @@ def test_the_first_change_makes_a_copy(workspace):
 
 
 def test_the_copy_of_one_workspace_is_not_anothers(workspace, elsewhere):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     assert list_effective_harnesses(elsewhere, ["plain"]) == [PLAIN]
 
 
 def test_the_built_in_rules_need_no_copy(workspace):
-    assert save_rules(workspace, "plain", harness_to_json(PLAIN), expected=0, by=BY) is None
+    assert save_rules(workspace, "plain", harness_to_json(PLAIN), expected_revision=0, by=BY) is None
     assert not copies(workspace).exists()
 
 
 def test_a_reset_lays_the_copy_aside_and_an_edit_brings_it_back(workspace):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     reset_rules(workspace, "plain", by=BY)
     assert list_effective_harnesses(workspace, ["plain"]) == [PLAIN]
-    save_rules(workspace, "plain", whole("ROOF.md"), expected=1, by=BY)
+    save_rules(workspace, "plain", complete_rules("ROOF.md"), expected_revision=1, by=BY)
     copy = copies(workspace).get()
     assert (copy.revision, copy.is_archived) == (2, False)
     assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
 
 
 def test_the_very_rules_that_were_laid_aside_come_back_too(workspace):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     reset_rules(workspace, "plain", by=BY)
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=1, by=BY)
+    save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=1, by=BY)
     copy = copies(workspace).get()
     assert (copy.revision, copy.is_archived) == (1, False)
 
 
 def test_who_comes_too_late_overwrites_nothing(workspace):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     with pytest.raises(EditConflict):
-        save_rules(workspace, "plain", whole("ROOF.md"), expected=0, by=BY)
+        save_rules(workspace, "plain", complete_rules("ROOF.md"), expected_revision=0, by=BY)
 
 
 def test_unknown_harnesses_and_bad_rules_are_refused(workspace):
     with pytest.raises(InvalidInput, match="none of the harnesses"):
-        save_rules(workspace, "unheard-of", whole("HOUSE.md"), expected=0, by=BY)
+        save_rules(workspace, "unheard-of", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     with pytest.raises(InvalidInput, match=r"/rules/0/paths/0"):
-        save_rules(workspace, "plain", whole("HOUSE.md") | bad_paths("../x"), expected=0, by=BY)
+        save_rules(
+            workspace, "plain", complete_rules("HOUSE.md") | bad_paths("../x"), expected_revision=0, by=BY
+        )
     with pytest.raises(InvalidInput, match="Expected “plain”"):
-        save_rules(workspace, "plain", harness_to_json(HARNESSES["opal"]), expected=0, by=BY)
+        save_rules(workspace, "plain", harness_to_json(HARNESSES["opal"]), expected_revision=0, by=BY)
 
 
 def bad_paths(*paths):
     return {"rules": [{"kind": "context", "paths": list(paths)}]}
 
 
-# --- the pages -----------------------------------------------------------------------------------------
+# --- pages ---------------------------------------------------------------------------------------------
 
 
-def test_the_list_says_which_rules_are_the_workspaces_own(workspace, source, as_bob):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+def test_the_list_shows_which_rules_are_custom(workspace, source, as_bob):
+    save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     page = as_bob.get(f"/w/{workspace.slug}/rule-sets/").content.decode()
     assert all(name in page for name in HARNESSES)
     assert page.count("Built in") == 5
@@ -141,7 +143,7 @@ def test_the_list_says_which_rules_are_the_workspaces_own(workspace, source, as_
 
 
 @SOME_OR_ALL
-def test_every_harness_is_shown_in_words(workspace, as_bob, chosen):
+def test_every_harness_has_a_description(workspace, as_bob, chosen):
     for name, harness in chosen(HARNESSES.items()):
         page = as_bob.get(address(workspace, name=name)).content.decode()
         paths = [path for rule in harness.rules for path in rule.paths]
@@ -157,7 +159,7 @@ def test_there_are_no_other_harnesses(workspace, as_alice):
     assert as_alice.get(address(workspace, "history/")).status_code == 404
 
 
-def test_a_change_is_saved_and_looked_through(workspace, source, as_alice):
+def test_a_change_is_saved_and_requests_a_refresh(workspace, source, as_alice):
     refreshed(source)
     assert save(as_alice, workspace, with_paths("HOUSE.md")).status_code == 302
     assert causes(source) == ["person", "rules"]
@@ -212,14 +214,14 @@ FAULTS = [
 
 @SOME_OR_ALL
 def test_every_fault_is_named_by_its_place_under_the_field(workspace, as_alice, chosen):
-    for rules, said in chosen(FAULTS):
+    for rules, message in chosen(FAULTS):
         answer = save(as_alice, workspace, rules)
-        assert answer.status_code == 422, said
-        assert said in " ".join(answer.context["form"].errors["rules"]), said
-        assert not copies(workspace).exists(), said
+        assert answer.status_code == 422, message
+        assert message in " ".join(answer.context["form"].errors["rules"]), message
+        assert not copies(workspace).exists(), message
 
 
-def test_all_faults_are_told_at_once(workspace, as_alice):
+def test_all_problems_are_reported_at_once(workspace, as_alice):
     rules = {"rules": [{"kind": "magic", "paths": ["../x"]}], "skip_folders": ["a/b"]}
     errors = save(as_alice, workspace, rules).context["form"].errors["rules"]
     places = [error.partition(":")[0] for error in errors]
@@ -227,7 +229,7 @@ def test_all_faults_are_told_at_once(workspace, as_alice):
 
 
 def test_someone_elses_change_is_shown_before_it_is_overwritten(workspace, as_alice):
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     answer = save(as_alice, workspace, with_paths("ROOF.md"), revision=0)
     assert answer.status_code == 409
     assert "HOUSE.md" in answer.content.decode()
@@ -235,7 +237,7 @@ def test_someone_elses_change_is_shown_before_it_is_overwritten(workspace, as_al
     assert list_effective_harnesses(workspace, ["plain"])[0].rules[0].paths == ("ROOF.md",)
 
 
-def test_a_reset_and_its_undoing_are_followed_by_looks(workspace, source, as_alice):
+def test_a_reset_and_its_undo_request_refreshes(workspace, source, as_alice):
     save(as_alice, workspace, with_paths("HOUSE.md"))
     refreshed(source)
     as_alice.post(address(workspace, "reset/"))
@@ -261,7 +263,7 @@ def test_history_shows_json_and_an_old_revision_comes_back(workspace, source, as
 def test_editors_read_the_rules_and_admins_write_them(workspace, as_bob):
     admin = make_user("Ada")
     join(workspace, admin, Role.ADMIN)
-    save_rules(workspace, "plain", whole("HOUSE.md"), expected=0, by=BY)
+    save_rules(workspace, "plain", complete_rules("HOUSE.md"), expected_revision=0, by=BY)
     assert as_bob.get(address(workspace)).status_code == 200
     assert as_bob.get(address(workspace, "edit/")).status_code == 403
     assert save(as_bob, workspace, with_paths("ROOF.md"), revision=1).status_code == 403
@@ -270,22 +272,22 @@ def test_editors_read_the_rules_and_admins_write_them(workspace, as_bob):
     assert save(signed_in(admin), workspace, with_paths("ROOF.md"), revision=1).status_code == 302
 
 
-# --- in words ------------------------------------------------------------------------------------------
+# --- descriptions --------------------------------------------------------------------------------------
 
 
-def test_rules_are_told_in_words():
+def test_rules_have_descriptions():
     persona, *_ = describe_rules(HARNESSES["openclaw"])
-    assert (persona.kind, persona.which) == ("Persona file", "The first that is there")
-    assert persona.where == "In the working directory alone, or in the global folder"
-    own = describe_rules(parse_harness(whole("A.md", extra_skill_folders=["shared"], off=["skill"])))
+    assert (persona.kind, persona.match_mode) == ("Persona file", "The first that is there")
+    assert persona.location == "In the working directory alone, or in the global folder"
+    own = describe_rules(parse_harness(complete_rules("A.md", extra_skill_folders=["shared"], off=["skill"])))
     assert own[-1].paths == ("shared/*/SKILL.md",)
     assert [row.is_off for row in own] == [False, True]
-    assert own[0].which == ""
+    assert own[0].match_mode == ""
     assert (
         describe_harness_files(HARNESSES["claude-code"]) == "CLAUDE.md, rules/*.md, CLAUDE.local.md, skills"
     )
 
 
 def test_a_lowered_cap_is_marked():
-    lowered = parse_harness(whole("A.md", caps={"files": 10})).caps
-    assert [cap.words for cap in describe_caps(lowered) if cap.is_lowered] == ["Files"]
+    lowered = parse_harness(complete_rules("A.md", caps={"files": 10})).caps
+    assert [cap.label for cap in describe_caps(lowered) if cap.is_lowered] == ["Files"]

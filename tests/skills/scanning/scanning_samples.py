@@ -1,7 +1,7 @@
-"""Texts for the scanner: one that each rule must find, some that it must not, and prose nobody should stop.
+"""Texts for the scanner: matches for each rule, near misses, and harmless prose.
 
-Secrets are put together from halves and odd characters are written as escapes, so that no scanner, ours
-included, trips over this file.
+Secrets are joined from parts and hidden characters are written as escapes, so that no scanner reports this
+file.
 """
 
 from skills.scanning import compute_key_checksum
@@ -13,7 +13,7 @@ PEM = "\n".join(MIXED[at : at + 64] for at in range(0, 128, 64))
 
 
 def head(lines: str) -> str:
-    """A skill with these lines in its head."""
+    """A skill with these lines in its front matter."""
     return f"---\nname: brew-tea\ndescription: Makes tea.\n{lines}\n---\nPut the kettle on.\n"
 
 
@@ -56,7 +56,7 @@ MORE_SECRETS = {
     "secret-own-key": ["drm" + "_admin_" + BODY + compute_key_checksum(BODY)],
     "secret-aws-secret-key": ['"SecretAccess' + 'Key": "' + MIXED[:40] + '"'],
     "secret-private-key": [
-        # As in JSON, in one line; and with the head lines of an encrypted one.
+        # On one line as in JSON, and with the header lines of an encrypted key.
         f"-----BEGIN PRIVATE {'KEY'}-----\\n{MIXED[:64]}\\n",
         f"-----BEGIN EC PRIVATE {'KEY'}-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,AB\n\n{PEM}\n",
         f"-----BEGIN PGP PRIVATE {'KEY'} BLOCK-----\nVersion: GnuPG v2.4.0\n\n{PEM}\n",
@@ -100,7 +100,7 @@ FURTHER: dict[str, list[str]] = {
         "\u200bat the very start",
         "at the very end\u2060",
         "\ufeff\ufeff two marks of a file",
-        # A message in noughts and ones is no spelling, whatever the letters beside it.
+        # A message in binary is reported, whatever letters are next to it.
         "\u0645\u06cc\u200c\u200d\u200c\u200c\u062e\u0648\u0627\u0647\u0645",
         "\u0e44\u0e17\u0e22\u200b\u200b\u200b\u0e44\u0e17\u0e22",
         "\U0001f600\u200dword",
@@ -117,7 +117,7 @@ FURTHER: dict[str, list[str]] = {
     ],
     "tag-character": [
         "\U000e0001\U000e0065",
-        # A flag of nowhere, a flag without its end, and letters without a flag.
+        # A flag of an unknown region, a flag without its end tag, and tag letters without a flag.
         "\U0001f3f4" + "".join(chr(0xE0000 + ord(letter)) for letter in "obeyme") + "\U000e007f",
         "\U0001f3f4" + "".join(chr(0xE0000 + ord(letter)) for letter in "gbeng"),
         "".join(chr(0xE0000 + ord(letter)) for letter in "gbeng") + "\U000e007f",
@@ -148,7 +148,7 @@ FURTHER: dict[str, list[str]] = {
         "<\ufe0f/soul\ufe0f>",
         "</this-call",
         "\u05e9\u05dc\u05d5\u05dd <\u200e/context>",
-        # Opened once and closed twice, and opened under another name.
+        # Opened once and closed twice, and opened with another name.
         "<task>a</task></task>",
         "<user>a</task>",
         "<data/></data>",

@@ -1,4 +1,4 @@
-"""A glance at a text spares most rules their work, and never a finding."""
+"""The prefilter skips most rules and never loses a finding."""
 
 from dataclasses import replace
 from itertools import islice
@@ -20,7 +20,7 @@ TEXTS = [
     *PROSE.values(),
     MARKDOWN,
 ]
-# Letters that a pattern takes for others, spaces of every kind, and what parts words.
+# Letters that are equal when case is ignored, all kinds of spaces, and word separators.
 ODD = [
     "</ıdentity>",
     "</ſoul>",
@@ -40,10 +40,10 @@ ODD = [
 
 
 def missed(text, rules=SCAN_RULES):
-    """Rules that would find something, had they been asked."""
-    look = extract_text_features(text)
-    asked = [rule for rule in rules if rule.needs in look.sights and rule.may_find(look)]
-    return [rule.name for rule in rules if rule not in asked and any(islice(rule.find(text), 1))]
+    """List the rules that match although the prefilter skips them."""
+    features = extract_text_features(text)
+    applicable = [rule for rule in rules if rule.needs in features.names and rule.may_find(features)]
+    return [rule.name for rule in rules if rule not in applicable and any(islice(rule.find(text), 1))]
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)
@@ -63,19 +63,21 @@ def test_a_glance_misses_nothing_in_any_mixture(parts, cut):
 @pytest.mark.parametrize("rule", SCAN_RULES, ids=lambda rule: rule.name)
 def test_a_rule_that_waits_for_the_wrong_sight_would_be_noticed(rule):
     assert missed(SAMPLES[rule.name], [replace(rule, needs="never seen")]) == [rule.name]
-    assert missed(SAMPLES[rule.name], [replace(rule, may_find=lambda look: False)]) == [rule.name]
+    assert missed(SAMPLES[rule.name], [replace(rule, may_find=lambda features: False)]) == [rule.name]
 
 
 def test_plain_prose_is_no_work_for_any_rule():
-    look = extract_text_features("Ask for the order number before you look anything up.\n" * 100)
-    assert look.sights == {"text"}
+    features = extract_text_features("Ask for the order number before you look anything up.\n" * 100)
+    assert features.names == {"text"}
     assert not [rule for rule in SCAN_RULES if rule.needs == "text"]
 
 
 def test_in_ordinary_markdown_nearly_all_rules_are_spared():
-    look = extract_text_features(BODY)
-    asked = [rule.name for rule in SCAN_RULES if rule.needs in look.sights and rule.may_find(look)]
-    assert asked == ["order-in-link-title"]
+    features = extract_text_features(BODY)
+    applicable = [
+        rule.name for rule in SCAN_RULES if rule.needs in features.names and rule.may_find(features)
+    ]
+    assert applicable == ["order-in-link-title"]
     assert scan_text(BODY) == ()
 
 

@@ -1,4 +1,4 @@
-"""The scanner: each rule finds what it should and nothing else, in linear time, and never tells a secret."""
+"""The scanner: each rule has its matches and no others, runs in linear time and shows no secret."""
 
 import ast
 import re
@@ -51,7 +51,7 @@ def pairs(texts_of: dict[str, list[str]]) -> list[tuple[str, str]]:
     return [(name, text) for name, texts in texts_of.items() for text in texts]
 
 
-def found(text: str, rules=SCAN_RULES) -> set[str]:
+def list_matched_rules(text: str, rules=SCAN_RULES) -> set[str]:
     return {finding.rule for finding in scan_text(text, kind="skill", rules=rules)}
 
 
@@ -65,7 +65,7 @@ def only(text: str, **options) -> Finding:
 
 
 def check_sample(name: str, rules=SCAN_RULES) -> None:
-    assert name in found(SAMPLES[name], rules)
+    assert name in list_matched_rules(SAMPLES[name], rules)
 
 
 @EACH_RULE
@@ -76,17 +76,17 @@ def test_a_rule_finds_its_sample(rule):
 @EACH_RULE
 def test_a_rule_finds_its_sample_in_the_middle_of_prose(rule):
     if rule.kinds != frozenset({"skill"}):
-        assert rule.name in found(f"{MARKDOWN}\n\nSee: {SAMPLES[rule.name]} \n\n{MARKDOWN}")
+        assert rule.name in list_matched_rules(f"{MARKDOWN}\n\nSee: {SAMPLES[rule.name]} \n\n{MARKDOWN}")
 
 
 @pytest.mark.parametrize(("name", "text"), pairs(FURTHER), ids=ascii)
 def test_a_rule_finds_its_other_forms(name, text):
-    assert name in found(text)
+    assert name in list_matched_rules(text)
 
 
 @pytest.mark.parametrize(("name", "text"), pairs(INNOCENT), ids=ascii)
 def test_a_rule_lets_pass_what_only_resembles(name, text):
-    assert name not in found(text)
+    assert name not in list_matched_rules(text)
 
 
 @pytest.mark.planted
@@ -107,7 +107,7 @@ def test_about_twenty_kinds_of_keys_are_known():
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_a_secret_is_told_once(name):
+def test_a_secret_is_reported_once(name):
     assert [finding.rule for finding in scan_text(SECRETS[name])] == [name]
 
 
@@ -126,41 +126,41 @@ CLOSING = re.compile(r"</([\w-]+)>")
 
 
 def tags_in_code() -> Iterator[str]:
-    """Names given to frames, elements and guards, and closing tags in the words themselves."""
+    """Names passed to the functions that build tags, and closing tags in string literals."""
     for path in sorted((ROOT / "prompts/assembly").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called in FRAMING:
                     yield from (str(name.value) for name in node.args if isinstance(name, ast.Constant))
-                case ast.Constant(value=str(words)):
-                    yield from CLOSING.findall(words)
+                case ast.Constant(value=str(text)):
+                    yield from CLOSING.findall(text)
 
 
 def tags_in_prompts() -> Iterator[str]:
-    """Closing tags on lines of their own in finished prompts."""
+    """Closing tags on separate lines of the golden prompts."""
     for path in sorted((ROOT / "tests/prompts/assembly/golden").rglob("*.txt")):
         lines = path.read_text(encoding="utf-8").splitlines()
-        yield from (found[1] for line in lines if (found := CLOSING.fullmatch(line.strip())))
+        yield from (match[1] for line in lines if (match := CLOSING.fullmatch(line.strip())))
 
 
 @pytest.mark.parametrize("tags_of_layouts", [tags_in_code, tags_in_prompts])
 def test_every_tag_of_every_layout_is_known(tags_of_layouts):
     tags = {normalize_tag_name(tag) for tag in tags_of_layouts()}
     assert len(tags) > 25
-    # A model is asked to write a status: it is no part of a prompt.
+    # The status tag is written by the model and is not part of the prompt.
     assert tags - {"status"} <= {*SECTION_NAMES, *FIELD_NAMES}
 
 
 @pytest.mark.parametrize("shape", ["</{}>", "</ {}\n>", "< /{} x='y'>", "</{}"])
 def test_no_section_can_be_closed(shape):
     for name in SECTION_NAMES:
-        assert found(shape.format(name)) == {"section-closing"}, name
-        assert found(shape.format(name.upper())) == {"section-closing"}, name
+        assert list_matched_rules(shape.format(name)) == {"section-closing"}, name
+        assert list_matched_rules(shape.format(name.upper())) == {"section-closing"}, name
 
 
 def test_a_look_alike_within_another_tag_is_still_seen():
-    assert found("<context \uff1c/soul\uff1e >") == {"section-closing"}
-    assert found("<context \uff1c/context\uff1e >") == {"section-look-alike"}
+    assert list_matched_rules("<context \uff1c/soul\uff1e >") == {"section-closing"}
+    assert list_matched_rules("<context \uff1c/context\uff1e >") == {"section-look-alike"}
 
 
 # --- prose and code ------------------------------------------------------------------------------------
@@ -173,8 +173,8 @@ def test_prose_in_many_scripts_passes_without_a_word(language):
 
 
 @pytest.mark.parametrize("language", PROSE)
-def test_prose_does_not_hide_a_finding_beside_it(language):
-    assert "invisible-character" in found(f"{PROSE[language]} a\u200bb {PROSE[language]}")
+def test_prose_does_not_hide_a_finding_next_to_it(language):
+    assert "invisible-character" in list_matched_rules(f"{PROSE[language]} a\u200bb {PROSE[language]}")
 
 
 def test_markdown_with_code_ids_and_hashes_passes_without_a_word():
@@ -195,7 +195,7 @@ def test_the_demo_is_there():
 # --- kinds ---------------------------------------------------------------------------------------------
 
 
-def test_a_skills_permissions_are_asked_of_skills_only():
+def test_permission_rules_apply_to_skills_only():
     text = head("allowed-tools: '*'")
     assert [finding.rule for finding in scan_text(text, kind="skill")] == ["wide-tools"]
     assert scan_text(text) == scan_text(text, kind="typed") == ()
@@ -243,7 +243,7 @@ def test_findings_come_in_the_order_of_the_text():
     assert places == sorted(places)
 
 
-def test_the_base64_of_a_private_key_is_told_as_a_key_alone():
+def test_the_base64_of_a_private_key_is_reported_only_as_a_key():
     lines = "\n".join(MIXED[:64] for _ in range(20))
     text = f"-----BEGIN PRIVATE {'KEY'}-----\n{lines}\n-----END PRIVATE {'KEY'}-----\n"
     assert only(text).rule == "secret-private-key"
@@ -253,9 +253,9 @@ def test_the_base64_of_a_private_key_is_told_as_a_key_alone():
 
 
 def test_more_than_a_hundred_end_with_a_word_that_there_are_more():
-    *shown, last = scan_text("a\u200b" * 5_000)
-    assert len(shown) == 100
-    assert [finding.column for finding in shown[:3]] == [2, 4, 6]
+    *findings, last = scan_text("a\u200b" * 5_000)
+    assert len(findings) == 100
+    assert [finding.column for finding in findings[:3]] == [2, 4, 6]
     assert (last.rule, last.severity, last.line, last.column) == ("more", "block", 1, 10_001)
 
 
@@ -360,11 +360,11 @@ def test_one_wrong_character_makes_a_key_a_look_alike():
 
 # --- time ----------------------------------------------------------------------------------------------
 
-# Generous: what counts is how time grows.
+# Generous, because the growth of the time is what matters.
 SLOWEST = 10
-# Below, the clock tells little; quadratic work on a quarter of a megabyte takes far longer.
+# Shorter times are not reliable; quadratic work on a quarter of a megabyte takes far longer.
 MEASURABLE = 0.05
-# Small first: a pattern that is not linear shows before it takes minutes.
+# Small sizes first, so that a pattern that is not linear fails before it takes minutes.
 SIZES = (2**14, 2**16, 2**18)
 # Twice as much as the largest file.
 BEYOND = (2**17, 2**19)
@@ -401,14 +401,14 @@ BAITS = [
 
 
 def units(rule: ScanRule) -> list[str]:
-    """Beginnings of what the rule looks for, so that it hopes again and again, and what it must let pass."""
+    """Prefixes of matches, which cause backtracking, and near misses."""
     sample = SAMPLES[rule.name]
     cuts = sorted({max(1, len(sample) * part // 4) for part in range(1, 4)})
     return [*(sample[:cut] for cut in cuts), sample[: cuts[-1]] + " ", *INNOCENT[rule.name][:2]]
 
 
 def hostile(rule: ScanRule) -> Iterator[Callable[[int], str]]:
-    """Makers of long texts: those units over and over, and half a sample before a long run."""
+    """Generators of long texts: repeated units, and half a sample before a long run."""
     half = SAMPLES[rule.name][: len(SAMPLES[rule.name]) // 2]
     yield from (partial(repeated, unit) for unit in units(rule))
     yield from (partial(repeated, filler, before=half) for filler in FILLERS)
@@ -425,14 +425,14 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 
 
 def is_linear(work: Callable[[str], object], text_of: Callable[[int], str], sizes=SIZES) -> bool:
-    """Twice the text takes less than three times as long, and the longest a few seconds at most."""
+    """Return whether twice the text takes less than three times as long, and at most a few seconds."""
     before, size_before = 0.0, 0
     for size in sizes:
         took = seconds(work, text_of(size))
         is_measurable = took > MEASURABLE and before > MEASURABLE / 10
         if took > SLOWEST or (is_measurable and took >= before * 1.5 * size / size_before):
             return False
-        # Even the square of it would not be measurable at the largest size, which need not be tried.
+        # Even quadratic growth would not be measurable at the largest size, so it is skipped.
         if took * (sizes[-1] / size) ** 2 < MEASURABLE:
             return True
         before, size_before = took, size
@@ -440,7 +440,7 @@ def is_linear(work: Callable[[str], object], text_of: Callable[[int], str], size
 
 
 def is_linear_at_last(work: Callable[[str], object], text_of: Callable[[int], str], sizes=SIZES) -> bool:
-    """The machine may stumble; a pattern that is not linear fails every time."""
+    """Retry, because of noise; a pattern that is not linear fails every time."""
     return any(is_linear(work, text_of, sizes) for _ in range(3))
 
 
@@ -458,11 +458,11 @@ def test_a_rule_takes_linear_time_on_text_made_to_hurt_it(rule, sizes):
 @pytest.mark.hard
 @pytest.mark.parametrize("bait", BAITS, ids=ascii)
 def test_a_scan_of_the_largest_file_full_of_bait_takes_linear_time(bait):
-    def whole(text: str) -> object:
+    def scan_all(text: str) -> object:
         return scan_text(text, kind="skill"), mark_hidden_characters(text)
 
     assert max(SIZES) >= DiscoveryCaps().file_bytes
-    assert is_linear_at_last(whole, partial(repeated, bait, before="---\n"))
+    assert is_linear_at_last(scan_all, partial(repeated, bait, before="---\n"))
 
 
 @pytest.mark.planted
@@ -478,7 +478,7 @@ def test_a_slow_pattern_would_be_noticed(pattern, bait):
 
 @pytest.mark.planted
 def test_quick_work_that_is_not_linear_is_noticed_at_the_sizes_of_every_run():
-    """The quickest search a pattern can make, for one character, begun anew at every fiftieth place."""
+    """The fastest search of a regex, for one character, restarted at every fiftieth position."""
     sign = re.compile("!")
 
     def slow(text: str) -> None:

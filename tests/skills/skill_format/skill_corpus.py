@@ -1,4 +1,4 @@
-"""Skills sound and unsound, each with the flaw and line we expect; the reference judges the same bytes."""
+"""A corpus of valid and invalid skills with expected flaw and line, also given to the reference validator."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ HEAD = "name: a-b\ndescription: Does a thing.\n"
 class Case:
     title: str
     source: bytes
-    flaw: str = ""  # Empty: the standard is kept.
+    flaw: str = ""  # Empty for a valid skill.
     line: int = 0
     folder: str = "a-b"
 
@@ -23,18 +23,18 @@ def title_of(case):
 
 
 def reference_accepts(case, folder):
-    """Whether the reference finds nothing; it may also stumble, which we count as a refusal."""
+    """Return whether the reference validator accepts the file. An exception counts as a rejection."""
     home = folder / case.folder
     home.mkdir()
     (home / "SKILL.md").write_bytes(case.source)
     try:
         return not validate(home)
-    except (UnicodeDecodeError, AttributeError):  # strictyaml loses its way over a control character.
+    except (UnicodeDecodeError, AttributeError):  # strictyaml raises another error for a control character.
         return False
 
 
 def skill(title, more="", flaw="", line=4, *, head=HEAD, body="Do it.\n", folder="a-b"):
-    """A whole file; unless said otherwise a flaw lies in the first line after name and description."""
+    """A complete file. By default the flaw is on the first line after name and description."""
     return Case(title, f"---\n{head}{more}---\n\n{body}".encode(), flaw, line if flaw else 0, folder)
 
 
@@ -180,7 +180,7 @@ CASES = [*NAMES, *DESCRIPTIONS, *FIELDS, *SHAPES]
 SOUND = [case for case in CASES if not case.flaw]
 
 DEEP = "metadata:\n" + "".join(f"{'  ' * level}a:\n" for level in range(1, 22))
-# Where we part from the reference, and why. The last word says whether we take the skill.
+# Differences from the reference, with the reason and whether we accept the skill.
 DIFFERENCES = [
     (skill("NUL in the body", body="a\x00b\n"), "a database refuses it later, less kindly", False),
     (skill("an escape that stands for NUL", 'license: "\\x00"\n'), "the same, smuggled in", False),

@@ -1,4 +1,4 @@
-"""SKILL.md by the Agent Skills rules: judged like the reference, with every reason by line."""
+"""The SKILL.md parser: same verdict as the reference validator, with the line of each problem."""
 
 import unicodedata
 
@@ -46,21 +46,21 @@ def test_the_strict_verdict_is_the_references(case, tmp_path):
 
 @pytest.mark.promise("R8")
 @pytest.mark.parametrize("case", [case for case in CASES if case.flaw], ids=title_of)
-def test_the_reason_names_flaw_line_and_words(case):
+def test_the_problem_has_flaw_line_and_message(case):
     reason = strict(case).reasons[0]
     assert (reason.flaw, reason.line) == (case.flaw, case.line)
     assert reason.message.endswith(".")
     assert len(reason.message) < 200
 
 
-@pytest.mark.parametrize(("case", "why", "kept"), DIFFERENCES, ids=title_of)
-def test_we_part_from_the_reference_only_where_listed(case, why, kept, tmp_path):
-    assert strict(case).kept is kept
-    assert reference_accepts(case, tmp_path) is not kept
+@pytest.mark.parametrize(("case", "reason", "is_kept"), DIFFERENCES, ids=title_of)
+def test_we_differ_from_the_reference_only_where_listed(case, reason, is_kept, tmp_path):
+    assert strict(case).kept is is_kept
+    assert reference_accepts(case, tmp_path) is not is_kept
 
 
 @pytest.mark.parametrize("case", SOUND, ids=title_of)
-def test_a_sound_skill_holds_what_the_reference_reads(case, tmp_path):
+def test_a_valid_skill_has_the_values_of_the_reference(case, tmp_path):
     assert reference_accepts(case, tmp_path)
     theirs, ours = read_properties(tmp_path / case.folder), sound(case.source, case.folder)
     assert ours.description == theirs.description
@@ -70,7 +70,7 @@ def test_a_sound_skill_holds_what_the_reference_reads(case, tmp_path):
 
 
 class TextHandler(frontmatter.default_handlers.YAMLHandler):
-    """With its usual loader `no` would be False."""
+    """Reads all scalars as text; the default loader would turn `no` into False."""
 
     def load(self, fm, **kwargs):
         return yaml.load(fm, Loader=yaml.BaseLoader)  # noqa: S506 - it builds nothing but text
@@ -115,12 +115,12 @@ def test_text_and_bytes_read_alike():
         assert parse_skill(case.source) == parse_skill(case.source.decode())
 
 
-def test_every_problem_is_told_at_once_in_the_order_of_lines():
+def test_all_problems_are_listed_in_the_order_of_lines():
     text = "---\nversion: 1\nname: A_b\ncompatibility: [x]\nmetadata: y\n---\n"
-    found = [
+    problems = [
         (problem.line, problem.field, problem.flaw) for problem in parse_skill(text, folder_name="c").problems
     ]
-    assert found == [
+    assert problems == [
         (1, "description", "description-missing"),
         (2, "version", "unknown-field"),
         (3, "name", "name-shape"),
@@ -131,7 +131,7 @@ def test_every_problem_is_told_at_once_in_the_order_of_lines():
     ]
 
 
-def test_broken_yaml_and_a_broken_body_are_told_together():
+def test_broken_yaml_and_a_broken_body_are_reported_together():
     reading = parse_skill("---\nname: 'a\n---\n\nx\n\x00\n")
     assert reading.skill is None
     assert [(problem.line, problem.flaw) for problem in reading.problems] == [
@@ -141,9 +141,9 @@ def test_broken_yaml_and_a_broken_body_are_told_together():
 
 
 def test_many_small_problems_do_not_hide_a_grave_one():
-    many = "".join(f"  k{n}:\n  - x\n" for n in range(50)) + "".join(f"x{n}: y\n" for n in range(50))
+    flaws = "".join(f"  k{n}:\n  - x\n" for n in range(50)) + "".join(f"x{n}: y\n" for n in range(50))
     verdict = evaluate_for_harness(
-        parse_skill(f"---\n{HEAD}metadata:\n{many}---\n", folder_name="other"), "opal"
+        parse_skill(f"---\n{HEAD}metadata:\n{flaws}---\n", folder_name="other"), "opal"
     )
     assert [reason.flaw for reason in verdict.reasons] == ["name-folder"]
     assert len(verdict.warnings) == 40
@@ -160,7 +160,7 @@ def test_many_small_problems_do_not_hide_a_grave_one():
         (f"---\n{HEAD}# {'x' * 16_384}\n---\n", "The front matter is longer than 16 KiB."),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_words(source, message):
+def test_an_unreadable_file_is_refused_with_a_message(source, message):
     reading = parse_skill(source)
     assert reading.skill is None
     assert [problem.message for problem in reading.problems] == [message]
@@ -200,8 +200,8 @@ def test_a_skill_without_a_name_takes_its_folders_or_is_none():
 
 def test_forms_are_held_to_the_same_rules_in_ascii():
     assert list_skill_problems(name="a-b", description="d", metadata={"a": "b"}) == []
-    found = list_skill_problems(name="café", description=" ", metadata={"a": 1})
-    assert found == [
+    problems = list_skill_problems(name="café", description=" ", metadata={"a": 1})
+    assert problems == [
         SkillProblem(
             "name", "Use lower-case letters, digits and single hyphens, with no hyphen at either end."
         ),

@@ -1,4 +1,4 @@
-"""SKILL.md means the same with libyaml and without, and an ordinary one is read in a moment."""
+"""SKILL.md is parsed equally with and without libyaml, and fast."""
 
 import time
 
@@ -17,7 +17,7 @@ EVERY = [*CASES, *(case for case, _, _ in DIFFERENCES)]
 
 
 def slow_reading(source, folder="a-b"):
-    """As on a machine without libyaml."""
+    """Disable libyaml."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml_events, "LIBYAML", None)
         return parse_skill(source, folder_name=folder)
@@ -31,10 +31,10 @@ def test_a_skill_reads_the_same_without_libyaml(case):
 @given(st.sampled_from(GOOD), st.lists(st.tuples(st.floats(0, 1), st.sampled_from(SNIPPETS)), max_size=3))
 @settings(max_examples=examples(60, hard=200), deadline=None)
 def test_a_damaged_skill_reads_the_same_without_libyaml(source, changes):
-    for place, snippet in changes:
-        # Most of a skill is its body; the head is where readers could part.
-        at = int(place * source.find(b"\n---", 3))
-        source = source[:at] + snippet + source[at:]
+    for fraction, snippet in changes:
+        # Only the front matter is changed, because the parsers can differ only there.
+        offset = int(fraction * source.find(b"\n---", 3))
+        source = source[:offset] + snippet + source[offset:]
     assert parse_skill(source, folder_name="a-b") == slow_reading(source)
 
 
@@ -50,8 +50,8 @@ def test_an_ordinary_skill_takes_a_few_times_as_long_as_its_bare_head():
         return time.process_time() - began
 
     def times():
-        whole = seconds(lambda: parse_skill(source, folder_name="pdf-processing"))
-        return whole / seconds(lambda: yaml.load(head, Loader=yaml.CSafeLoader))
+        duration = seconds(lambda: parse_skill(source, folder_name="pdf-processing"))
+        return duration / seconds(lambda: yaml.load(head, Loader=yaml.CSafeLoader))
 
-    # Twice as long, in truth; without libyaml it would be twenty times.
+    # About twice as long in practice; without libyaml it would be twenty times.
     assert min(times() for _ in range(5)) < 6

@@ -1,4 +1,4 @@
-"""Skills written and read again, and what hostile or damaged files can do: nothing, and quickly."""
+"""Round trips of skills, and hostile or damaged files."""
 
 import time
 
@@ -53,7 +53,7 @@ def test_a_skill_written_and_read_again_is_the_same(skill):
 @settings(max_examples=examples(25, hard=50), deadline=None)
 def test_what_we_write_the_reference_accepts(tmp_path_factory, skill):
     text = render_skill(skill)
-    # The reference takes three hyphens anywhere for the end of the head.
+    # The reference parser ends the front matter at any three hyphens.
     assume(skill.description and text.count("---") == 2)
     assert reference_accepts(Case("", text.encode()), tmp_path_factory.mktemp("written"))
 
@@ -81,7 +81,7 @@ def test_samples_survive_being_written(name):
 
 
 @pytest.mark.parametrize(
-    ("skill", "words"),
+    ("skill", "message"),
     [
         (ParsedSkill("a", body="x" * 300_000), "bytes"),
         (ParsedSkill("a", description="x" * 17_000), "16 KiB"),
@@ -93,8 +93,8 @@ def test_samples_survive_being_written(name):
         (ParsedSkill(""), "needs a name"),
     ],
 )
-def test_what_could_not_be_read_again_is_not_written(skill, words):
-    with pytest.raises(InvalidSkill, match=words):
+def test_what_could_not_be_read_again_is_not_written(skill, message):
+    with pytest.raises(InvalidSkill, match=message):
         render_skill(skill)
 
 
@@ -168,11 +168,11 @@ CHANGED = examples(70, hard=200)
 def test_a_good_file_changed_at_random_gives_a_skill_or_reasons(data):
     source = data.draw(st.sampled_from(GOOD))
     for _ in range(data.draw(st.integers(1, 4))):
-        at, end = sorted(data.draw(st.integers(0, len(source))) for _ in range(2))
+        start, end = sorted(data.draw(st.integers(0, len(source))) for _ in range(2))
         source = (
-            source[:at]
+            source[:start]
             + data.draw(st.sampled_from(SNIPPETS) | st.binary(max_size=4))
-            + source[min(end, at + 8) :]
+            + source[min(end, start + 8) :]
         )
     reading = parse_skill(source, folder_name="a-b")
     assert reading.skill or reading.problems

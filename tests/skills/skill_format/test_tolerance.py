@@ -1,4 +1,4 @@
-"""How lenient each harness is with a skill, and what a workspace file loses at its top."""
+"""The tolerance of each harness for the problems of a skill, and comments at the top of workspace files."""
 
 import pytest
 from hypothesis import given
@@ -41,7 +41,7 @@ def outcome(text, harness):
 
 
 @pytest.mark.parametrize("column", range(6), ids=HARNESSES)
-def test_each_harness_is_as_lenient_as_its_row_says(column):
+def test_each_harness_is_as_tolerant_as_its_row(column):
     texts = {f"{HEAD}{more}\n": row for more, row in ROWS.items()} | {
         f"{k}\n": v for k, v in NAME_ROWS.items()
     }

@@ -1,4 +1,4 @@
-"""Which folders a workspace may read: given and taken back by operators, seen by the workspace."""
+"""Source grants: granted and withdrawn by operators, visible to the workspace."""
 
 from io import StringIO
 
@@ -47,7 +47,7 @@ def last_event(workspace):
     return AuditEvent.objects.in_workspace(workspace).latest("pk")
 
 
-# --- the verbs -----------------------------------------------------------------------------------------
+# --- services ------------------------------------------------------------------------------------------
 
 
 def test_a_grant_is_noted_in_the_workspace(workspace, root):
@@ -87,7 +87,7 @@ def test_a_grant_in_use_stays_and_the_refusal_names_the_source(workspace, root):
     assert SourceGrant.objects.in_workspace(workspace).count() == 1
 
 
-# --- the back office -----------------------------------------------------------------------------------
+# --- admin site ----------------------------------------------------------------------------------------
 
 
 def test_an_operator_grants_a_folder(workspace, root, as_operator):
@@ -106,7 +106,7 @@ def test_the_form_names_the_roots_and_refuses_others_under_the_field(workspace, 
     assert not SourceGrant.objects.in_workspace(workspace).exists()
 
 
-def test_without_roots_the_form_says_so(settings, as_operator):
+def test_without_roots_the_form_shows_a_hint(settings, as_operator):
     settings.DRAMATIS_SOURCE_ROOTS = []
     assert "names no root yet" in as_operator.get(f"{GRANTS}add/").content.decode()
 
@@ -152,7 +152,7 @@ TABLES = ("source", "contextfile", "refreshrun", "filerevision", "pushedfile", "
 EMPTY_TABLES = ("waiver", "agentcontext", "fileagent")
 
 
-def test_all_else_is_there_to_look_at(workspace, root, as_operator):
+def test_everything_else_is_read_only(workspace, root, as_operator):
     refreshed(make_source(workspace, root))
     for table in (*TABLES, *EMPTY_TABLES):
         assert as_operator.get(f"/operator/skills/{table}/").status_code == 200, table
@@ -173,44 +173,44 @@ def test_members_do_not_see_grants(as_alice):
     assert as_alice.get(GRANTS).status_code in {302, 404}
 
 
-# --- the commands --------------------------------------------------------------------------------------
+# --- commands ------------------------------------------------------------------------------------------
 
 
-def said(*args):
+def run_command(*args):
     out = StringIO()
     call_command(*args, stdout=out)
     return out.getvalue()
 
 
 def test_a_folder_is_granted_from_the_command_line(workspace, root):
-    assert f"{workspace.name} may read {root}/team" in said("grant_source", "harbour", f"{root}/team")
+    assert f"{workspace.name} may read {root}/team" in run_command("grant_source", "harbour", f"{root}/team")
     assert last_event(workspace).verb == "granted"
     with pytest.raises(CommandError, match="none of the roots"):
-        said("grant_source", "harbour", "/etc")
+        run_command("grant_source", "harbour", "/etc")
     with pytest.raises(CommandError, match="no workspace “nowhere”"):
-        said("grant_source", "nowhere", str(root))
+        run_command("grant_source", "nowhere", str(root))
 
 
-def test_a_source_is_looked_at_from_the_command_line(workspace, root):
+def test_a_source_is_refreshed_from_the_command_line(workspace, root):
     (root / "CLAUDE.md").mkdir()
     source = make_source(workspace, root)
-    told = said("refresh_source", "harbour", source.slug)
-    assert "1 new" in told
-    assert "CLAUDE.md: A folder stands where a file is expected." in told
+    output = run_command("refresh_source", "harbour", source.slug)
+    assert "1 new" in output
+    assert "CLAUDE.md: A folder stands where a file is expected." in output
     run = RefreshRun.objects.in_workspace(workspace).get()
     assert (run.status, run.cause) == ("done", "command")
 
 
-def test_the_command_says_why_it_did_not_look(workspace, root, settings):
+def test_the_command_shows_why_it_did_not_refresh(workspace, root, settings):
     source = make_source(workspace, root)
     with pytest.raises(CommandError, match="no source “nothing”"):
-        said("refresh_source", "harbour", "nothing")
+        run_command("refresh_source", "harbour", "nothing")
     with pytest.raises(CommandError, match="no source"):
-        said("refresh_source", "nowhere", source.slug)
+        run_command("refresh_source", "nowhere", source.slug)
     claim_run(workspace.pk, request_refresh(source, cause="person", by=BY).pk)
     with pytest.raises(CommandError, match="A worker is looking at it already"):
-        said("refresh_source", "harbour", source.slug)
+        run_command("refresh_source", "harbour", source.slug)
     RefreshRun.objects.in_workspace(workspace).delete()
     settings.DRAMATIS_SOURCE_ROOTS = []
     with pytest.raises(CommandError, match="Operators no longer allow this folder"):
-        said("refresh_source", "harbour", source.slug)
+        run_command("refresh_source", "harbour", source.slug)

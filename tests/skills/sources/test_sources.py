@@ -1,4 +1,4 @@
-"""Sources: registering, editing and shelving them, and the pages that show how their looks go."""
+"""Source pages: create, edit, archive, and the progress of refresh runs."""
 
 import re
 import shutil
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.django_db
 
 
 class House(NamedTuple):
-    """What every test finds: a source at which nobody has looked yet, and two more people."""
+    """Shared records: a source without a refresh, and two more members."""
 
     source: Source
     files: Path
@@ -112,34 +112,39 @@ def runs_of(source):
     return RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
 
 
-def words(answer):
+def page_text(answer):
     return answer.content.decode()
 
 
-# --- making one ----------------------------------------------------------------------------------------
+# --- create --------------------------------------------------------------------------------------------
 
 
-def test_a_new_source_is_looked_at_at_once(workspace, source, as_admin):
+def test_a_new_source_is_refreshed_at_once(workspace, source, as_admin):
     answer = as_admin.post(f"/w/{workspace.slug}/sources/new/", new_source(source.grant), follow=True)
-    made = Source.objects.in_workspace(workspace).get(slug="team-files")
-    assert answer.redirect_chain == [(address(made), 302)]
-    assert (made.folder, made.harnesses, made.refresh_minutes) == ("deep", ["plain", "opal"], 30)
-    run = runs_of(made).get()
+    created = Source.objects.in_workspace(workspace).get(slug="team-files")
+    assert answer.redirect_chain == [(address(created), 302)]
+    assert (created.folder, created.harnesses, created.refresh_minutes) == ("deep", ["plain", "opal"], 30)
+    run = runs_of(created).get()
     assert (run.status, run.cause, run.actor_label) == ("queued", "created", "ada@example.com")
-    assert "Waiting for a worker" in words(answer)
+    assert "Waiting for a worker" in page_text(answer)
 
 
 def test_a_source_of_pushed_files_has_neither_folder_nor_schedule(workspace, source, as_admin):
     body = new_source(source.grant, source_kind="pushed")
     as_admin.post(f"/w/{workspace.slug}/sources/new/", body)
-    made = Source.objects.in_workspace(workspace).get(slug="team-files")
-    assert (made.source_kind, made.grant, made.folder, made.refresh_minutes) == ("pushed", None, "", None)
+    created = Source.objects.in_workspace(workspace).get(slug="team-files")
+    assert (created.source_kind, created.grant, created.folder, created.refresh_minutes) == (
+        "pushed",
+        None,
+        "",
+        None,
+    )
 
 
 def test_the_source_and_its_first_run_come_together_or_not_at_all(workspace, source):
     values = {"label": "Twin", "grant": source.grant, "harnesses": ["plain"]}
-    made, run = add_source(workspace, values, by=BY)
-    assert run.source == made
+    created, run = add_source(workspace, values, by=BY)
+    assert run.source == created
     before = RefreshRun.unscoped.count()
     with pytest.raises(Exception, match="harnesses"):
         add_source(workspace, values | {"harnesses": ["unheard-of"]}, by=BY)
@@ -164,29 +169,29 @@ BAD_INPUT: list[tuple[str, object, str]] = [
 @SOME_OR_ALL
 def test_bad_input_is_named_under_its_field(source, as_admin, chosen):
     home = source.workspace
-    for field, value, said in chosen(BAD_INPUT):
+    for field, value, text in chosen(BAD_INPUT):
         answer = as_admin.post(f"/w/{home.slug}/sources/new/", new_source(source.grant, **{field: value}))
         assert answer.status_code == 422, (field, value)
-        assert said in " ".join(answer.context["form"].errors[field]), (field, value)
+        assert text in " ".join(answer.context["form"].errors[field]), (field, value)
         assert Source.objects.in_workspace(home).count() == 1, (field, value)
 
 
-def test_nobody_can_choose_another_workspaces_grant(workspace, elsewhere, tree, as_admin):
+def test_a_grant_of_another_workspace_cannot_be_chosen(workspace, elsewhere, tree, as_admin):
     theirs = make_source(elsewhere, tree).grant
     answer = as_admin.post(f"/w/{workspace.slug}/sources/new/", new_source(theirs))
     assert "grant" in answer.context["form"].errors
     assert Source.objects.in_workspace(workspace).count() == 1
 
 
-def test_without_a_grant_the_form_says_what_an_operator_must_do(elsewhere, as_mallory):
-    page = words(as_mallory.get(f"/w/{elsewhere.slug}/sources/new/"))
+def test_without_a_grant_the_form_explains_what_an_operator_must_do(elsewhere, as_mallory):
+    page = page_text(as_mallory.get(f"/w/{elsewhere.slug}/sources/new/"))
     assert "DRAMATIS_SOURCE_ROOTS" in page
     assert "/operator/" in page
     assert f"manage.py grant_source {elsewhere.slug}" in page
     assert 'value="pushed" id="id_source_kind_1_0" checked' in page
 
 
-# --- who may what --------------------------------------------------------------------------------------
+# --- permissions ---------------------------------------------------------------------------------------
 
 
 def test_editors_refresh_and_admins_manage(workspace, source, as_bob, as_viewer):
@@ -199,28 +204,28 @@ def test_editors_refresh_and_admins_manage(workspace, source, as_bob, as_viewer)
     assert runs_of(source).get().cause == "person"
 
 
-def test_people_see_only_the_buttons_they_may_press_and_none_is_a_link(source, as_alice, as_bob, as_viewer):
-    shown = [words(browser.get(address(source))) for browser in (as_alice, as_bob, as_viewer)]
-    assert ["/refresh/" in page for page in shown] == [True, True, False]
-    assert ["/archive/" in page for page in shown] == [True, False, False]
+def test_members_see_only_the_buttons_they_may_press_and_none_is_a_link(source, as_alice, as_bob, as_viewer):
+    pages = [page_text(browser.get(address(source))) for browser in (as_alice, as_bob, as_viewer)]
+    assert ["/refresh/" in page for page in pages] == [True, True, False]
+    assert ["/archive/" in page for page in pages] == [True, False, False]
     assert as_alice.get(address(source, "refresh/")).status_code == 405
 
 
-# --- editing and shelving ------------------------------------------------------------------------------
+# --- edit and archive ----------------------------------------------------------------------------------
 
 
 def edited(source, **more):
     return new_source(source.grant, label=source.label, revision=source.revision) | more
 
 
-def test_an_edit_asks_for_another_look(source, as_alice):
+def test_an_edit_requests_a_refresh(source, as_alice):
     assert as_alice.post(address(source, "edit/"), edited(source)).status_code == 302
     source.refresh_from_db()
     assert (source.folder, source.revision) == ("deep", 2)
     assert runs_of(source).get().cause == "edited"
 
 
-def test_an_edit_that_changes_nothing_asks_for_no_look(source, as_alice):
+def test_an_edit_without_changes_requests_no_refresh(source, as_alice):
     same = {"folder": "", "harnesses": source.harnesses, "refresh_minutes": 15}
     as_alice.post(address(source, "edit/"), edited(source, **same))
     source.refresh_from_db()
@@ -244,7 +249,7 @@ def test_adoption_by_a_rule_holds_at_once(workspace, tree, as_alice):
     assert rows.filter(in_force__isnull=False).count() == 2
 
 
-def test_an_old_revision_comes_back_with_a_look(source, as_alice):
+def test_restoring_a_revision_requests_a_refresh(source, as_alice):
     as_alice.post(address(source, "edit/"), edited(source))
     runs_of(source).delete()
     as_alice.post(address(source, "history/1/restore/"))
@@ -264,23 +269,23 @@ def test_rules_that_an_agent_works_by_stay(source, as_alice, agent, by_alice):
 def test_a_source_that_agents_read_is_not_archived(source, as_alice, agent, by_alice):
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=by_alice)
     answer = as_alice.post(address(source, "archive/"), follow=True)
-    assert "Still used by Pilot" in words(answer)
+    assert "Still used by Pilot" in page_text(answer)
     source.refresh_from_db()
     assert not source.is_archived
     with pytest.raises(RecordInUse, match="Pilot"):
         archive_record(source, by=by_alice)
 
 
-def test_an_archived_source_is_not_looked_at_until_it_is_back(source, as_alice):
+def test_an_archived_source_is_not_refreshed_until_it_is_restored(source, as_alice):
     as_alice.post(address(source, "archive/"))
     answer = as_alice.post(address(source, "refresh/"), follow=True)
-    assert "This source is archived" in words(answer)
+    assert "This source is archived" in page_text(answer)
     assert not runs_of(source).exists()
     as_alice.post(address(source, "restore/"))
     assert runs_of(source).get().status == "queued"
 
 
-def test_look_anew_judges_the_known_files_again(workspace, tree):
+def test_a_rescan_evaluates_the_known_files_again(workspace, tree):
     source = make_source(workspace, tree, "By hand", adoption="by_hand")
     refreshed(source)
     source.adoption = "automatic"
@@ -289,23 +294,23 @@ def test_look_anew_judges_the_known_files_again(workspace, tree):
     assert ContextFile.objects.in_workspace(workspace).filter(in_force=None).count() == 0
 
 
-# --- what pages show -----------------------------------------------------------------------------------
+# --- page content --------------------------------------------------------------------------------------
 
 
 def test_the_list_shows_state_files_and_readers(source, as_alice, agent, by_alice, workspace):
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=by_alice)
-    page = words(as_alice.get(f"/w/{workspace.slug}/sources/"))
+    page = page_text(as_alice.get(f"/w/{workspace.slug}/sources/"))
     assert "Not looked at yet" in page
     refreshed(source)
-    page = words(as_alice.get(f"/w/{workspace.slug}/sources/"))
-    assert all(said in page for said in ("Done", "2 new", "Pilot", "Every 15 minutes", str(source.grant)))
+    page = page_text(as_alice.get(f"/w/{workspace.slug}/sources/"))
+    assert all(text in page for text in ("Done", "2 new", "Pilot", "Every 15 minutes", str(source.grant)))
 
 
-def test_the_list_asks_the_database_the_same_however_long_it_is(workspace, tree, as_alice, by_alice):
-    def asked():
+def test_the_list_needs_the_same_number_of_queries_for_any_length(workspace, tree, as_alice, by_alice):
+    def list_queries():
         with CaptureQueriesContext(connection) as queries:
             as_alice.get(f"/w/{workspace.slug}/sources/")
-        # Who asks, and in which role, is looked up for every page.
+        # Session, user and role are loaded for every page.
         return [
             q["sql"]
             for q in queries
@@ -320,18 +325,18 @@ def test_the_list_asks_the_database_the_same_however_long_it_is(workspace, tree,
 
     add(1)
     as_alice.get(f"/w/{workspace.slug}/sources/")
-    few = asked()
+    queries_of_one = list_queries()
     for number in range(2, 5):
         add(number)
-    many = asked()
-    assert len(many) == len(few)
-    assert len(many) <= 9, "\n".join(many)  # eight, and what waits in the inbox
+    queries_of_four = list_queries()
+    assert len(queries_of_four) == len(queries_of_one)
+    assert len(queries_of_four) <= 9, "\n".join(queries_of_four)  # eight, and the count of the inbox
 
 
 def test_the_page_shows_files_with_their_states_and_refusals_with_their_reasons(source, tree, as_alice):
     (tree / "OPAL.md").mkdir()
     refreshed(source)
-    page = words(as_alice.get(address(source)))
+    page = page_text(as_alice.get(address(source)))
     file = ContextFile.objects.in_workspace(source.workspace_id).get(path="deep/AGENTS.md")
     assert f"/files/{file.pk}/" in page
     assert "A folder stands where a file is expected." in page
@@ -342,30 +347,30 @@ def test_the_page_shows_files_with_their_states_and_refusals_with_their_reasons(
 def test_files_are_narrowed_by_state(source, as_alice):
     refreshed(source)
     ContextFile.objects.in_workspace(source.workspace_id).filter(path="AGENTS.md").update(state="invalid")
-    page = words(as_alice.get(address(source, "?state=invalid")))
+    page = page_text(as_alice.get(address(source, "?state=invalid")))
     assert "1–1 of 1" in page
     assert "deep/AGENTS.md" not in page
-    assert "None in this state" in words(as_alice.get(address(source, "?state=missing")))
-    assert "1–2 of 2" in words(as_alice.get(address(source, "?state=made-up&page=x")))
+    assert "None in this state" in page_text(as_alice.get(address(source, "?state=missing")))
+    assert "1–2 of 2" in page_text(as_alice.get(address(source, "?state=made-up&page=x")))
 
 
-def test_a_withdrawn_root_is_said_aloud_and_what_was_found_stays(source, as_alice, settings):
+def test_a_withdrawn_root_is_reported_and_its_files_stay(source, as_alice, settings):
     refreshed(source)
     settings.DRAMATIS_SOURCE_ROOTS = []
     run = refreshed(source)
-    page = words(as_alice.get(address(source)))
+    page = page_text(as_alice.get(address(source)))
     assert run.status == "failed"
     assert "Operators no longer allow this folder" in page
     assert "What was found before stays in use" in page
     assert ContextFile.objects.in_workspace(source.workspace_id).filter(in_force__isnull=False).count() == 2
 
 
-def test_the_words_of_a_tenant_are_escaped(workspace, tree, as_alice):
+def test_text_from_members_is_escaped(workspace, tree, as_alice):
     (tree / "<b>x").mkdir()
     (tree / "<b>x" / "AGENTS.md").write_text("Hello.\n")
     source = make_source(workspace, tree, "<script>alert(1)</script>")
     refreshed(source)
-    page = words(as_alice.get(address(source)))
+    page = page_text(as_alice.get(address(source)))
     assert "<script>alert" not in page
     assert "<b>x" not in page
     assert "&lt;b&gt;x/AGENTS.md" in page
@@ -378,55 +383,55 @@ def live(browser, source, **query):
     return browser.get(address(source, "live/"), query)
 
 
-def seen_of(answer):
-    return answer.context["progress"].signature, answer.context["progress"].ended_pk
+def get_progress_state(answer):
+    return answer.context["progress"].signature, answer.context["progress"].last_finished_pk
 
 
 def test_live_parts_are_silent_while_nothing_happens(source, as_viewer):
     refreshed(source)
-    seen, ended = seen_of(as_viewer.get(address(source)))
-    quiet = live(as_viewer, source, seen=seen, ended=ended)
+    signature, ended = get_progress_state(as_viewer.get(address(source)))
+    quiet = live(as_viewer, source, seen=signature, ended=ended)
     assert (quiet.status_code, quiet.content) == (204, b"")
 
 
-def test_progress_is_seen_while_a_look_goes_on(source, as_viewer):
+def test_progress_is_shown_during_a_refresh(source, as_viewer):
     refreshed(source)
-    seen, ended = seen_of(as_viewer.get(address(source)))
+    signature, ended = get_progress_state(as_viewer.get(address(source)))
     run = request_refresh(source, cause="person", by=BY)
-    assert "Waiting for a worker" in words(live(as_viewer, source, seen=seen, ended=ended))
+    assert "Waiting for a worker" in page_text(live(as_viewer, source, seen=signature, ended=ended))
     runs_of(source).filter(pk=run.pk).update(
         status="running", started_at=timezone.now(), seen=41, read=7, refused=3
     )
-    answer = live(as_viewer, source, seen=seen, ended=ended)
-    figures = words(answer)
+    answer = live(as_viewer, source, seen=signature, ended=ended)
+    figures = page_text(answer)
     assert all(f"<dd>{number}</dd>" in figures for number in (41, 7, 3))
     assert "source-results" not in figures
-    seen, _ = seen_of(answer)
-    assert live(as_viewer, source, seen=seen, ended=ended).status_code == 204
+    signature, _ = get_progress_state(answer)
+    assert live(as_viewer, source, seen=signature, ended=ended).status_code == 204
     runs_of(source).filter(pk=run.pk).update(seen=42)
-    assert live(as_viewer, source, seen=seen, ended=ended).status_code == 200
+    assert live(as_viewer, source, seen=signature, ended=ended).status_code == 200
 
 
-def test_the_end_of_a_look_brings_its_files_along(source, as_viewer):
-    seen, ended = seen_of(as_viewer.get(address(source)))
+def test_the_end_of_a_refresh_updates_the_files(source, as_viewer):
+    signature, ended = get_progress_state(as_viewer.get(address(source)))
     refreshed(source)
-    over = words(live(as_viewer, source, seen=seen, ended=ended, state="new"))
+    over = page_text(live(as_viewer, source, seen=signature, ended=ended, state="new"))
     assert 'id="source-results" hx-swap-oob="outerHTML"' in over
     assert "Look finished: Done." in over
     assert "deep/AGENTS.md" in over
-    # The links lead to the page, not to what this part was asked with.
+    # The links contain the parameters of the page, not those of the live request.
     assert "seen=" not in over.partition("source-results")[2]
 
 
-def test_a_poll_asks_little(source, as_viewer):
+def test_a_poll_needs_few_queries(source, as_viewer):
     refreshed(source)
-    seen, ended = seen_of(as_viewer.get(address(source)))
+    signature, ended = get_progress_state(as_viewer.get(address(source)))
     with CaptureQueriesContext(connection) as queries:
-        live(as_viewer, source, seen=seen, ended=ended)
+        live(as_viewer, source, seen=signature, ended=ended)
     assert len(queries) <= 6
 
 
-def test_every_verb_leaves_its_trace(source, as_alice, workspace):
+def test_every_action_is_in_the_audit_log(source, as_alice, workspace):
     as_alice.post(address(source, "edit/"), edited(source))
     as_alice.post(address(source, "archive/"))
     as_alice.post(address(source, "restore/"))

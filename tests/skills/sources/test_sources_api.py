@@ -1,4 +1,4 @@
-"""Sources through the API: made, edited, looked at, and filled by programs that push."""
+"""The API of sources: create, edit, refresh, and push files."""
 
 # ruff: noqa: F811  # fixtures are imported, and asked for by name
 
@@ -49,14 +49,14 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def grant(workspace: Workspace, tmp_path: Path, settings: Any) -> SourceGrant:
     settings.DRAMATIS_SOURCE_ROOTS = [str(tmp_path)]
-    made = SourceGrant(workspace=workspace, path=str(tmp_path), note="The shelf")
-    made.save()
-    return made
+    created = SourceGrant(workspace=workspace, path=str(tmp_path), note="The shelf")
+    created.save()
+    return created
 
 
 def push(api: TrueApi, source: Source, files: dict[str, str], **more: Any) -> Any:
-    said = [{"path": path, "text": text} for path, text in files.items()]
-    return api.post(f"sources/{source.slug}/files:push", {"files": said, **more})
+    entries = [{"path": path, "text": text} for path, text in files.items()]
+    return api.post(f"sources/{source.slug}/files:push", {"files": entries, **more})
 
 
 def stored(source: Source) -> dict[str, bytes]:
@@ -64,23 +64,23 @@ def stored(source: Source) -> dict[str, bytes]:
     return {row.path: bytes(row.content.data or b"") for row in rows.select_related("content")}
 
 
-# --- the records ---------------------------------------------------------------------------------------
+# --- records -------------------------------------------------------------------------------------------
 
 
 def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: SourceGrant) -> None:
     assert admin.get("source-grants").json()["data"] == [{"path": grant.path, "note": "The shelf"}]
-    made = admin.post("sources", {"label": "Shelf", "grant": grant.path, "message": "Ours"})
-    assert made.status_code == 201, made.content
-    said = made.json()
-    assert (said["slug"], said["kind"], said["grant"], said["refresh_minutes"]) == (
+    created = admin.post("sources", {"label": "Shelf", "grant": grant.path, "message": "Ours"})
+    assert created.status_code == 201, created.content
+    response = created.json()
+    assert (response["slug"], response["kind"], response["grant"], response["refresh_minutes"]) == (
         "shelf",
         "folder",
         grant.path,
         15,
     )
-    assert said["last_run"] is not None
+    assert response["last_run"] is not None
     assert admin.get("sources/shelf/revisions").json()["data"][0]["message"] == "Ours"
-    changed = admin.patch("sources/shelf", {"harnesses": ["opal"], "adoption": "by_hand"}, made["ETag"])
+    changed = admin.patch("sources/shelf", {"harnesses": ["opal"], "adoption": "by_hand"}, created["ETag"])
     assert (changed.json()["harnesses"], changed.json()["adoption"]) == (["opal"], "by_hand")
     back = admin.call("POST", "sources/shelf/revisions/1:restore", If_Match=changed["ETag"])
     assert back.json()["adoption"] == "automatic"
@@ -89,7 +89,7 @@ def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: Sour
     assert admin.post("sources/shelf:restore").json()["is_archived"] is False
 
 
-def test_an_edit_asks_for_another_look(admin: TrueApi, pushed: Source, workspace: Workspace) -> None:
+def test_an_edit_requests_a_refresh(admin: TrueApi, pushed: Source, workspace: Workspace) -> None:
     before = RefreshRun.objects.in_workspace(workspace).count()
     changed = admin.patch(f"sources/{pushed.slug}", {"label": "Renamed"}, f'"{pushed.revision}"')
     assert RefreshRun.objects.in_workspace(workspace).count() == before + 1
@@ -113,14 +113,16 @@ def test_an_edit_asks_for_another_look(admin: TrueApi, pushed: Source, workspace
         ({"grant": "/no/such"}, "/grant"),
     ],
 )
-def test_what_does_not_fit_is_said_of_the_field(admin: TrueApi, values: dict[str, Any], pointer: str) -> None:
+def test_an_invalid_value_is_reported_with_its_field(
+    admin: TrueApi, values: dict[str, Any], pointer: str
+) -> None:
     refused = admin.post("sources", {"label": "Shelf"} | values)
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, pointer)
 
 
 def test_a_source_keeps_its_kind(admin: TrueApi, pushed: Source) -> None:
-    said = admin.patch(f"sources/{pushed.slug}", {"kind": "folder"}, "*")
-    assert said.json()["errors"][0]["pointer"] == "/kind"
+    response = admin.patch(f"sources/{pushed.slug}", {"kind": "folder"}, "*")
+    assert response.json()["errors"][0]["pointer"] == "/kind"
     put = admin.put(f"sources/{pushed.slug}", {"label": "Pushed"}, "*").json()
     assert (put["kind"], put["grant"], put["refresh_minutes"]) == ("pushed", None, None)
 
@@ -135,7 +137,7 @@ def test_rules_that_agents_go_by_are_not_taken_from_a_source(
 
 
 @pytest.mark.hard
-def test_foreign_sources_grants_and_runs_look_like_missing_ones(
+def test_sources_grants_and_runs_of_other_workspaces_are_not_found(
     admin: TrueApi, foreign: Source, pushed: Source, grant: SourceGrant, elsewhere: Workspace
 ) -> None:
     SourceGrant(workspace=elsewhere, path=f"{grant.path}/theirs").save()
@@ -143,7 +145,7 @@ def test_foreign_sources_grants_and_runs_look_like_missing_ones(
         admin.post("sources", {"label": "A", "grant": f"{grant.path}/{name}"}) for name in ("theirs", "no")
     )
     assert without_id(one) == without_id(other)
-    asked = [
+    requested = [
         ("GET", "", None),
         ("PATCH", "", {"label": "Mine"}),
         ("DELETE", "", None),
@@ -155,7 +157,7 @@ def test_foreign_sources_grants_and_runs_look_like_missing_ones(
         ("PUT", "/files/AGENTS.md", {"text": "Mine."}),
         ("DELETE", "/files/AGENTS.md", None),
     ]
-    for method, more, body in asked:
+    for method, more, body in requested:
         answers = [
             without_id(admin.call(method, f"sources/{slug}{more}", body, If_Match="*"))
             for slug in (foreign.slug, "no-such")
@@ -203,51 +205,54 @@ def test_a_limited_key_sees_what_its_agents_read(
     assert narrow_admin.get("source-grants").status_code == 403
 
 
-# --- looks ---------------------------------------------------------------------------------------------
+# --- refresh runs --------------------------------------------------------------------------------------
 
 
-def test_a_look_is_asked_for_and_followed(
+def test_a_refresh_is_requested_and_followed(
     admin: TrueApi, bot: TrueApi, pushed: Source, workspace: Workspace
 ) -> None:
-    asked = admin.post(f"sources/{pushed.slug}:refresh")
-    number = asked.json()["id"]
-    assert (asked.status_code, asked["Location"]) == (202, f"/api/v1/sources/{pushed.slug}/runs/{number}")
-    assert asked.json()["status"] == "queued"
+    requested = admin.post(f"sources/{pushed.slug}:refresh")
+    number = requested.json()["id"]
+    assert (requested.status_code, requested["Location"]) == (
+        202,
+        f"/api/v1/sources/{pushed.slug}/runs/{number}",
+    )
+    assert requested.json()["status"] == "queued"
     run_refresh(number, workspace.pk)
-    assert bot.get(asked["Location"]).json()["status"] == "done"
+    assert bot.get(requested["Location"]).json()["status"] == "done"
     page = bot.get(f"sources/{pushed.slug}/runs?limit=1").json()
     assert ([row["id"] for row in page["data"]], page["has_more"]) == ([number], True)
 
 
-# --- pushing -------------------------------------------------------------------------------------------
+# --- pushed files --------------------------------------------------------------------------------------
 
 
 def test_a_bot_pushes_one_file_and_takes_it_away(bot: TrueApi, pushed: Source, workspace: Workspace) -> None:
-    at = f"sources/{pushed.slug}/files/docs/AGENTS.md"
-    first = bot.put(at, {"text": GOOD})
+    url = f"sources/{pushed.slug}/files/docs/AGENTS.md"
+    first = bot.put(url, {"text": GOOD})
     assert (first.status_code, first.json()["taken"], first.json()["quarantined"]) == (202, 1, [])
     run_refresh(first.json()["run"]["id"], workspace.pk)
     assert file_in(pushed, "docs/AGENTS.md").state in {"new", "current"}
-    again = bot.put(at, {"base64": b64encode(b"Be brief.\n").decode()})
+    again = bot.put(url, {"base64": b64encode(b"Be brief.\n").decode()})
     assert stored(pushed) == {"docs/AGENTS.md": b"Be brief.\n"}
     [row] = bot.get(f"sources/{pushed.slug}/files").json()["data"]
     assert (row["path"], row["size"]) == ("docs/AGENTS.md", 10)
     run_refresh(again.json()["run"]["id"], workspace.pk)
-    gone = bot.call("DELETE", at)
+    gone = bot.call("DELETE", url)
     assert (gone.status_code, stored(pushed)) == (202, {})
     run_refresh(gone.json()["run"]["id"], workspace.pk)
     assert file_in(pushed, "docs/AGENTS.md").state == "missing"
-    assert bot.call("DELETE", at).status_code == 404
+    assert bot.call("DELETE", url).status_code == 404
     assert bot.call("DELETE", f"sources/{pushed.slug}/files/a%00b").status_code == 404
 
 
-def test_who_says_what_was_seen_overwrites_nothing_else(bot: TrueApi, pushed: Source) -> None:
-    at = f"sources/{pushed.slug}/files/AGENTS.md"
-    bot.put(at, {"text": GOOD})
+def test_if_match_prevents_overwriting_other_content(bot: TrueApi, pushed: Source) -> None:
+    url = f"sources/{pushed.slug}/files/AGENTS.md"
+    bot.put(url, {"text": GOOD})
     [row] = bot.get(f"sources/{pushed.slug}/files").json()["data"]
-    assert bot.put(at, {"text": "Other."}, '"stale"').status_code == 412
-    assert bot.call("DELETE", at, If_Match='"stale"').status_code == 412
-    assert bot.put(at, {"text": "Other."}, f'"{row["digest"]}"').status_code == 202
+    assert bot.put(url, {"text": "Other."}, '"stale"').status_code == 412
+    assert bot.call("DELETE", url, If_Match='"stale"').status_code == 412
+    assert bot.put(url, {"text": "Other."}, f'"{row["digest"]}"').status_code == 202
 
 
 def test_many_are_pushed_and_each_refusal_is_named(bot: TrueApi, pushed: Source) -> None:
@@ -261,19 +266,21 @@ def test_many_are_pushed_and_each_refusal_is_named(bot: TrueApi, pushed: Source)
         {"path": "twice/AGENTS.md", "text": "Two."},
         {"path": "photo.png", "base64": "AAAA"},
     ]
-    said = bot.post(f"sources/{pushed.slug}/files:push", {"files": files})
-    told = said.json()
-    assert said.status_code == 202, said.content
-    assert sorted(one["pointer"] for one in told["refused"]) == [f"/files/{place}" for place in (1, 4, 5, 6)]
-    assert (told["taken"], len(stored(pushed))) == (4, 4)
-    [blocked] = told["quarantined"]
+    response = bot.post(f"sources/{pushed.slug}/files:push", {"files": files})
+    outcome = response.json()
+    assert response.status_code == 202, response.content
+    assert sorted(one["pointer"] for one in outcome["refused"]) == [
+        f"/files/{index}" for index in (1, 4, 5, 6)
+    ]
+    assert (outcome["taken"], len(stored(pushed))) == (4, 4)
+    [blocked] = outcome["quarantined"]
     assert (blocked["path"], {one["severity"] for one in blocked["findings"]} >= {"block"}) == (
         "docs/AGENTS.md",
         True,
     )
-    assert [one["path"] for one in told["invalid"]] == ["bad/AGENTS.md"]
-    assert "photo.png" in told["unused"][0]["reason"]
-    run_refresh(told["run"]["id"], pushed.workspace_id)
+    assert [one["path"] for one in outcome["invalid"]] == ["bad/AGENTS.md"]
+    assert "photo.png" in outcome["unused"][0]["reason"]
+    run_refresh(outcome["run"]["id"], pushed.workspace_id)
     for path, state in (("docs/AGENTS.md", "quarantined"), ("bad/AGENTS.md", "invalid")):
         assert file_in(pushed, path).state == state
 
@@ -286,17 +293,15 @@ def test_a_complete_push_lets_go_of_the_rest(bot: TrueApi, pushed: Source) -> No
     assert stored(pushed) == {"AGENTS.md": b"Now.\n"}
 
 
-def test_a_push_beside_a_name_that_looks_the_same_is_refused_in_its_place(
-    bot: TrueApi, pushed: Source
-) -> None:
+def test_a_path_that_conflicts_with_a_stored_file_is_refused(bot: TrueApi, pushed: Source) -> None:
     push(bot, pushed, {"AGENTS.md": GOOD})
-    said = push(bot, pushed, {"docs/AGENTS.md": GOOD, "agents.MD": GOOD}).json()
-    assert ([one["pointer"] for one in said["refused"]], said["taken"]) == (["/files/1"], 1)
+    response = push(bot, pushed, {"docs/AGENTS.md": GOOD, "agents.MD": GOOD}).json()
+    assert ([one["pointer"] for one in response["refused"]], response["taken"]) == (["/files/1"], 1)
 
 
 def test_a_push_of_which_nothing_can_be_kept_is_refused(bot: TrueApi, pushed: Source) -> None:
-    said = push(bot, pushed, {"/etc/passwd": "No.", "a\\b": "No."})
-    assert (said.status_code, [one["pointer"] for one in said.json()["errors"]]) == (
+    response = push(bot, pushed, {"/etc/passwd": "No.", "a\\b": "No."})
+    assert (response.status_code, [one["pointer"] for one in response.json()["errors"]]) == (
         422,
         ["/files/0", "/files/1"],
     )
@@ -320,22 +325,22 @@ def test_a_push_of_which_nothing_can_be_kept_is_refused(bot: TrueApi, pushed: So
     ],
 )
 def test_a_file_is_text_or_base64_and_nothing_else(bot: TrueApi, pushed: Source, file: Any) -> None:
-    said = bot.post(f"sources/{pushed.slug}/files:push", {"files": [file]})
-    assert said.status_code == 422
-    assert said.json()["errors"][0]["pointer"].startswith("/files/0")
+    response = bot.post(f"sources/{pushed.slug}/files:push", {"files": [file]})
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["pointer"].startswith("/files/0")
 
 
 def test_a_body_of_more_than_a_mebibyte_is_refused(bot: TrueApi, pushed: Source) -> None:
     files = {f"{number}/AGENTS.md": "x" * 250_000 for number in range(5)}
-    said = push(bot, pushed, files)
-    assert (said.status_code, said.json()["code"]) == (413, "body_too_large")
+    response = push(bot, pushed, files)
+    assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
     assert stored(pushed) == {}
 
 
 def test_a_folder_takes_no_pushes(bot: TrueApi, admin: TrueApi, grant: SourceGrant) -> None:
     admin.post("sources", {"label": "Shelf", "grant": grant.path})
-    said = bot.put("sources/shelf/files/AGENTS.md", {"text": GOOD})
-    assert (said.status_code, said.json()["code"]) == (409, "not_pushed")
+    response = bot.put("sources/shelf/files/AGENTS.md", {"text": GOOD})
+    assert (response.status_code, response.json()["code"]) == (409, "not_pushed")
 
 
 def test_a_push_sent_twice_is_one_push(bot: TrueApi, pushed: Source) -> None:
@@ -349,13 +354,13 @@ def test_a_limited_bot_pushes_only_where_its_agent_reads(
     narrow_bot: TrueApi, pushed: Source, mira: Agent, nils: Agent
 ) -> None:
     read_source(nils, pushed)
-    at = f"sources/{pushed.slug}/files/AGENTS.md"
-    assert narrow_bot.put(at, {"text": "Mine."}).status_code == 404
+    url = f"sources/{pushed.slug}/files/AGENTS.md"
+    assert narrow_bot.put(url, {"text": "Mine."}).status_code == 404
     assert push(narrow_bot, pushed, {"AGENTS.md": "Mine."}).status_code == 404
-    assert narrow_bot.call("DELETE", at).status_code == 404
+    assert narrow_bot.call("DELETE", url).status_code == 404
     assert stored(pushed) == {}
     read_source(mira, pushed)
-    assert narrow_bot.put(at, {"text": "Ours."}).status_code == 202
+    assert narrow_bot.put(url, {"text": "Ours."}).status_code == 202
 
 
 def test_a_bot_that_may_only_read_pushes_nothing(
@@ -366,7 +371,7 @@ def test_a_bot_that_may_only_read_pushes_nothing(
     assert reader.get(f"sources/{pushed.slug}/files").status_code == 200
 
 
-def test_waived_words_are_not_called_quarantined(admin: TrueApi, bot: TrueApi, pushed: Source) -> None:
+def test_waived_content_is_not_listed_as_quarantined(admin: TrueApi, bot: TrueApi, pushed: Source) -> None:
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     [blocked] = push(bot, pushed, {"AGENTS.md": POISON}).json()["quarantined"]
     file = ContextFile.objects.in_workspace(pushed.workspace_id).get(source=pushed)

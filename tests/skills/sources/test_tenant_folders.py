@@ -1,4 +1,4 @@
-"""Two workspaces with folders side by side: no refresh of one opens a file of the other, as a trace tells."""
+"""Two workspaces with adjacent folders: a trace shows that no refresh of one opens a file of the other."""
 
 import json
 import os
@@ -23,8 +23,8 @@ pytestmark = [
 
 SECRET = "Mallory's own words.\n"
 
-# One process for all, which reads jobs line by line: an audit hook can never be taken off again. The hook is
-# told no dir_fd, so the opener notes where each descriptor really leads; the hook sees the rest.
+# One process for all jobs, because an audit hook cannot be removed. The hook gets no dir_fd, so the wrapper
+# of os.open records the path of each descriptor; the hook records the rest.
 TRACER = """
 import json, os, sys
 from pathlib import Path
@@ -96,7 +96,7 @@ def tracer(django_db_setup):
 
 @dataclass
 class Neighbours:
-    """A folder of Alice's and one of Mallory's, in the same place."""
+    """A folder of Alice and one of Mallory with the same parent."""
 
     top: Path
     tracer: "subprocess.Popen[str]"
@@ -110,26 +110,26 @@ class Neighbours:
         return self.top / "mallory"
 
     def opened(self, *sources: Source, roots: Path | None = None, fault: str = "") -> list[list[str]]:
-        """Per source, what a refresh in a process of its own opens of all this."""
+        """Refresh each source in the traced process and return the opened paths below `top`."""
         runs = [request_refresh(source, cause="person", by=BY) for source in sources]
         job = {"runs": [(run.workspace_id, run.pk) for run in runs], "roots": str(roots or self.top)}
         assert self.tracer.stdin
         assert self.tracer.stdout
         self.tracer.stdin.write(json.dumps(job | {"fault": fault}) + "\n")
         self.tracer.stdin.flush()
-        told = json.loads(self.tracer.stdout.readline())
-        return [[path for path in paths if Path(path).is_relative_to(self.top)] for paths in told]
+        traces = json.loads(self.tracer.stdout.readline())
+        return [[path for path in paths if Path(path).is_relative_to(self.top)] for paths in traces]
 
 
 @pytest.fixture
 def neighbours(tmp_path, settings, tracer) -> Neighbours:
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
     both = Neighbours(tmp_path, tracer)
-    for folder, words in ((both.ours, "Alice's words.\n"), (both.theirs, SECRET)):
+    for folder, text in ((both.ours, "Alice's words.\n"), (both.theirs, SECRET)):
         skill = folder / ".agents" / "skills" / "tea"
         skill.mkdir(parents=True)
-        (folder / "AGENTS.md").write_text(words)
-        (skill / "SKILL.md").write_text(f"---\nname: tea\ndescription: {words.strip()}\n---\n")
+        (folder / "AGENTS.md").write_text(text)
+        (skill / "SKILL.md").write_text(f"---\nname: tea\ndescription: {text.strip()}\n---\n")
     return both
 
 
@@ -168,7 +168,7 @@ def test_links_to_a_neighbour_are_refused_unread(neighbours, ours):
     assert below(neighbours.ours, mine) == mine
     assert not strangers_words(ours)
     run = RefreshRun.unscoped.get()
-    refused = {one["path"]: one["rule"] for one in run.refusals}
+    refused = {refusal["path"]: refusal["rule"] for refusal in run.refusals}
     assert refused == {
         "absolute/AGENTS.md": "link-out",
         "relative/AGENTS.md": "link-out",
@@ -192,21 +192,21 @@ def lay_links(neighbours: Neighbours) -> None:
         "skills/.agents/skills/tea": "../../../../mallory/.agents/skills/tea",
     }
     for name, target in targets.items():
-        place = neighbours.ours / name
-        place.parent.mkdir(parents=True)
-        place.symlink_to(target)
+        link = neighbours.ours / name
+        link.parent.mkdir(parents=True)
+        link.symlink_to(target)
 
 
 CROOKED = ["../mallory", "sub/../../mallory", "/mallory", "link", "sub/link", "./../mallory", "..", "sub/.."]
 
 
 def crooked(neighbours: Neighbours, source: Source, folder: str) -> None:
-    """A form refuses these; the opener must not rely on it."""
+    """Store a folder that the form refuses; SafeRoot must not rely on the form."""
     Source.unscoped.filter(pk=source.pk).update(folder=folder)
     (neighbours.ours / "sub").mkdir(exist_ok=True)
-    for place in (neighbours.ours / "link", neighbours.ours / "sub" / "link"):
-        if not place.is_symlink():
-            place.symlink_to(neighbours.theirs)
+    for link in (neighbours.ours / "link", neighbours.ours / "sub" / "link"):
+        if not link.is_symlink():
+            link.symlink_to(neighbours.theirs)
 
 
 def test_no_spelling_of_a_sources_folder_leads_to_a_neighbour(neighbours, workspace):
@@ -230,7 +230,7 @@ def test_a_root_that_only_begins_like_the_grant_allows_nothing(neighbours, ours)
     assert neighbours.opened(ours, roots=neighbours.top / "ali") == [[]]
 
 
-# --- the same with guards broken -------------------------------------------------------------------------
+# --- with disabled checks --------------------------------------------------------------------------------
 
 
 @pytest.mark.planted

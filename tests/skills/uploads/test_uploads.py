@@ -1,4 +1,4 @@
-"""Files that come by upload: taken or refused with a reason, stored once, looked through like a folder."""
+"""Uploaded files: accepted or refused with a reason, stored once, discovered like a folder."""
 
 from copy import deepcopy
 from typing import Any
@@ -47,24 +47,24 @@ LIMIT = 1024 * 1024
 
 
 @pytest.fixture(scope="module", autouse=True)
-def house(cast, django_db_blocker):
+def pushed_source(cast, django_db_blocker):
     with django_db_blocker.unblock():
-        made, _ = add_source(cast.workspace, {"label": "Pushed", "source_kind": "pushed"}, by=BY)
-        refreshed(made)
-    return made
+        source, _ = add_source(cast.workspace, {"label": "Pushed", "source_kind": "pushed"}, by=BY)
+        refreshed(source)
+    return source
 
 
 @pytest.fixture
-def source(house, db):
-    return deepcopy(house)
+def source(pushed_source, db):
+    return deepcopy(pushed_source)
 
 
 def push(source, files, *, replace=False):
     return push_bundle(source, bundle_files(files.items()), replace=replace, by=BY)
 
 
-def looked(run):
-    """What a worker would do with it."""
+def refresh(run):
+    """Claim and execute the run like a worker."""
     claimed = claim_run(run.workspace_id, run.pk)
     assert claimed is not None
     return refresh_source(claimed)
@@ -85,57 +85,59 @@ def upload(browser, source, data, **more):
     return browser.post(f"/w/{source.workspace.slug}/sources/{source.slug}/upload/", body)
 
 
-# --- the verbs -----------------------------------------------------------------------------------------
+# --- services ------------------------------------------------------------------------------------------
 
 
 def test_pushed_files_are_found_and_kept_like_files_on_disk(source):
-    run = looked(push(source, FILES))
+    run = refresh(push(source, FILES))
     assert (run.status, run.cause, run.outcome) == ("done", "push", {"new": 2})
     assert file_at(source).in_force.content.text == "Be kind.\n"
     assert file_at(source, ".agents/skills/tea/SKILL.md").name == "tea"
 
 
 def test_a_second_push_of_the_same_files_changes_nothing(source):
-    looked(push(source, FILES))
+    refresh(push(source, FILES))
     before = list(PushedFile.unscoped.values())
-    run = looked(push(source, FILES))
+    run = refresh(push(source, FILES))
     assert (run.outcome, list(PushedFile.unscoped.values())) == ({}, before)
     assert file_at(source).newest.number == 1
 
 
 def test_a_changed_file_is_a_new_revision(source):
-    looked(push(source, FILES))
-    looked(push(source, {"AGENTS.md": b"Be very kind.\n"}))
+    refresh(push(source, FILES))
+    refresh(push(source, {"AGENTS.md": b"Be very kind.\n"}))
     assert (file_at(source).newest.number, set(stored(source))) == (2, set(FILES))
 
 
 def test_replacing_lets_go_of_what_is_not_in_the_push(source):
-    looked(push(source, FILES))
-    run = looked(push(source, {"AGENTS.md": b"Be kind.\n"}, replace=True))
+    refresh(push(source, FILES))
+    run = refresh(push(source, {"AGENTS.md": b"Be kind.\n"}, replace=True))
     assert (set(stored(source)), run.outcome) == ({"AGENTS.md"}, {"missing": 1})
     event = AuditEvent.objects.in_workspace(source.workspace_id).latest("pk")
     assert (event.verb, event.after) == ("pushed", {"added": 0, "changed": 0, "removed": 1, "refused": 0})
 
 
-def test_a_refused_file_keeps_what_it_said_and_the_run_says_why(source):
-    looked(push(source, FILES))
+def test_a_refused_file_keeps_its_content_and_the_run_has_the_reason(source):
+    refresh(push(source, FILES))
     huge = {"AGENTS.md": b"x" * (DiscoveryCaps().file_bytes + 1), "CLAUDE.md": b"Be brief.\n"}
-    asked = push(source, huge, replace=True)
-    assert [one["path"] for one in asked.refusals] == ["AGENTS.md"]
-    run = looked(asked)
-    assert ("AGENTS.md", "size") in [(one["path"], one["rule"]) for one in run.refusals]
+    requested = push(source, huge, replace=True)
+    assert [refusal["path"] for refusal in requested.refusals] == ["AGENTS.md"]
+    run = refresh(requested)
+    assert ("AGENTS.md", "size") in [(refusal["path"], refusal["rule"]) for refusal in run.refusals]
     assert stored(source)["AGENTS.md"] == b"Be kind.\n"
     assert file_at(source).in_force.number == 1
 
 
-def test_a_mended_file_is_no_longer_refused(source):
-    asked = push(source, {"AGENTS.md": b"x" * (DiscoveryCaps().file_bytes + 1), "CLAUDE.md": b"Be brief.\n"})
+def test_a_corrected_file_is_no_longer_refused(source):
+    requested = push(
+        source, {"AGENTS.md": b"x" * (DiscoveryCaps().file_bytes + 1), "CLAUDE.md": b"Be brief.\n"}
+    )
     again = push(source, {"AGENTS.md": b"Be kind.\n"})
-    assert (again.pk, again.refusals, again.refused) == (asked.pk, [], 0)
+    assert (again.pk, again.refusals, again.refused) == (requested.pk, [], 0)
 
 
 def test_equal_contents_are_stored_once(source, workspace):
-    looked(push(source, {"a/AGENTS.md": b"Same.\n", "b/AGENTS.md": b"Same.\n"}))
+    refresh(push(source, {"a/AGENTS.md": b"Same.\n", "b/AGENTS.md": b"Same.\n"}))
     other, _ = add_source(workspace, {"label": "Other", "source_kind": "pushed"}, by=BY)
     push(other, {"AGENTS.md": b"Same.\n"})
     assert Content.objects.in_workspace(workspace).count() == 1
@@ -149,12 +151,12 @@ def test_contents_are_not_shared_between_workspaces(source, elsewhere):
     assert set(PushedFile.objects.in_workspace(elsewhere).values_list("source", flat=True)) == {theirs.pk}
 
 
-def test_what_was_looked_at_before_is_not_read_again(source):
-    looked(push(source, FILES))
+def test_unchanged_pushed_files_are_not_loaded_again(source):
+    refresh(push(source, FILES))
     push(source, {"CLAUDE.md": b"Be brief.\n"})
-    given = get_pushed_content(source, get_known_stamps(source))
-    assert {path for path, held in given.items() if isinstance(held, bytes)} == {"CLAUDE.md"}
-    assert given["AGENTS.md"] == FileStamp(9, 0, 0, file_at(source).newest.digest)
+    contents = get_pushed_content(source, get_known_stamps(source))
+    assert {path for path, content in contents.items() if isinstance(content, bytes)} == {"CLAUDE.md"}
+    assert contents["AGENTS.md"] == FileStamp(9, 0, 0, file_at(source).newest.digest)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ def test_what_was_looked_at_before_is_not_read_again(source):
 def test_a_path_that_many_disks_take_for_another_is_refused(source, path, kept):
     push(source, {kept: b"First.\n"})
     run = push(source, {path: b"Second.\n", "CLAUDE.md": b"Be brief.\n"})
-    assert [(one["path"], one["rule"]) for one in run.refusals] == [(path, "alike")]
+    assert [(refusal["path"], refusal["rule"]) for refusal in run.refusals] == [(path, "alike")]
     assert set(stored(source)) == {kept, "CLAUDE.md"}
 
 
@@ -176,10 +178,10 @@ def test_a_replaced_file_makes_room_for_its_namesake(source):
 
 
 def test_one_file_is_pushed_and_removed_by_its_path(source):
-    looked(push_file(source, "AGENTS.md", b"Be kind.\n", by=BY))
-    looked(push_file(source, "AGENTS.md", b"Be kinder.\n", by=BY))
+    refresh(push_file(source, "AGENTS.md", b"Be kind.\n", by=BY))
+    refresh(push_file(source, "AGENTS.md", b"Be kinder.\n", by=BY))
     assert file_at(source).newest.number == 2
-    run = looked(remove_pushed_file(source, "AGENTS.md", by=BY))
+    run = refresh(remove_pushed_file(source, "AGENTS.md", by=BY))
     assert (run.outcome, file_at(source).in_force) == ({"missing": 1}, None)
     verbs = AuditEvent.objects.in_workspace(source.workspace_id).order_by("pk").values_list("verb", flat=True)
     assert list(verbs)[-3:] == ["pushed", "pushed", "removed file"]
@@ -193,7 +195,7 @@ def test_a_bad_path_is_refused_under_its_name(source, path):
     assert stored(source) == {}
 
 
-def test_removing_what_is_not_there_is_said_so(source):
+def test_removing_a_missing_file_is_an_error(source):
     with pytest.raises(PushedFileNotFound, match=r"no pushed file NOTHING\.md"):
         remove_pushed_file(source, "NOTHING.md", by=BY)
 
@@ -228,7 +230,7 @@ def test_a_push_of_nothing_never_empties_a_source(source):
     assert set(stored(source)) == set(FILES)
 
 
-# --- the page ------------------------------------------------------------------------------------------
+# --- page ----------------------------------------------------------------------------------------------
 
 
 def test_an_uploaded_zip_is_taken_in(source, as_bob):
@@ -257,7 +259,7 @@ def test_refused_files_of_a_good_zip_are_shown_with_their_reasons(source, as_bob
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"not a zip at all", "It is not a zip archive, or its end is missing."),
         (archive(Part("AGENTS.md"), Part("b.md"))[:-1], "does not end where it says"),
@@ -266,11 +268,11 @@ def test_refused_files_of_a_good_zip_are_shown_with_their_reasons(source, as_bob
     ],
     ids=["no-zip", "cut-off", "all-refused", "empty"],
 )
-def test_a_bad_zip_stores_nothing_and_says_why(source, as_bob, data, said):
+def test_a_bad_zip_stores_nothing_and_says_why(source, as_bob, data, message):
     push(source, FILES)
     answer = upload(as_bob, source, data, replace="on")
     assert answer.status_code == 422
-    assert said in answer.content.decode()
+    assert message in answer.content.decode()
     assert stored(source) == FILES
 
 
@@ -297,11 +299,11 @@ def test_an_upload_to_a_folder_is_refused_with_a_reason(workspace, tmp_path, set
     assert "The files of this source lie in a folder." in page
 
 
-# --- how much a request may carry ----------------------------------------------------------------------
+# --- body size -----------------------------------------------------------------------------------------
 
 
 def padded(size):
-    """A sound archive of at least this size, each of its files below the cap."""
+    """A valid archive of at least this size, with all files below the cap."""
     part = 200 * 1024
     return write_zip((f"{at}.md", b"x" * part) for at in range(size // part + 1))
 
