@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus
 
-from django.utils import timezone
-
 from core.db import workspace_scope
 from personas.actors import Actor
 from personas.api.exception_handler import AUTH_CHALLENGE_HEADERS
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api_keys.format import BOT, is_well_formed_key, key_digest
 from personas.api_keys.scopes import WRITE, get_key_verbs, resolve_permissions
+from personas.api_keys.selectors import filter_valid_keys
 from personas.models import ApiKey, Membership, Workspace
 from personas.roles import Permission
 
@@ -64,10 +63,8 @@ def authenticate(headers: Mapping[str, str], query: str) -> ApiClient:
     """
     check_no_key_in_url(query)
     secret = parse_key_secret(headers.get("Authorization", ""))
-    rows = ApiKey.unscoped.select_related("workspace", "created_by")
-    valid_keys = rows.filter(digest=key_digest(secret), revoked_at=None, expires_at__gt=timezone.now())
     with workspace_scope.all_workspaces():
-        key = valid_keys.first()
+        key = filter_valid_keys(key_digest(secret)).select_related("workspace", "created_by").first()
     if key is None:
         raise invalid_key_error()
     workspace_scope.enter_workspace(key.workspace_id)

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections import Counter
 from typing import Any
 
 from django.http import HttpRequest
 from jsonschema import Draft202012Validator
 from rest_framework.request import Request
 
+from core.text.strict_json import STRICT_HOOKS, StrictJsonError
 from personas.api.exception_handler import validation_problem
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.validation import find_schema_errors
@@ -41,6 +41,8 @@ def parse_json(data: bytes) -> Any:
         value = JSON_DECODER.decode(text)
     except BadJson:
         raise
+    except StrictJsonError as error:
+        raise BadJson(str(error)) from None
     except ValueError as error:
         raise BadJson(f"The body is not JSON: {error}.") from None
     if SURROGATE_ESCAPE.search(text):
@@ -75,18 +77,6 @@ def check_surrogates(value: Any) -> None:
         raise BadJson("The body holds half a character (a lone surrogate).") from None
 
 
-def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        duplicate = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise BadJson(f"“{duplicate[:80]}” stands twice in one object.")
-    return result
-
-
-def reject_constant(name: str) -> Any:
-    raise BadJson(f"{name} is not JSON.")
-
-
 def parse_bounded_int(digits: str) -> int:
     if len(digits.lstrip("-")) > MAX_INTEGER_DIGITS:
         raise BadJson(f"A whole number has more than {MAX_INTEGER_DIGITS} digits.")
@@ -101,8 +91,7 @@ def parse_finite_float(digits: str) -> float:
 
 
 JSON_DECODER = json.JSONDecoder(
-    object_pairs_hook=reject_duplicate_keys,
-    parse_constant=reject_constant,
+    **STRICT_HOOKS,
     parse_int=parse_bounded_int,
     parse_float=parse_finite_float,
 )

@@ -1,4 +1,4 @@
-"""Queries of API keys; each is limited to a workspace."""
+"""Queries of API keys; all but the lookup by digest are limited to a workspace."""
 
 from dataclasses import dataclass
 
@@ -16,6 +16,11 @@ from personas.api_keys.format import ADMIN
 from personas.api_keys.scopes import resolve_permissions
 from personas.models import AgentChannel, ApiKey, Membership, User, Workspace
 from personas.roles import Permission
+
+
+def filter_valid_keys(digest: str) -> QuerySet[ApiKey]:
+    """Return the unexpired, unrevoked key with this digest, in any workspace: the key determines it."""
+    return ApiKey.unscoped.filter(digest=digest, revoked_at=None, expires_at__gt=timezone.now())
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
+from core.text.strict_json import DuplicateKeyError, parse_strict_json
+
 # Limits recursion, which would otherwise exhaust the stack.
 MAX_DEPTH = 64
 TEXT_TYPES, SCALAR_TYPES = frozenset({str}), frozenset({str, int, bool, type(None)})
@@ -134,26 +136,14 @@ def format_timestamp(value: datetime) -> str:
     return value.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
-def parse_strict_json(text: str | bytes) -> Any:
+def parse_canonical_json(text: str | bytes) -> Any:
     """Parse JSON without floats, duplicate keys or deep nesting; ValueError otherwise."""
     try:
-        return plain_json(
-            json.loads(
-                text,
-                object_pairs_hook=build_unique_object,
-                parse_float=reject_float,
-                parse_constant=reject_float,
-            )
-        )
+        return plain_json(parse_strict_json(text, parse_float=reject_float, parse_constant=reject_float))
+    except DuplicateKeyError:
+        raise CanonicalFormError("A key stands twice.") from None
     except RecursionError:
         raise CanonicalFormError(f"Nested more than {MAX_DEPTH} deep.") from None
-
-
-def build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise CanonicalFormError("A key stands twice.")
-    return result
 
 
 def reject_float(text: str) -> Any:

@@ -13,7 +13,7 @@ from prompts.proof.canonical import (
     canonical_digest,
     canonical_json,
     format_timestamp,
-    parse_strict_json,
+    parse_canonical_json,
 )
 from prompts.proof.chain_heads import ChainHeads, HeadsSummary, read_heads
 from prompts.proof.faults import Fault
@@ -142,7 +142,7 @@ def read_checkpoint_lines(lines: Iterable[str]) -> Iterator[SignedCheckpoint | F
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
-                yield read_signed_checkpoint(parse_strict_json(line))
+                yield read_signed_checkpoint(parse_canonical_json(line))
         except ValueError as error:
             yield Fault(
                 "checkpoint-file", f"line {number} of the checkpoint file", f"it cannot be read: {error}"

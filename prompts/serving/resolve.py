@@ -12,8 +12,9 @@ from django.utils import timezone
 from core.db.workspace_scope import all_workspaces, workspace_scope
 from personas.api_keys.format import BOT, is_well_formed_key
 from personas.api_keys.scopes import is_in_scope
+from personas.api_keys.selectors import filter_valid_keys
 from personas.errors import InvalidInput
-from personas.models import ApiKey, Membership
+from personas.models import Membership
 from prompts.hashed_rows import format_reader
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.serving.cache import ErasureState, get_erasure_state
@@ -133,8 +134,7 @@ def authenticate_client(client: Client) -> dict[str, Any]:
 
 def authenticate_key(client: KeyClient) -> dict[str, Any]:
     """Authenticate a key, across all workspaces: the key determines the workspace."""
-    rows = ApiKey.unscoped.filter(digest=client.digest, revoked_at=None, expires_at__gt=timezone.now())
-    key = rows.first()
+    key = filter_valid_keys(client.digest).first()
     if key is None or (key.kind != BOT and not is_member(key.workspace_id, key.created_by_id)):
         raise InvalidKey
     return {

@@ -7,6 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from core.text.strict_json import DuplicateKeyError, parse_strict_json
 from skills.discovery.harness_json import InvalidHarness, harness_to_json, parse_harness
 from skills.rule_sets.descriptions import KIND_LABELS
 from skills.rule_sets.selectors import HarnessRules
@@ -14,10 +15,6 @@ from skills.rule_sets.selectors import HarnessRules
 MAX_RULES_LENGTH = 60_000
 # These come from the URL and from the checkboxes.
 EXCLUDED_KEYS = ("name", "off")
-
-
-class DuplicateKey(ValueError):
-    """A key occurs twice in one object. JSON parsers would silently use the last one."""
 
 
 class RuleSetForm(forms.Form):
@@ -82,27 +79,17 @@ def format_editable_rules(data: dict[str, Any]) -> str:
 
 def parse_rules_json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=require_unique_keys, parse_constant=reject_json_constant)
+        return parse_strict_json(text)
     except json.JSONDecodeError as error:
         raise forms.ValidationError(
             _("Line %(line)s, column %(column)s: this is not JSON. %(problem)s.")
             % {"line": error.lineno, "column": error.colno, "problem": error.msg}
         ) from error
-    except DuplicateKey as error:
-        raise forms.ValidationError(str(error)) from error
+    except DuplicateKeyError as error:
+        raise forms.ValidationError(
+            _("The key “%(key)s” stands twice in one object.") % {"key": error.key}
+        ) from error
     except (RecursionError, ValueError) as error:
         raise forms.ValidationError(
             _("This JSON is nested too deeply or holds an endless number.")
         ) from error
-
-
-def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise DuplicateKey(_("The key “%(key)s” stands twice in one object.") % {"key": key})
-    return dict(pairs)
-
-
-def reject_json_constant(name: str) -> Any:
-    raise ValueError(name)

@@ -19,7 +19,7 @@ MAY_LOOK_BEYOND = {
     "personas/tenancy/middleware.py": "which workspaces a person may enter, asked before there is one",
     "personas/members/services.py": "an invitation is found by its signed link",
     "personas/admin.py": "operators see all workspaces",
-    "personas/api/authentication.py": "the key says which workspace it is",
+    "personas/api_keys/selectors.py": "a key is found by its digest, and determines the workspace",
     "personas/drafts/services.py": "drafts nobody came back to are dropped for all workspaces at once",
     "project/metrics/gauges.py": "figures of the whole house, without names",
     "project/metrics/periodic.py": "figures of the whole house, without names",
@@ -30,7 +30,6 @@ MAY_LOOK_BEYOND = {
     "skills/files/services.py": "the sweep ends waivers that ran out, wherever they are",
     "prompts/builds/sweep.py": "the sweep finds waiting and due agents wherever they are",
     "skills/refresh/watch.py": "one watcher keeps an eye on the folders of all sources",
-    "prompts/serving/resolve.py": "a key is found by its digest, and says which workspace it opens",
     "prompts/ledger/blocks.py": "the clock closes the ledgers of all workspaces, one after the other",
     "prompts/ledger/retention.py": "the clock lets old rows go wherever their time is over",
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from prompts.proof.canonical import parse_strict_json
+from prompts.proof.canonical import parse_canonical_json
 from prompts.proof.evidence import CheckResult, is_evidence_valid, verify_evidence
 from prompts.replay.rebuild_text import rebuild_evidence_text
 
@@ -43,7 +43,7 @@ def get_exit_code(checks: list[CheckResult]) -> int:
 
 def read_evidence(name: str) -> Any:
     try:
-        return parse_strict_json(Path(name).read_bytes().decode("utf-8-sig"))
+        return parse_canonical_json(Path(name).read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from None
     except ValueError as error:

@@ -19,7 +19,7 @@ from prompts.proof.canonical import (
     canonical_json,
     encode_json,
     json_digest,
-    parse_strict_json,
+    parse_canonical_json,
     text_digest,
 )
 from tests.example_counts import examples
@@ -49,7 +49,7 @@ def shuffled(value):
 def reading_gives_the_value_back_and_writing_again_the_same_bytes(value):
     written = canonical_json(value)
     assert typed(json.loads(written)) == typed(value)
-    assert canonical_json(parse_strict_json(written)) == written
+    assert canonical_json(parse_canonical_json(written)) == written
 
 
 def what_was_just_read_from_json_has_the_same_digest_more_quickly(value):
@@ -161,7 +161,7 @@ def test_depth_is_bounded_and_a_circle_ends():
 )
 def test_json_that_could_mean_two_things_is_not_read(text):
     with pytest.raises(ValueError, match=r"."):
-        parse_strict_json(text)
+        parse_canonical_json(text)
 
 
 def test_a_digest_covers_its_domain():

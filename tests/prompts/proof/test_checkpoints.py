@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from prompts.proof.canonical import canonical_json, parse_strict_json
+from prompts.proof.canonical import canonical_json, parse_canonical_json
 from prompts.proof.chain_heads import ChainHeads, read_heads
 from prompts.proof.checkpoint_comparison import (
     compare_checkpoint,
@@ -135,14 +135,14 @@ def test_a_full_rewrite_verifies_and_yet_is_found():
 
 def test_a_body_is_read_as_it_was_written():
     checkpoint = checkpoint_of(record())
-    body = parse_strict_json(canonical_json(checkpoint.body()))
+    body = parse_canonical_json(canonical_json(checkpoint.body()))
     assert read_checkpoint(body).body() == checkpoint.body()
     assert (body["versions"]["count"], body["label_moves"]["count"]) == (18, 12)
 
 
 def test_heads_are_read_as_they_were_written():
     heads = heads_of(record())
-    data = parse_strict_json(canonical_json(heads.to_json()))
+    data = parse_canonical_json(canonical_json(heads.to_json()))
     assert read_heads(data) == heads
     assert [head[:3] for head in data["versions"]][:2] == [[3, None, 4], [3, 2, 7]]
 
@@ -170,7 +170,7 @@ def test_changed_heads_and_previous_heads_give_complete_heads():
     ],
 )
 def test_heads_have_one_spelling(spoil):
-    data = parse_strict_json(canonical_json(heads_of(record()).to_json()))
+    data = parse_canonical_json(canonical_json(heads_of(record()).to_json()))
     spoil(data)
     with pytest.raises(ValueError, match="heads"):
         read_heads(data)
@@ -181,7 +181,7 @@ def test_heads_have_one_spelling(spoil):
 )
 def test_heads_that_were_not_signed_are_found(kind, place, to):
     days = signed_days(3)
-    heads = parse_strict_json(canonical_json(days[1].heads))
+    heads = parse_canonical_json(canonical_json(days[1].heads))
     heads[kind][0][place] = to
     days[1] = replace(days[1], heads=heads)
     first = verify_checkpoints(days, KNOWN).first
@@ -190,7 +190,7 @@ def test_heads_that_were_not_signed_are_found(kind, place, to):
 
 
 def changed(body, *path, to):
-    copy = parse_strict_json(canonical_json(body))
+    copy = parse_canonical_json(canonical_json(body))
     inner = copy
     for key in path[:-1]:
         inner = inner[key]

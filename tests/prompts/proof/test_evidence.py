@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.proof.canonical import canonical_json, parse_strict_json
+from prompts.proof.canonical import canonical_json, parse_canonical_json
 from prompts.proof.chain_heads import ChainHeads, read_heads
 from prompts.proof.checkpoints import read_checkpoint, sign_statement
 from prompts.proof.evidence import (
@@ -62,7 +62,7 @@ def test_an_honest_bundle_passes_every_check():
 
 def test_a_bundle_is_the_same_after_a_trip_through_a_file():
     data = Case().bundle()
-    assert parse_strict_json(json.dumps(data, indent=2)) == data
+    assert parse_canonical_json(json.dumps(data, indent=2)) == data
     assert not failed(json.loads(json.dumps(data)))
 
 
@@ -545,7 +545,7 @@ def test_flipped_bytes_of_a_bundle_file_are_found(flips):
         place = dice.randrange(len(text))
         flipped = text[:place] + bytes([text[place] ^ 1 << dice.randrange(8)]) + text[place + 1 :]
         try:
-            data = parse_strict_json(flipped)
+            data = parse_canonical_json(flipped)
         except ValueError:
             continue
         if is_equivalent(data):
