@@ -1,1 +1,1 @@
-"""What agents can do: skills, and context found on disk."""
+"""Skills, and the context files that are discovered in sources."""

@@ -1,4 +1,4 @@
-"""Skills, sources and files in the operators' back office; only grants are made there."""
+"""Django admin for operators: source grants can be created and withdrawn, everything else is read-only."""
 
 from typing import Any, ClassVar
 
@@ -27,16 +27,16 @@ from skills.sources.grants import grant_folder, strip_trailing_slash, update_gra
 
 
 class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """Says which roots there are, because nobody knows them by heart."""
+    """Form for a source grant; the help text of the path lists the allowed roots."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "path" in self.fields:
             roots = ", ".join(str(root) for root in settings.DRAMATIS_SOURCE_ROOTS)
-            said = (
+            help_text = (
                 f"Allowed are {roots} and all below." if roots else "DRAMATIS_SOURCE_ROOTS names no root yet."
             )
-            self.fields["path"].help_text = said
+            self.fields["path"].help_text = help_text
 
     def clean_path(self) -> str:
         return strip_trailing_slash(self.cleaned_data["path"])
@@ -44,7 +44,7 @@ class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
 
 @admin.register(SourceGrant)
 class GrantAdmin(ChangeOnlyAdmin):
-    """A grant is given and taken back; its folder never changes under the sources that were made in it."""
+    """Create and withdraw grants. The folder is read-only after creation, because sources depend on it."""
 
     form = GrantForm
     list_display = ("path", "workspace", "note", "source_count", "created_at")
@@ -71,13 +71,13 @@ class GrantAdmin(ChangeOnlyAdmin):
         if change:
             update_grant_note(obj, form.cleaned_data["note"], by=get_operator(request))
         else:
-            made = grant_folder(obj.workspace, obj.path, note=obj.note, by=get_operator(request))
-            obj.pk, obj.created_at = made.pk, made.created_at
+            grant = grant_folder(obj.workspace, obj.path, note=obj.note, by=get_operator(request))
+            obj.pk, obj.created_at = grant.pk, grant.created_at
 
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Nothing goes with a grant; where a source stands in one, the page names it and offers no button."""
+        """List the sources that use a grant as protected objects, so that Django offers no delete button."""
         used = [f"{source}, which reads {grant}" for grant in objs for source in grant.sources.all()]
         return [str(grant) for grant in objs], {"source grants": len(objs)}, set(), used
 
@@ -93,7 +93,7 @@ class GrantAdmin(ChangeOnlyAdmin):
 
 
 class WorkspaceRowAdmin(ReadOnlyAdmin):
-    """Rows of a workspace, with whose they are."""
+    """Read-only list of workspace rows with a workspace column and filter."""
 
     list_display: tuple[str, ...] = ("__str__", "workspace")
     list_filter: ClassVar[tuple[str, ...]] = ("workspace",)

@@ -1,4 +1,4 @@
-"""What the addresses of this app share: who may ask, how rows are found, lists that come whole."""
+"""Helpers for the API resources of this app: key checks, lookups with 404, ETag responses, shared schemas."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from skills.sources.readers import get_readers_by_agent
 
 M = TypeVar("M", bound=Model)
 TEXT_SCHEMA: Schema = {"type": "string"}
-# Nobody should meet a refused text by reading why it was refused, so excerpts stay on the pages.
+# Excerpts are left out: a client that reads findings must not receive the quarantined text itself.
 FINDING_SCHEMA = object_schema(
     {
         "rule": TEXT_SCHEMA,
@@ -39,55 +39,57 @@ ETAG_PATTERN = re.compile(r'(?:W/)?("[^"]*")')
 
 
 def require_unrestricted_key(call: ApiRequest) -> None:
-    """What several agents share is not changed with a key that is limited to some of them."""
+    """Reject an API key that is limited to some agents, because the record is shared with others."""
     if call.caller.agents is not None:
-        said = "This key is limited to some agents; what others share is not changed with it."
-        raise ProblemError(Problem(403, "out_of_scope", said))
+        message = "This key is limited to some agents; what others share is not changed with it."
+        raise ProblemError(Problem(403, "out_of_scope", message))
 
 
 def row_or_404(rows: QuerySet[M], key: int, *, below: int = 2**63) -> M:
-    found = rows.filter(pk=key).first() if 0 < key < below else None
-    if found is None:
+    row = rows.filter(pk=key).first() if 0 < key < below else None
+    if row is None:
         raise Http404
-    return found
+    return row
 
 
 def agent_or_404(call: ApiRequest, slug: str, *, is_live: bool = False) -> Agent:
-    """An agent this key may know of."""
+    """Return an agent that the API key may access."""
     rows = list_agents(call.workspace).prefetch_related(None).filter(slug=slug)
-    found = (rows.filter(archived_at=None) if is_live else rows).first()
-    if found is None or not call.caller.can_access_agent(slug):
+    agent = (rows.filter(archived_at=None) if is_live else rows).first()
+    if agent is None or not call.caller.can_access_agent(slug):
         raise Http404
-    return found
+    return agent
 
 
 def get_agents_by_slug(call: ApiRequest, slugs: list[str], field: str) -> list[Agent]:
-    """The agents in the order they were named; one that is not here is said of the field."""
+    """Return the agents in the order of the slugs; an unknown slug is a validation error of the field."""
     rows = Agent.objects.in_workspace(call.workspace).filter(archived_at=None, slug__in=slugs)
-    found = {row.slug: row for row in rows if call.caller.can_access_agent(row.slug)}
-    if set(slugs) - set(found):
+    agents = {row.slug: row for row in rows if call.caller.can_access_agent(row.slug)}
+    if set(slugs) - set(agents):
         raise ProblemError(validation_problem([FieldError("There is no such record here.", f"/{field}")]))
-    return [found[slug] for slug in slugs]
+    return [agents[slug] for slug in slugs]
 
 
 def get_readable_source_ids(workspace: Workspace, agents: Iterable[str]) -> set[int]:
-    """The ids of the sources that these agents read, by their own choice or their parents'."""
-    named = set(agents)
-    found = get_readers_by_agent(workspace).values()
-    return {one.source.pk for one in found if one.agent.slug in named and not one.agent.is_archived}
+    """Return the ids of the sources that these agents read, by their own or an inherited choice."""
+    slugs = set(agents)
+    readers = get_readers_by_agent(workspace).values()
+    return {
+        reader.source.pk for reader in readers if reader.agent.slug in slugs and not reader.agent.is_archived
+    }
 
 
 def unpaginated_response(rows: list[dict[str, Any]]) -> ApiResponse:
-    """A list that is never long, in the form of those that are."""
+    """Return a short list as a single page, in the same format as paginated lists."""
     return json_response({"data": rows, "next_cursor": None, "has_more": False})
 
 
 def conditional_response(call: ApiRequest, value: Any) -> ApiResponse:
-    """The value with the digest of its bytes as its mark; 304 for whoever has it already."""
+    """Return the value with a content hash as ETag, or 304 if If-None-Match contains that ETag."""
     etag = f'"{sha256(encode_json(value)).hexdigest()}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-    seen = call.headers.get("If-None-Match", "")
-    if seen.strip() == "*" or etag in ETAG_PATTERN.findall(seen):
+    if_none_match = call.headers.get("If-None-Match", "")
+    if if_none_match.strip() == "*" or etag in ETAG_PATTERN.findall(if_none_match):
         return ApiResponse(304, headers=headers)
     return ApiResponse(200, encode_json(value), headers)
 
@@ -96,11 +98,11 @@ NOT_MODIFIED: tuple[int, Mapping[str, Any]] = (304, {"description": "You have it
 
 
 def findings_json(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: one[name] for name in FINDING_SCHEMA["properties"]} for one in findings]
+    return [{name: finding[name] for name in FINDING_SCHEMA["properties"]} for finding in findings]
 
 
 def problems_json(problems: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: one[name] for name in PROBLEM_SCHEMA["properties"]} for one in problems]
+    return [{name: problem[name] for name in PROBLEM_SCHEMA["properties"]} for problem in problems]
 
 
 def skill_problem_json(problem: SkillProblem) -> dict[str, Any]:

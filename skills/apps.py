@@ -1,4 +1,4 @@
-"""Registers the skills app."""
+"""App configuration; registers the inbox counter of the navigation."""
 
 from django.apps import AppConfig
 

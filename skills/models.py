@@ -1,4 +1,4 @@
-"""The records of the skills app."""
+"""Re-exports all models of the skills app."""
 
 from skills.files.models import ContextFile, FileAgent, FileRevision, FileState, Reach, Verdict, Waiver
 from skills.library.models import Skill, SkillLink

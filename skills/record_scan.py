@@ -1,4 +1,4 @@
-"""What the scanner says of text that members typed: flagged by field, never blocked."""
+"""Scan the text fields of records for suspicious content; findings are shown and never block saving."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ from personas.records.revision_display import get_field_label
 from skills.models import Skill
 from skills.scanning import Finding, scan_text
 
-# What pages call otherwise than the column.
+# Field labels that differ from the column name.
 FIELD_LABELS = {("skill", "body"): _("Instructions")}
 
 
@@ -25,7 +25,7 @@ class FieldFinding(NamedTuple):
 
 
 def scan_record(record: Record) -> list[FieldFinding]:
-    """Every finding in what people typed into the record, field by field."""
+    """Return all scanner findings in the text fields of the record."""
     return [
         FieldFinding(
             name, str(FIELD_LABELS.get((record.kind, name)) or get_field_label(record, name)), finding
@@ -42,13 +42,20 @@ def list_text_fields(record: Record) -> Iterator[tuple[str, str]]:
 
 
 def scan_field(record: Record, name: str, text: str) -> list[Finding]:
-    found = list(scan_text(text, kind="typed"))
+    findings = list(scan_text(text, kind="typed"))
     if isinstance(record, Skill) and name == "allowed_tools":
-        found += scan_allowed_tools(text)
-    return found
+        findings += scan_allowed_tools(text)
+    return findings
 
 
 def scan_allowed_tools(text: str) -> list[Finding]:
-    """The scanner reads grants in a file's head, so it is shown one; the place is the field's own line."""
-    found = scan_text(f"---\nallowed-tools:\n {text}\n---\n", kind="skill")
-    return [replace(one, line=1, column=one.column - 1) for one in found if one.rule == "wide-tools"]
+    """Scan the value as front matter, the only place where the scanner checks tool grants.
+
+    Line and column of the findings are mapped back to the field's own text.
+    """
+    findings = scan_text(f"---\nallowed-tools:\n {text}\n---\n", kind="skill")
+    return [
+        replace(finding, line=1, column=finding.column - 1)
+        for finding in findings
+        if finding.rule == "wide-tools"
+    ]

@@ -1,4 +1,4 @@
-"""The jobs that keep the files in view; each one does nothing the second time."""
+"""Celery tasks that refresh sources and sweep the run queue; each task is idempotent."""
 
 from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
@@ -25,7 +25,7 @@ from skills.refresh.services import SourceEdited, refresh_source
 
 @shared_task
 def refresh_source_job(workspace_id: int, run_id: int) -> None:
-    """Carry out one run, then whatever was asked for meanwhile."""
+    """Execute one refresh run, then enqueue the run that was requested in the meantime, if any."""
     with workspace_scope(workspace_id):
         process_refresh_run(workspace_id, run_id)
 
@@ -42,7 +42,7 @@ def process_refresh_run(workspace_id: int, run_id: int) -> None:
 
 
 def execute_refresh_run(run: RefreshRun) -> None:
-    """However it ends, the run's row says so; only a dead worker leaves that to the sweep."""
+    """Run the refresh and store its outcome on the run; only runs of a dead worker are left to the sweep."""
     try:
         refresh_source(run)
     except LostRun:
@@ -50,7 +50,7 @@ def execute_refresh_run(run: RefreshRun) -> None:
     except SourceEdited:
         requeue_run(run, "The source was edited meanwhile.")
     except SoftTimeLimitExceeded:
-        # It may have cut off an answer of the database; what is left of that must not meet the next question.
+        # The interrupt may have left an unread result on the connection; the next query must not receive it.
         connection.close()
         fail_run(run, "It took too long and was stopped.")
     except OperationalError:
@@ -64,7 +64,7 @@ def execute_refresh_run(run: RefreshRun) -> None:
 
 @shared_task
 def sweep_sources_job() -> None:
-    """Straight from the database: lost runs again, due sources, and what the broker forgot."""
+    """Requeue lost runs, request due refreshes, enqueue runs the broker lost, and end expired waivers."""
     now = timezone.now()
     requeue_lost_runs(now)
     request_due_refreshes(now)
@@ -74,5 +74,5 @@ def sweep_sources_job() -> None:
 
 
 def enqueue_refresh_run(run: RefreshRun) -> None:
-    """Hand a queued run to a worker; a run the broker did not take is found by the sweep."""
+    """Send a queued run to a worker after the commit; the sweep finds runs that the broker did not accept."""
     enqueue_after_commit(refresh_source_job, run.workspace_id, run.pk, then=lambda: mark_run_sent(run))

@@ -1,4 +1,4 @@
-"""The pages of the skills app; all of them belong to a workspace."""
+"""URL routes of the skills app's pages; all of them are below a workspace."""
 
 from django.urls import URLPattern, URLResolver, include, path
 

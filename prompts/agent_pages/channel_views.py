@@ -45,7 +45,7 @@ class ChannelCard:
 def index(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_object_or_404(list_agents_with_parts(request.workspace), slug=agent)
     lines = list_channel_statuses(row)
-    deciding = EffectiveSettings.load(row, get_agent_files(row).persona)
+    deciding = EffectiveSettings.load(row, get_agent_files(row).persona_files)
     readers = get_recent_readers(row, [line.prompt_id for line in lines if line.prompt_id])
     cards = [
         ChannelCard(

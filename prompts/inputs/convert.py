@@ -30,7 +30,7 @@ def get_file_text(file: EffectiveFile) -> str:
 
 
 def build_file_input(context: EffectiveContext, kind: str) -> prompt_inputs.Text | None:
-    files = context.of_kind(kind)
+    files = context.list_files(kind)
     return prompt_inputs.Text(get_file_text(files[0]), build_file_origin(files[0])) if files else None
 
 

@@ -150,5 +150,5 @@ def load_effective_files(
 ) -> dict[int, EffectiveContext]:
     """Return the effective context by agent, from the preloaded skills of the workspace if there are any."""
     if len(agents) != 1 or workspace_skills is not None:
-        return get_effective_contexts(workspace, agents, stock=workspace_skills)
-    return {agent.pk: AgentContextLoader(agent, is_whole=True).given(agent) for agent in agents}
+        return get_effective_contexts(workspace, agents, workspace_skills=workspace_skills)
+    return {agent.pk: AgentContextLoader(agent, has_contents=True).get_context(agent) for agent in agents}

@@ -77,4 +77,6 @@ class EffectivePersona:
         return None
 
     def find_file(self, name: str) -> EffectiveFile | None:
-        return next((file for file in self.context.of_kind("persona") if file.file.path.endswith(name)), None)
+        return next(
+            (file for file in self.context.list_files("persona") if file.file.path.endswith(name)), None
+        )

@@ -31,7 +31,7 @@ def render_studio_spans(row: StudioRow, seen: VisibleText, is_first: bool) -> It
         if end == row.end and seen.text.endswith("\n", start, end):
             end -= 1
         if start < end:
-            pieces = seen.pieces(start, end)
+            pieces = seen.split_chunks(start, end)
             words = render_slot_text(pieces) if piece.slot else render_pieces(pieces)
             yield render_studio_span(piece, words)
 

@@ -65,7 +65,7 @@ def cause_list(causes: Sequence[CauseLabel]) -> SafeString:
 
 
 def render_quoted_name(name: str) -> SafeString | str:
-    return format_html(" “<bdi>{}</bdi>”", render_pieces(VisibleText(name).pieces())) if name else ""
+    return format_html(" “<bdi>{}</bdi>”", render_pieces(VisibleText(name).split_chunks())) if name else ""
 
 
 def format_revision(revision: int) -> str:
@@ -146,9 +146,9 @@ def render_origin_spans(row: TextRow, seen: VisibleText, is_first: bool) -> Iter
             end -= 1
         if start < end:
             words = (
-                render_slot_text(seen.pieces(start, end))
+                render_slot_text(seen.split_chunks(start, end))
                 if stretch.slot
-                else render_pieces(seen.pieces(start, end))
+                else render_pieces(seen.split_chunks(start, end))
             )
             yield format_html('<span class="dr-seg {}">{}</span>', get_span_css_class(stretch), words)
 

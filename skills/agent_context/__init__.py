@@ -1,1 +1,1 @@
-"""Which context files an agent reads."""
+"""The context of an agent: its source, effective files and skills."""

@@ -1,4 +1,4 @@
-"""Which source an agent reads and by whose rules, and what it is given of it."""
+"""API for an agent's context: its source and harness, and the effective, withheld and pending files."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -87,12 +87,12 @@ def retrieve_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
 @transaction.atomic
 def update_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
     row = lock_agent_if_match(call, agent)
-    said: dict[str, Any] = call.body
+    body: dict[str, Any] = call.body
     choose_context(
         row,
-        get_source_by_slug(call, said["source"]),
-        said["harness"],
-        working_directory=said.get("working_directory", row.working_directory),
+        get_source_by_slug(call, body["source"]),
+        body["harness"],
+        working_directory=body.get("working_directory", row.working_directory),
         expected=row.revision,
         by=call.actor,
     )
@@ -105,11 +105,11 @@ def delete_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
     return no_content_response()
 
 
-# --- plumbing ------------------------------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------------
 
 
 def lock_agent_if_match(call: ApiRequest, slug: str) -> Agent:
-    """The agent, locked, if the caller has seen how it stands."""
+    """Lock the agent and check the request's If-Match header against the current ETag."""
     agent = lock_record(agent_or_404(call, slug))
     check_etag(context_etag(agent, get_context_choice(agent)), call.if_match)
     return agent
@@ -127,10 +127,10 @@ def get_source_by_slug(call: ApiRequest, slug: str | None) -> Source | None:
 
 
 def context_etag(agent: Agent, choice: ContextChoice) -> str:
-    """The choice is no part of the agent's own revisions, so its words are part of the mark."""
-    by, row = choice.chosen_by, choice.row
+    """Return the ETag; it includes the choice, which is not part of the agent's own revision number."""
+    chooser, row = choice.chosen_by, choice.row
     source = row.source.slug if row and row.source else ""
-    return f'"{agent.revision}.{by.slug if by else ""}.{source}.{row.harness if row else ""}"'
+    return f'"{agent.revision}.{chooser.slug if chooser else ""}.{source}.{row.harness if row else ""}"'
 
 
 def agent_context_response(agent: Agent) -> ApiResponse:
@@ -140,29 +140,33 @@ def agent_context_response(agent: Agent) -> ApiResponse:
 
 
 def agent_context_json(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
-    shown, waiting = get_context_and_pending(agent)
-    row, by = choice.row, choice.chosen_by
+    effective, pending = get_context_and_pending(agent)
+    row, chooser = choice.row, choice.chosen_by
     return {
         "agent": agent.slug,
         "source": row.source.slug if row and row.source else None,
         "harness": row.harness if row else None,
         "working_directory": choice.directory,
-        "chosen_by": by.slug if by else None,
-        "is_inherited": by is not None and by.pk != agent.pk,
-        "why_nothing": "" if shown.outlook else choice.why_nothing,
-        "files": [effective_file_json(one, used) for one in shown.files if (used := one.file.in_force)],
-        "withheld": withheld_files_json(shown.withheld),
-        "waiting": withheld_files_json(waiting),
+        "chosen_by": chooser.slug if chooser else None,
+        "is_inherited": chooser is not None and chooser.pk != agent.pk,
+        "why_nothing": "" if effective.reader else choice.no_files_reason,
+        "files": [
+            effective_file_json(entry, revision)
+            for entry in effective.files
+            if (revision := entry.file.in_force)
+        ],
+        "withheld": withheld_files_json(effective.withheld),
+        "waiting": withheld_files_json(pending),
     }
 
 
-def effective_file_json(one: EffectiveFile, used: FileRevision) -> dict[str, Any]:
+def effective_file_json(entry: EffectiveFile, revision: FileRevision) -> dict[str, Any]:
     return {
-        "id": one.file.pk,
-        "path": one.file.path,
-        "kind": one.kind,
-        "revision": used.number,
-        "digest": used.digest,
+        "id": entry.file.pk,
+        "path": entry.file.path,
+        "kind": entry.kind,
+        "revision": revision.number,
+        "digest": revision.digest,
     }
 
 

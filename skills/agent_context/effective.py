@@ -1,4 +1,4 @@
-"""What agents are given: the files in force for them, and their skills with duplicates resolved."""
+"""Load the effective context of agents: files in force, and skills with duplicate names resolved."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -25,13 +25,13 @@ from skills.sources.readers import (
 MatchedFiles = list[tuple[str, ContextFile]]
 WITHHELD_STATES = {"invalid", "quarantined", "missing"}
 
-# What stands for the path of a skill that no file holds; programs get it as it is.
+# Used instead of a path for skills that are records, not files; returned by the API, never translated.
 SKILL_RECORD_PATH = "written here"
 
 
 @dataclass(frozen=True)
 class EffectiveFile:
-    """A file an agent is given, as what, and from where."""
+    """A file in an agent's context, with the kind under which the agent's rules match it."""
 
     kind: str
     file: ContextFile
@@ -44,7 +44,7 @@ class EffectiveFile:
 
 @dataclass(frozen=True)
 class AgentSkill:
-    """A skill of an agent, written here or found; a hidden one lost to another of its name."""
+    """A skill of an agent, from a record or a file; `hidden_by` names the skill that overrides it by name."""
 
     name: str
     description: str
@@ -52,7 +52,7 @@ class AgentSkill:
     skill: Skill | None = None
     file: ContextFile | None = None
     hidden_by: str = ""
-    # Why the agent's own rules leave it out.
+    # Why the agent's harness drops it.
     dropped: tuple[str, ...] = ()
 
     @property
@@ -60,27 +60,27 @@ class AgentSkill:
         return not self.hidden_by and not self.dropped
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return self.file.path if self.file else SKILL_RECORD_PATH
 
 
 @dataclass(frozen=True)
 class EffectiveContext:
-    """All that files and skills give one agent."""
+    """The effective files and skills of one agent."""
 
-    outlook: SourceReader | None
+    reader: SourceReader | None
     files: tuple[EffectiveFile, ...] = ()
     skills: tuple[AgentSkill, ...] = ()
-    # Files its rules name that are not as they should be, whether or not an older revision stands in.
+    # Invalid, quarantined and missing files that its rules match, even if an older revision is in force.
     withheld: tuple[ContextFile, ...] = ()
 
-    def of_kind(self, *kinds: str) -> list[EffectiveFile]:
-        return [one for one in self.files if one.kind in kinds]
+    def list_files(self, *kinds: str) -> list[EffectiveFile]:
+        return [file for file in self.files if file.kind in kinds]
 
 
 @dataclass(frozen=True)
 class SkillDraft:
-    """A skill as it would be after an edit, and whom it would be handed to; None leaves that as it is."""
+    """An unsaved edit of a skill; `agent_ids` None keeps the stored assignment."""
 
     skill: Skill
     agent_ids: frozenset[int] | None = None
@@ -94,65 +94,67 @@ def get_effective_contexts(
     workspace: Workspace | int,
     agents: Sequence[Agent],
     draft: SkillDraft | None = None,
-    stock: WorkspaceSkills | None = None,
+    workspace_skills: WorkspaceSkills | None = None,
 ) -> dict[int, EffectiveContext]:
-    """By agent; one query, and one for the files of those that read some, however many agents."""
-    holdings = ContextLoader(workspace, agents, draft, stock)
-    return {agent.pk: holdings.given(agent) for agent in agents}
+    """Return the effective contexts by agent id; the number of queries does not grow with the agents."""
+    loader = ContextLoader(workspace, agents, draft, workspace_skills)
+    return {agent.pk: loader.get_context(agent) for agent in agents}
 
 
 class ContextLoader:
-    """Files and skills of a workspace, loaded once for many agents."""
+    """Loads the files and skills of a workspace once for many agents."""
 
     def __init__(
         self,
         workspace: Workspace | int,
         agents: Sequence[Agent],
         draft: SkillDraft | None = None,
-        stock: WorkspaceSkills | None = None,
+        workspace_skills: WorkspaceSkills | None = None,
     ) -> None:
         self.workspace, self.agents, self.draft = workspace, agents, draft
-        self.stock = stock or WorkspaceSkills.around(workspace, agents)
-        self.outlooks = {agent.pk: seen for agent in agents if (seen := self.outlook_of(agent))}
-        self.found: dict[tuple[int, str, str], MatchedFiles] = {}
+        self.workspace_skills = workspace_skills or WorkspaceSkills.load(workspace, agents)
+        self.readers = {agent.pk: reader for agent in agents if (reader := self.build_reader(agent))}
+        self.matches: dict[tuple[int, str, str], MatchedFiles] = {}
 
-    def outlook_of(self, agent: Agent) -> SourceReader | None:
+    def build_reader(self, agent: Agent) -> SourceReader | None:
         if has_no_source(agent):
             return None
-        return build_source_reader(agent, self.line, self.stock.choices, self.stock.rules)
+        return build_source_reader(
+            agent, self.agents_by_id, self.workspace_skills.choices, self.workspace_skills.harnesses
+        )
 
     @cached_property
-    def line(self) -> dict[int, Agent]:
-        """The agents themselves, drafted ones as they would be, and all that others stand below."""
-        return self.stock.parents | {agent.pk: agent for agent in self.agents}
+    def agents_by_id(self) -> dict[int, Agent]:
+        """Parent agents and the requested agents; unsaved edits of the requested agents take precedence."""
+        return self.workspace_skills.parents | {agent.pk: agent for agent in self.agents}
 
-    def given(self, agent: Agent) -> EffectiveContext:
-        outlook = self.outlooks.get(agent.pk)
-        found = self.found_for(outlook) if outlook else []
+    def get_context(self, agent: Agent) -> EffectiveContext:
+        reader = self.readers.get(agent.pk)
+        matches = self.list_matched_files(reader) if reader else []
         skills = resolve_duplicate_skills(
-            [*self.written_for(agent), *self.discovered_for(agent, found, outlook)]
+            [*self.list_record_skills(agent), *self.list_file_skills(agent, matches, reader)]
         )
         return EffectiveContext(
-            outlook,
+            reader,
             tuple(
-                [EffectiveFile(kind, file) for kind, file in found if kind != "skill" and file.in_force_id]
+                [EffectiveFile(kind, file) for kind, file in matches if kind != "skill" and file.in_force_id]
             ),
             tuple(skills),
-            tuple([file for _, file in found if file.state in WITHHELD_STATES]),
+            tuple([file for _, file in matches if file.state in WITHHELD_STATES]),
         )
 
-    def found_for(self, outlook: SourceReader) -> MatchedFiles:
-        """Agents with the same outlook share the answer."""
-        key = (outlook.source.pk, outlook.harness.name, outlook.working_directory)
-        if key not in self.found:
-            files = self.files.get(outlook.source.pk, {})
-            self.found[key] = [(kind, files[path]) for kind, path in outlook.paths(files)]
-        return self.found[key]
+    def list_matched_files(self, reader: SourceReader) -> MatchedFiles:
+        """Return the files that the reader's rules match; cached by source, harness and working directory."""
+        key = (reader.source.pk, reader.harness.name, reader.working_directory)
+        if key not in self.matches:
+            files = self.files.get(reader.source.pk, {})
+            self.matches[key] = [(kind, files[path]) for kind, path in reader.paths(files)]
+        return self.matches[key]
 
     @cached_property
     def files(self) -> dict[int, dict[str, ContextFile]]:
-        """By source and path; a missing file keeps its place only while it is in force."""
-        sources = {outlook.source.pk for outlook in self.outlooks.values()}
+        """Files by source and path; a missing file is included only while it has a revision in force."""
+        sources = {reader.source.pk for reader in self.readers.values()}
         by_source: dict[int, dict[str, ContextFile]] = defaultdict(dict)
         if sources:
             rows = ContextFile.objects.in_workspace(self.workspace).filter(
@@ -164,19 +166,19 @@ class ContextLoader:
         return by_source
 
     @cached_property
-    def written(self) -> list[Skill]:
-        found = self.stock.written
+    def skills(self) -> list[Skill]:
+        skills = self.workspace_skills.skills
         if self.draft is None:
-            return found
+            return skills
         skill = self.draft.skill
-        if any(row.pk == skill.pk and row.name == skill.name for row in found):
-            return [skill if row.pk == skill.pk else row for row in found]
-        others = [row for row in found if row.pk != skill.pk]
+        if any(row.pk == skill.pk and row.name == skill.name for row in skills):
+            return [skill if row.pk == skill.pk else row for row in skills]
+        others = [row for row in skills if row.pk != skill.pk]
         return sorted([*others, skill], key=lambda row: row.name)
 
     @cached_property
-    def written_links(self) -> set[tuple[int | None, int]]:
-        links: set[tuple[int | None, int]] = set(self.stock.written_links)
+    def skill_links(self) -> set[tuple[int | None, int]]:
+        links: set[tuple[int | None, int]] = set(self.workspace_skills.skill_links)
         draft = self.draft
         if draft is None or draft.agent_ids is None:
             return links
@@ -184,36 +186,36 @@ class ContextLoader:
         return others | {(draft.skill.pk, agent_id) for agent_id in draft.agent_ids}
 
     @cached_property
-    def handed(self) -> list[ContextFile]:
-        return self.stock.handed
+    def assigned_files(self) -> list[ContextFile]:
+        return self.workspace_skills.assigned_files
 
     @cached_property
-    def handed_links(self) -> set[tuple[int, int]]:
-        return set(self.stock.handed_links)
+    def file_links(self) -> set[tuple[int, int]]:
+        return set(self.workspace_skills.file_links)
 
-    def written_for(self, agent: Agent) -> Iterable[AgentSkill]:
-        for row in self.written:
-            if row.for_all_agents or (row.pk, agent.pk) in self.written_links:
+    def list_record_skills(self, agent: Agent) -> Iterable[AgentSkill]:
+        for row in self.skills:
+            if row.for_all_agents or (row.pk, agent.pk) in self.skill_links:
                 yield AgentSkill(row.name, row.description, row.disable_model_invocation, skill=row)
 
-    def discovered_for(
-        self, agent: Agent, found: MatchedFiles, outlook: SourceReader | None
+    def list_file_skills(
+        self, agent: Agent, matches: MatchedFiles, reader: SourceReader | None
     ) -> Iterable[AgentSkill]:
-        """Those the agent's rules find, in their order, then those handed to it."""
-        by_rule = [file for kind, file in found if kind == "skill" and file.reach == Reach.FOUND]
-        by_hand = [
+        """Yield the skill files that the agent's rules match, in rule order, then those assigned to it."""
+        by_rule = [file for kind, file in matches if kind == "skill" and file.reach == Reach.FOUND]
+        by_assignment = [
             file
-            for file in self.handed
-            if file.reach == Reach.ALL or (file.pk, agent.pk) in self.handed_links
+            for file in self.assigned_files
+            if file.reach == Reach.ALL or (file.pk, agent.pk) in self.file_links
         ]
-        harness = outlook.harness.name if outlook else "plain"
-        for file in [*by_rule, *by_hand]:
+        harness = reader.harness.name if reader else "plain"
+        for file in [*by_rule, *by_assignment]:
             if file.in_force is not None:
                 yield evaluate_skill_file(file, harness)
 
 
 def evaluate_skill_file(file: ContextFile, harness: str) -> AgentSkill:
-    """A found skill as the agent's harness would take it."""
+    """Build the AgentSkill of a file, with the reasons if the harness drops it."""
     revision = file.in_force
     head = revision.head if revision else {}
     verdict = evaluate_for_harness(build_skill_reading(head, revision.problems if revision else []), harness)
@@ -227,82 +229,91 @@ def evaluate_skill_file(file: ContextFile, harness: str) -> AgentSkill:
 
 
 def resolve_duplicate_skills(skills: Iterable[AgentSkill]) -> Iterable[AgentSkill]:
-    """The first of a name wins: what is written here, then the harness's own order."""
+    """Mark skills that are hidden by an earlier skill of the same name; records come before files."""
     winners: dict[str, AgentSkill] = {}
-    for one in skills:
-        if not one.dropped and one.name in winners:
-            yield replace(one, hidden_by=winners[one.name].place)
+    for skill in skills:
+        if not skill.dropped and skill.name in winners:
+            yield replace(skill, hidden_by=winners[skill.name].location)
             continue
-        if not one.dropped:
-            winners[one.name] = one
-        yield one
+        if not skill.dropped:
+            winners[skill.name] = skill
+        yield skill
 
 
 class AgentContextLoader(ContextLoader):
-    """The same shelf for a single agent in two queries; only a whole one has the words of files."""
+    """Loads the context of a single agent with two queries.
 
-    def __init__(self, agent: Agent, *, is_whole: bool = False) -> None:
+    Without `has_contents` only skills are loaded, without the contents of files.
+    """
+
+    def __init__(self, agent: Agent, *, has_contents: bool = False) -> None:
         self.workspace, self.agents, self.draft = agent.workspace_id, [agent], None
-        self.agent, self.is_whole, self.found = agent, is_whole, {}
-        self.above: AgentLineage = load_agent_lineage(agent)
-        self.outlook: SourceReader | None = get_source_reader(agent, self.above)
-        self.outlooks = {agent.pk: self.outlook} if self.outlook else {}
+        self.agent, self.has_contents, self.matches = agent, has_contents, {}
+        self.lineage: AgentLineage = load_agent_lineage(agent)
+        self.reader: SourceReader | None = get_source_reader(agent, self.lineage)
+        self.readers = {agent.pk: self.reader} if self.reader else {}
 
     @cached_property
     def rows(self) -> list[list[Any]]:
-        return [list(self.files_near()), list(self.skills_written())]
+        return [list(self.query_candidate_files()), list(self.query_skills())]
 
     @property
-    def near(self) -> list[ContextFile]:
-        """The files of its source, and the skills that were handed to it."""
+    def candidate_files(self) -> list[ContextFile]:
+        """Files of the agent's source, and skill files assigned to it."""
         return self.rows[0]
 
-    def files_near(self) -> QuerySet[ContextFile]:
+    def query_candidate_files(self) -> QuerySet[ContextFile]:
         links = FileAgent.objects.in_workspace(self.workspace).filter(file=OuterRef("pk"), agent=self.agent)
         rows = ContextFile.objects.in_workspace(self.workspace).filter(is_ignored=False)
-        own = Q(source=self.outlook.source) if self.outlook else Q(pk=None)
-        own &= Q() if self.is_whole else Q(file_kind="skill")
-        handed = Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, is_mine=True)
+        in_own_source = Q(source=self.reader.source) if self.reader else Q(pk=None)
+        in_own_source &= Q() if self.has_contents else Q(file_kind="skill")
+        assigned = Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, is_mine=True)
         skills = Q(file_kind="skill", source__archived_at=None)
-        seen = rows.annotate(is_mine=Exists(links)).filter(own | (skills & handed))
-        words = "in_force__content" if self.is_whole else "in_force"
-        return seen.select_related(words, "newest", "source").order_by("name", "pk")
+        visible = rows.annotate(is_mine=Exists(links)).filter(in_own_source | (skills & assigned))
+        revision = "in_force__content" if self.has_contents else "in_force"
+        return visible.select_related(revision, "newest", "source").order_by("name", "pk")
 
     @cached_property
     def files(self) -> dict[int, dict[str, ContextFile]]:
-        if self.outlook is None:
+        if self.reader is None:
             return {}
-        source = self.outlook.source.pk
-        here = [row for row in self.near if row.source_id == source and (row.is_there or row.in_force_id)]
-        return {source: {row.path: row for row in here}}
+        source = self.reader.source.pk
+        present = [
+            row
+            for row in self.candidate_files
+            if row.source_id == source and (row.is_there or row.in_force_id)
+        ]
+        return {source: {row.path: row for row in present}}
 
     @cached_property
-    def offered(self) -> list[ContextFile]:
-        """Skills that someone gave it, whatever its rules find, in force or not."""
-        rows = [row for row in self.near if row.file_kind == "skill" and row.source.archived_at is None]
+    def offered_files(self) -> list[ContextFile]:
+        """Skill files assigned to the agent, with or without a revision in force."""
+        rows = [
+            row for row in self.candidate_files if row.file_kind == "skill" and row.source.archived_at is None
+        ]
         return [row for row in rows if row.reach == Reach.ALL or self.is_chosen(row)]
 
     def is_chosen(self, row: ContextFile) -> bool:
         return row.reach == Reach.CHOSEN and bool(getattr(row, "is_mine", False))
 
     @cached_property
-    def handed(self) -> list[ContextFile]:
-        return [row for row in self.offered if row.in_force_id]
+    def assigned_files(self) -> list[ContextFile]:
+        return [row for row in self.offered_files if row.in_force_id]
 
     @cached_property
-    def handed_links(self) -> set[tuple[int, int]]:
-        return {(row.pk, self.agent.pk) for row in self.offered}
+    def file_links(self) -> set[tuple[int, int]]:
+        return {(row.pk, self.agent.pk) for row in self.offered_files}
 
     @cached_property
-    def written(self) -> list[Skill]:
+    def skills(self) -> list[Skill]:
         return self.rows[1]
 
-    def skills_written(self) -> QuerySet[Skill]:
+    def query_skills(self) -> QuerySet[Skill]:
         links = SkillLink.objects.in_workspace(self.workspace).filter(skill=OuterRef("pk"), agent=self.agent)
         rows = Skill.objects.in_workspace(self.workspace).filter(archived_at=None)
         mine = rows.filter(Q(for_all_agents=True) | Exists(links)).defer("body")
         return mine.order_by("name", "pk")
 
     @cached_property
-    def written_links(self) -> set[tuple[int | None, int]]:
-        return {(row.pk, self.agent.pk) for row in self.written}
+    def skill_links(self) -> set[tuple[int | None, int]]:
+        return {(row.pk, self.agent.pk) for row in self.skills}

@@ -1,4 +1,4 @@
-"""Which source an agent reads, by whose rules and from which folder."""
+"""Form for an agent's source, harness and working directory."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from skills.models import Source
 
 
 class ContextForm(ActionForm):
-    """The agent's own choice; it starts with what holds now, be it inherited."""
+    """The agent's own choice; the initial values are the effective ones, which may be inherited."""
 
     source = RecordChoiceField(label=_("Source"), required=False, empty_label=_("None: it reads no files"))
     harness = forms.ChoiceField(
@@ -36,6 +36,6 @@ class ContextForm(ActionForm):
         super().__init__(*args, **kwargs)
         rows = Source.objects.in_workspace(agent.workspace_id).order_by("label", "pk")
         chosen = self.initial.get("source")
-        # Only its id counts: it is offered even if it has been archived since.
+        # The current source is offered by its id, even if it has been archived.
         current = Source(pk=chosen) if chosen else None
         self.fields["source"].set_choices(rows, current)  # type: ignore[attr-defined]  # a RecordChoice

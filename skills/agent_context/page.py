@@ -1,4 +1,4 @@
-"""What the context page of one agent shows: who chose what, what it is given and what waits."""
+"""Data for the context page of one agent: choice of source, effective files, pending files."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,16 +16,16 @@ PENDING_STATES = (FileState.NEW, FileState.CHANGED)
 
 @dataclass(frozen=True)
 class ContextChoice:
-    """Who decided what an agent reads and where it works; None means nobody has."""
+    """The effective source and working directory of an agent, and the agents that set them; None if unset."""
 
     row: AgentContext | None = None
     chosen_by: Agent | None = None
     directory: str = ""
-    directory_of: Agent | None = None
+    directory_owner: Agent | None = None
 
     @property
-    def why_nothing(self) -> str:
-        """Why the agent reads no files, when it does not."""
+    def no_files_reason(self) -> str:
+        """The reason why the agent reads no files; only meaningful if it reads none."""
         if self.row is None:
             return _("Nobody has chosen a source for it yet.")
         if self.row.source is None:
@@ -35,50 +35,50 @@ class ContextChoice:
         return _("Its rule set is not known any more.")
 
 
-def get_context_choice(agent: Agent, known: AgentLineage | None = None) -> ContextChoice:
-    """By whom the agent's outlook was decided: itself, or the nearest one above it."""
-    known = known or load_agent_lineage(agent)
-    line, choices = list(known.line.values()), known.choices
-    chooser = next((one for one in line if one.pk in choices), None)
-    between = line[: line.index(chooser) + 1] if chooser else [agent]
-    worker = next((one for one in between if one.working_directory), None)
+def get_context_choice(agent: Agent, lineage: AgentLineage | None = None) -> ContextChoice:
+    """Return the choice of the agent itself or of its nearest ancestor that has one."""
+    lineage = lineage or load_agent_lineage(agent)
+    agents, choices = list(lineage.line.values()), lineage.choices
+    chooser = next((candidate for candidate in agents if candidate.pk in choices), None)
+    inheriting = agents[: agents.index(chooser) + 1] if chooser else [agent]
+    directory_owner = next((candidate for candidate in inheriting if candidate.working_directory), None)
     return ContextChoice(
         choices[chooser.pk] if chooser else None,
         chooser,
-        worker.working_directory if worker else "",
-        worker,
+        directory_owner.working_directory if directory_owner else "",
+        directory_owner,
     )
 
 
 def get_context_and_pending(
-    agent: Agent, shelf: AgentContextLoader | None = None
+    agent: Agent, loader: AgentContextLoader | None = None
 ) -> tuple[EffectiveContext, list[ContextFile]]:
-    """What the agent is given, and what it would be given if someone agreed to it."""
-    shelf = shelf or AgentContextLoader(agent, is_whole=True)
-    found = shelf.found_for(shelf.outlook) if shelf.outlook else []
-    by_rule = [file for kind, file in found if kind != "skill" or file.reach == Reach.FOUND]
-    waiting = [file for file in [*by_rule, *shelf.offered] if file.in_force_id is None]
-    return shelf.given(agent), [file for file in waiting if file.state in PENDING_STATES]
+    """Return the effective context, and the new or changed files that would be part of it once approved."""
+    loader = loader or AgentContextLoader(agent, has_contents=True)
+    matches = loader.list_matched_files(loader.reader) if loader.reader else []
+    by_rule = [file for kind, file in matches if kind != "skill" or file.reach == Reach.FOUND]
+    unused = [file for file in [*by_rule, *loader.offered_files] if file.in_force_id is None]
+    return loader.get_context(agent), [file for file in unused if file.state in PENDING_STATES]
 
 
-def get_context_fingerprint(agent: Agent, outlook: SourceReader | None) -> list[Any]:
-    """A few figures that differ whenever the page does; cheap enough to be asked every two seconds."""
+def get_context_fingerprint(agent: Agent, reader: SourceReader | None) -> list[Any]:
+    """Return aggregates that change whenever the page does; cheap enough for polling."""
     links = FileAgent.objects.in_workspace(agent.workspace_id).filter(file=OuterRef("pk"), agent=agent)
     rows = ContextFile.objects.in_workspace(agent.workspace_id).order_by().annotate(is_mine=Exists(links))
     skills = Q(file_kind="skill") & ~Q(reach=Reach.FOUND)
-    shown = rows.filter(Q(source=outlook.source) | skills if outlook else skills)
-    files = shown.values_list("state", "reach", "is_mine").annotate(
+    relevant = rows.filter(Q(source=reader.source) | skills if reader else skills)
+    files = relevant.values_list("state", "reach", "is_mine").annotate(
         Count("pk"), Sum("pk"), Sum("newest_id"), Sum("in_force_id"), Max("changed_at")
     )
-    written = Skill.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
+    skill_records = Skill.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
     return [
-        get_source_reader_key(outlook),
+        get_source_reader_key(reader),
         *files.order_by("state", "reach", "is_mine"),
-        written.aggregate(Count("pk"), Sum("pk"), Sum("revision")),
+        skill_records.aggregate(Count("pk"), Sum("pk"), Sum("revision")),
     ]
 
 
-def get_source_reader_key(outlook: SourceReader | None) -> tuple[Any, ...]:
-    if outlook is None:
+def get_source_reader_key(reader: SourceReader | None) -> tuple[Any, ...]:
+    if reader is None:
         return ()
-    return (outlook.source.pk, outlook.source.label, repr(outlook.harness), outlook.working_directory)
+    return (reader.source.pk, reader.source.label, repr(reader.harness), reader.working_directory)

@@ -1,4 +1,4 @@
-"""What a workspace holds for its agents besides the files of their sources: asked for in one question."""
+"""Load the skills, assignments, source choices and rule sets of a workspace, shared by all its agents."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,48 +14,48 @@ from skills.models import AgentContext, ContextFile, FileAgent, Reach, RuleSet, 
 
 @dataclass(frozen=True)
 class WorkspaceSkills:
-    """The answers to the questions below, in their order."""
+    """The rows of `build_skill_queries`, in the same order."""
 
-    written: list[Skill]
-    written_links: list[tuple[int, int]]
-    handed: list[ContextFile]
-    handed_links: list[tuple[int, int]]
-    chosen: list[AgentContext]
-    above: list[Agent]
-    own_rules: list[RuleSet]
+    skills: list[Skill]
+    skill_links: list[tuple[int, int]]
+    assigned_files: list[ContextFile]
+    file_links: list[tuple[int, int]]
+    context_choices: list[AgentContext]
+    parent_agents: list[Agent]
+    rule_sets: list[RuleSet]
 
     @classmethod
-    def around(cls, workspace: Workspace | int, agents: Iterable[Agent]) -> "WorkspaceSkills":
-        """These may stand below others than is saved."""
+    def load(cls, workspace: Workspace | int, agents: Iterable[Agent]) -> "WorkspaceSkills":
+        """Load the rows; the agents may be unsaved edits whose parent differs from the stored one."""
         return cls(*map(list, build_skill_queries(workspace, {agent.parent_id for agent in agents})))
 
     @cached_property
     def choices(self) -> dict[int, AgentContext]:
-        return {row.agent_id: row for row in self.chosen}
+        return {row.agent_id: row for row in self.context_choices}
 
     @cached_property
     def parents(self) -> dict[int, Agent]:
-        return {agent.pk: agent for agent in self.above}
+        return {agent.pk: agent for agent in self.parent_agents}
 
     @cached_property
-    def rules(self) -> dict[str, Harness]:
-        return HARNESSES | {row.harness: row.as_harness() for row in self.own_rules}
+    def harnesses(self) -> dict[str, Harness]:
+        return HARNESSES | {row.harness: row.as_harness() for row in self.rule_sets}
 
 
 def build_skill_queries(
-    workspace: Workspace | int, parents: Iterable[int | None] = ()
+    workspace: Workspace | int, parent_ids: Iterable[int | None] = ()
 ) -> list["QuerySet[Any, Any]"]:
-    """To be read together, also with others."""
-    chosen = AgentContext.objects.in_workspace(workspace)
-    written = Skill.objects.in_workspace(workspace).filter(archived_at=None)
+    """Return one query per field of WorkspaceSkills; a caller may run them together with its own."""
+    choices = AgentContext.objects.in_workspace(workspace)
+    skills = Skill.objects.in_workspace(workspace).filter(archived_at=None)
     return [
-        # Prompts do not hold bodies; whoever asks for one gets it then.
-        written.defer("body").order_by("name", "pk"),
+        # Prompts do not contain skill bodies; the deferred column is loaded on access.
+        skills.defer("body").order_by("name", "pk"),
         SkillLink.objects.in_workspace(workspace).values_list("skill_id", "agent_id"),
         list_assigned_files(workspace),
         FileAgent.objects.in_workspace(workspace).values_list("file_id", "agent_id"),
-        chosen.select_related("source__grant", "source__workspace"),
-        list_parent_agents(workspace, parents).filter(Exists(chosen)),
+        choices.select_related("source__grant", "source__workspace"),
+        list_parent_agents(workspace, parent_ids).filter(Exists(choices)),
         RuleSet.objects.in_workspace(workspace).filter(archived_at=None),
     ]
 
@@ -66,8 +66,8 @@ def list_assigned_files(workspace: Workspace | int) -> "QuerySet[ContextFile]":
     return rows.select_related("in_force__content", "newest", "source").order_by("name", "pk")
 
 
-def list_parent_agents(workspace: Workspace | int, others: Iterable[int | None]) -> "QuerySet[Agent]":
-    """Agents that some stand below, and others that somebody would."""
+def list_parent_agents(workspace: Workspace | int, parent_ids: Iterable[int | None]) -> "QuerySet[Agent]":
+    """Return agents that have children, and those that would be parents of unsaved edits."""
     agents = Agent.objects.in_workspace(workspace)
-    below = agents.filter(parent=OuterRef("pk"))
-    return agents.filter(Exists(below) | Q(pk__in=[pk for pk in others if pk is not None]))
+    children = agents.filter(parent=OuterRef("pk"))
+    return agents.filter(Exists(children) | Q(pk__in=[pk for pk in parent_ids if pk is not None]))

@@ -1,4 +1,4 @@
-"""Which source an agent reads and by whose rules."""
+"""Set or clear the source and harness of an agent."""
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -17,7 +17,7 @@ from skills.models import AgentContext, Source
 def choose_context(
     agent: Agent, source: Source | None, harness: str, *, working_directory: str, expected: int, by: Actor
 ) -> AgentContext:
-    """Let an agent read a source; None means it reads nothing, also not what its parent reads."""
+    """Set the source and harness of an agent; source None means that it reads no files and inherits none."""
     if harness not in HARNESSES:
         raise InvalidInput.on("harness", _("That is none of the rule sets."))
     if source is not None and harness not in source.harnesses:
@@ -38,7 +38,7 @@ def choose_context(
 
 @transaction.atomic
 def inherit_context(agent: Agent, *, by: Actor) -> None:
-    """Drop an agent's own choice; it reads what its parent reads, or nothing."""
+    """Remove the agent's own choice, so that it inherits its parent's."""
     row = AgentContext.objects.in_workspace(agent.workspace_id).filter(agent=agent).first()
     if row is None:
         return
@@ -52,24 +52,24 @@ def context_choice_json(row: AgentContext) -> dict[str, object]:
 
 
 def log_context_change(
-    agent: Agent, verb: str, before: dict[str, object] | None, after: dict[str, object] | None, *, by: Actor
+    agent: Agent, action: str, before: dict[str, object] | None, after: dict[str, object] | None, *, by: Actor
 ) -> None:
     if before == after:
         return
     write_audit_event(
-        agent.workspace_id, verb, "agent", agent.pk, str(agent), by=by, before=before, after=after
+        agent.workspace_id, action, "agent", agent.pk, str(agent), by=by, before=before, after=after
     )
-    below = list_descendant_ids(agent)
-    agent_changed.send(sender=Agent, workspace_id=agent.workspace_id, agent_ids=below, cause=None)
+    agent_ids = list_descendant_ids(agent)
+    agent_changed.send(sender=Agent, workspace_id=agent.workspace_id, agent_ids=agent_ids, cause=None)
 
 
 def list_descendant_ids(agent: Agent) -> list[int]:
-    """The agent and all its descendants: any of them may inherit."""
+    """Return the ids of the agent and its descendants, which may inherit its choice."""
     children: dict[int | None, list[int]] = {}
     for pk, parent in Agent.objects.in_workspace(agent.workspace_id).values_list("pk", "parent_id"):
         children.setdefault(parent, []).append(pk)
-    found, open_ones = [], [agent.pk]
-    while open_ones:
-        found.append(at := open_ones.pop())
-        open_ones += children.get(at, [])
-    return sorted(found)
+    ids, queue = [], [agent.pk]
+    while queue:
+        ids.append(agent_id := queue.pop())
+        queue += children.get(agent_id, [])
+    return sorted(ids)

@@ -1,4 +1,4 @@
-"""What an agent reads from files, and from where."""
+"""Context page of an agent: choose its source, see effective, withheld and pending files."""
 
 from typing import Any
 
@@ -34,18 +34,18 @@ def detail(request: WorkspaceRequest, agent: str) -> HttpResponse:
 
 
 def poll_context(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """The moving part of the page; empty-handed while nothing has changed."""
+    """Render the live part of the page, or the "unchanged" response if its fingerprint is the same."""
     row = get_requested_agent(request, agent)
-    shelf = AgentContextLoader(row, is_whole=True)
-    mark = hash_page_state(get_context_fingerprint(row, shelf.outlook))
-    if answer := get_unchanged_response(request, mark):
-        return answer
-    shown = build_context_section(shelf, get_context_choice(row, shelf.above)) | {
+    loader = AgentContextLoader(row, has_contents=True)
+    mark = hash_page_state(get_context_fingerprint(row, loader.reader))
+    if response := get_unchanged_response(request, mark):
+        return response
+    context = build_context_section(loader, get_context_choice(row, loader.lineage)) | {
         "agent": row,
         "mark": mark,
         "is_news": True,
     }
-    return render(request, "skills/contexts/_live.html", shown)
+    return render(request, "skills/contexts/_live.html", context)
 
 
 @require_permission(Permission.EDIT)
@@ -85,7 +85,7 @@ def inherit_from_parent(request: WorkspaceRequest, agent: str) -> HttpResponse:
     return redirect(context_url(request, row))
 
 
-# --- plumbing ------------------------------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------------
 
 
 def get_requested_agent(request: WorkspaceRequest, slug: str) -> Agent:
@@ -98,22 +98,22 @@ def context_url(request: WorkspaceRequest, agent: Agent) -> str:
 
 
 def save_context_form(request: WorkspaceRequest, agent: Agent, form: ContextForm) -> None:
-    said = form.cleaned_data
+    values = form.cleaned_data
     choose_context(
         agent,
-        said["source"],
-        said["harness"],
-        working_directory=said["working_directory"],
-        expected=said["revision"],
+        values["source"],
+        values["harness"],
+        working_directory=values["working_directory"],
+        expected=values["revision"],
         by=request.actor,
     )
 
 
 def build_conflict_form(request: WorkspaceRequest, agent: Agent) -> ContextForm:
-    """What was typed, on top of what someone else has saved since: sent again, it counts."""
-    said = request.POST.copy()
-    said["revision"] = str(agent.revision)
-    form = ContextForm(said, agent=agent)
+    """Return the submitted form with the current revision number, so that submitting it again succeeds."""
+    data = request.POST.copy()
+    data["revision"] = str(agent.revision)
+    form = ContextForm(data, agent=agent)
     form.add_error(
         None, _("Someone changed this agent after you opened the page. Look once more, then save.")
     )
@@ -123,12 +123,12 @@ def build_conflict_form(request: WorkspaceRequest, agent: Agent) -> ContextForm:
 def build_context_page(
     request: WorkspaceRequest, agent: Agent, form: ContextForm | None = None
 ) -> dict[str, Any]:
-    shelf = AgentContextLoader(agent, is_whole=True)
+    loader = AgentContextLoader(agent, has_contents=True)
     mark, choice = (
-        hash_page_state(get_context_fingerprint(agent, shelf.outlook)),
-        get_context_choice(agent, shelf.above),
+        hash_page_state(get_context_fingerprint(agent, loader.reader)),
+        get_context_choice(agent, loader.lineage),
     )
-    return build_context_section(shelf, choice) | {
+    return build_context_section(loader, choice) | {
         "agent": agent,
         "mark": mark,
         "choice": choice,
@@ -147,16 +147,16 @@ def get_initial_values(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
     }
 
 
-def build_context_section(shelf: AgentContextLoader, choice: ContextChoice) -> dict[str, Any]:
-    """The files and skills as they stand, and whatever of them is held back."""
-    shown, waiting = get_context_and_pending(shelf.agent, shelf)
+def build_context_section(loader: AgentContextLoader, choice: ContextChoice) -> dict[str, Any]:
+    """Return the template context of the live part: effective, withheld, missing and pending files."""
+    effective, pending = get_context_and_pending(loader.agent, loader)
     return {
-        "given": shown,
+        "effective_context": effective,
         "choice": choice,
-        "grave": [file for file in shown.withheld if file.state in UNUSABLE_STATES],
-        "gone": [file for file in shown.withheld if file.state not in UNUSABLE_STATES],
-        "waiting": waiting,
-        "characters": sum(len(one.text) for one in shown.files),
+        "unusable_files": [file for file in effective.withheld if file.state in UNUSABLE_STATES],
+        "missing_files": [file for file in effective.withheld if file.state not in UNUSABLE_STATES],
+        "pending_files": pending,
+        "characters": sum(len(effective_file.text) for effective_file in effective.files),
     }
 
 

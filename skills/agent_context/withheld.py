@@ -1,4 +1,4 @@
-"""What files mean for an agent's own page: those that are withheld, and those that say who it is."""
+"""Files shown on an agent's own page: unusable files, and persona files in force."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,48 +16,48 @@ LOADED_FIELDS = ("workspace", "source", "path", "file_kind", "state", "reach", "
 
 @dataclass(frozen=True)
 class AgentFiles:
-    """What something speaks against, and the IDENTITY.md, SOUL.md and USER.md in force."""
+    """Invalid or quarantined files, and the IDENTITY.md, SOUL.md and USER.md in force."""
 
-    troubles: Sequence[ContextFile]
-    persona: Sequence[EffectiveFile]
+    unusable_files: Sequence[ContextFile]
+    persona_files: Sequence[EffectiveFile]
 
 
 def get_agent_files(agent: Agent) -> AgentFiles:
-    """As a rule two queries, with troubles three; no contents are loaded."""
-    outlook = get_source_reader(agent)
-    files = list_candidate_files(agent, outlook)
-    named = list_matched_files(outlook, files) if outlook else []
-    by_rule = {file.pk for _, file in named}
-    grave = [
+    """Load the files with two queries, or three if some are unusable; contents are not loaded."""
+    reader = get_source_reader(agent)
+    files = list_candidate_files(agent, reader)
+    matches = list_matched_files(reader, files) if reader else []
+    matched_ids = {file.pk for _, file in matches}
+    unusable_ids = [
         file.pk
         for file in files
-        if file.state in UNUSABLE_STATES and (is_assigned(file) or file.pk in by_rule)
+        if file.state in UNUSABLE_STATES and (is_assigned(file) or file.pk in matched_ids)
     ]
-    persona = [EffectiveFile(kind, file) for kind, file in named if kind == "persona" and file.in_force_id]
-    return AgentFiles(list_files_with_findings(agent, grave) if grave else [], persona)
+    persona = [EffectiveFile(kind, file) for kind, file in matches if kind == "persona" and file.in_force_id]
+    return AgentFiles(list_files_with_findings(agent, unusable_ids) if unusable_ids else [], persona)
 
 
-def list_candidate_files(agent: Agent, outlook: SourceReader | None) -> list[ContextFile]:
-    """The files of the agent's source, and the skills that were handed to it."""
-    handed = Q(file_kind="skill") & (Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, agent_links__agent=agent))
-    own = Q(source=outlook.source) if outlook else Q(pk=None)
+def list_candidate_files(agent: Agent, reader: SourceReader | None) -> list[ContextFile]:
+    """Return the files of the agent's source, and the skill files assigned to it."""
+    assigned = Q(file_kind="skill") & (Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, agent_links__agent=agent))
+    in_own_source = Q(source=reader.source) if reader else Q(pk=None)
     rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(is_ignored=False)
-    near = rows.filter(own | handed, source__archived_at=None).only(*LOADED_FIELDS)
-    return list(near.distinct().order_by("path", "pk"))
+    candidates = rows.filter(in_own_source | assigned, source__archived_at=None).only(*LOADED_FIELDS)
+    return list(candidates.distinct().order_by("path", "pk"))
 
 
-def list_matched_files(outlook: SourceReader, files: Sequence[ContextFile]) -> MatchedFiles:
-    """Those that the agent's rules name, in their order and each with its kind."""
-    here = [file for file in files if file.source_id == outlook.source.pk]
-    stored = {file.path: file for file in here if file.is_there or file.in_force_id}
-    return [(kind, stored[path]) for kind, path in outlook.paths(stored)]
+def list_matched_files(reader: SourceReader, files: Sequence[ContextFile]) -> MatchedFiles:
+    """Return the files that the agent's rules match, in rule order, each with its kind."""
+    own_files = [file for file in files if file.source_id == reader.source.pk]
+    stored = {file.path: file for file in own_files if file.is_there or file.in_force_id}
+    return [(kind, stored[path]) for kind, path in reader.paths(stored)]
 
 
 def is_assigned(file: ContextFile) -> bool:
     return file.file_kind == "skill" and file.reach != Reach.FOUND
 
 
-def list_files_with_findings(agent: Agent, keys: Sequence[int]) -> list[ContextFile]:
-    """With what was found in them."""
-    rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(pk__in=keys)
+def list_files_with_findings(agent: Agent, ids: Sequence[int]) -> list[ContextFile]:
+    """Load the files again with their revisions, which hold the findings."""
+    rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(pk__in=ids)
     return list(rows.select_related("newest", "in_force").order_by("path", "pk"))

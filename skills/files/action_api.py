@@ -1,4 +1,4 @@
-"""What is decided about context files: adopted, ignored, heeded again, waived for a while."""
+"""API actions on context files: approve, ignore, stop ignoring, waive findings, end a waiver."""
 
 from datetime import date, timedelta
 from typing import Any
@@ -31,7 +31,7 @@ from skills.models import ContextFile
 DEFAULT_WAIVER_PERIOD = timedelta(days=30)
 MAX_BATCH_SIZE = 50
 NOT_FOUND_ERROR = {"code": "not_found", "detail": "There is nothing here under this name."}
-# What was seen; empty for a file that is gone.
+# The digest that the client saw; empty for a missing file.
 SEEN_DIGEST_SCHEMA: Schema = {
     "type": "string",
     "pattern": "^(?:[0-9a-f]{64})?$",
@@ -79,22 +79,22 @@ def approve_context_file(call: ApiRequest, key: int) -> ApiResponse:
 def approve_context_files(call: ApiRequest) -> ApiResponse:
     require_unrestricted_key(call)
     picks = call.body["files"]
-    known = {file.pk: file for file in list_visible_files(call).filter(pk__in=[pick["id"] for pick in picks])}
-    adopted, refused = [], []
-    for place, pick in enumerate(picks):
-        if why := try_approve_file(call, known.get(pick["id"]), pick["digest"]):
-            refused.append({"pointer": f"/files/{place}", "id": pick["id"], **why})
+    files = {file.pk: file for file in list_visible_files(call).filter(pk__in=[pick["id"] for pick in picks])}
+    approved, refused = [], []
+    for index, pick in enumerate(picks):
+        if error := try_approve_file(call, files.get(pick["id"]), pick["digest"]):
+            refused.append({"pointer": f"/files/{index}", "id": pick["id"], **error})
         else:
-            adopted.append(pick["id"])
-    return json_response({"adopted": adopted, "refused": refused})
+            approved.append(pick["id"])
+    return json_response({"adopted": approved, "refused": refused})
 
 
-def try_approve_file(call: ApiRequest, file: ContextFile | None, seen: str) -> dict[str, str] | None:
-    """Adopt one of many; None when it was."""
+def try_approve_file(call: ApiRequest, file: ContextFile | None, digest: str) -> dict[str, str] | None:
+    """Approve one file of a batch; return None, or the error as JSON."""
     if file is None:
         return NOT_FOUND_ERROR
     try:
-        approve_file(file, digest=seen, by=call.actor)
+        approve_file(file, digest=digest, by=call.actor)
     except DomainError as error:
         problem = exception_to_problem(error)
         return {"code": problem.code, "detail": problem.detail}
@@ -115,22 +115,22 @@ def unignore_context_file(call: ApiRequest, key: int) -> ApiResponse:
 
 def waive_context_file(call: ApiRequest, key: int) -> ApiResponse:
     require_unrestricted_key(call)
-    said: dict[str, Any] = call.body
+    body: dict[str, Any] = call.body
     waive_findings(
         context_file_or_404(call, key),
-        digest=said["digest"],
-        reason=said["reason"],
-        until=parse_waiver_end(said),
+        digest=body["digest"],
+        reason=body["reason"],
+        until=parse_waiver_end(body),
         by=call.actor,
     )
     return context_file_response(call, context_file_or_404(call, key))
 
 
-def parse_waiver_end(said: dict[str, Any]) -> date:
-    if "until" not in said:
+def parse_waiver_end(body: dict[str, Any]) -> date:
+    if "until" not in body:
         return timezone.now().date() + DEFAULT_WAIVER_PERIOD
     try:
-        day = parse_date(said["until"])
+        day = parse_date(body["until"])
     except ValueError:
         day = None
     if day is None:

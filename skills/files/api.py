@@ -1,4 +1,4 @@
-"""Context files as they were found: their state, what speaks against them, and every revision they had."""
+"""API to read context files: state, findings and revisions."""
 
 from django.db.models import Q, QuerySet
 from django.http import Http404
@@ -38,12 +38,12 @@ API_TAG = "context-files"
 def index(call: ApiRequest) -> ApiResponse:
     rows = list_visible_files(call)
     for name, column in (("state", "state"), ("source", "source__slug"), ("kind", "file_kind")):
-        if said := call.query.get(name):
-            rows = rows.filter(**{column: said})
+        if value := call.query.get(name):
+            rows = rows.filter(**{column: value})
     if since := call.query.get("updated_since"):
         rows = rows.filter(changed_at__gte=since)
-    if words := call.query.get("q", "").strip():
-        rows = rows.filter(path__icontains=words)
+    if search := call.query.get("q", "").strip():
+        rows = rows.filter(path__icontains=search)
     if "is_waiting" in call.query:
         waiting = Q(is_settled=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
         rows = rows.filter(waiting if call.query["is_waiting"] else ~waiting)
@@ -65,8 +65,10 @@ def list_file_revisions(call: ApiRequest, key: int) -> ApiResponse:
 
 def retrieve_file_revision(call: ApiRequest, key: int, number: int) -> ApiResponse:
     row = revision_or_404(context_file_or_404(call, key), number)
-    words = get_revision_text(row)
-    return json_response({**file_revision_json(row), "text": None if words.is_erased else words.text})
+    revision_text = get_revision_text(row)
+    return json_response(
+        {**file_revision_json(row), "text": None if revision_text.is_erased else revision_text.text}
+    )
 
 
 # --- plumbing ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What to make of a file's bytes before any prompt may hold them: pure, one verdict per content."""
+"""Decode, parse and scan the bytes of a file and return a verdict; pure."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -16,7 +16,7 @@ PERSONA_PARSERS = {"IDENTITY.md": parse_identity, "USER.md": parse_user}
 
 @dataclass(frozen=True)
 class FileEvaluation:
-    """A verdict with its reasons, as plain data."""
+    """A verdict with its findings and problems as plain JSON data."""
 
     verdict: Literal["good", "invalid", "blocked"]
     findings: list[dict[str, Any]]
@@ -25,24 +25,24 @@ class FileEvaluation:
 
 
 def evaluate_file(kind: str, path: str, content: bytes, harnesses: Sequence[str]) -> FileEvaluation:
-    """Read, check and scan; a file that cannot be read is invalid whatever else it holds."""
-    text, unreadable = decode_text(content)
+    """Decode, parse and scan a file; a file that cannot be parsed is invalid, whatever the scanner finds."""
+    text, decoding_problems = decode_text(content)
     findings = scan_text(text, kind="skill" if kind == "skill" else "context")
-    problems, head, is_sound = (
-        parse_file(kind, path, text, harnesses) if not unreadable else (unreadable, {}, False)
+    problems, head, is_usable = (
+        parse_file(kind, path, text, harnesses) if not decoding_problems else (decoding_problems, {}, False)
     )
     verdict: Literal["good", "invalid", "blocked"] = "good"
-    if not is_sound:
+    if not is_usable:
         verdict = "invalid"
     elif has_blocking_finding(findings):
         verdict = "blocked"
-    return FileEvaluation(verdict, [asdict(one) for one in findings], [asdict(one) for one in problems], head)
+    return FileEvaluation(verdict, list(map(asdict, findings)), list(map(asdict, problems)), head)
 
 
 def parse_file(
     kind: str, path: str, text: str, harnesses: Sequence[str]
 ) -> tuple[tuple[SkillProblem, ...], dict[str, Any], bool]:
-    """All problems, what a skill's head says, and whether anyone may use the file."""
+    """Return the problems, the front matter of a skill, and whether the file is usable."""
     if kind == "skill":
         return parse_skill_file(path, text, harnesses)
     plain = read_workspace_file(text)
@@ -55,11 +55,14 @@ def parse_file(
 def parse_skill_file(
     path: str, text: str, harnesses: Sequence[str]
 ) -> tuple[tuple[SkillProblem, ...], dict[str, Any], bool]:
-    """Sound as long as one harness of the source would keep it; each agent's own judges again."""
+    """Parse a SKILL.md; it is usable if at least one harness of the source would keep it.
+
+    The harness of each agent is applied again when the agent's skills are resolved.
+    """
     folder = path.split("/")[-2] if "/" in path else ""
     reading = parse_skill(text, folder_name=folder)
-    kept = any(evaluate_for_harness(reading, name).kept for name in harnesses)
-    return reading.problems, skill_head_json(reading.skill) if reading.skill else {}, kept
+    is_kept = any(evaluate_for_harness(reading, name).kept for name in harnesses)
+    return reading.problems, skill_head_json(reading.skill) if reading.skill else {}, is_kept
 
 
 def find_persona_problems(name: str, text: str) -> tuple[SkillProblem, ...]:
@@ -68,20 +71,20 @@ def find_persona_problems(name: str, text: str) -> tuple[SkillProblem, ...]:
         if parse:
             parse(text)
     except FrontMatterError as error:
-        return tuple(SkillProblem(one.field, one.message, one.line) for one in error.problems)
+        return tuple(SkillProblem(entry.field, entry.message, entry.line) for entry in error.problems)
     return ()
 
 
 def skill_head_json(skill: ParsedSkill) -> dict[str, Any]:
-    """All but the body, which lies in the content."""
-    head = {each.name: getattr(skill, each.name) for each in fields(skill) if each.name != "body"}
+    """Return all fields except the body, which is stored as content."""
+    head = {field.name: getattr(skill, field.name) for field in fields(skill) if field.name != "body"}
     return head | {"metadata": [list(pair) for pair in skill.metadata]}
 
 
 def build_skill_reading(head: dict[str, Any], problems: Sequence[dict[str, Any]]) -> SkillParseResult:
-    """The stored head as it was read, for a harness to judge; without a body."""
+    """Rebuild the parse result, without the body, from the stored front matter and problems."""
     skill = None
     if head:
         pairs = tuple((key, value) for key, value in head["metadata"])
         skill = ParsedSkill(**{**head, "metadata": pairs})
-    return SkillParseResult(skill, tuple(SkillProblem(**one) for one in problems))
+    return SkillParseResult(skill, tuple(SkillProblem(**problem) for problem in problems))

@@ -1,4 +1,4 @@
-"""What a person says about a found file."""
+"""Forms on the page of a context file: waiver and reach."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,7 @@ DEFAULT_WAIVER_PERIOD = timedelta(days=30)
 
 
 class WaiverForm(ActionForm):
-    """Why a quarantined revision may be used all the same, and until when."""
+    """Reason and last day of a waiver for a quarantined revision."""
 
     reason = forms.CharField(
         label=_("Reason"),
@@ -50,11 +50,11 @@ class ReachForm(ActionForm):
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rows = list_agents(workspace).prefetch_related(None)
-        # Agents have no archived ones among the choices, but those chosen before stay.
+        # Archived agents are not offered, except those that are already selected.
         self.fields["agents"].set_choices(rows, self.initial.get("agents"))  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
-        said = super().clean() or self.cleaned_data
-        if said.get("reach") == Reach.CHOSEN and not said.get("agents") and "agents" not in self.errors:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("reach") == Reach.CHOSEN and not cleaned.get("agents") and "agents" not in self.errors:
             self.add_error("agents", gettext("Choose at least one agent."))
-        return said
+        return cleaned

@@ -1,4 +1,4 @@
-"""The files a source holds, every revision they had, and which one prompts use."""
+"""Context files, their revisions, waivers and assigned agents."""
 
 from django.conf import settings
 from django.db import models
@@ -12,7 +12,7 @@ from skills.sources.models import Source
 
 
 class FileState(models.TextChoices):
-    """What a person should know about a file at a glance."""
+    """The state of a context file as shown to users."""
 
     NEW = "new", _("New")
     CURRENT = "current", _("Current")
@@ -32,17 +32,17 @@ class Reach(models.TextChoices):
 
 
 class ContextFile(WorkspaceOwned):
-    """A discovered file; what it says lies in its revisions."""
+    """A discovered file; its content is stored in its revisions."""
 
     source = models.ForeignKey(Source, on_delete=models.PROTECT, related_name="files")
     path = models.CharField(max_length=1_000)
     file_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in FILE_KINDS])
     state = models.CharField(max_length=11, choices=FileState.choices, default=FileState.NEW)
-    # Why nothing could be read this time, in words; the revisions know the rest.
+    # Why the last refresh could not read the file; problems of parsed content are stored on the revision.
     problem = models.CharField(max_length=500, blank=True)
     is_there = models.BooleanField(default=True)
     is_ignored = models.BooleanField(default=False)
-    # The last seen on disk, the last a person agreed to, and the one prompts use.
+    # The last revision found in the source, the last approved one, and the one that prompts use.
     newest = models.ForeignKey(
         "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
@@ -50,9 +50,9 @@ class ContextFile(WorkspaceOwned):
         "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     in_force = models.ForeignKey("FileRevision", null=True, on_delete=models.PROTECT, related_name="used_by")
-    # A person has dealt with what the state says; the inbox shows the others.
+    # A user has dealt with the current state; the inbox shows files where this is False.
     is_settled = models.BooleanField(default=False)
-    # The stamp of what was last read: equal means unread.
+    # File stamp of the last read content; a refresh does not read a file whose stamp is unchanged.
     size = models.BigIntegerField(default=0)
     mtime_ns = models.BigIntegerField(default=0)
     inode = models.BigIntegerField(default=0)
@@ -80,7 +80,7 @@ class ContextFile(WorkspaceOwned):
 
 
 class Verdict(models.TextChoices):
-    """What was made of a revision when it was read."""
+    """The result of evaluating a revision."""
 
     GOOD = "good", _("Good")
     INVALID = "invalid", _("Invalid")
@@ -88,7 +88,7 @@ class Verdict(models.TextChoices):
 
 
 class FileRevision(WorkspaceOwned):
-    """What a file said from one look to another."""
+    """A content of a file, from the refresh that found it until the refresh that found another."""
 
     file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
@@ -96,13 +96,13 @@ class FileRevision(WorkspaceOwned):
     content = models.ForeignKey(Content, on_delete=models.PROTECT, related_name="+")
     size = models.PositiveIntegerField()
     verdict = models.CharField(max_length=7, choices=Verdict.choices)
-    # A list of scanning findings and one of parsing problems, each as a plain object.
+    # Scanner findings and parsing problems, each a list of plain objects.
     findings = models.JSONField(default=list)
     problems = models.JSONField(default=list)
-    # What a skill's head says, so that no prompt parses it again.
+    # The front matter of a skill, stored so that building a prompt does not parse it again.
     head = models.JSONField(default=dict)
     first_seen_at = models.DateTimeField()
-    # None while it is what lies there: then it was last seen when the source was last refreshed.
+    # None while this is the current content: then it was last seen by the source's last refresh.
     last_seen_at = models.DateTimeField(null=True)
 
     class Meta(WorkspaceOwned.Meta):
@@ -118,7 +118,7 @@ class FileRevision(WorkspaceOwned):
 
 
 class Waiver(WorkspaceOwned):
-    """A person's word that a quarantined revision may be used all the same, until a day."""
+    """A permission to use a quarantined revision until a date; bound to one digest."""
 
     file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="waivers")
     digest = models.CharField(max_length=64)
@@ -144,7 +144,7 @@ class Waiver(WorkspaceOwned):
 
 
 class FileAgent(WorkspaceOwned):
-    """An agent chosen for a discovered skill."""
+    """Assignment of a discovered skill to an agent, used with `Reach.CHOSEN`."""
 
     file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="agent_links")
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="file_links")

@@ -1,4 +1,4 @@
-"""What the pages of one file show."""
+"""Template context for the pages of one context file."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,25 +30,25 @@ from skills.skill_format.tolerance import HARNESS_TOLERANCES, evaluate_for_harne
 
 @dataclass(frozen=True)
 class HarnessVerdict:
-    """Kept, kept with a warning, or dropped; and why."""
+    """Whether a harness keeps a skill, keeps it with a warning, or drops it, with the reasons."""
 
     harness: str
-    word: str
+    label: str
     tone: str
     reasons: tuple[str, ...] = ()
 
 
 def list_harness_verdicts(revision: FileRevision, harnesses: Iterable[str]) -> list[HarnessVerdict]:
-    """By the rule sets that look through the skill's source."""
+    """Evaluate the revision for each harness of the skill's source."""
     reading = build_skill_reading(revision.head, revision.problems)
-    found = []
+    verdicts = []
     for name in harnesses:
         if name in HARNESS_TOLERANCES:
             verdict = evaluate_for_harness(reading, name)
-            said = verdict.warnings if verdict.kept else verdict.reasons
-            word, tone = describe_verdict(verdict.kept, bool(verdict.warnings))
-            found.append(HarnessVerdict(name, word, tone, tuple(problem.message for problem in said)))
-    return found
+            problems = verdict.warnings if verdict.kept else verdict.reasons
+            label, tone = describe_verdict(verdict.kept, bool(verdict.warnings))
+            verdicts.append(HarnessVerdict(name, label, tone, tuple(problem.message for problem in problems)))
+    return verdicts
 
 
 def describe_verdict(is_kept: bool, is_warned: bool) -> tuple[str, str]:
@@ -76,19 +76,19 @@ def build_file_page(
     page = {
         "file": file,
         "reasons": list_state_reasons(file),
-        "standing": describe_usage(file),
+        "usage": describe_usage(file),
         "digest": digest,
-        "can_adopt": file.state in APPROVABLE_STATES and not file.is_settled,
+        "can_approve": file.state in APPROVABLE_STATES and not file.is_settled,
         "waiver_form": waiver_form or WaiverForm(initial={"digest": digest}),
         "waivers": list_waivers(file),
         "today": timezone.now().date(),
         "page": history.get_page(request.GET.get("page")),
-        "looked_at": get_last_scanned_at(file),
+        "scanned_at": get_last_scanned_at(file),
         "agents": agents,
         "pair": pair,
         "lines": diff_revisions(*pair) if pair else None,
-        "in_force_words": get_revision_text(file.in_force) if file.in_force else None,
-        "newest_words": get_revision_text(file.newest) if file.newest and not file.in_force else None,
+        "in_force_text": get_revision_text(file.in_force) if file.in_force else None,
+        "newest_text": get_revision_text(file.newest) if file.newest and not file.in_force else None,
         "flagged": get_flagged_lines(file.newest) if file.newest else set(),
     }
     return page | (
@@ -102,19 +102,19 @@ def build_skill_section(
     links = FileAgent.objects.in_workspace(request.workspace).filter(file=file)
     chosen = list(links.values_list("agent_id", flat=True))
     initial = {"reach": file.reach, "agents": chosen}
-    revision, rivals = file.newest or file.in_force, find_name_conflicts(file)
+    revision, conflicts = file.newest or file.in_force, find_name_conflicts(file)
     return {
         "trust": describe_trust(file),
         "head": revision.head if revision else {},
         "verdicts": list_harness_verdicts(revision, file.source.harnesses) if revision else [],
-        "rivals": rivals,
-        "winners": find_effective_skills(file.name, agents) if rivals else [],
+        "conflicts": conflicts,
+        "winners": find_effective_skills(file.name, agents) if conflicts else [],
         "reach_form": form or ReachForm(workspace=request.workspace, initial=initial),
     }
 
 
 def describe_trust(file: ContextFile) -> tuple[str, str]:
-    """Whether someone stands for the skill as it is now, with a tone."""
+    """Return a text on whether the skill's current content is trusted, and the tone of its badge."""
     newest = file.newest
     if newest is not None and newest.digest == file.trusted_digest:
         return _("Trusted as it is now"), "success"
@@ -132,25 +132,25 @@ def build_revision_page(file: ContextFile, revision: FileRevision) -> dict[str, 
         "revision": revision,
         "earlier": earlier,
         "lines": diff_revisions(earlier, revision) if earlier else None,
-        "words": get_revision_text(revision),
+        "revision_text": get_revision_text(revision),
         "flagged": get_flagged_lines(revision),
-        "looked_at": get_last_scanned_at(file),
+        "scanned_at": get_last_scanned_at(file),
     }
 
 
 def build_diff_preview(file: ContextFile) -> dict[str, Any]:
-    """The first changed lines, and how many more there are."""
+    """Return the first changed lines and the number of further ones."""
     pair = get_compared_revisions(file)
     lines = [line for line in (diff_revisions(*pair) if pair else None) or () if line.kind != "same"]
     return {"pair": pair, "lines": lines[:PREVIEW_LINES], "more": max(0, len(lines) - PREVIEW_LINES)}
 
 
 def diff_revisions(before: FileRevision, after: FileRevision) -> list[DiffLine] | None:
-    """None when there are more lines than anyone could read beside each other."""
+    """Return the line diff, or None if a text has more than MAX_DIFF_LINES lines."""
     old, new = get_revision_text(before).text, get_revision_text(after).text
     is_long = max(old.count("\n"), new.count("\n")) > MAX_DIFF_LINES
     return None if is_long else diff_lines(old, new)
 
 
 def get_flagged_lines(revision: FileRevision) -> set[int]:
-    return {one["line"] for one in (*revision.findings, *revision.problems) if one["line"]}
+    return {entry["line"] for entry in (*revision.findings, *revision.problems) if entry["line"]}

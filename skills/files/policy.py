@@ -1,4 +1,4 @@
-"""By which rules the files of a source are judged."""
+"""Loads the file policy of a source: adoption mode, trust requirement and open waivers."""
 
 from django.utils import timezone
 
@@ -7,8 +7,8 @@ from skills.models import Source, Waiver
 
 
 def policy_for(source: Source) -> FilePolicy:
-    """A waiver counts through its last day."""
-    open_ones = Waiver.objects.in_workspace(source.workspace_id).filter(ended_at=None, file__source=source)
-    live = open_ones.filter(until__gte=timezone.now().date())
-    waived = frozenset(live.values_list("file_id", "digest"))
+    """Return the policy for a source; a waiver is valid through its last day."""
+    waivers = Waiver.objects.in_workspace(source.workspace_id).filter(ended_at=None, file__source=source)
+    valid = waivers.filter(until__gte=timezone.now().date())
+    waived = frozenset(valid.values_list("file_id", "digest"))
     return FilePolicy(source.adoption, source.workspace.skills_need_trust, waived)

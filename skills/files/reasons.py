@@ -1,4 +1,4 @@
-"""Why a file is in its state and what prompts hold meanwhile, in words; pure."""
+"""Texts for users: why a file is in its state, and which revision prompts use; pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ KIND_LABELS = {
     "workspace": _("Workspace file"),
     "skill": _("Skill"),
 }
-# The gravest first: what a person should look at before anything else.
+# The most severe state first; the inbox is sorted by it.
 STATES_BY_SEVERITY = (
     FileState.QUARANTINED,
     FileState.INVALID,
@@ -36,7 +36,7 @@ MAX_LINES_NAMED = 3
 
 
 def list_state_reasons(file: ContextFile) -> list[str]:
-    """What is to be said of the file, each reason as a sentence or two."""
+    """Return the reasons for the file's state, each as one or two sentences."""
     if file.state in STATE_REASONS:
         return [str(STATE_REASONS[file.state])]
     if file.problem:
@@ -45,18 +45,18 @@ def list_state_reasons(file: ContextFile) -> list[str]:
     if newest is None or file.state == FileState.CURRENT:
         return []
     if file.state == FileState.QUARANTINED:
-        return format_messages([one for one in newest.findings if one["severity"] == "block"])
+        return format_messages([finding for finding in newest.findings if finding["severity"] == "block"])
     return format_messages(newest.problems) or [gettext("It cannot be read.")]
 
 
 def describe_usage(file: ContextFile) -> str:
-    """What prompts hold of the file now."""
+    """Return a sentence on which revision of the file prompts use now."""
     used = file.in_force
     if used is None:
-        waits = file.file_kind == "skill" and file.state in {FileState.NEW, FileState.CHANGED}
+        is_waiting = file.file_kind == "skill" and file.state in {FileState.NEW, FileState.CHANGED}
         return (
             gettext("No prompt holds it until someone trusts it.")
-            if waits
+            if is_waiting
             else gettext("No prompt holds it.")
         )
     if used.pk == file.newest_id and file.is_there:
@@ -65,17 +65,18 @@ def describe_usage(file: ContextFile) -> str:
 
 
 def format_messages(entries: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Each message once, with the lines it is about."""
+    """Return each distinct message once, with the line numbers it applies to."""
     lines: dict[str, list[int]] = {}
     for entry in entries:
         lines.setdefault(entry["message"], []).append(entry["line"])
     return [
-        format_message(message, sorted({line for line in where if line})) for message, where in lines.items()
+        format_message(message, sorted({line for line in line_numbers if line}))
+        for message, line_numbers in lines.items()
     ]
 
 
 def format_message(message: str, lines: list[int]) -> str:
     if not lines:
         return message
-    words = ngettext("Line %(lines)s: %(message)s", "Lines %(lines)s: %(message)s", len(lines))
-    return words % {"lines": format_short_list(list(map(str, lines)), MAX_LINES_NAMED), "message": message}
+    template = ngettext("Line %(lines)s: %(message)s", "Lines %(lines)s: %(message)s", len(lines))
+    return template % {"lines": format_short_list(list(map(str, lines)), MAX_LINES_NAMED), "message": message}

@@ -1,4 +1,4 @@
-"""How a context file, its revisions and its waivers are told."""
+"""JSON schemas and serializers for context files, revisions and waivers."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -126,11 +126,11 @@ def context_file_json(file: ContextFile) -> dict[str, Any]:
 
 
 def context_file_detail_json(call: ApiRequest, file: ContextFile) -> dict[str, Any]:
-    """With what was found in its newest revision, and the words that prompts hold."""
-    newest, words = file.newest, get_revision_text(file.in_force) if file.in_force else None
+    """Serialize a file with the findings of its newest revision and the text in force."""
+    newest, revision_text = file.newest, get_revision_text(file.in_force) if file.in_force else None
     readers = list_agents_by_id(call.workspace, list_reader_ids(file.source, [file]))
     return context_file_json(file) | {
-        "text": words.text if words and not words.is_erased else None,
+        "text": revision_text.text if revision_text and not revision_text.is_erased else None,
         "findings": findings_json(newest.findings) if newest else [],
         "problems": problems_json(newest.problems) if newest else [],
         "agents": [agent.slug for agent in readers if call.caller.can_access_agent(agent.slug)],
@@ -171,20 +171,22 @@ def waiver_json(waiver: Waiver) -> dict[str, Any]:
 
 
 def filter_visible_files(caller: ApiClient, rows: QuerySet[ContextFile]) -> QuerySet[ContextFile]:
-    """With a limited key: what lies where its agents read, and skills that were handed to them."""
+    """Limit rows to what the key may see: files in sources its agents read, and skills assigned to them."""
     if caller.agents is None:
         return rows
     links = FileAgent.objects.in_workspace(caller.workspace).filter(agent__slug__in=caller.agents)
-    near = Q(source__in=get_readable_source_ids(caller.workspace, caller.agents)) & ~Q(reach=Reach.CHOSEN)
-    handed = Q(file_kind="skill", reach=Reach.ALL) | Q(reach=Reach.CHOSEN, pk__in=links.values("file"))
-    return rows.filter(near | handed)
+    in_readable_source = Q(source__in=get_readable_source_ids(caller.workspace, caller.agents)) & ~Q(
+        reach=Reach.CHOSEN
+    )
+    assigned = Q(file_kind="skill", reach=Reach.ALL) | Q(reach=Reach.CHOSEN, pk__in=links.values("file"))
+    return rows.filter(in_readable_source | assigned)
 
 
 def list_assigned_slugs(caller: ApiClient, files: Iterable[ContextFile]) -> dict[int, list[str]]:
-    """By file; one query for all of them."""
+    """Return the slugs of the assigned agents by file id, with one query."""
     links = FileAgent.objects.in_workspace(caller.workspace).filter(file__in=[file.pk for file in files])
-    found: dict[int, list[str]] = defaultdict(list)
+    slugs: dict[int, list[str]] = defaultdict(list)
     for file_id, slug in links.order_by("agent__slug").values_list("file_id", "agent__slug"):
         if caller.can_access_agent(slug):
-            found[file_id].append(slug)
-    return found
+            slugs[file_id].append(slug)
+    return slugs

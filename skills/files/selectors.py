@@ -1,4 +1,4 @@
-"""The questions asked about found files: what they say, said before, and who vouched for it."""
+"""Queries on context files: revisions, waivers, texts, and the agents whose rules match them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
@@ -19,20 +19,20 @@ def list_context_files(workspace: Workspace) -> QuerySet[ContextFile]:
 
 
 def get_seen_digest(file: ContextFile) -> str:
-    """What someone looking at the file now agrees to; nothing, when it is gone."""
+    """Return the digest that an approval of the file must name; empty if the file is missing."""
     return file.newest.digest if file.newest and file.is_there else ""
 
 
 @dataclass(frozen=True)
 class RevisionText:
-    """What a revision says, as far as it can be shown."""
+    """The text of a revision, or the fact that its content was erased."""
 
     text: str
     is_erased: bool = False
 
 
 def get_revision_text(revision: FileRevision) -> RevisionText:
-    """Also of a file that was refused for not being text: bytes that are none are written out."""
+    """Decode the content for display; bytes that are not valid UTF-8 become backslash escapes."""
     data = revision.content.data
     if data is None:
         return RevisionText("", is_erased=True)
@@ -49,7 +49,7 @@ def list_waivers(file: ContextFile) -> QuerySet[Waiver]:
 
 
 def get_last_scanned_at(file: ContextFile) -> datetime | None:
-    """When the source was last looked through: what lay there then was seen."""
+    """Return when the last refresh of the file's source finished."""
     runs = RefreshRun.objects.in_workspace(file.workspace_id).filter(source=file.source_id)
     last = runs.filter(status__in=FINISHED_STATUSES).order_by("-pk").first()
     return last.finished_at if last else None
@@ -61,7 +61,7 @@ def list_agents_by_id(workspace: Workspace, ids: list[int]) -> list[Agent]:
 
 
 def get_compared_revisions(file: ContextFile) -> tuple[FileRevision, FileRevision] | None:
-    """What to lay beside what: the words in force or those last agreed to, and the newest."""
+    """Return the revisions to compare: the one in force or last approved, and the newest."""
     newest = file.newest
     if newest is None:
         return None
@@ -70,7 +70,7 @@ def get_compared_revisions(file: ContextFile) -> tuple[FileRevision, FileRevisio
 
 
 def get_skill_folder(file: ContextFile) -> tuple[str, list[tuple[str, bytes]]] | None:
-    """A skill as a folder to take away: its name, and its files; None when its words were erased."""
+    """Return the folder name and files of a skill for download, or None if its content was erased."""
     revision = file.in_force or file.newest
     if revision is None or revision.content.data is None:
         return None
@@ -80,7 +80,7 @@ def get_skill_folder(file: ContextFile) -> tuple[str, list[tuple[str, bytes]]] |
 
 
 def list_bundled_files(file: ContextFile, folder: str, name: str) -> list[tuple[str, bytes]]:
-    """What was pushed along with a skill; of a folder on disk nothing but the skill is kept."""
+    """Return the other pushed files of the skill's folder; of folders on disk only the SKILL.md is stored."""
     if file.source.source_kind != SourceKind.PUSHED or not folder:
         return []
     rows = PushedFile.objects.in_workspace(file.workspace_id).filter(source=file.source)
@@ -95,44 +95,52 @@ PathsBySource = dict[int, set[str]]
 
 
 def get_known_paths(workspace: Workspace, sources: Collection[int]) -> tuple[PathsBySource, PathsBySource]:
-    """By source: every path that has a row, and those that prompts can come upon now."""
-    every: PathsBySource = defaultdict(set)
+    """Return, by source, all known paths and the paths that discovery rules can match now."""
+    known: PathsBySource = defaultdict(set)
     live: PathsBySource = defaultdict(set)
     if not sources:
-        return every, live
+        return known, live
     rows = ContextFile.objects.in_workspace(workspace).filter(source__in=sources).order_by()
     columns = rows.values_list("source_id", "path", "is_ignored", "is_there", "in_force_id")
     for source_id, path, is_ignored, is_there, in_force in columns:
-        every[source_id].add(path)
+        known[source_id].add(path)
         if not is_ignored and (is_there or in_force):
             live[source_id].add(path)
-    return every, live
+    return known, live
 
 
 def count_readers(workspace: Workspace, files: Collection[ContextFile], live: PathsBySource) -> Counter[int]:
-    """How many live agents' rules name each file, by its id; of a file that is gone, how many would."""
-    found = [file for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND]
-    here: PathsBySource = defaultdict(set)
-    gone: PathsBySource = defaultdict(set)
-    for file in found:
-        (here if file.path in live[file.source_id] else gone)[file.source_id].add(file.path)
-    named: Counter[tuple[int, str]] = Counter()
-    for outlook, agents in group_source_readers(get_readers_by_agent(workspace).values()) if found else ():
-        source = outlook.source.pk
-        for asked, stored in ((here, live[source]), (gone, live[source] | gone[source])):
-            if asked[source]:
-                paths = {path for _, path in outlook.paths(stored)} & asked[source]
-                named.update({(source, path): agents for path in paths})
-    return Counter({file.pk: named[file.source_id, file.path] for file in found})
+    """Count the live agents whose rules match each file, by file id.
+
+    A missing file is counted as if it were still present.
+    """
+    matched_by_rules = [file for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND]
+    present: PathsBySource = defaultdict(set)
+    missing: PathsBySource = defaultdict(set)
+    for file in matched_by_rules:
+        (present if file.path in live[file.source_id] else missing)[file.source_id].add(file.path)
+    counts: Counter[tuple[int, str]] = Counter()
+    for reader, agents in (
+        group_source_readers(get_readers_by_agent(workspace).values()) if matched_by_rules else ()
+    ):
+        source = reader.source.pk
+        for paths_by_source, stored in ((present, live[source]), (missing, live[source] | missing[source])):
+            if paths_by_source[source]:
+                paths = {path for _, path in reader.paths(stored)} & paths_by_source[source]
+                counts.update({(source, path): agents for path in paths})
+    return Counter({file.pk: counts[file.source_id, file.path] for file in matched_by_rules})
 
 
-def group_source_readers(outlooks: Iterable[SourceReader]) -> list[tuple[SourceReader, int]]:
-    """Each different outlook once, with how many live agents have it: working one out takes a while."""
+def group_source_readers(readers: Iterable[SourceReader]) -> list[tuple[SourceReader, int]]:
+    """Group live agents by source, harness and working directory, because matching the rules is expensive.
+
+    Returns one reader of each group with the size of the group.
+    """
     sizes: Counter[tuple[int, str, str]] = Counter()
     examples: dict[tuple[int, str, str], SourceReader] = {}
-    for one in outlooks:
-        if one.agent.archived_at is None:
-            key = (one.source.pk, one.harness.name, one.working_directory)
+    for reader in readers:
+        if reader.agent.archived_at is None:
+            key = (reader.source.pk, reader.harness.name, reader.working_directory)
             sizes[key] += 1
-            examples[key] = one
+            examples[key] = reader
     return [(examples[key], size) for key, size in sizes.items()]

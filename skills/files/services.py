@@ -1,4 +1,4 @@
-"""What a person can do with a found file: adopt, ignore, waive, trust, hand to agents."""
+"""Actions on context files: approve, ignore, waive findings, assign skills to agents, require trust."""
 
 from collections.abc import Callable, Iterable
 from datetime import date, timedelta
@@ -29,16 +29,19 @@ class FileNotApprovable(DomainError):
 
 
 class StaleFileDigest(DomainError):
-    """The file is no longer what the person looked at."""
+    """The file has changed since the user viewed it."""
 
     code = "conflict"
 
 
 @transaction.atomic
 def approve_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
-    """Agree to what the file says now, or to its being gone; the digest is what the person saw."""
+    """Approve the current content of a file, or its removal; `digest` is the content the user saw.
 
-    def adopt(file: ContextFile) -> None:
+    Approving a skill also trusts it.
+    """
+
+    def approve(file: ContextFile) -> None:
         check_seen_digest(file, digest)
         if file.is_there:
             check_file_usable(file)
@@ -47,12 +50,12 @@ def approve_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
                 file.trusted_digest = file.newest.digest
         file.is_settled = True
 
-    return change_file(file, "adopted", adopt, by=by)
+    return change_file(file, "adopted", approve, by=by)
 
 
 @transaction.atomic
 def ignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
-    """Leave a file out of every prompt, whatever it will say."""
+    """Exclude a file from every prompt, including its future revisions."""
 
     def ignore(file: ContextFile) -> None:
         file.is_ignored = file.is_settled = True
@@ -62,20 +65,23 @@ def ignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
 
 @transaction.atomic
 def unignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
-    """Undo `ignore_file`; the file comes back as news."""
+    """Undo `ignore_file`; the file returns to the inbox unless its newest revision is approved."""
 
-    def heed(file: ContextFile) -> None:
+    def unignore(file: ContextFile) -> None:
         file.is_ignored, file.is_settled = (
             False,
             file.newest_id is not None and file.newest_id == file.agreed_id,
         )
 
-    return change_file(file, "heeded", heed, by=by)
+    return change_file(file, "heeded", unignore, by=by)
 
 
 @transaction.atomic
 def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, by: Actor) -> Waiver:
-    """Let a quarantined revision be used until a day, for a reason; bound to exactly this content."""
+    """Allow a quarantined revision to be used until a date; the waiver is bound to this digest.
+
+    An open waiver of the same digest is ended and replaced.
+    """
     source = lock_source(file.source)
     file = reload_file(file)
     check_seen_digest(file, digest)
@@ -111,7 +117,7 @@ def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, 
 
 @transaction.atomic
 def end_waiver(waiver: Waiver, *, by: Actor) -> None:
-    """Take a waiver back, or note that its last day has passed: the content is in quarantine again."""
+    """End a waiver that was revoked or has expired; the content is quarantined again."""
     source = lock_source(waiver.file.source)
     rows = Waiver.objects.in_workspace(waiver.workspace_id).filter(pk=waiver.pk, ended_at=None)
     if not rows.update(ended_at=timezone.now()):
@@ -123,22 +129,22 @@ def end_waiver(waiver: Waiver, *, by: Actor) -> None:
 
 
 def end_expired_waivers(today: date) -> int:
-    """For the schedule: end what has run out, in every workspace."""
-    lapsed = list(Waiver.unscoped.filter(ended_at=None, until__lt=today).select_related("file__source"))
-    for waiver in lapsed:
+    """End the expired waivers of all workspaces and return their number; called by the scheduler."""
+    expired = list(Waiver.unscoped.filter(ended_at=None, until__lt=today).select_related("file__source"))
+    for waiver in expired:
         end_waiver(waiver, by=SYSTEM_ACTOR)
-    return len(lapsed)
+    return len(expired)
 
 
 @transaction.atomic
 def assign_skill_file(file: ContextFile, reach: str, agents: Iterable[Agent], *, by: Actor) -> ContextFile:
-    """Say which agents a discovered skill is for."""
+    """Set which agents a discovered skill is for."""
     if file.file_kind != "skill":
         raise FileNotApprovable(_("Only skills are handed to agents; other files follow the rules."))
     source = lock_source(file.source)
     file = reload_file(file)
     before = reach_json(file)
-    fed = list_reader_ids(source, [file])
+    previous_reader_ids = list_reader_ids(source, [file])
     file.reach = Reach(reach)
     links = FileAgent.objects.in_workspace(file.workspace_id).filter(file=file)
     links.delete()
@@ -158,7 +164,7 @@ def assign_skill_file(file: ContextFile, reach: str, agents: Iterable[Agent], *,
             before=before,
             after=after,
         )
-        agent_ids = sorted({*fed, *list_reader_ids(source, [file])})
+        agent_ids = sorted({*previous_reader_ids, *list_reader_ids(source, [file])})
         agent_changed.send(sender=Source, workspace_id=file.workspace_id, agent_ids=agent_ids, cause=None)
     return file
 
@@ -170,7 +176,7 @@ def reach_json(file: ContextFile) -> dict[str, Any]:
 
 @transaction.atomic
 def set_trust_requirement(workspace: Workspace, needed: bool, *, by: Actor) -> None:
-    """Whether discovered skills wait until someone has trusted exactly their content."""
+    """Set whether a discovered skill is used only after a user has trusted exactly its content."""
     workspace = Workspace.objects.select_for_update().get(pk=workspace.pk)
     if workspace.skills_need_trust == needed:
         return
@@ -186,36 +192,36 @@ def set_trust_requirement(workspace: Workspace, needed: bool, *, by: Actor) -> N
 
 
 def reapply_states(source: Source) -> None:
-    """Judge all files of a source by the rules as they are now."""
+    """Recompute the states of all files of a source with its current policy."""
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     files = list(rows.select_related("newest", "agreed", "in_force"))
     notify_readers(source, apply_states(files, policy_for(source), now=timezone.now()))
 
 
 def change_file(
-    file: ContextFile, verb: str, step: Callable[[ContextFile], None], *, by: Actor
+    file: ContextFile, action: str, apply: Callable[[ContextFile], None], *, by: Actor
 ) -> ContextFile:
     source = lock_source(file.source)
     file = reload_file(file)
     before = file_state_json(file)
-    step(file)
-    return apply_file_change(source, file, verb, before, None, by=by)
+    apply(file)
+    return apply_file_change(source, file, action, before, None, by=by)
 
 
 def apply_file_change(
     source: Source,
     file: ContextFile,
-    verb: str,
+    action: str,
     before: dict[str, Any],
     after: dict[str, Any] | None,
     *,
     by: Actor,
 ) -> ContextFile:
-    """Settle, note who did what, and tell the readers."""
-    moved = apply_states([file], policy_for(source), now=timezone.now())
+    """Apply the states, write the audit event and notify the agents that read the file."""
+    changed_files = apply_states([file], policy_for(source), now=timezone.now())
     write_audit_event(
         file.workspace_id,
-        verb,
+        action,
         "file",
         file.pk,
         format_audit_label(file),
@@ -223,7 +229,7 @@ def apply_file_change(
         before=before,
         after=file_state_json(file) if after is None else after | file_state_json(file),
     )
-    notify_readers(source, moved)
+    notify_readers(source, changed_files)
     return file
 
 
@@ -241,9 +247,9 @@ def format_audit_label(file: ContextFile) -> str:
 
 
 def check_seen_digest(file: ContextFile, digest: str) -> None:
-    """What someone agrees to is what they looked at, not what came a second later."""
-    present = file.newest.digest if file.newest and file.is_there else ""
-    if digest != present:
+    """Optimistic concurrency check: reject a decision about content that has changed since it was viewed."""
+    current_digest = file.newest.digest if file.newest and file.is_there else ""
+    if digest != current_digest:
         raise StaleFileDigest(_("The file has changed since you looked at it. Look again before you decide."))
 
 

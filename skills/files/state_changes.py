@@ -1,4 +1,4 @@
-"""After anything happened to files: their states, the revisions in force, and who must hear of it."""
+"""Recompute states and effective revisions of files, and notify the agents that read them."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
@@ -25,51 +25,55 @@ SAVED_COLUMNS = [
 ]
 
 
-def apply_states(files: Collection[ContextFile], house: FilePolicy, *, now: datetime) -> list[ContextFile]:
-    """Work out state and revision in force anew and write them; gives back those whose words changed."""
-    moved = []
+def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: datetime) -> list[ContextFile]:
+    """Recompute and save state and revision in force; return the files whose effective text changed."""
+    changed = []
     for file in files:
-        used = get_effective_revision(file, house)
+        used = get_effective_revision(file, policy)
         if (used.digest if used else "") != (file.in_force.digest if file.in_force else ""):
-            moved.append(file)
+            changed.append(file)
             file.changed_at = now
         file.in_force = used
-        file.state = get_file_state(file, house)
-        # Row by row: Django's bulk update spends more on its one long statement than these take together.
+        file.state = get_file_state(file, policy)
+        # One UPDATE per row: Django's bulk_update takes longer to build its statement than these take in all.
         file.save(update_fields=SAVED_COLUMNS)
-    return moved
+    return changed
 
 
 def notify_readers(
-    source: Source, moved: Collection[ContextFile], *, cause: RefreshRun | None = None
+    source: Source, changed: Collection[ContextFile], *, cause: RefreshRun | None = None
 ) -> list[int]:
-    """Ring the one bell for every agent whose context holds one of these files."""
-    agent_ids = list_reader_ids(source, moved) if moved else []
+    """Send `agent_changed` for all agents whose context contains one of these files; return their ids."""
+    agent_ids = list_reader_ids(source, changed) if changed else []
     if agent_ids:
         agent_changed.send(sender=Source, workspace_id=source.workspace_id, agent_ids=agent_ids, cause=cause)
     return agent_ids
 
 
 def list_reader_ids(source: Source, files: Iterable[ContextFile]) -> list[int]:
-    """The live agents that are given any of the files, by their rules or by choice."""
+    """Return the ids of the live agents that get any of the files, by their rules or by assignment."""
     files = list(files)
     changed = {file.path for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND}
-    everything = set(
+    all_paths = set(
         ContextFile.objects.in_workspace(source.workspace_id)
         .filter(source=source)
         .values_list("path", flat=True)
     )
-    outlooks = [
-        one for one in get_readers_by_agent(source.workspace_id).values() if one.source.pk == source.pk
+    readers = [
+        reader
+        for reader in get_readers_by_agent(source.workspace_id).values()
+        if reader.source.pk == source.pk
     ]
-    found = {one.agent.pk for one in outlooks if has_changed_path(one.paths(everything), changed)}
+    matched_ids = {
+        reader.agent.pk for reader in readers if has_changed_path(reader.paths(all_paths), changed)
+    }
     agents = Agent.objects.in_workspace(source.workspace_id).filter(archived_at=None)
-    live = set(agents.values_list("pk", flat=True))
+    live_ids = set(agents.values_list("pk", flat=True))
     if any(file.reach == Reach.ALL for file in files if file.file_kind == "skill"):
-        return sorted(live)
+        return sorted(live_ids)
     links = FileAgent.objects.in_workspace(source.workspace_id).filter(file__in=files)
-    return sorted(live & (found | set(links.values_list("agent_id", flat=True))))
+    return sorted(live_ids & (matched_ids | set(links.values_list("agent_id", flat=True))))
 
 
-def has_changed_path(given: Iterable[tuple[str, str]], changed: set[str]) -> bool:
-    return any(path in changed for _, path in given)
+def has_changed_path(matches: Iterable[tuple[str, str]], changed: set[str]) -> bool:
+    return any(path in changed for _, path in matches)

@@ -1,4 +1,4 @@
-"""What state a file is in, and which of its revisions prompts may use: two pure questions."""
+"""Compute the state of a file and the revision that prompts may use; pure."""
 
 from dataclasses import dataclass
 
@@ -7,30 +7,30 @@ from skills.models import Adoption, ContextFile, FileRevision, FileState, Verdic
 
 @dataclass(frozen=True)
 class FilePolicy:
-    """The rules of the workspace and the source that a file is judged by."""
+    """The settings of the workspace and the source that decide which revisions may be used."""
 
     adoption: str
     skills_need_trust: bool
-    # (file id, digest) of every waiver that still holds.
+    # (file id, digest) of every valid waiver.
     waived: frozenset[tuple[int, str]] = frozenset()
 
     def is_sound(self, file: ContextFile, revision: FileRevision) -> bool:
-        """Good, or blocked but waived for exactly this content."""
+        """Return whether the verdict is good, or blocked with a waiver for exactly this content."""
         if revision.verdict == Verdict.BLOCKED:
             return (file.pk, revision.digest) in self.waived
         return revision.verdict == Verdict.GOOD
 
     def is_trusted(self, file: ContextFile, revision: FileRevision) -> bool:
-        needed = self.skills_need_trust and file.file_kind == "skill"
-        return not needed or revision.digest == file.trusted_digest
+        is_trust_needed = self.skills_need_trust and file.file_kind == "skill"
+        return not is_trust_needed or revision.digest == file.trusted_digest
 
     def is_usable(self, file: ContextFile, revision: FileRevision) -> bool:
-        agreed = self.adoption == Adoption.AUTOMATIC or revision.pk == file.agreed_id
-        return agreed and self.is_sound(file, revision) and self.is_trusted(file, revision)
+        is_approved = self.adoption == Adoption.AUTOMATIC or revision.pk == file.agreed_id
+        return is_approved and self.is_sound(file, revision) and self.is_trusted(file, revision)
 
 
-def get_file_state(file: ContextFile, house: FilePolicy) -> FileState:
-    """The gravest thing that can be said of the file."""
+def get_file_state(file: ContextFile, policy: FilePolicy) -> FileState:
+    """Return the most severe state that applies to the file."""
     if file.is_ignored:
         return FileState.IGNORED
     if not file.is_there:
@@ -38,25 +38,25 @@ def get_file_state(file: ContextFile, house: FilePolicy) -> FileState:
     newest = file.newest
     if file.problem or newest is None or newest.verdict == Verdict.INVALID:
         return FileState.INVALID
-    if not house.is_sound(file, newest):
+    if not policy.is_sound(file, newest):
         return FileState.QUARANTINED
     if newest.pk == file.agreed_id:
         return FileState.CURRENT
     return FileState.NEW if file.agreed_id is None else FileState.CHANGED
 
 
-def get_effective_revision(file: ContextFile, house: FilePolicy) -> FileRevision | None:
-    """The newest that may be used; else the one in use, as long as nothing speaks against it."""
-    if file.is_ignored or is_removed(file, house):
+def get_effective_revision(file: ContextFile, policy: FilePolicy) -> FileRevision | None:
+    """Return the newest revision if it may be used, else the one in force if still sound and trusted."""
+    if file.is_ignored or is_removed(file, policy):
         return None
     newest, used = file.newest, file.in_force
-    if newest is not None and not file.problem and house.is_usable(file, newest):
+    if newest is not None and not file.problem and policy.is_usable(file, newest):
         return newest
-    if used is not None and house.is_sound(file, used) and house.is_trusted(file, used):
+    if used is not None and policy.is_sound(file, used) and policy.is_trusted(file, used):
         return used
     return None
 
 
-def is_removed(file: ContextFile, house: FilePolicy) -> bool:
-    """A removed file leaves the prompts at once, or when someone agrees to it, as new words come in."""
-    return not file.is_there and (house.adoption == Adoption.AUTOMATIC or file.is_settled)
+def is_removed(file: ContextFile, policy: FilePolicy) -> bool:
+    """Return whether a missing file is out of use: at once with automatic adoption, else once approved."""
+    return not file.is_there and (policy.adoption == Adoption.AUTOMATIC or file.is_settled)

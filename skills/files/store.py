@@ -1,4 +1,4 @@
-"""Turns what a look found into rows: new revisions, states, and which revision is in force."""
+"""Store the result of a discovery: new files and revisions, states, and the revisions in force."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -18,13 +18,13 @@ from skills.models import ContextFile, FileRevision, RefreshRun, Source
 
 
 class ContentBatch:
-    """Bytes that are to be kept, by digest; after `keep` each of them has its row."""
+    """Collects contents by digest and writes those that are not stored yet; `save` gives each its row."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.by_digest: dict[str, Content] = {}
 
-    def take(self, data: bytes) -> Content:
+    def add(self, data: bytes) -> Content:
         digest = sha256_digest(data)
         if digest not in self.by_digest:
             self.by_digest[digest] = Content(
@@ -32,15 +32,15 @@ class ContentBatch:
             )
         return self.by_digest[digest]
 
-    def keep(self) -> None:
-        """Write what no file, push or source of the workspace has brought before."""
+    def save(self) -> None:
+        """Insert the contents that the workspace does not have yet, whichever file brought them first."""
         rows = Content.objects.in_workspace(self.workspace)
-        asked = rows.filter(digest__in=list(self.by_digest))
-        have = get_contents_by_digest(asked)
-        new = [row for digest, row in self.by_digest.items() if digest not in have]
+        matching = rows.filter(digest__in=list(self.by_digest))
+        stored = get_contents_by_digest(matching)
+        new = [row for digest, row in self.by_digest.items() if digest not in stored]
         rows.bulk_create(new, ignore_conflicts=True)
-        # Those made without a conflict check have no id yet on every database: look them all up.
-        self.by_digest |= get_contents_by_digest(asked.all())
+        # bulk_create with ignore_conflicts sets no primary keys, so load all rows again.
+        self.by_digest |= get_contents_by_digest(matching.all())
 
 
 def get_contents_by_digest(rows: QuerySet[Content]) -> dict[str, Content]:
@@ -52,59 +52,68 @@ MAX_PATH_LENGTH = 1_000
 
 @dataclass
 class FileChange:
-    """A file with what this look says of it, before anything is written."""
+    """A file with the changes that this refresh found, before they are written.
+
+    `updated_revision` is an existing revision whose `last_seen_at` changes.
+    """
 
     file: ContextFile
     is_new: bool = False
     revision: FileRevision | None = None
-    left: FileRevision | None = None
-    is_touched: bool = False
+    updated_revision: FileRevision | None = None
+    is_changed: bool = False
 
 
 @dataclass
 class SourceSnapshot:
-    """The files of a source in memory, by path."""
+    """The stored files of a source by path, with the evaluations of this refresh."""
 
     source: Source
     now: datetime
     files: dict[str, ContextFile]
     contents: ContentBatch
-    verdicts: Mapping[str, FileEvaluation]
+    evaluations: Mapping[str, FileEvaluation]
 
 
 def evaluate_discovered_files(
-    source: Source, found: DiscoveryResult, notice: Callable[[int, int, int], object]
+    source: Source, discovered: DiscoveryResult, report_progress: Callable[[int, int, int], object]
 ) -> dict[str, FileEvaluation]:
-    """What to make of each file that was read; before the transaction, since it takes time and no rows."""
-    verdicts = {}
-    for entry in (*found.files, *found.skills):
+    """Evaluate each file that was read, by path; done before the transaction because it takes long."""
+    evaluations = {}
+    for entry in (*discovered.files, *discovered.skills):
         if entry.content is not None:
-            verdicts[entry.path] = evaluate_file(entry.kind, entry.path, entry.content, source.harnesses)
-            notice(found.seen_count, found.read_count, len(found.refusals))
-    return verdicts
+            evaluations[entry.path] = evaluate_file(entry.kind, entry.path, entry.content, source.harnesses)
+            report_progress(discovered.seen_count, discovered.read_count, len(discovered.refusals))
+    return evaluations
 
 
 def store_discovered_files(
-    source: Source, found: DiscoveryResult, verdicts: Mapping[str, FileEvaluation], *, by_run: RefreshRun
+    source: Source,
+    discovered: DiscoveryResult,
+    evaluations: Mapping[str, FileEvaluation],
+    *,
+    by_run: RefreshRun,
 ) -> dict[str, int]:
-    """Write what changed and nothing else; gives back how many files came into which state."""
+    """Write only what changed; return how many files entered each state."""
     now = timezone.now()
-    stored = SourceSnapshot(source, now, get_files_by_path(source), ContentBatch(source.workspace), verdicts)
+    snapshot = SourceSnapshot(
+        source, now, get_files_by_path(source), ContentBatch(source.workspace), evaluations
+    )
     changes = [
-        *detect_changes(stored, found),
-        *detect_unreadable_files(stored, found),
-        *detect_missing_files(stored, found),
+        *detect_changes(snapshot, discovered),
+        *detect_unreadable_files(snapshot, discovered),
+        *detect_missing_files(snapshot, discovered),
     ]
-    touched = [change for change in changes if change.is_touched]
-    write_file_changes(stored, touched)
-    house = policy_for(source)
-    before = {change.file.pk: change.file.state for change in touched if not change.is_new}
-    moved = apply_states([change.file for change in touched], house, now=now)
-    notify_readers(source, moved, cause=by_run)
+    changed = [change for change in changes if change.is_changed]
+    write_file_changes(snapshot, changed)
+    policy = policy_for(source)
+    states_before = {change.file.pk: change.file.state for change in changed if not change.is_new}
+    changed_files = apply_states([change.file for change in changed], policy, now=now)
+    notify_readers(source, changed_files, cause=by_run)
     states = Counter(
         change.file.state
-        for change in touched
-        if before.get(change.file.pk) != change.file.state or change.revision
+        for change in changed
+        if states_before.get(change.file.pk) != change.file.state or change.revision
     )
     return dict(states)
 
@@ -114,54 +123,54 @@ def get_files_by_path(source: Source) -> dict[str, ContextFile]:
     return {row.path: row for row in rows.select_related("newest", "agreed", "in_force")}
 
 
-def detect_changes(stored: SourceSnapshot, found: DiscoveryResult) -> Iterator[FileChange]:
-    for entry in (*found.files, *found.skills):
+def detect_changes(snapshot: SourceSnapshot, discovered: DiscoveryResult) -> Iterator[FileChange]:
+    for entry in (*discovered.files, *discovered.skills):
         if len(entry.path) <= MAX_PATH_LENGTH:
-            yield detect_change(stored, entry)
+            yield detect_change(snapshot, entry)
 
 
-def detect_change(stored: SourceSnapshot, entry: DiscoveredFile) -> FileChange:
-    """Compare one found file with what is stored of it."""
-    file = stored.files.get(entry.path)
-    change = FileChange(file or build_file(stored, entry), is_new=file is None)
+def detect_change(snapshot: SourceSnapshot, entry: DiscoveredFile) -> FileChange:
+    """Compare one discovered file with its stored row."""
+    file = snapshot.files.get(entry.path)
+    change = FileChange(file or build_file(snapshot, entry), is_new=file is None)
     file = change.file
-    was_away = not file.is_there or bool(file.problem)
+    was_unavailable = not file.is_there or bool(file.problem)
     file.is_there, file.problem = True, ""
     if entry.kind != file.file_kind:
-        file.file_kind, change.is_touched = entry.kind, True
+        file.file_kind, change.is_changed = entry.kind, True
     if entry.content is not None and (stamp := entry.stamp[:3]) != (file.size, file.mtime_ns, file.inode):
         file.size, file.mtime_ns, file.inode = stamp
-        change.is_touched = True
+        change.is_changed = True
     if entry.content is not None and (file.newest is None or file.newest.digest != entry.stamp.digest):
-        add_revision(stored, change, entry.content)
-    elif was_away and file.newest is not None:
+        add_revision(snapshot, change, entry.content)
+    elif was_unavailable and file.newest is not None:
         file.newest.last_seen_at = None
-        change.left = file.newest
-    change.is_touched |= change.is_new or was_away
-    if change.is_touched and (was_away or change.revision):
+        change.updated_revision = file.newest
+    change.is_changed |= change.is_new or was_unavailable
+    if change.is_changed and (was_unavailable or change.revision):
         file.is_settled = False
     return change
 
 
-def build_file(stored: SourceSnapshot, entry: DiscoveredFile) -> ContextFile:
+def build_file(snapshot: SourceSnapshot, entry: DiscoveredFile) -> ContextFile:
     return ContextFile(
-        workspace=stored.source.workspace,
-        source=stored.source,
+        workspace=snapshot.source.workspace,
+        source=snapshot.source,
         path=entry.path,
         file_kind=entry.kind,
-        first_seen_at=stored.now,
-        changed_at=stored.now,
+        first_seen_at=snapshot.now,
+        changed_at=snapshot.now,
     )
 
 
-def add_revision(stored: SourceSnapshot, change: FileChange, data: bytes) -> None:
-    """The file says something else than before: keep that, with what is to be made of it."""
-    file, source = change.file, stored.source
-    verdict = stored.verdicts[file.path]
-    content = stored.contents.take(data)
+def add_revision(snapshot: SourceSnapshot, change: FileChange, data: bytes) -> None:
+    """Add a revision with the new content and its evaluation, and close the previous revision."""
+    file, source = change.file, snapshot.source
+    evaluation = snapshot.evaluations[file.path]
+    content = snapshot.contents.add(data)
     if file.newest is not None:
-        file.newest.last_seen_at = stored.now
-        change.left = file.newest
+        file.newest.last_seen_at = snapshot.now
+        change.updated_revision = file.newest
     change.revision = FileRevision(
         workspace=source.workspace,
         file=file,
@@ -169,53 +178,55 @@ def add_revision(stored: SourceSnapshot, change: FileChange, data: bytes) -> Non
         digest=content.digest,
         content=content,
         size=len(data),
-        verdict=Verdict(verdict.verdict),
-        findings=verdict.findings,
-        problems=verdict.problems,
-        head=verdict.head,
-        first_seen_at=stored.now,
+        verdict=Verdict(evaluation.verdict),
+        findings=evaluation.findings,
+        problems=evaluation.problems,
+        head=evaluation.head,
+        first_seen_at=snapshot.now,
     )
-    file.name = str(verdict.head.get("name", ""))[:200]
-    file.changed_at, change.is_touched = stored.now, True
+    file.name = str(evaluation.head.get("name", ""))[:200]
+    file.changed_at, change.is_changed = snapshot.now, True
 
 
-def detect_unreadable_files(stored: SourceSnapshot, found: DiscoveryResult) -> Iterator[FileChange]:
-    """A known file that could not be read this time; its last good revision stays."""
-    for refusal in found.refusals:
-        file = stored.files.get(refusal.path)
+def detect_unreadable_files(snapshot: SourceSnapshot, discovered: DiscoveryResult) -> Iterator[FileChange]:
+    """Yield known files that this refresh could not read; their last good revision stays in force."""
+    for refusal in discovered.refusals:
+        file = snapshot.files.get(refusal.path)
         if file is not None and (file.problem != refusal.reason[:500] or not file.is_there):
             file.problem, file.is_there, file.is_settled = refusal.reason[:500], True, False
-            file.changed_at = stored.now
-            yield FileChange(file, is_touched=True)
+            file.changed_at = snapshot.now
+            yield FileChange(file, is_changed=True)
 
 
-def detect_missing_files(stored: SourceSnapshot, found: DiscoveryResult) -> Iterator[FileChange]:
-    present = [path for path, file in stored.files.items() if file.is_there]
-    for path in found.list_missing_paths(present):
-        file = stored.files[path]
-        file.is_there, file.problem, file.is_settled, file.changed_at = False, "", False, stored.now
-        change = FileChange(file, is_touched=True)
+def detect_missing_files(snapshot: SourceSnapshot, discovered: DiscoveryResult) -> Iterator[FileChange]:
+    present = [path for path, file in snapshot.files.items() if file.is_there]
+    for path in discovered.list_missing_paths(present):
+        file = snapshot.files[path]
+        file.is_there, file.problem, file.is_settled, file.changed_at = False, "", False, snapshot.now
+        change = FileChange(file, is_changed=True)
         if file.newest is not None:
-            file.newest.last_seen_at = stored.now
-            change.left = file.newest
+            file.newest.last_seen_at = snapshot.now
+            change.updated_revision = file.newest
         yield change
 
 
-def write_file_changes(stored: SourceSnapshot, changes: list[FileChange]) -> None:
-    """Rows in the order they lean on each other; `settle` writes the files' own columns."""
-    workspace = stored.source.workspace
-    stored.contents.keep()
+def write_file_changes(snapshot: SourceSnapshot, changes: list[FileChange]) -> None:
+    """Write contents, files and revisions in foreign key order; `apply_states` saves the files' columns."""
+    workspace = snapshot.source.workspace
+    snapshot.contents.save()
     files, revisions = (
         ContextFile.objects.in_workspace(workspace),
         FileRevision.objects.in_workspace(workspace),
     )
     files.bulk_create([change.file for change in changes if change.is_new])
-    made = [change.revision for change in changes if change.revision]
-    for revision in made:
-        revision.file, revision.content = revision.file, stored.contents.by_digest[revision.digest]
-    revisions.bulk_create(made)
+    new_revisions = [change.revision for change in changes if change.revision]
+    for revision in new_revisions:
+        revision.file, revision.content = revision.file, snapshot.contents.by_digest[revision.digest]
+    revisions.bulk_create(new_revisions)
     revisions.bulk_update(
-        [change.left for change in changes if change.left], ["last_seen_at"], batch_size=500
+        [change.updated_revision for change in changes if change.updated_revision],
+        ["last_seen_at"],
+        batch_size=500,
     )
     for change in changes:
         if change.revision:

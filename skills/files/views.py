@@ -1,4 +1,4 @@
-"""One found file: its words, its history, and what can be done with it."""
+"""Pages of one context file: text, history and actions."""
 
 from collections.abc import Callable
 from io import BytesIO
@@ -40,18 +40,18 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
 
 
 def preview_changes(request: WorkspaceRequest, key: int) -> HttpResponse:
-    """A glance at what changed, for a card beside the link that leads to all of it."""
+    """Render the first changed lines for the preview popover of the inbox."""
     return render(request, "skills/files/_peek.html", build_diff_preview(get_requested_file(request, key)))
 
 
 def revision_detail(request: WorkspaceRequest, key: int, number: int) -> HttpResponse:
     file = get_requested_file(request, key)
-    one = get_object_or_404(list_revisions(file).select_related("content"), number=number)
-    return render(request, "skills/files/revision.html", build_revision_page(file, one))
+    revision = get_object_or_404(list_revisions(file).select_related("content"), number=number)
+    return render(request, "skills/files/revision.html", build_revision_page(file, revision))
 
 
 def download_revision(request: WorkspaceRequest, key: int, number: int) -> HttpResponseBase:
-    """The very bytes, to take away; no browser shows them as a page of ours."""
+    """Send the exact bytes as an attachment, so that no browser renders them on our origin."""
     file = get_requested_file(request, key)
     data = get_object_or_404(list_revisions(file).select_related("content"), number=number).content.data
     if data is None:
@@ -72,7 +72,11 @@ def approve(request: WorkspaceRequest, key: int) -> HttpResponse:
 @require_POST
 def ignore(request: WorkspaceRequest, key: int) -> HttpResponse:
     return run_file_action(
-        request, key, lambda file: ignore_file(file, by=request.actor), _("Ignored from now on"), undo="heed"
+        request,
+        key,
+        lambda file: ignore_file(file, by=request.actor),
+        _("Ignored from now on"),
+        undo_route="heed",
     )
 
 
@@ -80,7 +84,11 @@ def ignore(request: WorkspaceRequest, key: int) -> HttpResponse:
 @require_POST
 def unignore(request: WorkspaceRequest, key: int) -> HttpResponse:
     return run_file_action(
-        request, key, lambda file: unignore_file(file, by=request.actor), _("Heeded again"), undo="ignore"
+        request,
+        key,
+        lambda file: unignore_file(file, by=request.actor),
+        _("Heeded again"),
+        undo_route="ignore",
     )
 
 
@@ -90,9 +98,9 @@ def waive(request: WorkspaceRequest, key: int) -> HttpResponse:
     file = get_requested_file(request, key)
     form = WaiverForm(request.POST)
     if form.is_valid():
-        said = form.cleaned_data
+        values = form.cleaned_data
         try:
-            waive_findings(file, **said, by=request.actor)
+            waive_findings(file, **values, by=request.actor)
         except InvalidInput as error:
             form.add_service_errors(error)
         except DomainError as error:
@@ -102,7 +110,7 @@ def waive(request: WorkspaceRequest, key: int) -> HttpResponse:
             messages.success(
                 request,
                 _("Waived until %(day)s: %(path)s.")
-                % {"day": f"{said['until']:%d %b %Y}", "path": file.path},
+                % {"day": f"{values['until']:%d %b %Y}", "path": file.path},
             )
             return redirect(file_url(file))
     page = build_file_page(request, file, waiver_form=form)
@@ -127,14 +135,14 @@ def set_reach(request: WorkspaceRequest, key: int) -> HttpResponse:
     if not form.is_valid():
         page = build_file_page(request, file, reach_form=form)
         return render(request, "skills/files/detail.html", page, status=422)
-    said = form.cleaned_data
-    assign_skill_file(file, said["reach"], said["agents"], by=request.actor)
+    values = form.cleaned_data
+    assign_skill_file(file, values["reach"], values["agents"], by=request.actor)
     messages.success(request, _("Saved who gets “%(name)s”.") % {"name": file.name or file.path})
     return redirect(file_url(file))
 
 
 def export(request: WorkspaceRequest, key: int) -> HttpResponseBase:
-    """A skill as a folder in a zip."""
+    """Send a skill as a zip archive with one folder."""
     folder = get_skill_folder(get_requested_skill(request, key))
     if folder is None:
         raise Http404("Its words were erased.")
@@ -142,7 +150,7 @@ def export(request: WorkspaceRequest, key: int) -> HttpResponseBase:
     return download_response(write_zip(files), f"{name}.zip", "application/zip")
 
 
-# --- plumbing ------------------------------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------------
 
 
 def get_requested_file(request: WorkspaceRequest, key: int) -> ContextFile:
@@ -159,18 +167,22 @@ def get_requested_skill(request: WorkspaceRequest, key: int) -> ContextFile:
 
 
 def run_file_action(
-    request: WorkspaceRequest, key: int, verb: Callable[[ContextFile], object], said: str, undo: str = ""
+    request: WorkspaceRequest,
+    key: int,
+    action: Callable[[ContextFile], object],
+    message: str,
+    undo_route: str = "",
 ) -> HttpResponse:
-    """Do it and say so, or say why not; `undo` names the verb that does the opposite."""
+    """Run the action and redirect with a message; `undo_route` names the URL of the opposite action."""
     file = get_requested_file(request, key)
     back = get_back_url(request, file_url(file))
     try:
-        verb(file)
+        action(file)
     except DomainError as error:
         messages.error(request, f"{file.path}: {error.message}")
     else:
-        url = reverse(f"files:{undo}", args=[request.workspace.slug, file.pk]) if undo else ""
-        add_toast(request, f"{said}: {file.path}.", undo_url=url, undo_fields={"back": back})
+        url = reverse(f"files:{undo_route}", args=[request.workspace.slug, file.pk]) if undo_route else ""
+        add_toast(request, f"{message}: {file.path}.", undo_url=url, undo_fields={"back": back})
     return redirect(back)
 
 

@@ -1,4 +1,4 @@
-"""A text as pieces that can be seen and marks for what cannot; pure."""
+"""Split text into visible chunks and glyphs for hidden characters; pure."""
 
 import unicodedata
 from bisect import bisect_right
@@ -10,50 +10,53 @@ from django.utils.translation import gettext as _
 
 from skills.scanning.characters import HIDDEN_CHARACTER_FINDERS
 
-# A hidden message may be as long as the file; its beginning says enough, the rest is counted.
+# A run of hidden characters may be as long as the file: draw its beginning and count the rest.
 MAX_GLYPHS = 64
 
 
 class Glyph(NamedTuple):
-    """What is drawn in the place of a character nobody sees."""
+    """Label and tooltip drawn in place of a hidden character."""
 
     label: str
     title: str
 
 
 class VisibleText:
-    """A whole text, since only its neighbours tell whether a character hides or is at work."""
+    """A text with the spans of its hidden characters.
+
+    Needs the complete text, because the neighbours of a character decide whether it is hidden or legitimate.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.hidden = sorted(
+        self.hidden_spans = sorted(
             {(hit.start, hit.end) for find in HIDDEN_CHARACTER_FINDERS for hit in find(text)}
         )
-        self.starts = [start for start, _end in self.hidden]
+        self.hidden_starts = [start for start, _end in self.hidden_spans]
 
-    def pieces(self, start: int = 0, end: int | None = None) -> Iterator[str | Glyph]:
-        """A stretch of the text, in order; what hides in it as glyphs."""
-        at, last = start, len(self.text) if end is None else end
-        for place in range(max(0, bisect_right(self.starts, start) - 1), len(self.hidden)):
-            low, high = self.hidden[place]
+    def split_chunks(self, start: int = 0, end: int | None = None) -> Iterator[str | Glyph]:
+        """Yield a span of the text in order, with hidden characters as glyphs."""
+        position, last = start, len(self.text) if end is None else end
+        for index in range(max(0, bisect_right(self.hidden_starts, start) - 1), len(self.hidden_spans)):
+            low, high = self.hidden_spans[index]
             if low >= last:
                 break
-            if high > at:
-                yield from [self.text[at:low]] if low > at else []
-                yield from build_glyphs(self.text[max(low, at) : min(high, last)])
-                at = min(high, last)
-        if at < last:
-            yield self.text[at:last]
+            if high > position:
+                yield from [self.text[position:low]] if low > position else []
+                yield from build_glyphs(self.text[max(low, position) : min(high, last)])
+                position = min(high, last)
+        if position < last:
+            yield self.text[position:last]
 
 
 def build_glyphs(run: str) -> Iterator[Glyph]:
-    """One mark for each character of a run; the same one many times in a row is told once."""
+    """Yield one glyph per character of a run of hidden characters; repeated characters share a glyph."""
     groups = ((character, len(list(same))) for character, same in groupby(run))
-    shown = 0
+    drawn = 0
     for character, count in islice(groups, MAX_GLYPHS):
-        shown += count
+        drawn += count
         yield build_glyph(character, count)
-    if left := len(run) - shown:
+    if left := len(run) - drawn:
         yield Glyph(f"+{left:,}", _("%(count)s more characters that nobody sees") % {"count": f"{left:,}"})
 
 

@@ -1,4 +1,4 @@
-"""What waits for someone: counted, gravest first, and what the last looks refused."""
+"""Queries of the inbox: pending files by severity, counts per filter, and refusals of the last refreshes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ from skills.models import ContextFile, FileAgent, RefreshRun, Source
 from skills.sources.models import FINISHED_STATUSES
 
 MAX_REFUSALS = 20
-# Together they differ whenever files come, go or change.
+# These aggregates change whenever a file is added, removed or changed.
 FINGERPRINT_AGGREGATES = {
     "size": Count("pk"),
     "keys": Sum("pk"),
@@ -38,7 +38,7 @@ FINGERPRINT_AGGREGATES = {
 
 
 def list_pending_files(workspace: Workspace | int) -> QuerySet[ContextFile]:
-    """Files whose state nobody has dealt with; a source that is out of use asks for nothing."""
+    """Return the files whose state no user has dealt with; archived sources are left out."""
     rows = ContextFile.objects.in_workspace(workspace)
     return rows.filter(is_settled=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
 
@@ -53,52 +53,54 @@ def count_pending_files(workspace: Workspace) -> int:
 
 @dataclass(frozen=True)
 class InboxFilter:
-    """What someone wants to see of the inbox; empty words want everything."""
+    """Filters of the inbox; an empty value matches everything."""
 
     state: str = ""
     source: str = ""
-    words: str = ""
+    search: str = ""
 
-    def rows(self, workspace: Workspace) -> QuerySet[ContextFile]:
+    def filter_files(self, workspace: Workspace) -> QuerySet[ContextFile]:
         rows = list_pending_files(workspace)
-        if self.words:
-            rows = rows.filter(path__icontains=self.words)
+        if self.search:
+            rows = rows.filter(path__icontains=self.search)
         if self.source:
             rows = rows.filter(source__slug=self.source)
         return rows.filter(state=self.state) if self.state else rows
 
 
-def list_inbox_files(workspace: Workspace, wanted: InboxFilter) -> QuerySet[ContextFile]:
-    """The rows of the inbox with all that a row shows."""
+def list_inbox_files(workspace: Workspace, filters: InboxFilter) -> QuerySet[ContextFile]:
+    """Return the filtered files with all columns that a row shows, the most severe first."""
     links = FileAgent.objects.in_workspace(workspace).filter(file=OuterRef("pk"), agent__archived_at=None)
     chosen = links.order_by().values("file").annotate(size=Count("pk")).values("size")
-    gravity = Case(
+    severity = Case(
         *(When(state=state, then=Value(place)) for place, state in enumerate(STATES_BY_SEVERITY)),
         output_field=IntegerField(),
     )
-    rows = wanted.rows(workspace).select_related("source", "newest", "in_force", "agreed")
-    long = [f"{link}__{name}" for link in ("in_force", "agreed") for name in ("head", "findings", "problems")]
-    rows = rows.defer("newest__head", *long)
-    rows = rows.annotate(chosen_count=Coalesce(Subquery(chosen), 0), gravity=gravity)
-    return rows.order_by("gravity", "-changed_at", "path", "pk")
+    rows = filters.filter_files(workspace).select_related("source", "newest", "in_force", "agreed")
+    unused_columns = [
+        f"{link}__{name}" for link in ("in_force", "agreed") for name in ("head", "findings", "problems")
+    ]
+    rows = rows.defer("newest__head", *unused_columns)
+    rows = rows.annotate(chosen_count=Coalesce(Subquery(chosen), 0), severity=severity)
+    return rows.order_by("severity", "-changed_at", "path", "pk")
 
 
 @dataclass(frozen=True)
 class InboxGroup:
-    """The waiting files of one state and source: how many, how many match, and figures that tell of news."""
+    """The pending files of one state and source: number of matches, and a fingerprint to detect changes."""
 
     state: str
     slug: str
     label: str
     matching: int
-    figures: tuple[Any, ...]
+    fingerprint: tuple[Any, ...]
 
 
-def list_inbox_groups(workspace: Workspace, words: str = "") -> list[InboxGroup]:
-    """One question for all that is counted, whatever the inbox's length."""
-    matching = Count("pk", filter=Q(path__icontains=words)) if words else Count("pk")
+def list_inbox_groups(workspace: Workspace, search: str = "") -> list[InboxGroup]:
+    """Count the pending files by state and source with one query."""
+    matching = Count("pk", filter=Q(path__icontains=search)) if search else Count("pk")
     rows = list_pending_files(workspace).order_by("state", "source__slug")
-    counted: Any = rows.values("state", "source__slug", "source__label").annotate(
+    groups: Any = rows.values("state", "source__slug", "source__label").annotate(
         matching=matching, **FINGERPRINT_AGGREGATES
     )
     return [
@@ -109,13 +111,13 @@ def list_inbox_groups(workspace: Workspace, words: str = "") -> list[InboxGroup]
             row["matching"],
             tuple(row[name] for name in FINGERPRINT_AGGREGATES),
         )
-        for row in counted
+        for row in groups
     ]
 
 
 @dataclass
 class InboxCounts:
-    """How many files wait, by state and by source."""
+    """Number of pending files by state and by source."""
 
     states: Counter[str] = field(default_factory=Counter)
     sources: Counter[str] = field(default_factory=Counter)
@@ -131,23 +133,23 @@ class InboxCounts:
         return self.sources.total()
 
 
-def build_inbox_counts(groups: Iterable[InboxGroup], wanted: InboxFilter) -> InboxCounts:
-    """Each choice is counted as if it were made besides the others."""
-    tally = InboxCounts()
+def build_inbox_counts(groups: Iterable[InboxGroup], filters: InboxFilter) -> InboxCounts:
+    """Compute faceted counts: each option is counted with the other filters applied."""
+    counts = InboxCounts()
     for group in groups:
-        tally.labels[group.slug] = group.label
-        is_state, is_source = wanted.state in {"", group.state}, wanted.source in {"", group.slug}
-        tally.states[group.state] += group.matching if is_source else 0
-        tally.sources[group.slug] += group.matching if is_state else 0
-        tally.total += group.matching if is_state and is_source else 0
-    return tally
+        counts.labels[group.slug] = group.label
+        is_state, is_source = filters.state in {"", group.state}, filters.source in {"", group.slug}
+        counts.states[group.state] += group.matching if is_source else 0
+        counts.sources[group.slug] += group.matching if is_state else 0
+        counts.total += group.matching if is_state and is_source else 0
+    return counts
 
 
-# --- what the last looks refused -----------------------------------------------------------------------
+# --- refusals of the last refreshes --------------------------------------------------------------------
 
 
 def list_last_runs(workspace: Workspace | int) -> QuerySet[RefreshRun]:
-    """The last finished look at each source in use."""
+    """Return the last finished refresh run of each source that is not archived."""
     runs = RefreshRun.objects.in_workspace(workspace)
     of_source = (
         runs.filter(source=OuterRef("pk"), status__in=FINISHED_STATUSES).order_by("-pk").values("pk")[:1]
@@ -158,38 +160,38 @@ def list_last_runs(workspace: Workspace | int) -> QuerySet[RefreshRun]:
 
 
 def list_runs_with_refusals(workspace: Workspace | int) -> QuerySet[Any]:
-    """Those that left something out, each with a word for what it was."""
-    words = MD5(Cast("refusals", TextField()))
-    return list_last_runs(workspace).filter(refused__gt=0).annotate(words=words)
+    """Return the last runs with refusals, annotated with a digest of the refusals."""
+    digest = MD5(Cast("refusals", TextField()))
+    return list_last_runs(workspace).filter(refused__gt=0).annotate(refusals_digest=digest)
 
 
 def list_refusal_digests(workspace: Workspace | int) -> list[tuple[int, str]]:
-    """By source; the refusals themselves stay where they are."""
-    return list(list_runs_with_refusals(workspace).values_list("source_id", "words"))
+    """Return the digest of the refusals by source, without loading the refusals."""
+    return list(list_runs_with_refusals(workspace).values_list("source_id", "refusals_digest"))
 
 
 @dataclass(frozen=True)
 class SourceRefusals:
-    """What one source's last look left out, but for files that have a page of their own."""
+    """The refusals of one source's last refresh, without files that have their own page."""
 
     run: RefreshRun
-    shown: list[dict[str, Any]]
+    refusals: list[dict[str, Any]]
     more: int
 
 
 def list_source_refusals(runs: Iterable[RefreshRun], known: Mapping[int, set[str]]) -> list[SourceRefusals]:
-    found = []
+    refusals_by_source = []
     for run in runs:
         files = known.get(run.source_id, set())
-        refusals = [one for one in run.refusals if one["path"] not in files]
+        refusals = [refusal for refusal in run.refusals if refusal["path"] not in files]
         if refusals:
-            shown = refusals[:MAX_REFUSALS]
-            found.append(SourceRefusals(run, shown, len(refusals) - len(shown)))
-    return found
+            more = max(0, len(refusals) - MAX_REFUSALS)
+            refusals_by_source.append(SourceRefusals(run, refusals[:MAX_REFUSALS], more))
+    return refusals_by_source
 
 
 def get_inbox_fingerprint(
     groups: Iterable[InboxGroup], refusals: Iterable[tuple[int, str]]
 ) -> tuple[Any, ...]:
-    """What differs whenever the inbox does."""
-    return [(group.state, group.slug, group.figures) for group in groups], list(refusals)
+    """Return a value that changes whenever the inbox does."""
+    return [(group.state, group.slug, group.fingerprint) for group in groups], list(refusals)

@@ -1,4 +1,4 @@
-"""The context inbox: what was found, what changed, what waits for someone."""
+"""The context inbox: new, changed, missing and refused files that need a decision."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,59 +46,59 @@ from skills.models import ContextFile, FileState, Reach, RefreshRun
 
 
 def build_filter_context(
-    request: WorkspaceRequest, wanted: InboxFilter, tally: InboxCounts, page: int
+    request: WorkspaceRequest, filters: InboxFilter, counts: InboxCounts, page: int
 ) -> dict[str, Any]:
-    address = reverse("inbox:list", args=[request.workspace.slug])
+    list_url = reverse("inbox:list", args=[request.workspace.slug])
     return {
-        "wanted": wanted,
-        "tally": tally,
-        "tabs": build_state_tabs(tally, wanted),
-        "sources": build_source_choices(tally, wanted),
-        "is_narrowed": wanted != InboxFilter(),
-        "address": address,
-        "back": f"{address}{format_query(wanted, page=str(page) if page > 1 else '')}",
-        "poll": format_query(wanted, page=str(page)),
+        "filters": filters,
+        "counts": counts,
+        "tabs": build_state_tabs(counts, filters),
+        "sources": build_source_choices(counts, filters),
+        "is_narrowed": filters != InboxFilter(),
+        "address": list_url,
+        "back": f"{list_url}{format_query(filters, page=str(page) if page > 1 else '')}",
+        "poll": format_query(filters, page=str(page)),
     }
 
 
-def build_state_tabs(tally: InboxCounts, wanted: InboxFilter) -> list[dict[str, Any]]:
+def build_state_tabs(counts: InboxCounts, filters: InboxFilter) -> list[dict[str, Any]]:
     choices = [
-        ("", _("All"), tally.all_states),
-        *((one, one.label, tally.states[one]) for one in STATES_BY_SEVERITY),
+        ("", _("All"), counts.all_states),
+        *((state, state.label, counts.states[state]) for state in STATES_BY_SEVERITY),
     ]
     return [
         {
             "label": label,
             "count": size,
-            "is_current": wanted.state == value,
-            "query": format_query(InboxFilter(value, wanted.source, wanted.words)),
+            "is_current": filters.state == value,
+            "query": format_query(InboxFilter(value, filters.source, filters.search)),
         }
         for value, label, size in choices
     ]
 
 
-def build_source_choices(tally: InboxCounts, wanted: InboxFilter) -> list[dict[str, Any]]:
-    """Where there is a choice: the sources with something that waits, and the chosen one."""
-    slugs = sorted(tally.labels, key=lambda slug: tally.labels[slug].lower())
-    if len(slugs) < 2 and not wanted.source:
+def build_source_choices(counts: InboxCounts, filters: InboxFilter) -> list[dict[str, Any]]:
+    """Return filter options for sources with pending files; empty if there are fewer than two."""
+    slugs = sorted(counts.labels, key=lambda slug: counts.labels[slug].lower())
+    if len(slugs) < 2 and not filters.source:
         return []
-    choices = [("", _("All sources"), tally.all_sources)]
-    choices += [(slug, tally.labels[slug], tally.sources[slug]) for slug in slugs]
+    choices = [("", _("All sources"), counts.all_sources)]
+    choices += [(slug, counts.labels[slug], counts.sources[slug]) for slug in slugs]
     return [
         {
             "label": label,
             "count": size,
-            "is_current": wanted.source == value,
-            "query": format_query(InboxFilter(wanted.state, value, wanted.words)),
+            "is_current": filters.source == value,
+            "query": format_query(InboxFilter(filters.state, value, filters.search)),
         }
         for value, label, size in choices
     ]
 
 
-def format_query(wanted: InboxFilter, **more: str) -> str:
-    """The part of an address behind the path."""
-    said = {"state": wanted.state, "source": wanted.source, "q": wanted.words} | more
-    return "?" + urlencode({name: value for name, value in said.items() if value})
+def format_query(filters: InboxFilter, **more: str) -> str:
+    """Return the query string of the filters, with its question mark."""
+    params = {"state": filters.state, "source": filters.source, "q": filters.search} | more
+    return "?" + urlencode({name: value for name, value in params.items() if value})
 
 
 PAGE_SIZE = 50
@@ -107,19 +107,19 @@ APPROVABLE_STATES = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
 
 @dataclass(frozen=True)
 class InboxRow:
-    """A line of the inbox."""
+    """A row of the inbox."""
 
     file: ContextFile
-    # None: it is handed to every agent.
-    readers: int | None
-    ticks: frozenset[str] = frozenset()
+    # None: assigned to all agents.
+    reader_count: int | None
+    checked_values: frozenset[str] = frozenset()
 
     @property
     def reasons(self) -> list[str]:
         return list_state_reasons(self.file)
 
     @property
-    def standing(self) -> str:
+    def usage(self) -> str:
         return describe_usage(self.file)
 
     @property
@@ -127,27 +127,27 @@ class InboxRow:
         return get_seen_digest(self.file)
 
     @property
-    def tick(self) -> str:
-        """What the box stands for; short, since every poll says which boxes are ticked."""
+    def checkbox_value(self) -> str:
+        """Value of the checkbox: id and digest prefix; short, because every poll sends the checked values."""
         return f"{self.file.pk}:{self.digest[:16]}"
 
     @property
-    def is_ticked(self) -> bool:
-        """What has changed since it was ticked comes back unticked."""
-        return self.tick in self.ticks
+    def is_checked(self) -> bool:
+        """Whether the box stays checked; a file that has changed since is unchecked."""
+        return self.checkbox_value in self.checked_values
 
     @property
     def is_comparable(self) -> bool:
-        """Whether the newest words stand beside others that are in force or were agreed to."""
+        """Whether the newest revision differs from the one in force or last approved."""
         return get_compared_revisions(self.file) is not None
 
     @property
-    def is_adoptable(self) -> bool:
+    def is_approvable(self) -> bool:
         return self.file.state in APPROVABLE_STATES
 
 
 class CountedPaginator(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
-    """Pages of rows that have been counted already."""
+    """Paginator that uses a known total instead of a COUNT query."""
 
     def __init__(self, rows: QuerySet[ContextFile], total: int) -> None:
         super().__init__(rows, PAGE_SIZE)
@@ -163,76 +163,86 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 
 
 def poll_inbox(request: WorkspaceRequest) -> HttpResponse:
-    """The moving part of the page; empty-handed while nothing has changed."""
+    """Render the live part of the page, or the "unchanged" response if its fingerprint is the same."""
     workspace = request.workspace
     mark = hash_page_state(
         get_inbox_fingerprint(list_inbox_groups(workspace), list_refusal_digests(workspace))
     )
-    if answer := get_unchanged_response(request, mark):
-        return answer
+    if response := get_unchanged_response(request, mark):
+        return response
     return render(request, "skills/inbox/_live.html", build_inbox_page(request) | {"is_news": True})
 
 
 @require_permission(Permission.EDIT)
 @require_POST
 def approve_selected(request: WorkspaceRequest) -> HttpResponse:
-    """Adopt the ticked files, or all that were shown, each as it was seen; one refusal stops no other."""
-    shown = dict(parse_picks(request.POST.getlist("shown")))
-    ticks = dict(parse_picks(request.POST.getlist("pick")))
+    """Approve the checked files, or all files of the page, with the digests the user saw.
+
+    A file that cannot be approved does not stop the others.
+    """
+    shown_digests = dict(parse_picks(request.POST.getlist("shown")))
+    checked_digests = dict(parse_picks(request.POST.getlist("pick")))
     picks = (
-        shown
+        shown_digests
         if "everything" in request.POST
-        else {key: expand_digest(ticks[key], shown.get(key)) for key in ticks}
+        else {key: expand_digest(checked_digests[key], shown_digests.get(key)) for key in checked_digests}
     )
     files = list(list_context_files(request.workspace).filter(pk__in=picks).order_by("path", "pk"))
-    adopted = 0
+    approved_count = 0
     for file in files:
         try:
             approve_file(file, digest=picks[file.pk], by=request.actor)
         except DomainError as error:
             messages.error(request, f"{file.path}: {error.message}")
         else:
-            adopted += 1
-    if adopted:
-        words = ngettext("%(count)s file adopted.", "%(count)s files adopted.", adopted)
-        messages.success(request, words % {"count": adopted})
+            approved_count += 1
+    if approved_count:
+        message = ngettext("%(count)s file adopted.", "%(count)s files adopted.", approved_count)
+        messages.success(request, message % {"count": approved_count})
     elif not files:
         messages.error(request, _("Tick the files that you want to adopt."))
     return redirect(get_back_url(request, reverse("inbox:list", args=[request.workspace.slug])))
 
 
 def parse_picks(values: Iterable[str]) -> Iterable[tuple[int, str]]:
-    """Ids with the digests that were seen; whatever else was sent is no choice."""
+    """Yield file ids with digests; malformed values are skipped."""
     for value in list(values)[:PAGE_SIZE]:
         key, colon, digest = value.partition(":")
         if colon and key.isdecimal() and key.isascii() and len(key) < 16:
             yield int(key), digest
 
 
-def expand_digest(said: str, shown: str | None) -> str:
-    """The digest that a tick is the beginning of."""
-    return shown if shown is not None and shown.startswith(said) else said
+def expand_digest(prefix: str, full_digest: str | None) -> str:
+    """Return the full digest if the checkbox value is a prefix of it."""
+    return full_digest if full_digest is not None and full_digest.startswith(prefix) else prefix
 
 
 def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
-    """All that the page shows, in a fixed number of questions."""
-    workspace, wanted = request.workspace, parse_inbox_filter(request)
-    # First of all, so that whatever comes in between is seen by the next poll.
-    groups, runs = list_inbox_groups(workspace, wanted.words), list(list_runs_with_refusals(workspace))
-    mark = hash_page_state(get_inbox_fingerprint(groups, [(run.source_id, run.words) for run in runs]))
-    tally = build_inbox_counts(groups, wanted)
-    page = CountedPaginator(list_inbox_files(workspace, wanted), tally.total).get_page(
+    """Build the template context with a constant number of queries."""
+    workspace, filters = request.workspace, parse_inbox_filter(request)
+    # Read the fingerprint first, so that a change during the other queries is detected by the next poll.
+    groups, runs = list_inbox_groups(workspace, filters.search), list(list_runs_with_refusals(workspace))
+    mark = hash_page_state(
+        get_inbox_fingerprint(groups, [(run.source_id, run.refusals_digest) for run in runs])
+    )
+    counts = build_inbox_counts(groups, filters)
+    page = CountedPaginator(list_inbox_files(workspace, filters), counts.total).get_page(
         request.GET.get("page")
     )
-    files, runs = list(page.object_list), [run for run in runs if is_run_shown(run, wanted)]
-    every, paths = get_known_paths(workspace, {one.source_id for one in (*files, *runs)})
-    counts, ticks = count_readers(workspace, files, paths), frozenset(request.GET.getlist("pick"))
-    return build_filter_context(request, wanted, tally, page.number) | {
+    files, runs = list(page.object_list), [run for run in runs if is_run_shown(run, filters)]
+    known_paths, live_paths = get_known_paths(workspace, {row.source_id for row in (*files, *runs)})
+    reader_counts, checked_values = (
+        count_readers(workspace, files, live_paths),
+        frozenset(request.GET.getlist("pick")),
+    )
+    return build_filter_context(request, filters, counts, page.number) | {
         "mark": mark,
         "page": page,
-        "rows": [InboxRow(file, get_reader_count(file, counts[file.pk]), ticks) for file in files],
-        "refused": list_source_refusals(runs, every),
-        "can_adopt": any(file.state in APPROVABLE_STATES for file in files),
+        "rows": [
+            InboxRow(file, get_reader_count(file, reader_counts[file.pk]), checked_values) for file in files
+        ],
+        "refused": list_source_refusals(runs, known_paths),
+        "can_approve": any(file.state in APPROVABLE_STATES for file in files),
         "has_sources": bool(files) or has_sources(workspace),
     }
 
@@ -245,14 +255,14 @@ def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:
     )
 
 
-def is_run_shown(run: RefreshRun, wanted: InboxFilter) -> bool:
-    """Refusals have no state and are no files, so they are shown while neither is asked for."""
-    return not wanted.state and not wanted.words and wanted.source in {"", run.source.slug}
+def is_run_shown(run: RefreshRun, filters: InboxFilter) -> bool:
+    """Return whether to show refusals: they have no state and no file, so only the source filter applies."""
+    return not filters.state and not filters.search and filters.source in {"", run.source.slug}
 
 
-def get_reader_count(file: ContextFile, found: int) -> int | None:
+def get_reader_count(file: ContextFile, matched_count: int) -> int | None:
     if file.file_kind != "skill" or file.reach == Reach.FOUND:
-        return found
+        return matched_count
     return None if file.reach == Reach.ALL else int(getattr(file, "chosen_count", 0))
 
 

@@ -1,4 +1,4 @@
-"""The skills an agent has now, and the full instructions of one, for the tool that loads it."""
+"""API for the skills of an agent: the effective list, and the instructions of one skill."""
 
 from typing import Any
 
@@ -60,33 +60,33 @@ INSTRUCTIONS_SCHEMA = object_schema(
 
 
 def index(call: ApiRequest, agent: str) -> ApiResponse:
-    given = get_effective_context(agent_or_404(call, agent, is_live=True))
-    return unpaginated_response([agent_skill_json(one) for one in given.skills])
+    context = get_effective_context(agent_or_404(call, agent, is_live=True))
+    return unpaginated_response([agent_skill_json(skill) for skill in context.skills])
 
 
 def retrieve_instructions(call: ApiRequest, agent: str, name: str) -> ApiResponse:
-    found = get_skill_instructions(agent_or_404(call, agent, is_live=True), name)
-    if found is None:
+    instructions = get_skill_instructions(agent_or_404(call, agent, is_live=True), name)
+    if instructions is None:
         raise Http404
-    return conditional_response(call, {"agent": agent} | instructions_json(found))
+    return conditional_response(call, {"agent": agent} | instructions_json(instructions))
 
 
-def agent_skill_json(one: AgentSkill) -> dict[str, Any]:
+def agent_skill_json(skill: AgentSkill) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "description": one.description,
-        "disable_model_invocation": one.disable_model_invocation,
-        "origin": origin_json(get_skill_origin(one)),
-        "is_used": one.is_used,
-        "hidden_by": one.hidden_by,
-        "dropped": list(one.dropped),
+        "name": skill.name,
+        "description": skill.description,
+        "disable_model_invocation": skill.disable_model_invocation,
+        "origin": origin_json(get_skill_origin(skill)),
+        "is_used": skill.is_used,
+        "hidden_by": skill.hidden_by,
+        "dropped": list(skill.dropped),
     }
 
 
-def get_skill_origin(one: AgentSkill) -> SkillOrigin:
-    if one.skill is not None:
-        return SkillOrigin("skill", one.skill.pk, one.skill.revision)
-    used = one.file.in_force if one.file else None
+def get_skill_origin(agent_skill: AgentSkill) -> SkillOrigin:
+    if agent_skill.skill is not None:
+        return SkillOrigin("skill", agent_skill.skill.pk, agent_skill.skill.revision)
+    used = agent_skill.file.in_force if agent_skill.file else None
     if used is None:
         raise ValueError("A skill in use is written here or in force.")
     return SkillOrigin("file", used.file_id, used.number, used.digest)
@@ -101,12 +101,12 @@ def origin_json(origin: SkillOrigin) -> dict[str, Any]:
     }
 
 
-def instructions_json(found: SkillInstructions) -> dict[str, Any]:
+def instructions_json(instructions: SkillInstructions) -> dict[str, Any]:
     return {
-        "name": found.name,
-        "description": found.description,
-        "body": found.body,
-        "origin": origin_json(found.origin),
+        "name": instructions.name,
+        "description": instructions.description,
+        "body": instructions.body,
+        "origin": origin_json(instructions.origin),
     }
 
 

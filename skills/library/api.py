@@ -1,4 +1,4 @@
-"""SKILL.md in and out: the text of a file becomes a skill, a skill becomes the text of a file."""
+"""API for skill records, with import from and export to SKILL.md."""
 
 from collections.abc import Iterable
 from io import BytesIO
@@ -54,27 +54,29 @@ IMPORT_EXAMPLE = {"text": "---\nname: tea\ndescription: Makes tea.\n---\n\nBoil 
 
 
 class MarkdownRenderer(BaseRenderer):
-    """Lets callers who accept Markdown only through; the answer is written by the base."""
+    """Lets content negotiation accept `text/markdown`; the view returns the body already rendered."""
 
     media_type = MARKDOWN_TYPE
     format = "md"
 
 
 def build_import_url(skills: "SkillResource") -> URLPattern:
-    def take_in(call: ApiRequest) -> ApiResponse:
+    def import_file(call: ApiRequest) -> ApiResponse:
         require_unrestricted_key(call)
-        said: dict[str, Any] = call.body
+        body: dict[str, Any] = call.body
         try:
-            made = import_skill(call.workspace, said["text"], by=call.actor, message=said.get("message", ""))
+            result = import_skill(
+                call.workspace, body["text"], by=call.actor, message=body.get("message", "")
+            )
         except InvalidSkillFile as error:
             raise ProblemError(validation_problem(map(problem_to_field_error, error.problems))) from error
-        return import_response(skills, *made)
+        return import_response(skills, *result)
 
     return endpoint(
         "skills:import",
         "skills-import",
         post=Operation(
-            take_in,
+            import_file,
             "Make a skill of a SKILL.md; no agent has it yet",
             permission=Permission.EDIT,
             body=IMPORT_SCHEMA,
@@ -88,18 +90,18 @@ def build_import_url(skills: "SkillResource") -> URLPattern:
 
 
 def import_response(skills: "SkillResource", skill: Skill, warnings: tuple[SkillProblem, ...]) -> ApiResponse:
-    told = skills.to_json(skills.reload(skill))
-    said = {"skill": told, "warnings": [skill_problem_json(one) for one in warnings]}
-    return json_response(said, 201, ETag=told["etag"], Location=skills.get_url(skill))
+    skill_json = skills.to_json(skills.reload(skill))
+    body = {"skill": skill_json, "warnings": [skill_problem_json(warning) for warning in warnings]}
+    return json_response(body, 201, ETag=skill_json["etag"], Location=skills.get_url(skill))
 
 
 def problem_to_field_error(problem: SkillProblem) -> FieldError:
-    where = f"Line {problem.line}: " if problem.line else ""
-    return FieldError(f"{where}{problem.message}", "/text")
+    prefix = f"Line {problem.line}: " if problem.line else ""
+    return FieldError(f"{prefix}{problem.message}", "/text")
 
 
 def build_export_url(skills: "SkillResource") -> URLPattern:
-    def hand_out(call: ApiRequest, key: str) -> ApiResponse:
+    def export_file(call: ApiRequest, key: str) -> ApiResponse:
         skill = skills.find_record(call, key)
         text = render_skill_file(skill)
         if is_json_preferred(call.headers.get("Accept", "")):
@@ -110,7 +112,7 @@ def build_export_url(skills: "SkillResource") -> URLPattern:
         f"skills/<{skills.lookup_converter}:key>/file",
         "skills-file",
         get=Operation(
-            hand_out,
+            export_file,
             "A skill as a SKILL.md",
             bots=True,
             answer=SKILL_FILE_SCHEMA,
@@ -126,7 +128,7 @@ def build_export_url(skills: "SkillResource") -> URLPattern:
 
 
 def render_skill_file(skill: Skill) -> bytes:
-    """The one file in the folder that the pages hand out."""
+    """Return the SKILL.md of the archive that the export page sends."""
     with ZipFile(BytesIO(build_skill_archive(skill))) as archive:
         return archive.read(f"{skill.name}/{SKILL_FILE_NAME}")
 
@@ -144,7 +146,7 @@ METADATA_SCHEMA: Schema = {
 
 
 class SkillResource(RecordResource[Skill]):
-    """Know-how in Markdown; a key that is limited to agents reads what those have, and changes none."""
+    """CRUD for skills; a key that is limited to some agents reads their skills and changes none."""
 
     model = Skill
     name, singular = "skills", "skill"
@@ -164,13 +166,13 @@ class SkillResource(RecordResource[Skill]):
         return list_skills(workspace).prefetch_related("agent_links__agent")
 
     def list_visible(self, caller: ApiClient) -> QuerySet[Skill]:
-        """With a limited key, a skill names only the agents that the key is for."""
+        """Return the visible skills; with a limited key their agent lists contain only the key's agents."""
         rows = super().list_visible(caller)
         if caller.agents is None:
             return rows
         links = SkillLink.objects.in_workspace(caller.workspace).filter(agent__slug__in=caller.agents)
-        own = Prefetch("agent_links", queryset=links.select_related("agent"))
-        return rows.prefetch_related(None).prefetch_related(own)
+        visible_links = Prefetch("agent_links", queryset=links.select_related("agent"))
+        return rows.prefetch_related(None).prefetch_related(visible_links)
 
     def filter_by_agents(self, rows: QuerySet[Skill], agents: Iterable[str]) -> QuerySet[Skill]:
         return rows.filter(Q(for_all_agents=True) | Q(agent_links__agent__slug__in=list(agents)))
@@ -202,7 +204,7 @@ class SkillResource(RecordResource[Skill]):
         return super().restore_to_revision(call, key, number)
 
     def list_history(self, call: ApiRequest, key: Any) -> ApiResponse:
-        """Old revisions name every agent that ever had the skill."""
+        """Require an unrestricted key, because old revisions list every agent that had the skill."""
         require_unrestricted_key(call)
         return super().list_history(call, key)
 
@@ -210,9 +212,9 @@ class SkillResource(RecordResource[Skill]):
         return [build_import_url(self), build_export_url(self)]
 
 
-def clean_skill_metadata(said: dict[str, str]) -> dict[str, str]:
-    """As a person's form would keep it, or refused."""
-    metadata = {key.strip(): value.strip() for key, value in said.items()}
+def clean_skill_metadata(raw: dict[str, str]) -> dict[str, str]:
+    """Strip keys and values as the form does; reject metadata that the form could not represent."""
+    metadata = {key.strip(): value.strip() for key, value in raw.items()}
     if not is_metadata_editable(metadata):
         raise InvalidInput.on("metadata", METADATA_FORMAT_MESSAGE)
     return metadata

@@ -1,4 +1,4 @@
-"""What the list of skills does to many at once, and how it leaves as a file."""
+"""Bulk actions on the list of skills, and its export columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -47,7 +47,7 @@ EXPORT_COLUMNS = [
 
 
 class SkillBulkPages(SkillFilePages):
-    """Skills that are written here, given and taken back, archived and restored."""
+    """Bulk actions on skill records: assign, unassign, archive, restore."""
 
     state_filter = "state"
     bulk_actions = (
@@ -59,22 +59,25 @@ class SkillBulkPages(SkillFilePages):
     )
 
     def apply_give(self, skill: Skill, request: WorkspaceRequest) -> Skill:
-        return assign_skill(skill, self.agent_meant(request), by=request.actor)
+        return assign_skill(skill, self.get_selected_agent(request), by=request.actor)
 
     def apply_take(self, skill: Skill, request: WorkspaceRequest) -> Skill:
-        return unassign_skill(skill, self.agent_meant(request), by=request.actor)
+        return unassign_skill(skill, self.get_selected_agent(request), by=request.actor)
 
     def apply_give_all(self, skill: Skill, request: WorkspaceRequest) -> Skill:
         return assign_skill_to_all(skill, by=request.actor)
 
     def bulk(self, request: WorkspaceRequest, route: str = "bulk") -> HttpResponse:
-        """Where an agent is meant, a page asks which one; the list itself need not know them all."""
-        verb = next((one for one in (ASSIGN, UNASSIGN) if one.name == request.POST.get("verb")), None)
+        """Show a page to choose the agent if the action needs one; the list does not load all agents."""
+        action = next(
+            (candidate for candidate in (ASSIGN, UNASSIGN) if candidate.name == request.POST.get("verb")),
+            None,
+        )
         rows = self.rows(request).filter(pk__in=parse_row_ids(request.POST.getlist("chosen")))
-        if verb is None or "agent" in request.POST or not rows:
+        if action is None or "agent" in request.POST or not rows:
             return super().bulk(request, route)
         context = {
-            "verb": verb,
+            "verb": action,
             "skills": rows,
             "agents": list_agent_choices(request.workspace),
             "back": get_back_url(request, reverse("skills:list", args=[request.workspace.slug])),
@@ -84,31 +87,31 @@ class SkillBulkPages(SkillFilePages):
     def run_bulk_action(self, request: WorkspaceRequest, verb: BulkAction, ids: Sequence[int]) -> None:
         if verb.needs_agent:
             try:
-                self.agent_meant(request)
+                self.get_selected_agent(request)
             except DomainError as error:
                 messages.error(request, error.message)
                 return
         super().run_bulk_action(request, verb, ids)
 
-    def agent_meant(self, request: WorkspaceRequest) -> Agent:
-        said = request.POST.get("agent", "")
+    def get_selected_agent(self, request: WorkspaceRequest) -> Agent:
+        raw_id = request.POST.get("agent", "")
         live = Agent.objects.in_workspace(request.workspace).filter(archived_at=None)
-        is_key = said.isascii() and said.isdecimal() and len(said) < 16
-        agent = live.filter(pk=int(said)).first() if is_key else None
+        is_id = raw_id.isascii() and raw_id.isdecimal() and len(raw_id) < 16
+        agent = live.filter(pk=int(raw_id)).first() if is_id else None
         if agent is None:
             raise DomainError(_("Choose an agent first."))
         return agent
 
 
 def list_agent_choices(workspace: Workspace) -> list[tuple[str, str]]:
-    """Whom skills can be given to; the first choice is none."""
+    """Return the live agents as select options, with an empty option first."""
     rows = list_agents(workspace).filter(archived_at=None).prefetch_related(None)
     return [("", _("Choose an agent")), *((str(pk), name) for pk, name in rows.values_list("pk", "name"))]
 
 
 def iterate_skill_items(
-    workspace: Workspace, everything: Sequence[SkillEntry], found: Sequence[SkillEntry]
+    workspace: Workspace, all_entries: Sequence[SkillEntry], entries: Sequence[SkillEntry]
 ) -> Iterator[SkillListItem]:
-    """Every row that was asked for, a chunk of them at a time."""
-    for start in range(0, len(found), CHUNK_SIZE):
-        yield from load_skill_items(workspace, everything, found[start : start + CHUNK_SIZE])
+    """Load the rows of the entries in chunks, for a streamed export."""
+    for start in range(0, len(entries), CHUNK_SIZE):
+        yield from load_skill_items(workspace, all_entries, entries[start : start + CHUNK_SIZE])

@@ -1,4 +1,4 @@
-"""What a person hears while typing a skill: what is wrong, what is missing, what a model would see."""
+"""Live validation of a skill draft: errors, missing fields, scanner findings, and what a model sees."""
 
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,7 @@ from skills.scanning import mark_hidden_characters
 
 @dataclass(frozen=True)
 class FieldCheck:
-    """One field with what saving would say of it now."""
+    """One form field with the validation errors that saving would raise."""
 
     name: str
     label: str
@@ -22,29 +22,29 @@ class FieldCheck:
 
 @dataclass(frozen=True)
 class SkillCheck:
-    """A draft, looked at but not kept."""
+    """The validation result of an unsaved skill."""
 
-    # With hidden characters spelt out.
+    # Name and description with hidden characters written out.
     name: str
     description: str
-    is_for_people_only: bool
-    flags: tuple[FieldFinding, ...]
+    is_hidden_from_models: bool
+    findings: tuple[FieldFinding, ...]
     fields: tuple[FieldCheck, ...] = ()
-    # Not wrong, only not there yet.
-    missing: tuple[str, ...] = ()
-    general: tuple[str, ...] = ()
+    # Labels of required fields that are still empty; these are not listed as errors.
+    missing_fields: tuple[str, ...] = ()
+    form_errors: tuple[str, ...] = ()
 
     @property
-    def wrong(self) -> list[FieldCheck]:
-        return [one for one in self.fields if one.messages]
+    def invalid_fields(self) -> list[FieldCheck]:
+        return [field for field in self.fields if field.messages]
 
     @property
     def is_sound(self) -> bool:
-        return not self.wrong and not self.missing and not self.general
+        return not self.invalid_fields and not self.missing_fields and not self.form_errors
 
 
 def build_skill_check(skill: Skill) -> SkillCheck:
-    """What is to be seen of a skill, whether or not it could be saved."""
+    """Check a skill without form validation."""
     return SkillCheck(
         mark_hidden_characters(skill.name),
         mark_hidden_characters(skill.description),
@@ -54,21 +54,21 @@ def build_skill_check(skill: Skill) -> SkillCheck:
 
 
 def build_form_check(form: SkillForm) -> SkillCheck:
-    """What is to be said of a draft: by the rules of saving, since those very rules are asked."""
-    skill = form.check()
-    said = form.errors.as_data()
+    """Check a draft with the same validation that saving uses."""
+    skill = form.validate_draft()
+    errors = form.errors.as_data()
     fields = [bound for group in form.groups() for bound in group["fields"]]
-    wanting = {bound.name for bound in fields if has_required_error(said.get(bound.name, []))}
+    missing = {bound.name for bound in fields if has_required_error(errors.get(bound.name, []))}
     return replace(
         build_skill_check(skill),
-        fields=tuple([build_field_check(bound, is_told=bound.name not in wanting) for bound in fields]),
-        missing=tuple([str(bound.label) for bound in fields if bound.name in wanting]),
-        general=tuple(map(str, form.non_field_errors())),
+        fields=tuple([build_field_check(bound, has_messages=bound.name not in missing) for bound in fields]),
+        missing_fields=tuple([str(bound.label) for bound in fields if bound.name in missing]),
+        form_errors=tuple(map(str, form.non_field_errors())),
     )
 
 
-def build_field_check(bound: BoundField, *, is_told: bool) -> FieldCheck:
-    messages = tuple(map(str, bound.errors)) if is_told else ()
+def build_field_check(bound: BoundField, *, has_messages: bool) -> FieldCheck:
+    messages = tuple(map(str, bound.errors)) if has_messages else ()
     return FieldCheck(bound.name, str(bound.label), messages)
 
 

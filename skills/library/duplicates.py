@@ -1,4 +1,4 @@
-"""Which agents have which skills, and which of several with one name each of them uses."""
+"""Resolve skills of the same name: which agents have which skills, and which one each agent uses."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,96 +19,104 @@ from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
 from skills.sources.readers import SourceReader, get_readers_by_agent
 
 SKILL_RECORD, SKILL_FILE, LIVE_AGENT = range(3)
-# A skill written here or a found one, by its id.
+# SKILL_RECORD or SKILL_FILE, and the id of the record or file.
 SkillKey = tuple[int, int]
-# Paths of the skills that a source holds now.
+# Paths of the present skill files, by source id.
 SkillPaths = Mapping[int, Collection[str]]
 SkillEvaluator = Callable[[ContextFile, str], AgentSkill]
 
 
 @dataclass
 class SkillUsage:
-    """What becomes of one skill, counted over the agents that have it."""
+    """How many agents use one skill, have it hidden by another of the same name, or drop it."""
 
     used: int = 0
-    # What stands in its place there.
+    # Number of agents by the location of the skill that hides this one.
     hidden: Counter[str] = field(default_factory=Counter)
     dropped: int = 0
 
     @property
-    def holders(self) -> int:
+    def agent_count(self) -> int:
         return self.used + self.hidden.total() + self.dropped
 
     @property
-    def rivals(self) -> list[tuple[str, int]]:
-        """The file that hides it, none if it is one written here, and for how many agents."""
-        return [("" if place == SKILL_RECORD_PATH else place, n) for place, n in sorted(self.hidden.items())]
+    def hiding_files(self) -> list[tuple[str, int]]:
+        """Pairs of the path that hides it and the number of agents; the path is empty for a skill record."""
+        return [
+            ("" if location == SKILL_RECORD_PATH else location, count)
+            for location, count in sorted(self.hidden.items())
+        ]
 
 
 @dataclass(frozen=True)
 class SkillAssignments:
-    """Live agents, and to whom skills were handed by name."""
+    """The live agents, and the agents each skill is assigned to individually."""
 
-    live: frozenset[int]
+    live_agent_ids: frozenset[int]
     holders: Mapping[SkillKey, frozenset[int]]
 
-    def has(self, agent_id: int, key: SkillKey) -> bool:
+    def is_assigned(self, agent_id: int, key: SkillKey) -> bool:
         return agent_id in self.holders.get(key, ())
 
 
 def count_skill_usage(
     workspace: Workspace, skills: Iterable[Skill], files: Iterable[ContextFile], paths: SkillPaths
 ) -> dict[SkillKey, SkillUsage]:
-    """Of these skills, all of one name or another; four queries, however many there are.
+    """Count the usage of these skills over all live agents, with a constant number of queries.
 
-    Whoever is asked for must come with all its namesakes, or it may seem to win where it does not.
+    The arguments must contain all skills of each name; otherwise a skill may be counted as used where another
+    of its name hides it.
     """
     skills = sorted(skills, key=lambda row: (row.name, row.pk))
     files = sorted(files, key=lambda row: (row.name, row.pk))
-    hands, outlooks = get_skill_assignments(workspace), get_readers_by_agent(workspace)
-    found: dict[SkillKey, SkillUsage] = {}
-    orders: dict[tuple[int, str, str], list[str]] = {}
-    # Many agents read by the same rules.
-    judge = cache(evaluate_skill_file)
-    for agent_id in sorted(hands.live):
-        outlook = outlooks.get(agent_id)
-        order = list_matched_paths(outlook, files, paths, orders) if outlook else []
-        given = [
-            *list_assigned_skills(agent_id, skills, hands),
-            *list_matched_skills(outlook, order, files, judge),
+    assignments, readers = get_skill_assignments(workspace), get_readers_by_agent(workspace)
+    usage: dict[SkillKey, SkillUsage] = {}
+    paths_by_reader: dict[tuple[int, str, str], list[str]] = {}
+    # Cached, because many agents share a harness.
+    evaluate = cache(evaluate_skill_file)
+    for agent_id in sorted(assignments.live_agent_ids):
+        reader = readers.get(agent_id)
+        matched_paths = list_matched_paths(reader, files, paths, paths_by_reader) if reader else []
+        candidates = [
+            *list_assigned_skills(agent_id, skills, assignments),
+            *list_matched_skills(reader, matched_paths, files, evaluate),
         ]
-        for one in resolve_duplicate_skills(
-            [*given, *list_assigned_skill_files(agent_id, files, hands, outlook, judge)]
+        for skill in resolve_duplicate_skills(
+            [*candidates, *list_assigned_skill_files(agent_id, files, assignments, reader, evaluate)]
         ):
-            add_to_usage(found.setdefault(get_skill_key(one), SkillUsage()), one)
-    return found
+            add_to_usage(usage.setdefault(get_skill_key(skill), SkillUsage()), skill)
+    return usage
 
 
-def add_to_usage(standing: SkillUsage, one: AgentSkill) -> None:
-    if one.dropped:
-        standing.dropped += 1
-    elif one.hidden_by:
-        standing.hidden[one.hidden_by] += 1
+def add_to_usage(usage: SkillUsage, skill: AgentSkill) -> None:
+    if skill.dropped:
+        usage.dropped += 1
+    elif skill.hidden_by:
+        usage.hidden[skill.hidden_by] += 1
     else:
-        standing.used += 1
+        usage.used += 1
 
 
-def get_skill_key(one: AgentSkill) -> SkillKey:
-    return (SKILL_RECORD, one.skill.pk) if one.skill else (SKILL_FILE, one.file.pk if one.file else 0)
+def get_skill_key(agent_skill: AgentSkill) -> SkillKey:
+    return (
+        (SKILL_RECORD, agent_skill.skill.pk)
+        if agent_skill.skill
+        else (SKILL_FILE, agent_skill.file.pk if agent_skill.file else 0)
+    )
 
 
 def get_skill_assignments(workspace: Workspace) -> SkillAssignments:
-    """One query for three tables of pairs."""
+    """Load live agents and both kinds of assignments with one UNION query."""
 
     def number(value: int) -> Value:
         return Value(value, output_field=IntegerField())
 
     agents = Agent.objects.in_workspace(workspace).filter(archived_at=None)
-    written = SkillLink.objects.in_workspace(workspace)
-    found = FileAgent.objects.in_workspace(workspace)
+    skill_links = SkillLink.objects.in_workspace(workspace)
+    file_links = FileAgent.objects.in_workspace(workspace)
     rows = agents.values_list(number(LIVE_AGENT), "pk", "pk").union(
-        written.values_list(number(SKILL_RECORD), "skill_id", "agent_id"),
-        found.values_list(number(SKILL_FILE), "file_id", "agent_id"),
+        skill_links.values_list(number(SKILL_RECORD), "skill_id", "agent_id"),
+        file_links.values_list(number(SKILL_FILE), "file_id", "agent_id"),
         all=True,
     )
     live: set[int] = set()
@@ -121,40 +129,47 @@ def get_skill_assignments(workspace: Workspace) -> SkillAssignments:
     return SkillAssignments(frozenset(live), {key: frozenset(agents) for key, agents in holders.items()})
 
 
-# --- what one agent has, in the order that `given_to` has it --------------------------------------------
+# --- skills of one agent, in the same order as in `ContextLoader.get_context` ----------------------------
 
 
 def list_assigned_skills(
-    agent_id: int, skills: Iterable[Skill], hands: SkillAssignments
+    agent_id: int, skills: Iterable[Skill], assignments: SkillAssignments
 ) -> Iterator[AgentSkill]:
     for row in skills:
-        if not row.is_archived and (row.for_all_agents or hands.has(agent_id, (SKILL_RECORD, row.pk))):
+        if not row.is_archived and (
+            row.for_all_agents or assignments.is_assigned(agent_id, (SKILL_RECORD, row.pk))
+        ):
             yield AgentSkill(row.name, row.description, row.disable_model_invocation, skill=row)
 
 
 def list_matched_skills(
-    outlook: SourceReader | None, order: Iterable[str], files: Iterable[ContextFile], judge: SkillEvaluator
+    reader: SourceReader | None,
+    matched_paths: Iterable[str],
+    files: Iterable[ContextFile],
+    evaluate: SkillEvaluator,
 ) -> Iterator[AgentSkill]:
-    if outlook is None:
+    if reader is None:
         return
-    here = {row.path: row for row in files if row.source_id == outlook.source.pk and row.reach == Reach.FOUND}
-    for path in order:
-        if path in here and is_file_effective(here[path]):
-            yield judge(here[path], outlook.harness.name)
+    files_by_path = {
+        row.path: row for row in files if row.source_id == reader.source.pk and row.reach == Reach.FOUND
+    }
+    for path in matched_paths:
+        if path in files_by_path and is_file_effective(files_by_path[path]):
+            yield evaluate(files_by_path[path], reader.harness.name)
 
 
 def list_assigned_skill_files(
     agent_id: int,
     files: Iterable[ContextFile],
-    hands: SkillAssignments,
-    outlook: SourceReader | None,
-    judge: SkillEvaluator,
+    assignments: SkillAssignments,
+    reader: SourceReader | None,
+    evaluate: SkillEvaluator,
 ) -> Iterator[AgentSkill]:
-    harness = outlook.harness.name if outlook else "plain"
+    harness = reader.harness.name if reader else "plain"
     for row in files:
-        is_chosen = row.reach == Reach.CHOSEN and hands.has(agent_id, (SKILL_FILE, row.pk))
+        is_chosen = row.reach == Reach.CHOSEN and assignments.is_assigned(agent_id, (SKILL_FILE, row.pk))
         if is_file_effective(row) and (row.reach == Reach.ALL or is_chosen):
-            yield judge(row, harness)
+            yield evaluate(row, harness)
 
 
 def is_file_effective(file: ContextFile) -> bool:
@@ -162,52 +177,57 @@ def is_file_effective(file: ContextFile) -> bool:
 
 
 def list_matched_paths(
-    outlook: SourceReader,
+    reader: SourceReader,
     files: Iterable[ContextFile],
     paths: SkillPaths,
-    known: dict[tuple[int, str, str], list[str]],
+    cached: dict[tuple[int, str, str], list[str]],
 ) -> list[str]:
-    """What the agent's rules find of these files, first things first; many agents share one answer."""
-    key = (outlook.source.pk, outlook.harness.name, outlook.working_directory)
-    if key not in known:
-        asked = {row.path for row in files if row.source_id == outlook.source.pk and not row.is_ignored}
-        # Where only the first of several places counts, the others must be known as well.
-        is_contest = any(
-            rule.kind == "skill" and rule.take == "first" for rule in outlook.harness.active_rules
+    """Return the paths of these files that the reader's rules match, in rule order; cached by reader."""
+    key = (reader.source.pk, reader.harness.name, reader.working_directory)
+    if key not in cached:
+        candidates = {row.path for row in files if row.source_id == reader.source.pk and not row.is_ignored}
+        # A "first match" rule depends on all paths of the source, not only on the candidates.
+        is_first_match = any(
+            rule.kind == "skill" and rule.take == "first" for rule in reader.harness.active_rules
         )
-        stored = {*asked, *paths.get(outlook.source.pk, ())} if is_contest else asked
-        known[key] = [path for kind, path in outlook.paths(stored) if kind == "skill" and path in asked]
-    return known[key]
+        stored = {*candidates, *paths.get(reader.source.pk, ())} if is_first_match else candidates
+        cached[key] = [path for kind, path in reader.paths(stored) if kind == "skill" and path in candidates]
+    return cached[key]
 
 
 @dataclass(frozen=True)
 class NameConflicts:
-    """Others that bear a found skill's name."""
+    """Other skills with the name of a discovered skill."""
 
-    written: list[Skill]
-    found: list[ContextFile]
+    skills: list[Skill]
+    files: list[ContextFile]
 
     def __bool__(self) -> bool:
-        return bool(self.written or self.found)
+        return bool(self.skills or self.files)
 
 
 def find_name_conflicts(file: ContextFile) -> NameConflicts:
     if file.file_kind != "skill" or not file.name:
         return NameConflicts([], [])
-    written = Skill.objects.in_workspace(file.workspace_id).filter(name=file.name, archived_at=None)
-    found = ContextFile.objects.in_workspace(file.workspace_id).filter(file_kind="skill", name=file.name)
-    others = found.filter(is_ignored=False, source__archived_at=None).exclude(pk=file.pk)
+    skills = Skill.objects.in_workspace(file.workspace_id).filter(name=file.name, archived_at=None)
+    files = ContextFile.objects.in_workspace(file.workspace_id).filter(file_kind="skill", name=file.name)
+    others = files.filter(is_ignored=False, source__archived_at=None).exclude(pk=file.pk)
     return NameConflicts(
-        list(written), list(others.select_related("source").order_by("source__label", "path"))
+        list(skills), list(others.select_related("source").order_by("source__label", "path"))
     )
 
 
 def find_effective_skills(name: str, agents: Sequence[Agent]) -> list[tuple[Agent, AgentSkill | None]]:
-    """For each agent the skill it really gets by that name."""
+    """Return the skill that each agent uses under this name, or None."""
     if not agents:
         return []
-    given = get_effective_contexts(agents[0].workspace_id, agents)
+    contexts = get_effective_contexts(agents[0].workspace_id, agents)
     return [
-        (agent, next((one for one in given[agent.pk].skills if one.name == name and one.is_used), None))
+        (
+            agent,
+            next(
+                (skill for skill in contexts[agent.pk].skills if skill.name == name and skill.is_used), None
+            ),
+        )
         for agent in agents
     ]

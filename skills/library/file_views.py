@@ -1,4 +1,4 @@
-"""SKILL.md in and out of the browser: import, copy of a found one, export as a folder."""
+"""Pages to import a SKILL.md, copy a discovered skill, and export a skill as a zip archive."""
 
 from collections.abc import Iterable
 
@@ -28,35 +28,35 @@ from skills.skill_format.parser import SkillProblem
 
 
 class SkillFilePages(RecordPages[Skill]):
-    """The usual pages, and files to take in or hand out."""
+    """Record pages of skills with import, copy and export."""
 
     def more_urls(self) -> list[URLPattern]:
         return [
-            path("import/", self.take_in, name="import"),
-            # No skill's page lies under this, whatever its name.
+            path("import/", self.import_file, name="import"),
+            # Cannot collide with the pages of a skill, whatever its name.
             path("copy/<int:file_id>/", post_only(self.copy), name="copy"),
             path("<slug:key>/export/", self.export, name="export"),
         ]
 
     @require_permission(Permission.EDIT)
-    def take_in(self, request: WorkspaceRequest) -> HttpResponse:
+    def import_file(self, request: WorkspaceRequest) -> HttpResponse:
         form = SkillImportForm(request.POST or None, request.FILES or None)
         if request.method != "POST" or not form.is_valid():
             return self.render_page(request, "import", {"form": form}, status=422 if form.errors else 200)
-        source = form.source()
+        source = form.get_source()
         try:
             skill, warnings = import_skill(request.workspace, source, by=request.actor)
         except InvalidSkillFile as error:
-            form.keep(decode_text(source)[0])
+            form.set_text(decode_text(source)[0])
             context = {"form": form, "problems": error.problems}
             return self.render_page(request, "import", context, status=422)
-        return self.taken(
+        return self.redirect_to_skill(
             request, skill, warnings, _("Taken in as “%(skill)s”. No agent has it yet.") % {"skill": skill}
         )
 
     @require_permission(Permission.EDIT)
     def copy(self, request: WorkspaceRequest, file_id: int) -> HttpResponse:
-        """Words that cannot become a skill as they stand are shown, with the reasons, to be mended."""
+        """Copy a discovered skill to a record; invalid text opens in the import form with its problems."""
         rows = list_found_skills(request.workspace).select_related("newest__content", "in_force__content")
         file = get_object_or_404(rows, pk=file_id)
         try:
@@ -68,15 +68,15 @@ class SkillFilePages(RecordPages[Skill]):
         except DomainError as error:
             messages.error(request, error.message)
             return redirect("files:detail", request.workspace.slug, file.pk)
-        said = _("Copied as “%(skill)s”. Where an agent has both, the copy wins; none has it yet.") % {
+        message = _("Copied as “%(skill)s”. Where an agent has both, the copy wins; none has it yet.") % {
             "skill": skill
         }
-        return self.taken(request, skill, warnings, said)
+        return self.redirect_to_skill(request, skill, warnings, message)
 
-    def taken(
-        self, request: WorkspaceRequest, skill: Skill, warnings: Iterable[SkillProblem], said: str
+    def redirect_to_skill(
+        self, request: WorkspaceRequest, skill: Skill, warnings: Iterable[SkillProblem], message: str
     ) -> HttpResponse:
-        messages.success(request, said)
+        messages.success(request, message)
         for warning in warnings:
             messages.warning(
                 request, _("Line %(line)s: %(problem)s") % {"line": warning.line, "problem": warning.message}
@@ -93,6 +93,6 @@ class SkillFilePages(RecordPages[Skill]):
 
 
 def zip_response(name: str, data: bytes) -> HttpResponse:
-    answer = HttpResponse(data, content_type="application/zip")
-    answer["Content-Disposition"] = content_disposition_header(True, f"{name}.zip")
-    return answer
+    response = HttpResponse(data, content_type="application/zip")
+    response["Content-Disposition"] = content_disposition_header(True, f"{name}.zip")
+    return response

@@ -1,4 +1,4 @@
-"""A skill, written in the browser or taken in from a file."""
+"""Forms to edit a skill and to import a SKILL.md."""
 
 from copy import copy
 from typing import Any
@@ -79,37 +79,39 @@ class SkillForm(RecordForm):
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
 
-    # --- before saving ----------------------------------------------------------------------------------
+    # --- live validation --------------------------------------------------------------------------------
 
-    def draft(self) -> Skill:
-        """The skill as typed so far, what the form refuses included; never saved."""
+    def build_draft(self) -> Skill:
+        """Return an unsaved skill with the submitted values, including those that fail validation."""
         skill = copy(self.record) if self.record else Skill(workspace=self.workspace)
-        texts = [(name, self.fields[name]) for name in self.model_fields]
+        fields = [(name, self.fields[name]) for name in self.model_fields]
         typed = {
             name: str(self[name].value() or "")[: field.max_length]
-            for name, field in texts
+            for name, field in fields
             if isinstance(field, forms.CharField)
         }
         skill.set_values(typed | self.values())
         return skill
 
-    def check(self) -> Skill:
-        """Note at once all that saving would refuse: the form's own rules, then the model's."""
-        refused = set(self.errors)
-        skill = self.draft()
+    def validate_draft(self) -> Skill:
+        """Run form and model validation and collect all errors; return the draft."""
+        invalid_fields = set(self.errors)
+        skill = self.build_draft()
         try:
             skill.full_clean()
         except ValidationError as error:
-            said = InvalidInput.from_validation(error).errors
-            # Of a field that it could not read the form has spoken already.
+            errors = InvalidInput.from_validation(error).errors
+            # Fields that failed form validation already have an error.
             self.add_service_errors(
-                InvalidInput({name: words for name, words in said.items() if name not in refused})
+                InvalidInput(
+                    {name: messages for name, messages in errors.items() if name not in invalid_fields}
+                )
             )
         return skill
 
 
 class SkillImportForm(forms.Form):
-    """A SKILL.md, or its text pasted."""
+    """A SKILL.md as an upload or as pasted text."""
 
     file = forms.FileField(
         label=_("File"), required=False, max_length=200, help_text=_("At most 256 KiB of UTF-8 text.")
@@ -130,10 +132,10 @@ class SkillImportForm(forms.Form):
             self.add_error("file", gettext("Choose a file or paste its text."))
         return cleaned
 
-    def source(self) -> bytes | str:
+    def get_source(self) -> bytes | str:
         upload = self.cleaned_data.get("file")
         return upload.read() if upload else str(self.cleaned_data["text"])
 
-    def keep(self, text: str) -> None:
-        """Show what the file says in the box, to be mended there: a browser forgets which file it was."""
+    def set_text(self, text: str) -> None:
+        """Put the text of the uploaded file into the text box for correction; browsers clear file inputs."""
         self.data = {**self.data, "text": text}

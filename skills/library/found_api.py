@@ -1,4 +1,4 @@
-"""Skills that were found in sources: what they say, who gets them, and a copy to be written on here."""
+"""API for skills discovered in sources: list, read, assign to agents, copy, trust policy."""
 
 from typing import Any
 
@@ -79,11 +79,11 @@ def index(call: ApiRequest) -> ApiResponse:
         rows = rows.filter(source__slug=source)
     if since := call.query.get("updated_since"):
         rows = rows.filter(changed_at__gte=since)
-    if words := call.query.get("q", "").strip():
-        said = Q(in_force__head__description__icontains=words)
+    if search := call.query.get("q", "").strip():
+        in_description = Q(in_force__head__description__icontains=search)
         if not call.caller.is_bot:
-            said |= Q(newest__head__description__icontains=words)
-        rows = rows.filter(Q(name__icontains=words) | Q(path__icontains=words) | said)
+            in_description |= Q(newest__head__description__icontains=search)
+        rows = rows.filter(Q(name__icontains=search) | Q(path__icontains=search) | in_description)
     page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     return page_response(call, page, found_skills_json(call, page.rows))
 
@@ -97,8 +97,8 @@ def assign_found_skill(call: ApiRequest, key: int) -> ApiResponse:
     file = found_skill_or_404(call, key)
     agents = get_agents_by_slug(call, call.body.get("agents", []), "agents")
     if (call.body["reach"] == Reach.CHOSEN) != bool(agents):
-        said = "Name at least one agent for `chosen`, and none for the others."
-        raise ProblemError(validation_problem([FieldError(said, "/agents")]))
+        message = "Name at least one agent for `chosen`, and none for the others."
+        raise ProblemError(validation_problem([FieldError(message, "/agents")]))
     assign_skill_file(file, call.body["reach"], agents, by=call.actor)
     return found_skill_response(call, found_skill_or_404(call, key))
 
@@ -106,11 +106,11 @@ def assign_found_skill(call: ApiRequest, key: int) -> ApiResponse:
 def copy_to_library(call: ApiRequest, key: int) -> ApiResponse:
     require_unrestricted_key(call)
     try:
-        made = copy_found_skill(found_skill_or_404(call, key), by=call.actor)
+        result = copy_found_skill(found_skill_or_404(call, key), by=call.actor)
     except InvalidSkillFile as error:
         reasons = [FieldError(problem_to_field_error(problem).detail) for problem in error.problems]
         raise ProblemError(validation_problem(reasons)) from error
-    return import_response(SkillResource(), *made)
+    return import_response(SkillResource(), *result)
 
 
 def retrieve_trust_policy(call: ApiRequest) -> ApiResponse:
@@ -123,7 +123,7 @@ def update_trust_policy(call: ApiRequest) -> ApiResponse:
     return json_response(call.body)
 
 
-# --- plumbing ------------------------------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------------
 
 
 def list_visible_skills(call: ApiRequest) -> QuerySet[ContextFile]:
@@ -144,9 +144,11 @@ def found_skills_json(call: ApiRequest, files: list[ContextFile]) -> list[dict[s
 
 
 def get_visible_description(file: ContextFile) -> str:
-    """Words in quarantine are nobody's to read as if they were a skill's."""
-    is_held = file.in_force is None and file.newest is not None and file.newest.verdict == Verdict.BLOCKED
-    return "" if is_held else get_found_description(file)
+    """Return the description, or an empty string if only quarantined text has one."""
+    is_quarantined = (
+        file.in_force is None and file.newest is not None and file.newest.verdict == Verdict.BLOCKED
+    )
+    return "" if is_quarantined else get_found_description(file)
 
 
 def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
@@ -166,7 +168,7 @@ def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
 
 
 def get_skill_body(file: ContextFile) -> str | None:
-    """Out of the words in force; what waits or is in quarantine is not handed out here."""
+    """Return the body of the revision in force; pending or quarantined text is never returned here."""
     data = file.in_force.content.data if file.in_force else None
     parsed = (
         parse_skill(bytes(data), folder_name=get_folder_name(file.path)).skill if data is not None else None

@@ -1,4 +1,4 @@
-"""All skills of a workspace side by side: those written here and those found, as one list."""
+"""The list of skills: records and discovered files of a workspace, filtered, sorted and compared by name."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ R = TypeVar("R", bound=Model)
 USABLE_STATES = (FileState.NEW, FileState.CURRENT, FileState.CHANGED)
 MATCH_ALL, MATCH_NONE = Q(pk__gt=0), Q(pk__lt=0)
 
-# What may be asked for, in the words of the page; "" is what matters every day.
+# Values of the state filter; "" is the default view.
 FOUND_SKILL_FILTERS: dict[str, Q] = {
     "": ~Q(state=FileState.IGNORED),
     "trusted": Q(state__in=USABLE_STATES, in_force=F("newest")),
@@ -37,40 +37,40 @@ SKILL_RECORD_FILTERS = {
 
 @dataclass(frozen=True)
 class SkillFilter:
-    """What someone looks for in the list."""
+    """Filters of the skill list; `where`, `state` and `source` are named like the query parameters."""
 
-    words: str = ""
+    search: str = ""
     where: str = ""
     state: str = ""
     source: str = ""
 
-    def of_written(self) -> Q:
+    def build_record_condition(self) -> Q:
         if self.where == "found" or self.source:
             return MATCH_NONE
-        wanted = SKILL_RECORD_FILTERS.get(self.state, MATCH_NONE)
-        return wanted & self.naming("name", "description")
+        condition = SKILL_RECORD_FILTERS.get(self.state, MATCH_NONE)
+        return condition & self.build_search_condition("name", "description")
 
-    def of_found(self) -> Q:
+    def build_file_condition(self) -> Q:
         if self.where == "here":
             return MATCH_NONE
-        wanted = FOUND_SKILL_FILTERS[self.state]
+        condition = FOUND_SKILL_FILTERS[self.state]
         if self.source:
-            wanted &= Q(source__slug=self.source)
-        return wanted & self.naming(
+            condition &= Q(source__slug=self.source)
+        return condition & self.build_search_condition(
             "name", "path", "in_force__head__description", "newest__head__description"
         )
 
-    def naming(self, *fields: str) -> Q:
-        if not self.words:
+    def build_search_condition(self, *fields: str) -> Q:
+        if not self.search:
             return MATCH_ALL
-        found = Q()
+        condition = Q()
         for name in fields:
-            found |= Q(**{f"{name}__icontains": self.words})
-        return found
+            condition |= Q(**{f"{name}__icontains": self.search})
+        return condition
 
 
 class SkillEntry(NamedTuple):
-    """A skill as far as the list must know it to sort, count and compare."""
+    """The columns of a skill that are needed to sort, count and compare names."""
 
     sort: str
     kind: int
@@ -78,8 +78,8 @@ class SkillEntry(NamedTuple):
     name: str
     source_id: int
     path: str
-    is_asked: bool
-    is_there: bool
+    is_match: bool
+    is_present: bool
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class SkillListItem:
     name: str
     skill: Skill | None
     file: ContextFile | None
-    standing: SkillUsage
-    # How many bear this name, itself included.
+    usage: SkillUsage
+    # Number of skills with this name, including this one.
     namesakes: int
 
     @property
     def title(self) -> str:
-        """A file that could not be read has no name but its folder's."""
+        """The name, or the folder name of a file that could not be parsed."""
         return self.name or (get_folder_name(self.file.path) if self.file else "")
 
     @property
@@ -108,8 +108,8 @@ class SkillListItem:
 
     @property
     def agent_count(self) -> int:
-        # Counted with the row, whether or not anyone had to be compared.
-        return self.skill.agent_count if self.skill else self.standing.holders  # type: ignore[attr-defined]
+        # Annotated by list_skills, so it is known even if no usage was counted.
+        return self.skill.agent_count if self.skill else self.usage.agent_count  # type: ignore[attr-defined]
 
     @property
     def state(self) -> str:
@@ -119,51 +119,55 @@ class SkillListItem:
 
 
 def get_found_description(file: ContextFile | None) -> str:
-    """Of what prompts use, else of what lies there."""
+    """Return the description of the revision in force, else of the newest."""
     revision = (file.in_force or file.newest) if file else None
     return str(revision.head.get("description", "")) if revision else ""
 
 
 def get_found_state(file: ContextFile) -> str:
-    """The word of FOUND_STATES for one file."""
+    """Return the key of FOUND_SKILL_FILTERS that matches the file."""
     if file.state not in USABLE_STATES:
         return "aside" if file.state == FileState.IGNORED else str(file.state)
     return "trusted" if file.in_force_id == file.newest_id else "waiting"
 
 
-def list_skill_entries(workspace: Workspace, asked: SkillFilter) -> list[SkillEntry]:
-    """Every skill in the order of the list, marked where it was asked for; one query.
+def list_skill_entries(workspace: Workspace, filters: SkillFilter) -> list[SkillEntry]:
+    """Return all skills in list order with one query; `is_match` marks those that match the filters.
 
-    All of them, since one that nobody asked for may bear the same name or stand in another's place.
+    Skills that do not match are included, because they may have the same name as one that does and hide it.
     """
-    here = build_entries_query(
+    records = build_entries_query(
         Skill.objects.in_workspace(workspace),
-        asked.of_written(),
+        filters.build_record_condition(),
         Q(archived_at=None),
         kind=Value(SKILL_RECORD, output_field=IntegerField()),
-        shown=F("name"),
+        display_name=F("name"),
         its_source=Value(0, output_field=IntegerField()),
         its_path=Value("", output_field=CharField()),
     )
-    found = build_entries_query(
+    files = build_entries_query(
         ContextFile.objects.in_workspace(workspace).filter(file_kind="skill"),
-        asked.of_found(),
+        filters.build_file_condition(),
         Q(is_ignored=False) & (Q(is_there=True) | Q(in_force__isnull=False)),
         kind=Value(SKILL_FILE, output_field=IntegerField()),
-        shown=Coalesce(KeyTextTransform("name", "in_force__head"), F("name"), output_field=CharField()),
+        display_name=Coalesce(
+            KeyTextTransform("name", "in_force__head"), F("name"), output_field=CharField()
+        ),
         its_source=F("source_id"),
         its_path=F("path"),
     )
-    rows = here.union(found, all=True).order_by("sort", "kind", "its_path", "pk")
+    rows = records.union(files, all=True).order_by("sort", "kind", "its_path", "pk")
     return [SkillEntry(*row) for row in rows]
 
 
-def build_entries_query(rows: QuerySet[Any], asked: Q, there: Q, **columns: Any) -> QuerySet[Any]:
-    marked: QuerySet[Any] = rows.annotate(**columns).annotate(
-        sort=Lower("shown"), is_asked=build_boolean_case(asked), is_present=build_boolean_case(there)
+def build_entries_query(rows: QuerySet[Any], matching: Q, present: Q, **columns: Any) -> QuerySet[Any]:
+    annotated: QuerySet[Any] = rows.annotate(**columns).annotate(
+        sort=Lower("display_name"),
+        is_match=build_boolean_case(matching),
+        is_present=build_boolean_case(present),
     )
-    names = ("sort", "kind", "pk", "shown", "its_source", "its_path", "is_asked", "is_present")
-    return marked.order_by().values_list(*names)
+    names = ("sort", "kind", "pk", "display_name", "its_source", "its_path", "is_match", "is_present")
+    return annotated.order_by().values_list(*names)
 
 
 def build_boolean_case(condition: Q) -> Case:
@@ -171,57 +175,57 @@ def build_boolean_case(condition: Q) -> Case:
 
 
 def load_skill_items(
-    workspace: Workspace, everything: Sequence[SkillEntry], shown: Sequence[SkillEntry]
+    workspace: Workspace, all_entries: Sequence[SkillEntry], entries: Sequence[SkillEntry]
 ) -> list[SkillListItem]:
-    """The rows of one page; at most six queries, however many there are."""
-    names = {entry.name for entry in shown}
-    related = [entry for entry in everything if entry.name in names]
+    """Load the rows of one page with at most six queries."""
+    names = {entry.name for entry in entries}
+    related = [entry for entry in all_entries if entry.name in names]
     skills = get_rows_by_key(SKILL_RECORD, list_skills(workspace), related)
     files = get_rows_by_key(SKILL_FILE, list_found_skills(workspace), related)
-    standing = (
-        count_skill_usage(workspace, skills.values(), files.values(), group_paths_by_source(everything))
+    usage = (
+        count_skill_usage(workspace, skills.values(), files.values(), group_paths_by_source(all_entries))
         if files
         else {}
     )
-    bearers = Counter(entry.name for entry in related if entry.is_there and entry.name)
+    name_counts = Counter(entry.name for entry in related if entry.is_present and entry.name)
     return [
         SkillListItem(
             entry.name,
             skills.get(entry[1:3]),
             files.get(entry[1:3]),
-            standing.get(entry[1:3], SkillUsage()),
-            bearers[entry.name],
+            usage.get(entry[1:3], SkillUsage()),
+            name_counts[entry.name],
         )
-        for entry in shown
+        for entry in entries
     ]
 
 
 def list_namesakes(skill: Skill) -> list[SkillListItem]:
-    """The others of this name, and what becomes of each."""
-    everything = list_skill_entries(skill.workspace, SkillFilter())
+    """Return the other skills with this name, with their usage."""
+    all_entries = list_skill_entries(skill.workspace, SkillFilter())
     others = [
         entry
-        for entry in everything
-        if entry.name == skill.name and entry.is_asked and entry[1:3] != (SKILL_RECORD, skill.pk)
+        for entry in all_entries
+        if entry.name == skill.name and entry.is_match and entry[1:3] != (SKILL_RECORD, skill.pk)
     ]
-    return load_skill_items(skill.workspace, everything, others) if others else []
+    return load_skill_items(skill.workspace, all_entries, others) if others else []
 
 
 def list_source_choices(workspace: Workspace) -> list[tuple[str, str]]:
-    """Address and label of every source, for a filter."""
+    """Return slug and label of every source, for the filter."""
     rows = Source.objects.in_workspace(workspace).order_by("label", "pk")
     return list(rows.values_list("slug", "label"))
 
 
 def get_rows_by_key(kind: int, rows: QuerySet[R], entries: Iterable[SkillEntry]) -> dict[SkillKey, R]:
-    wanted = [entry.pk for entry in entries if entry.kind == kind]
-    return {(kind, row.pk): row for row in rows.filter(pk__in=wanted)} if wanted else {}
+    ids = [entry.pk for entry in entries if entry.kind == kind]
+    return {(kind, row.pk): row for row in rows.filter(pk__in=ids)} if ids else {}
 
 
 def group_paths_by_source(entries: Iterable[SkillEntry]) -> dict[int, list[str]]:
-    """What each source holds of skills, for rules by which only the first place counts."""
+    """Return the paths of present skill files by source, as needed by "first match" rules."""
     paths: dict[int, list[str]] = {}
     for entry in entries:
-        if entry.kind == SKILL_FILE and entry.is_there:
+        if entry.kind == SKILL_FILE and entry.is_present:
             paths.setdefault(entry.source_id, []).append(entry.path)
     return paths

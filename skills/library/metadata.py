@@ -1,4 +1,4 @@
-"""Metadata as people edit it: one “key: value” per line."""
+"""Format and parse skill metadata as text with one “key: value” per line."""
 
 from collections.abc import Mapping
 
@@ -12,19 +12,19 @@ def format_metadata(metadata: Mapping[str, str]) -> str:
 
 
 def parse_metadata(text: str) -> dict[str, str]:
-    """The keys with their values, or ValueError with the reason in words."""
+    """Parse the lines; raise ValueError with a message for users."""
     pairs = [line.partition(":") for line in text.splitlines() if line.strip()]
     for number, (key, colon, _value) in enumerate(pairs, start=1):
         if not colon or not key.strip():
             raise ValueError(_("Line %(number)s is not “key: value”.") % {"number": number})
     keys = [key.strip() for key, _, _ in pairs]
-    if twice := {key for key in keys if keys.count(key) > 1}:
-        raise ValueError(_("Said twice: %(keys)s.") % {"keys": ", ".join(sorted(twice))})
+    if duplicates := {key for key in keys if keys.count(key) > 1}:
+        raise ValueError(_("Said twice: %(keys)s.") % {"keys": ", ".join(sorted(duplicates))})
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def is_metadata_editable(metadata: Mapping[str, str]) -> bool:
-    """Whether a person who opens and saves the form leaves it as it was."""
+    """Return whether the metadata survives a round trip through the form unchanged."""
     text = format_metadata(metadata)
     try:
         return len(text) <= MAX_METADATA_LENGTH and parse_metadata(text) == metadata

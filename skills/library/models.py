@@ -1,4 +1,4 @@
-"""What agents can do: skills, written here."""
+"""Skill records and their assignment to agents."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from skills.skill_format.parser import list_skill_problems
 
 
 class Skill(Record):
-    """An Agent Skill: name and description go into prompts, the body only when asked for."""
+    """An Agent Skill: name and description are part of prompts, the body is loaded on request."""
 
     kind = "skill"
     content = (
@@ -72,7 +72,7 @@ class Skill(Record):
 
 
 class SkillLink(WorkspaceOwned):
-    """A skill handed to one agent."""
+    """Assignment of a skill to one agent."""
 
     skill = models.ForeignKey(Skill, on_delete=models.CASCADE, related_name="agent_links")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="skill_links")

@@ -1,4 +1,4 @@
-"""The questions asked about skills."""
+"""Queries on skills: records, discovered skills, an agent's skills and their instructions."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -18,13 +18,13 @@ def list_skills(workspace: Workspace) -> QuerySet[Skill]:
 
 
 def list_found_skills(workspace: Workspace) -> QuerySet[ContextFile]:
-    """Skills that were found, with what they say now and what prompts use; ignored ones too."""
+    """Return discovered skills, including ignored ones, with their newest and effective revisions."""
     rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill")
     return rows.select_related("source", "newest", "in_force").order_by("name", "pk")
 
 
 class SkillOrigin(NamedTuple):
-    """Whose words these are: a record at a revision, or a file with the digest of what it said."""
+    """The origin of a skill's text: a record at a revision, or a file revision with its digest."""
 
     kind: str
     pk: int
@@ -34,7 +34,7 @@ class SkillOrigin(NamedTuple):
 
 @dataclass(frozen=True)
 class SkillInstructions:
-    """A skill in full, for whoever was told its name."""
+    """A skill with its full instructions."""
 
     name: str
     description: str
@@ -43,34 +43,41 @@ class SkillInstructions:
 
 
 def get_skill_instructions(agent: Agent, name: str) -> SkillInstructions | None:
-    """What the agent's skill of this name says; None for one it does not have, or that lost to another."""
-    used = next(
-        (one for one in get_effective_context(agent).skills if one.is_used and one.name == name), None
+    """Return the instructions of the skill that the agent uses under this name, or None."""
+    skill = next(
+        (
+            candidate
+            for candidate in get_effective_context(agent).skills
+            if candidate.is_used and candidate.name == name
+        ),
+        None,
     )
-    return build_instructions(used) if used else None
+    return build_instructions(skill) if skill else None
 
 
-def build_instructions(used: AgentSkill) -> SkillInstructions | None:
-    if used.skill is not None:
-        skill = used.skill
+def build_instructions(agent_skill: AgentSkill) -> SkillInstructions | None:
+    if agent_skill.skill is not None:
+        skill = agent_skill.skill
         return SkillInstructions(
             skill.name, skill.description, skill.body, SkillOrigin("skill", skill.pk, skill.revision)
         )
-    return build_found_instructions(used, used.file) if used.file else None
+    return build_found_instructions(agent_skill, agent_skill.file) if agent_skill.file else None
 
 
-def build_found_instructions(used: AgentSkill, file: ContextFile) -> SkillInstructions | None:
-    """The body is read out of the stored words; those that were erased tell nothing any more."""
+def build_found_instructions(agent_skill: AgentSkill, file: ContextFile) -> SkillInstructions | None:
+    """Parse the body from the stored content; None if the content was erased."""
     revision = file.in_force
     if revision is None or revision.content.data is None:
         return None
     parsed = parse_skill(bytes(revision.content.data), folder_name=get_folder_name(file.path)).skill
     origin = SkillOrigin("file", file.pk, revision.number, revision.digest)
-    return SkillInstructions(used.name, used.description, parsed.body, origin) if parsed else None
+    return (
+        SkillInstructions(agent_skill.name, agent_skill.description, parsed.body, origin) if parsed else None
+    )
 
 
 def get_folder_name(path: str) -> str:
-    """The name of the folder that a SKILL.md lies in."""
+    """Return the name of the folder that contains a SKILL.md."""
     return path.split("/")[-2] if "/" in path else ""
 
 
@@ -79,29 +86,29 @@ AssignmentKind = Literal["attached", "for all", "found", "handed", "handed to al
 
 @dataclass(frozen=True)
 class AgentSkillEntry:
-    """A skill in an agent's list, and the way it came there."""
+    """A skill in an agent's list, and how it was assigned."""
 
-    used: AgentSkill
-    way: AssignmentKind
+    skill: AgentSkill
+    assignment: AssignmentKind
 
     @property
     def kind(self) -> str:
-        return "skill" if self.used.skill else "context_file"
+        return "skill" if self.skill.skill else "context_file"
 
     @property
     def key(self) -> int:
-        row = self.used.skill or self.used.file
+        row = self.skill.skill or self.skill.file
         return row.pk if row else 0
 
 
 def get_agent_skills(agent: Agent) -> tuple[SourceReader | None, list[AgentSkillEntry]]:
-    """From where it reads, and all its skills, those that lost to a namesake included; three queries."""
-    given = AgentContextLoader(agent).given(agent)
-    return given.outlook, [AgentSkillEntry(one, get_assignment_kind(one)) for one in given.skills]
+    """Return the agent's source reader and all its skills, including hidden ones, with three queries."""
+    context = AgentContextLoader(agent).get_context(agent)
+    return context.reader, [AgentSkillEntry(skill, get_assignment_kind(skill)) for skill in context.skills]
 
 
-def get_assignment_kind(one: AgentSkill) -> AssignmentKind:
-    if one.skill is not None:
-        return "for all" if one.skill.for_all_agents else "attached"
-    reach = one.file.reach if one.file else Reach.FOUND
+def get_assignment_kind(agent_skill: AgentSkill) -> AssignmentKind:
+    if agent_skill.skill is not None:
+        return "for all" if agent_skill.skill.for_all_agents else "attached"
+    reach = agent_skill.file.reach if agent_skill.file else Reach.FOUND
     return "found" if reach == Reach.FOUND else "handed to all" if reach == Reach.ALL else "handed"

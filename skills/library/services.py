@@ -1,4 +1,4 @@
-"""Skills as files: taken in as records, copied from found ones, handed out as a folder."""
+"""Import, copy and export skills as SKILL.md files, and assign skills to agents."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -40,7 +40,7 @@ METADATA_FORMAT_MESSAGE = format_lazy(
 MISSING_BODY_MESSAGE = gettext_lazy(
     "There are no instructions below the head; a skill that is written here needs some."
 )
-# Columns that a file calls otherwise.
+# Front matter keys that differ from the column name.
 HEAD_KEYS = {
     "allowed_tools": "allowed-tools",
     "disable_model_invocation": "disable-model-invocation",
@@ -59,13 +59,13 @@ class InvalidSkillFile(DomainError):
 
 
 class SkillNotExportable(DomainError):
-    """A skill that no file can hold."""
+    """A skill that cannot be written as a SKILL.md."""
 
     code = "not_exportable"
 
 
 class SkillNotCopyable(DomainError):
-    """A found skill whose words nobody should spread."""
+    """A discovered skill whose content is quarantined, erased or not a skill."""
 
     code = "not_copyable"
 
@@ -74,9 +74,9 @@ class SkillNotCopyable(DomainError):
 def import_skill(
     workspace: Workspace, source: bytes | str, *, by: Actor, folder: str = "", message: str = ""
 ) -> tuple[Skill, tuple[SkillProblem, ...]]:
-    """Make a skill of a SKILL.md; what was kept in another form than written is handed back as warnings."""
+    """Create a skill from a SKILL.md; the warnings list what was stored in another form than written."""
     reading = parse_skill(source, folder_name=folder)
-    # By the letter of the standard: a key that no column holds is refused, since it would be lost.
+    # Strict: an unknown front matter key is an error, because there is no column to keep it.
     verdict = apply_tolerance(reading, STRICT_TOLERANCE)
     if reading.skill is None:
         raise InvalidSkillFile(verdict.reasons)
@@ -92,15 +92,17 @@ def import_skill(
 def check_import_problems(
     reasons: Sequence[SkillProblem], refusals: InvalidInput, source: bytes | str
 ) -> None:
-    """All that is wrong at once: with the file, and with the record that would come of it."""
-    told = {problem.field for problem in reasons}
-    more = [problem for problem in locate_problems(refusals, source) if problem.field not in told]
-    if reasons or more:
-        raise InvalidSkillFile([*reasons, *more])
+    """Raise one error with all problems of the file and of the record that it would create."""
+    reported_fields = {problem.field for problem in reasons}
+    other_problems = [
+        problem for problem in locate_problems(refusals, source) if problem.field not in reported_fields
+    ]
+    if reasons or other_problems:
+        raise InvalidSkillFile([*reasons, *other_problems])
 
 
 def find_record_errors(workspace: Workspace, values: dict[str, Any]) -> InvalidInput:
-    """What the columns say to the values, asked before anything is written."""
+    """Return the model validation errors of the values without saving."""
     errors: dict[str, list[str]] = {}
     try:
         Skill(workspace=workspace, **values).full_clean()
@@ -114,7 +116,7 @@ def find_record_errors(workspace: Workspace, values: dict[str, Any]) -> InvalidI
 
 
 def is_same_skill(skill: Skill, source: bytes | str) -> bool:
-    """Whether the file says what the skill says."""
+    """Return whether the file has the same content as the skill."""
     parsed = parse_skill(source).skill
     return parsed is not None and all(
         getattr(skill, name) == value for name, value in get_skill_values(parsed).items()
@@ -122,7 +124,7 @@ def is_same_skill(skill: Skill, source: bytes | str) -> bool:
 
 
 def get_skill_values(parsed: ParsedSkill) -> dict[str, Any]:
-    """What of the file goes into which column."""
+    """Map the parsed file to column values."""
     names = ("name", "description", "license", "compatibility", "allowed_tools", "disable_model_invocation")
     values = {name: getattr(parsed, name) for name in names}
     metadata = {key.strip(): value.strip() for key, value in parsed.metadata}
@@ -130,18 +132,18 @@ def get_skill_values(parsed: ParsedSkill) -> dict[str, Any]:
 
 
 def locate_problems(error: InvalidInput, source: bytes | str) -> list[SkillProblem]:
-    """The record's refusals, each with the line of the file that it speaks of."""
+    """Convert the record's validation errors to problems with line numbers in the file."""
     lines = find_key_lines(source)
     return [
-        SkillProblem(key, said, lines.get(key, 1))
+        SkillProblem(key, message, lines.get(key, 1))
         for name, messages in error.errors.items()
         for key in [HEAD_KEYS.get(name, name)]
-        for said in messages
+        for message in messages
     ]
 
 
 def find_key_lines(source: bytes | str) -> dict[str, int]:
-    """Where each key of a sound file stands, and where its body begins."""
+    """Return the line of each front matter key and of the start of the body."""
     text, _ = decode_text(source)
     head, _, body_line = split_front_matter(text)
     keys = {
@@ -155,7 +157,7 @@ def find_key_lines(source: bytes | str) -> dict[str, int]:
 
 @transaction.atomic
 def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[SkillProblem, ...]]:
-    """Make a found skill one that is written here; no agent has the copy until someone hands it out."""
+    """Create a skill record from a discovered skill; the copy is not assigned to any agent."""
     source = file.source
     revision = get_copyable_revision(file)
     return import_skill(
@@ -168,7 +170,7 @@ def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[Skil
 
 
 def get_copyable_revision(file: ContextFile) -> FileRevision:
-    """What prompts use, else the newest; an editor's copy is no way round a quarantine."""
+    """Return the revision in force, else the newest; a quarantined revision cannot be copied."""
     revision = file.in_force or file.newest
     if file.file_kind != "skill" or revision is None or revision.content.data is None:
         raise SkillNotCopyable(_("Only a skill whose words are here is copied."))
@@ -180,7 +182,7 @@ def get_copyable_revision(file: ContextFile) -> FileRevision:
 
 
 def build_skill_archive(skill: Skill) -> bytes:
-    """The skill as a zip with one folder, as other programs expect it."""
+    """Return a zip archive with one folder that contains the SKILL.md, as other programs expect it."""
     parsed = ParsedSkill(
         name=skill.name,
         description=skill.description,
@@ -201,7 +203,7 @@ def build_skill_archive(skill: Skill) -> bytes:
 
 @transaction.atomic
 def assign_skill(skill: Skill, agent: Agent, *, by: Actor) -> Skill:
-    """One more agent has it; whoever has it already goes on having it."""
+    """Assign the skill to one more agent."""
     skill = lock_record(skill)
     check_assignable(skill)
     holders = list_assigned_agents(skill)
@@ -212,18 +214,19 @@ def assign_skill(skill: Skill, agent: Agent, *, by: Actor) -> Skill:
 
 @transaction.atomic
 def unassign_skill(skill: Skill, agent: Agent, *, by: Actor) -> Skill:
-    """One agent fewer has it."""
+    """Remove the skill from one agent."""
     skill = lock_record(skill)
     check_assignable(skill)
     holders = list_assigned_agents(skill)
     if agent not in holders:
         raise DomainError(_("%(agent)s does not have it.") % {"agent": agent})
-    return save_assigned_agents(skill, [one for one in holders if one != agent], f"Taken from {agent}", by=by)
+    remaining = [holder for holder in holders if holder != agent]
+    return save_assigned_agents(skill, remaining, f"Taken from {agent}", by=by)
 
 
 @transaction.atomic
 def assign_skill_to_all(skill: Skill, *, by: Actor) -> Skill:
-    """Every agent has it, those to come too."""
+    """Assign the skill to all agents, including future ones."""
     skill = lock_record(skill)
     values = {"for_all_agents": True}
     return edit_record(skill, values, expected=skill.revision, by=by, message="Given to all agents")
@@ -241,6 +244,6 @@ def list_assigned_agents(skill: Skill) -> list[Agent]:
     return list(rows.order_by("pk"))
 
 
-def save_assigned_agents(skill: Skill, agents: list[Agent], said: str, *, by: Actor) -> Skill:
+def save_assigned_agents(skill: Skill, agents: list[Agent], message: str, *, by: Actor) -> Skill:
     values = {"agents": agents}
-    return edit_record(skill, values, expected=skill.revision, by=by, message=said[:200])
+    return edit_record(skill, values, expected=skill.revision, by=by, message=message[:200])

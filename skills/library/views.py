@@ -1,4 +1,4 @@
-"""Skills, written here or found: one list, and the pages of those that are written here."""
+"""Skill pages: the list of records and discovered skills, the record pages, and an agent's skills."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -62,9 +62,9 @@ class SkillPages(SkillBulkPages):
 
     def more_urls(self) -> list[URLPattern]:
         return [
-            # No skill's page lies under these, whatever its name.
-            path("new/check/", post_only(self.check), name="check"),
-            path("trust/policy/", post_only(self.decide_trust), name="trust-policy"),
+            # Cannot collide with the pages of a skill, whatever its name.
+            path("new/check/", post_only(self.check_draft), name="check"),
+            path("trust/policy/", post_only(self.update_trust_policy), name="trust-policy"),
             *super().more_urls(),
         ]
 
@@ -72,50 +72,50 @@ class SkillPages(SkillBulkPages):
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         sources = list_source_choices(request.workspace)
-        offered: list[tuple[str, str, Sequence[tuple[str, object]]]] = [
+        filters: list[tuple[str, str, Sequence[tuple[str, object]]]] = [
             ("where", gettext("Where"), LOCATION_CHOICES),
             ("state", gettext("State"), STATE_CHOICES),
         ]
         if sources:
-            offered.append(("source", gettext("Source"), [("", gettext("Every source")), *sources]))
-        return [{"name": name, "label": label, "options": options} for name, label, options in offered]
+            filters.append(("source", gettext("Source"), [("", gettext("Every source")), *sources]))
+        return [{"name": name, "label": label, "options": options} for name, label, options in filters]
 
     def index(self, request: WorkspaceRequest) -> HttpResponseBase:
-        filters, words = set_filter_values(request, self.filters(request)), get_search_query(request)
-        wanted = SkillFilter(words, **{entry["name"]: entry["value"] for entry in filters})
-        everything = list_skill_entries(request.workspace, wanted)
+        filters, search = set_filter_values(request, self.filters(request)), get_search_query(request)
+        skill_filter = SkillFilter(search, **{entry["name"]: entry["value"] for entry in filters})
+        all_entries = list_skill_entries(request.workspace, skill_filter)
         sorting = get_sort_order(request, self.sorts, self.default_sort)
-        found = [entry for entry in everything if entry.is_asked]
+        entries = [entry for entry in all_entries if entry.is_match]
         if sorting.param != self.default_sort:
-            found.sort(key=attrgetter(*self.sorts[sorting.name]), reverse=sorting.is_descending)
+            entries.sort(key=attrgetter(*self.sorts[sorting.name]), reverse=sorting.is_descending)
         if file_format := get_export_format(request):
-            rows = iterate_skill_items(request.workspace, everything, found)
+            rows = iterate_skill_items(request.workspace, all_entries, entries)
             return build_export_response(request.workspace, self.name, file_format, EXPORT_COLUMNS, rows)
-        page: Any = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
-        page.object_list = load_skill_items(request.workspace, everything, page.object_list)
+        page: Any = Paginator(entries, PAGE_SIZE).get_page(request.GET.get("page"))
+        page.object_list = load_skill_items(request.workspace, all_entries, page.object_list)
         context = {
             "page": page,
             "filters": filters,
-            "q": words,
+            "q": search,
             "sorting": sorting,
-            "is_narrowed": wanted != SkillFilter(),
+            "is_narrowed": skill_filter != SkillFilter(),
         }
         return self.render_page(request, "list", context)
 
     @require_permission(Permission.MANAGE_SOURCES)
-    def decide_trust(self, request: WorkspaceRequest) -> HttpResponse:
-        """Whether found skills wait for someone's trust."""
+    def update_trust_policy(self, request: WorkspaceRequest) -> HttpResponse:
+        """Set whether discovered skills need trust before agents get them."""
         needed = request.POST.get("needed")
         if needed not in {"0", "1"}:
             messages.error(request, gettext("Say whether found skills need trust: 1 or 0."))
         else:
             set_trust_requirement(request.workspace, needed == "1", by=request.actor)
-            said = (
+            message = (
                 gettext("Found skills now wait until someone trusts them.")
                 if needed == "1"
                 else gettext("Found skills now are used as soon as they are sound.")
             )
-            messages.success(request, said)
+            messages.success(request, message)
         return redirect("skills:list", request.workspace.slug)
 
     # --- one skill --------------------------------------------------------------------------------------
@@ -127,17 +127,17 @@ class SkillPages(SkillBulkPages):
         self, request: WorkspaceRequest, page: str, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
         if page == "form":
-            context["check"] = self.first_look(context["form"])
+            context["check"] = self.build_check(context["form"])
         return super().render_page(request, page, context, status)
 
-    def first_look(self, form: SkillForm) -> Any:
+    def build_check(self, form: SkillForm) -> Any:
         if form.is_bound:
             return build_form_check(form)
         return build_skill_check(form.record) if form.record else None
 
     @require_permission(Permission.EDIT)
-    def check(self, request: WorkspaceRequest) -> HttpResponse:
-        """What saving would say to what is typed so far; `of` names the skill that is being edited."""
+    def check_draft(self, request: WorkspaceRequest) -> HttpResponse:
+        """Validate a draft without saving; the query parameter `of` names the skill that is being edited."""
         key = get_query_param(request, "of")
         record = self.find(request, key) if key else None
         form = self.form(request.POST, workspace=request.workspace, record=record)
@@ -146,13 +146,13 @@ class SkillPages(SkillBulkPages):
 
 def index(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_object_or_404(list_agents_with_parts(request.workspace), slug=agent)
-    outlook, skills = get_agent_skills(row)
+    reader, skills = get_agent_skills(row)
     context = {
         "agent": row,
-        "outlook": outlook,
+        "reader": reader,
         "skills": skills,
-        "used": sum(one.used.is_used for one in skills),
-        "ways": Counter(one.kind for one in skills),
+        "used": sum(entry.skill.is_used for entry in skills),
+        "kinds": Counter(entry.kind for entry in skills),
     }
     return render(request, "skills/agents/list.html", context)
 

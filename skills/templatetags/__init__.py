@@ -1,1 +1,1 @@
-"""What templates may say about files."""
+"""Template tags of the skills app."""

@@ -1,4 +1,4 @@
-"""Template tags for found files: states, kinds, texts and differences with what hides in them drawn."""
+"""Template tags for context files: states, kinds, and texts and diffs with hidden characters made visible."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -20,11 +20,11 @@ from skills.templatetags.text_html import (
     LineBlock,
     RenderedLine,
     render_changed_lines,
+    render_diff_lines,
     render_glyph,
     render_pieces,
+    render_text_lines,
 )
-from skills.templatetags.text_html import render_diff_lines as parts_of_lines
-from skills.templatetags.text_html import render_text_lines as parts_of_text
 
 register = template.Library()
 
@@ -37,81 +37,81 @@ STATE_TONES = {
     "current": "success",
     "ignored": "neutral",
 }
-# How the scanner writes a hidden character into an excerpt.
+# The scanner's notation for a hidden character in an excerpt.
 EXCERPT_MARK_PATTERN = re.compile(r"⟦U\+([0-9A-F]{4,5}|10[0-9A-F]{4})⟧")
 
 
 @register.simple_tag
 def state_badge(state: str) -> SafeString:
-    """A file's state as a coloured word."""
+    """Render a file's state as a badge."""
     return badge(FileState(state).label, STATE_TONES[state])
 
 
 @register.filter
 def kind_label(kind: str) -> str:
-    """What sort of file it is, for people."""
+    """Return the label of a file kind."""
     return str(KIND_LABELS.get(kind, kind))
 
 
 @register.filter
-def place_label(place: str) -> str:
-    """Where a skill lies: a path, or words for one that no file holds."""
-    return _("written here") if place == SKILL_RECORD_PATH else place
+def location_label(location: str) -> str:
+    """Return the path of a skill, or a text for a skill record."""
+    return _("written here") if location == SKILL_RECORD_PATH else location
 
 
 register.filter("reasons", list_state_reasons)
-register.filter("standing", describe_usage)
+register.filter("usage", describe_usage)
 
 
 @register.filter
 def thousands(number: int) -> str:
-    """A number that can be read at a glance."""
+    """Format a number with thousands separators."""
     return f"{number:,}"
 
 
 @register.filter
 def glyphs(text: str) -> SafeString:
-    """A text, escaped, with a box and its code point for each character that hides."""
-    return render_pieces(VisibleText(text).pieces())
+    """Render a text escaped, with a box and code point for each hidden character."""
+    return render_pieces(VisibleText(text).split_chunks())
 
 
 @register.filter
 def render_excerpt(excerpt: str) -> SafeString:
-    """An excerpt of the scanner's, escaped, with its marks drawn as boxes."""
-    return format_html_join("", "{}", ((piece,) for piece in render_marks(excerpt)))
+    """Render a scanner excerpt escaped, with its marks of hidden characters as boxes."""
+    return format_html_join("", "{}", ((chunk,) for chunk in render_marks(excerpt)))
 
 
 def render_marks(excerpt: str) -> Iterator[str | SafeString]:
-    for place, piece in enumerate(EXCERPT_MARK_PATTERN.split(excerpt)):
-        is_code = place % 2 == 1
-        yield render_glyph(build_glyph(chr(int(piece, 16)))) if is_code else piece
+    for index, chunk in enumerate(EXCERPT_MARK_PATTERN.split(excerpt)):
+        is_code = index % 2 == 1
+        yield render_glyph(build_glyph(chr(int(chunk, 16)))) if is_code else chunk
 
 
 @register.filter
 def short_digest(digest: str) -> SafeString:
-    """The beginning of a digest; all of it is in the title."""
+    """Render the first characters of a digest, with the full digest as title."""
     return format_html('<span class="dr-mono" title="{}">{}</span>', digest, digest[:12])
 
 
 @register.simple_tag
 def text_lines(text: str, flagged: Collection[int] | None = None) -> list[LineBlock]:
-    """A text as numbered lines; those that something was found in stand out."""
-    return parts_of_text(text, flagged or ())
+    """Return a text as numbered lines; lines in `flagged` are highlighted."""
+    return render_text_lines(text, flagged or ())
 
 
 @register.simple_tag
-def diff_parts(lines: Sequence[DiffLine], is_whole: object = False) -> list[LineBlock]:
-    """Lines of a difference, quiet stretches folded unless the whole text is wanted."""
-    return parts_of_lines(lines, is_whole=bool(is_whole))
+def diff_parts(lines: Sequence[DiffLine], is_expanded: object = False) -> list[LineBlock]:
+    """Return the lines of a diff, with unchanged spans folded unless `is_expanded`."""
+    return render_diff_lines(lines, is_expanded=bool(is_expanded))
 
 
 @register.simple_tag
 def changed_lines(lines: Sequence[DiffLine]) -> list[RenderedLine]:
-    """A few lines of a difference, without those between them."""
+    """Return a few changed lines of a diff, without context."""
     return render_changed_lines(lines)
 
 
 @register.simple_tag
 def agent_files(agent: Agent) -> AgentFiles:
-    """For an agent's own page: files that are withheld, and files that say who it is."""
+    """Return the unusable files and the persona files of an agent, for its own page."""
     return get_agent_files(agent)

@@ -1,4 +1,4 @@
-"""A warning panel above text that members typed, wherever a record is shown."""
+"""Template tag that shows scanner findings in a record's text as a warning panel."""
 
 from typing import Any
 
@@ -14,6 +14,7 @@ MAX_FINDINGS_SHOWN = 20
 
 @register.inclusion_tag("skills/_findings.html")
 def findings(record: Record) -> dict[str, Any]:
-    """What a person should look at in this record's text; nothing found, nothing shown."""
-    flags = scan_record(record)
-    return {"flags": flags[:MAX_FINDINGS_SHOWN], "more": max(0, len(flags) - MAX_FINDINGS_SHOWN)}
+    """Render the scanner findings of the record, or nothing if there are none."""
+    field_findings = scan_record(record)
+    more = max(0, len(field_findings) - MAX_FINDINGS_SHOWN)
+    return {"findings": field_findings[:MAX_FINDINGS_SHOWN], "more": more}

@@ -1,4 +1,4 @@
-"""What templates say of runs and of the states of files: words, tones, durations."""
+"""Template tags for refresh runs and file states: labels, badges, durations."""
 
 from datetime import timedelta
 
@@ -52,9 +52,9 @@ def run_badge(run: RefreshRun | None) -> SafeString:
 
 @register.simple_tag
 def file_badge(state: str, count: int | None = None) -> SafeString:
-    """The state of one file, or of so many."""
-    words = FileState(state).label
-    return badge(words if count is None else f"{count:,} {words.lower()}", FILE_TONES[FileState(state)])
+    """Render a badge for the state of one file, or for a number of files in that state."""
+    label = FileState(state).label
+    return badge(label if count is None else f"{count:,} {label.lower()}", FILE_TONES[FileState(state)])
 
 
 @register.filter
@@ -69,13 +69,13 @@ def cause_label(run: RefreshRun) -> str:
 
 @register.filter
 def requester(run: RefreshRun) -> str:
-    """Who wanted it; what the product does by itself its cause tells."""
+    """Return who requested the run; empty for automatic runs, whose cause is shown instead."""
     return "" if run.actor_label == SYSTEM_ACTOR.label else run.actor_label
 
 
 @register.filter
 def duration(run: RefreshRun) -> str:
-    """How long it took, or has taken so far; nothing before it has begun."""
+    """Return the duration of the run, so far if it is running; empty if it has not started."""
     if run.started_at is None:
         return ""
     return format_duration((run.finished_at or timezone.now()) - run.started_at)

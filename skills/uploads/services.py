@@ -148,8 +148,8 @@ def check_source_capacity(bundle: FileBundle, kept_files: Mapping[str, PushedFil
 def save_pushed_files(source: Source, bundle: FileBundle, stored: Mapping[str, PushedFile]) -> dict[str, int]:
     """Insert new and update changed rows. Unchanged files are not written."""
     contents = ContentBatch(source.workspace)
-    digests = {path: contents.take(data).digest for path, data in bundle.files}
-    contents.keep()
+    digests = {path: contents.add(data).digest for path, data in bundle.files}
+    contents.save()
     added = [path for path in digests if path not in stored]
     changed = [path for path in digests if path in stored and stored[path].content.digest != digests[path]]
     rows = PushedFile.objects.in_workspace(source.workspace_id)

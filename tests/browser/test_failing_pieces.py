@@ -9,7 +9,7 @@ from tests.browser.looking import in_turn
 from tests.browser.people import Visit
 from tests.browser.watching import Watch
 from tests.factories import make_agent, make_channel, make_soul
-from tests.skills.files.file_samples import every_state
+from tests.skills.files.file_samples import make_source_in_every_state
 
 # Where, what asks there, and the event that makes it ask; without one it asks when the page is there.
 PIECES = (
@@ -52,7 +52,7 @@ class Line:
 def line(alices: Visit, workspace: Any, tmp_path: Any, settings: Any) -> Line:
     """Each of the pieces has something to tell."""
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
-    every_state(workspace, tmp_path)
+    make_source_in_every_state(workspace, tmp_path)
     soul, deck = make_soul(workspace, "Calm", text="Be calm."), make_channel(workspace, "deck")
     make_agent(workspace, "pilot", soul=soul, channels=[deck])
     return Line(alices.page)

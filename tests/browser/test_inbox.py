@@ -10,7 +10,15 @@ from skills.agent_context.services import choose_context
 from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
 from tests.browser.people import Visit, field
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
-from tests.skills.files.file_samples import GOOD, POISON, adopted, every_state, file_at, write, write_skill
+from tests.skills.files.file_samples import (
+    GOOD,
+    POISON,
+    approve_file_at,
+    file_at,
+    make_source_in_every_state,
+    write,
+    write_skill,
+)
 
 
 @pytest.fixture
@@ -25,7 +33,7 @@ def poisoned(workspace, root):
     source = make_source(workspace, root)
     write(root / "AGENTS.md", GOOD)
     refreshed(source)
-    adopted(source)
+    approve_file_at(source)
     write(root / "AGENTS.md", POISON)
     refreshed(source)
     return file_at(source)
@@ -74,7 +82,7 @@ def test_a_poisoned_revision_is_seen_explained_and_waived(alices: Visit, poisone
 
 
 def test_a_file_is_adopted_from_its_row_and_many_by_their_boxes(bobs: Visit, workspace, root):
-    source = every_state(workspace, root)
+    source = make_source_in_every_state(workspace, root)
     bobs.go("inbox/?state=changed")
     bobs.press("Adopt changed/AGENTS.md")
     bobs.is_told("Adopted: changed/AGENTS.md.")
@@ -90,7 +98,7 @@ def test_a_file_is_adopted_from_its_row_and_many_by_their_boxes(bobs: Visit, wor
 
 @pytest.mark.hard
 def test_news_comes_by_itself_and_takes_neither_focus_nor_ticks(bobs: Visit, workspace, root):
-    source = every_state(workspace, root)
+    source = make_source_in_every_state(workspace, root)
     bobs.go("inbox/")
     bobs.page.get_by_label("Choose new/AGENTS.md").check()
     bobs.page.get_by_label("Choose changed/AGENTS.md").check()
@@ -153,11 +161,11 @@ def test_every_page_suits_everyone_at_every_width(alices: Visit, workspace, root
     alices.go("inbox/")
     alices.sees("No sources yet")
     said = complaints(alices.page) + overflows(alices.page)
-    source = every_state(workspace, root)
+    source = make_source_in_every_state(workspace, root)
     paths = [write_skill(root, "tea"), write_skill(root, "tea", folder="docs/")]
     write(root / ("very-long-folder-name-" * 8) / "AGENTS.md", "word" * 300 + "\n" + "שלום " * 60 + POISON)
     refreshed(source)
-    adopted(source, paths[0])
+    approve_file_at(source, paths[0])
     make_skill(workspace, "tea", for_all_agents=True)
     agent = make_agent(workspace, "pilot")
     choose_context(agent, source, "plain", working_directory="quarantined", expected=agent.revision, by=BY)

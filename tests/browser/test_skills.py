@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.browser.looking import complaints, in_turn, overflows
 from tests.browser.people import field
 from tests.factories import make_agent, make_skill, make_soul, make_source, refreshed
-from tests.skills.library.skill_stage import HIDDEN, read_by, skill_text, trust, write_skill
+from tests.skills.library.skill_stage import HIDDEN, choose_source, skill_text, trust_skill, write_skill
 
 WIDE = "x" * 60
 
@@ -104,9 +104,9 @@ def crowded(workspace, tmp_path, settings):
     source = make_source(workspace, tmp_path)
     refreshed(source)
     for path in (".agents/skills/tea", ".github/skills/tea"):
-        trust(source, path)
+        trust_skill(source, path)
     reader = make_agent(workspace, "reader")
-    read_by(reader, source, "opal")
+    choose_source(reader, source, "opal")
     make_skill(workspace, "tea", agents=[reader], body=f"Boil{HIDDEN} water.")
     make_skill(workspace, "x" * 64, description=WIDE * 4, for_all_agents=True)
     return source

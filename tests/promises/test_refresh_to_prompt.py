@@ -12,7 +12,7 @@ from prompts.models import PromptVersion
 from skills.agent_context.services import choose_context
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
 from tests.prompts.serving.serving_stage import fetch
-from tests.skills.job_stage import ask, job_stage
+from tests.skills.job_stage import job_stage, request_run
 from tests.workers import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -56,7 +56,7 @@ def test_a_rewritten_file_is_live_once_though_worker_and_broker_were_lost(
     worker = stage.worker()
     stage.gate().touch()
     (tmp_path / "files" / "AGENTS.md").write_text("Be very kind.\n")
-    ask(source)
+    request_run(source)
     assert stage.wait_at(), stage.log()
     began = time.monotonic()
     worker.kill()

@@ -1,4 +1,4 @@
-"""A source on disk, a broker that may be harmed, and workers that may be killed."""
+"""Test harness for refresh jobs: a Redis broker, workers, beat and watcher as separate processes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,11 +22,11 @@ _numbers = count(1)
 
 @dataclass
 class JobStage:
-    """Everything the refresh of a source needs, as processes of its own."""
+    """Broker and worker processes for refreshing a source; tests may freeze, flush or kill them."""
 
     broker: Server
     scratch: Path
-    # What operators allow in those processes.
+    # Value of DRAMATIS_SOURCE_ROOTS in those processes.
     roots: Path
     processes: list[Worker] = field(default_factory=list)
 
@@ -38,10 +38,10 @@ class JobStage:
         return self.scratch / name
 
     def worker(self, *, gate: str = "gate", lease: float | None = None) -> Worker:
-        told = {GATE: str(self.gate(gate)), **self.environment}
-        told |= {LEASE: str(lease)} if lease else {}
+        environment = {GATE: str(self.gate(gate)), **self.environment}
+        environment |= {LEASE: str(lease)} if lease else {}
         log = self.scratch / f"worker-{next(_numbers)}"
-        return self.keep(start_worker(log, application="tests.slow_worker", environment=told))
+        return self.keep(start_worker(log, application="tests.slow_worker", environment=environment))
 
     def beat(self) -> Worker:
         return self.keep(start_beat(self.scratch / "beat", environment=self.environment))
@@ -55,12 +55,12 @@ class JobStage:
         return process
 
     def wait_at(self, gate: str = "gate") -> bool:
-        """Whether a look has read everything and is held up before it can store it."""
+        """Return whether a refresh has read all files and waits at the gate before storing them."""
         reached = self.gate(gate).with_suffix(".reached")
         return bool(wait_for(reached.exists, 20))
 
     def log(self) -> str:
-        """The last words of everyone."""
+        """Return the end of each process's log."""
         return "\n".join(process.log.read_text()[-3_000:] for process in self.processes)
 
     def flush(self) -> None:
@@ -92,38 +92,38 @@ def job_stage(scratch: Path, roots: Path) -> Iterator[JobStage]:
         breaker.record_success()
 
 
-def ask(source: Source) -> RefreshRun:
+def request_run(source: Source) -> RefreshRun:
     run = request_refresh(source, cause="person", by=BY)
     enqueue_refresh_run(run)
     return run
 
 
 def sweep() -> None:
-    """What the schedule does every ten seconds."""
+    """Enqueue the sweep that the scheduler runs every ten seconds."""
     sweep_sources_job.delay()
 
 
-def runs_of(source: Source) -> list[str]:
-    """How each run ended, oldest first."""
+def list_run_statuses(source: Source) -> list[str]:
+    """Return the status of each run, oldest first."""
     rows = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
     return list(rows.order_by("pk").values_list("status", flat=True))
 
 
 def is_at_rest(source: Source) -> bool:
-    statuses = runs_of(source)
+    statuses = list_run_statuses(source)
     return bool(statuses) and not {"queued", "running"} & set(statuses)
 
 
 def is_done_once(source: Source) -> bool:
-    return is_at_rest(source) and runs_of(source).count("done") == 1
+    return is_at_rest(source) and list_run_statuses(source).count("done") == 1
 
 
-def words_in_force(source: Source, path: str = "AGENTS.md") -> str:
+def get_text_in_force(source: Source, path: str = "AGENTS.md") -> str:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source, path=path)
     file = rows.select_related("in_force__content").first()
     return file.in_force.content.text if file and file.in_force else ""
 
 
-def revisions_of(source: Source, path: str = "AGENTS.md") -> int:
+def count_revisions(source: Source, path: str = "AGENTS.md") -> int:
     rows = FileRevision.objects.in_workspace(source.workspace_id)
     return rows.filter(file__source=source, file__path=path).count()

@@ -1,4 +1,4 @@
-"""Cases that each cost a page: some in every run, others the next time, and all among the long proofs."""
+"""Parametrization for slow cases: a random sample in every run, all of them in the runs marked `hard`."""
 
 import random
 from collections.abc import Iterable
@@ -10,12 +10,12 @@ T = TypeVar("T")
 SOME = 3
 
 
-def some(cases: Iterable[T]) -> list[T]:
-    """Which ones says the run's seed, so a failure comes again with it."""
+def sample_cases(cases: Iterable[T]) -> list[T]:
+    """Return a random sample; it depends on the seed of the test run, so a failure can be reproduced."""
     return random.sample(list(cases), SOME)
 
 
-# The test takes `chosen`, and goes through `chosen(its cases)`.
+# The test takes the argument `chosen` and iterates over `chosen(cases)`.
 SOME_OR_ALL = pytest.mark.parametrize(
-    "chosen", [some, pytest.param(list, marks=pytest.mark.hard)], ids=["some", "all"]
+    "chosen", [sample_cases, pytest.param(list, marks=pytest.mark.hard)], ids=["some", "all"]
 )

@@ -1,6 +1,6 @@
-"""The cast, made once for a module: import these fixtures in place of the common ones.
+"""Module-scoped users and workspaces: import these fixtures instead of the common ones.
 
-Every test gets copies of them, so what it does to an object is undone like what it does to the rows.
+Every test gets deep copies, so changes to the objects are undone, as the rollback undoes changes to rows.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.module_fixtures import rows_of_a_module
 
 @dataclass(frozen=True)
 class Cast:
-    """Who is there before the first test, and the browsers in which they are logged in."""
+    """The users and workspaces of a module, and signed-in test clients."""
 
     alice: User
     bob: User
@@ -38,19 +38,19 @@ def make_cast() -> Cast:
 
 
 def browser_like(browser: Client) -> Client:
-    """Another browser with the same cookies."""
+    """Return a new client with the same cookies."""
     another = Client()
     another.cookies = deepcopy(browser.cookies)
     return another
 
 
-# For every test of the module: otherwise it would be chance whether a test finds these rows.
+# autouse: otherwise the order of the tests would decide whether a test finds these rows.
 @pytest.fixture(name="cast", scope="module", autouse=True)
 def shared_cast(django_db_setup: None, django_db_blocker: Any) -> Iterator[Cast]:
     with rows_of_a_module(django_db_blocker):
         with django_db_blocker.unblock():
-            made = make_cast()
-        yield made
+            cast = make_cast()
+        yield cast
 
 
 @pytest.fixture(name="alice")

@@ -1,4 +1,4 @@
-"""Grants a folder to a workspace."""
+"""Management command: grant a folder to a workspace."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -27,6 +27,6 @@ class Command(BaseCommand):
             grant = grant_folder(workspace, options["path"], note=options["note"], by=SYSTEM_ACTOR)
         except InvalidInput as error:
             raise CommandError(
-                " ".join(said for all_said in error.errors.values() for said in all_said)
+                " ".join(message for messages in error.errors.values() for message in messages)
             ) from None
         self.stdout.write(f"{workspace.name} may read {grant.path} and what lies below.")

@@ -1,4 +1,4 @@
-"""Takes skills from a folder into a workspace."""
+"""Management command: import skills from a folder into a workspace."""
 
 import sys
 from argparse import ArgumentParser
@@ -16,7 +16,7 @@ from skills.models import Skill
 from skills.skill_format.parser import SkillProblem
 
 IMPORT_ACTOR = Actor(label="import_skills")
-# Nothing but the skills right below the folder.
+# Discovers only the skills directly below the folder.
 IMPORT_HARNESS = Harness("import", (DiscoveryRule("skill", (f"*/{SKILL_FILE_NAME}",), "project"),))
 
 
@@ -28,23 +28,23 @@ class Command(BaseCommand):
         parser.add_argument("folder", type=Path, help="a folder of folders, each with a SKILL.md")
 
     def handle(self, *args: Any, workspace: str, folder: Path, **options: Any) -> None:
-        home = Workspace.objects.filter(slug=workspace).first()
-        if home is None:
+        target = Workspace.objects.filter(slug=workspace).first()
+        if target is None:
             raise CommandError(f"There is no workspace “{workspace}”.")
-        found = discover_files(folder, "", IMPORT_HARNESS)
-        for refusal in found.refusals:
+        discovered = discover_files(folder, "", IMPORT_HARNESS)
+        for refusal in discovered.refusals:
             self.stderr.write(f"{refusal.path}: {refusal.reason}")
-        taken = [self.take(home, file) for file in found.skills]
-        failed = len(found.refusals) + taken.count(False)
-        self.stdout.write(f"{taken.count(True)} taken in or there already, {failed} refused.")
+        results = [self.import_file(target, file) for file in discovered.skills]
+        failed = len(discovered.refusals) + results.count(False)
+        self.stdout.write(f"{results.count(True)} taken in or there already, {failed} refused.")
         if failed:
             sys.exit(1)
 
-    def take(self, workspace: Workspace, file: DiscoveredFile) -> bool:
-        """Each by itself: one bad file costs no other its place."""
+    def import_file(self, workspace: Workspace, file: DiscoveredFile) -> bool:
+        """Import one file; return whether it succeeded. A file that fails does not stop the others."""
         content, name = file.content or b"", file.path.partition("/")[0]
-        known = Skill.objects.in_workspace(workspace).filter(name=name).first()
-        if known is not None and is_same_skill(known, content):
+        existing = Skill.objects.in_workspace(workspace).filter(name=name).first()
+        if existing is not None and is_same_skill(existing, content):
             self.stdout.write(f"{file.path}: there already")
             return True
         try:
@@ -52,13 +52,13 @@ class Command(BaseCommand):
                 workspace, content, by=IMPORT_ACTOR, folder=name, message=f"Imported from {file.path}"[:200]
             )
         except InvalidSkillFile as error:
-            self.tell(file.path, error.problems)
+            self.write_problems(file.path, error.problems)
             return False
         self.stdout.write(f"{file.path}: taken in as {skill.name}")
-        self.tell(file.path, warnings)
+        self.write_problems(file.path, warnings)
         return True
 
-    def tell(self, path: str, problems: tuple[SkillProblem, ...]) -> None:
+    def write_problems(self, path: str, problems: tuple[SkillProblem, ...]) -> None:
         for problem in problems:
-            place = f" ({problem.field})" if problem.field else ""
-            self.stderr.write(f"{path}:{problem.line}{place}: {problem.message}")
+            field = f" ({problem.field})" if problem.field else ""
+            self.stderr.write(f"{path}:{problem.line}{field}: {problem.message}")

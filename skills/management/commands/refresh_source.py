@@ -1,4 +1,4 @@
-"""Looks at a source here and now, without a worker."""
+"""Management command: refresh a source in this process, without a worker."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -21,24 +21,24 @@ class Command(BaseCommand):
         parser.add_argument("source", help="the source's address")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        source = self.find(options["workspace"], options["source"])
+        source = self.find_source(options["workspace"], options["source"])
         try:
-            asked = request_refresh(source, cause="command", by=SYSTEM_ACTOR)
+            requested = request_refresh(source, cause="command", by=SYSTEM_ACTOR)
         except DomainError as error:
             raise CommandError(error.message) from None
-        run = claim_run(source.workspace_id, asked.pk)
+        run = claim_run(source.workspace_id, requested.pk)
         if run is None:
             raise CommandError("A worker is looking at it already; the next look follows by itself.")
-        self.tell(self.carry_out(run))
+        self.write_result(self.run_refresh(run))
 
-    def find(self, workspace: str, slug: str) -> Source:
-        home = Workspace.objects.filter(slug=workspace).first()
-        source = Source.objects.in_workspace(home).filter(slug=slug).first() if home else None
+    def find_source(self, workspace: str, slug: str) -> Source:
+        owner = Workspace.objects.filter(slug=workspace).first()
+        source = Source.objects.in_workspace(owner).filter(slug=slug).first() if owner else None
         if source is None:
             raise CommandError(f"There is no source “{slug}” in a workspace “{workspace}”.")
         return source
 
-    def carry_out(self, run: RefreshRun) -> RefreshRun:
+    def run_refresh(self, run: RefreshRun) -> RefreshRun:
         try:
             return refresh_source(run)
         except LostRun:
@@ -47,7 +47,7 @@ class Command(BaseCommand):
             fail_run(run, f"Something went wrong: {type(error).__name__}.")
             raise
 
-    def tell(self, run: RefreshRun) -> None:
+    def write_result(self, run: RefreshRun) -> None:
         self.stdout.write(f"{run.source}: {run.seen} seen, {run.read} read, {run.refused} refused.")
         for state, count in run.outcome.items():
             self.stdout.write(f"  {count} {state}")

@@ -1,4 +1,4 @@
-"""Watches the folders of all sources and asks for a look as soon as a file in one of them is saved."""
+"""Management command: watch the folders of all sources and request a refresh when a file changes."""
 
 import logging
 import time
@@ -21,74 +21,77 @@ from skills.refresh.watch import (
 
 log = structlog.get_logger(__name__)
 
-# Changes within this time count as one; saving a file is often three or four of them.
+# Debounce: changes within this time are one batch; saving a file often causes three or four events.
 DEBOUNCE_MS, STEP_MS = 200, 50
 TICK_MS = 250
-# How soon a new source is noticed, and how long to rest after something failed.
+# Interval of checks for new or edited sources, and the pause after an error.
 PLAN_CHECK_SECONDS, RETRY_SECONDS = 2.0, 2.0
 
 
 class Command(BaseCommand):
-    help = __doc__
-    # Checks cost a second of every start; `dev.py check` runs them.
+    help = "Watches the folders of all sources and asks for a look as soon as a file in one of them is saved."
+    # System checks take a second of every start; `dev.py check` runs them.
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> NoReturn:
         try:
-            import watchfiles  # noqa: F401  # only to say in words that it is missing
+            import watchfiles  # noqa: F401  # only for a clear message if it is missing
         except ImportError as error:
             raise CommandError("Watching needs the package watchfiles.") from error
-        # It tells of every file, also of those that matter to nobody.
+        # watchfiles logs every change, including those of irrelevant files.
         logging.getLogger("watchfiles").setLevel(logging.WARNING)
         watcher = SourceWatcher()
         while True:
-            watcher.keep_on()
+            watcher.watch_until_plan_changes()
 
 
 class SourceWatcher:
-    """Goes on whatever happens to folders, database or broker: files are then found by the schedule."""
+    """Watches folders and requests refreshes; errors of folders, database or broker do not stop it.
+
+    Changes that are missed during an error are found by the scheduled refresh.
+    """
 
     def __init__(self) -> None:
         self.known: Mapping[int, object] = {}
-        # Sources to be looked at, kept here until someone has been asked.
+        # Ids of sources that need a refresh which has not been requested yet.
         self.pending: set[int] = set()
 
-    def keep_on(self) -> None:
-        """Watch until the folders to be watched are others."""
+    def watch_until_plan_changes(self) -> None:
+        """Watch until the set of folders to watch changes."""
         try:
-            survey = build_watch_plan()
-            # New to us, edited or back again: who knows what changed while nobody watched.
-            self.pending |= {pk for pk, basis in survey.basis.items() if self.known.get(pk) != basis}
-            self.known = survey.basis
-            self.follow(survey)
+            plan = build_watch_plan()
+            # New, edited or restored sources: files may have changed while they were not watched.
+            self.pending |= {pk for pk, basis in plan.basis.items() if self.known.get(pk) != basis}
+            self.known = plan.basis
+            self.process_changes(plan)
         except (DatabaseError, OSError, RuntimeError) as error:
-            # Too many watches, a folder that went in the same moment, a database that restarts.
+            # Examples: too many watches, a folder that was just removed, a database restart.
             log.warning("source_watch_interrupted", error=str(error))
             time.sleep(RETRY_SECONDS)
         finally:
             close_old_connections()
 
-    def follow(self, survey: WatchPlan) -> None:
-        checked = time.monotonic()
-        with closing(watch_folders(survey.list_folders())) as batches:
-            # Under watch only now: a folder that came while the others were listed would stay unknown.
-            self.ask(survey.find_changed_sources(next(batches)))
-            if build_watch_plan().list_folders() != survey.list_folders():
+    def process_changes(self, plan: WatchPlan) -> None:
+        checked_at = time.monotonic()
+        with closing(watch_folders(plan.list_folders())) as batches:
+            # Watches are active only now: plan again to detect a folder created while the others were listed.
+            self.request_pending(plan.find_changed_sources(next(batches)))
+            if build_watch_plan().list_folders() != plan.list_folders():
                 return
             for changes in batches:
-                moved = survey.find_moved_sources(changes)
-                # Where folders moved, first watch the new ones: then nothing can slip through between.
-                self.ask(survey.find_changed_sources(changes) - moved)
+                moved = plan.find_moved_sources(changes)
+                # If folders moved, watch the new ones before requesting refreshes, so no change is missed.
+                self.request_pending(plan.find_changed_sources(changes) - moved)
                 if moved:
                     self.pending |= moved
                     return
-                if time.monotonic() - checked > PLAN_CHECK_SECONDS:
-                    checked = time.monotonic()
-                    if get_plan_basis(list_watched_sources()) != survey.basis:
+                if time.monotonic() - checked_at > PLAN_CHECK_SECONDS:
+                    checked_at = time.monotonic()
+                    if get_plan_basis(list_watched_sources()) != plan.basis:
                         return
                     close_old_connections()
 
-    def ask(self, touched: set[int]) -> None:
+    def request_pending(self, touched: set[int]) -> None:
         self.pending |= touched
         if self.pending:
             request_refreshes(self.pending)
@@ -97,7 +100,7 @@ class SourceWatcher:
 
 
 def watch_folders(folders: list[str]) -> Generator[FileChanges]:
-    """Batches of changes; an empty one now and then, the first as soon as all folders are watched."""
+    """Yield batches of changes, empty ones on timeout; the first comes when all folders are watched."""
     from watchfiles import watch
 
     if not folders:

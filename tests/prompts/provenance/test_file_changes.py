@@ -14,7 +14,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_commits,
     shared_workspace,
 )
-from tests.skills.files.file_samples import GOOD, adopted, file_at, write
+from tests.skills.files.file_samples import GOOD, approve_file_at, file_at, write
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 
@@ -25,7 +25,7 @@ def source(workspace, tmp_path, settings):
     write(tmp_path / "AGENTS.md", GOOD)
     source = make_source(workspace, tmp_path)
     refreshed(source)
-    adopted(source)
+    approve_file_at(source)
     return source
 
 

@@ -1,4 +1,4 @@
-"""Files on disk and rows about them, for tests of the pages that show them."""
+"""Helpers that write context files to disk and load their rows."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ SKILL = "---\nname: {name}\ndescription: {description}\n---\n\nBoil water.\n"
 
 
 def write(path: Path, text: str | bytes) -> None:
-    """Another size or time than before, whatever the clock's grain."""
+    """Write a file with a new modification time, whatever the resolution of the clock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     later = path.stat().st_mtime_ns + 1_000_000
@@ -29,24 +29,24 @@ def write_skill(root: Path, name: str, *, folder: str = "", description: str = "
 
 
 def file_at(source: Source, path: str = "AGENTS.md") -> Any:
-    """A ContextFile; tests know which of its revisions are there."""
+    """Return a ContextFile, typed as Any because tests know which revisions are set."""
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     return rows.select_related("source", "newest__content", "in_force__content", "agreed").get(path=path)
 
 
-def adopted(source: Source, path: str = "AGENTS.md") -> Any:
+def approve_file_at(source: Source, path: str = "AGENTS.md") -> Any:
     file = file_at(source, path)
     return approve_file(file, digest=file.newest.digest if file.newest and file.is_there else "", by=BY)
 
 
-def every_state(workspace: Workspace, root: Path, **values: Any) -> Source:
-    """A source with one file in each of the states that an inbox shows."""
+def make_source_in_every_state(workspace: Workspace, root: Path, **values: Any) -> Source:
+    """Create a source with one file in each state that the inbox shows."""
     source = make_source(workspace, root, **values)
     for name in ("quarantined", "invalid", "missing", "changed"):
         write(root / name / "AGENTS.md", GOOD)
     refreshed(source)
     for name in ("quarantined", "invalid", "missing", "changed"):
-        adopted(source, f"{name}/AGENTS.md")
+        approve_file_at(source, f"{name}/AGENTS.md")
     write(root / "quarantined/AGENTS.md", POISON)
     write(root / "invalid/AGENTS.md", b"Fine at first.\nThen \xff not.\n")
     (root / "missing/AGENTS.md").unlink()

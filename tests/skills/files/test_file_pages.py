@@ -1,4 +1,4 @@
-"""The page of one file: its words, why it waits, and what each role can do about it."""
+"""Pages of a context file: text, state, history, and the actions that each role may take."""
 
 import io
 import shutil
@@ -20,7 +20,7 @@ from skills.files.services import waive_findings
 from skills.models import ContextFile, FileAgent, FileRevision, PushedFile, Reach, Source, Waiver
 from tests.factories import BY, join, make_agent, make_skill, make_source, make_user, refreshed, signed_in
 from tests.module_fixtures import put_back
-from tests.skills.files.file_samples import GOOD, POISON, adopted, file_at, write, write_skill
+from tests.skills.files.file_samples import GOOD, POISON, approve_file_at, file_at, write, write_skill
 from tests.skills.seeded_choice import SOME_OR_ALL
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
@@ -43,8 +43,8 @@ POISONED = "poisoned/AGENTS.md"
 TEA = ".agents/skills/tea/SKILL.md"
 
 
-class House(NamedTuple):
-    """What every test finds: a new file, one agreed to and poisoned since, and a skill that nobody trusts."""
+class FileSource(NamedTuple):
+    """A source with a new file, an approved file that was quarantined since, and an untrusted skill."""
 
     source: Source
     files: Path
@@ -52,7 +52,7 @@ class House(NamedTuple):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def house(cast, django_db_blocker, tmp_path_factory):
+def prepared(cast, django_db_blocker, tmp_path_factory):
     top = tmp_path_factory.mktemp("files")
     root = top / "files"
     with override_settings(DRAMATIS_SOURCE_ROOTS=[top]):
@@ -62,22 +62,22 @@ def house(cast, django_db_blocker, tmp_path_factory):
         with django_db_blocker.unblock():
             source = make_source(cast.workspace, root)
             refreshed(source)
-            adopted(source, POISONED)
+            approve_file_at(source, POISONED)
             write(root / POISONED, POISON)
             refreshed(source)
         shutil.copytree(root, top / "pristine")
-        yield House(source, root, top / "pristine")
+        yield FileSource(source, root, top / "pristine")
 
 
 @pytest.fixture
-def root(house):
-    yield house.files
-    put_back(house.files, house.pristine)
+def root(prepared):
+    yield prepared.files
+    put_back(prepared.files, prepared.pristine)
 
 
 @pytest.fixture
-def source(house, db):
-    return deepcopy(house.source)
+def source(prepared, db):
+    return deepcopy(prepared.source)
 
 
 @pytest.fixture
@@ -97,19 +97,19 @@ def as_reviewer(workspace):
     return signed_in(rita)
 
 
-def at(file, page=""):
+def file_url(file, page=""):
     return f"/w/{file.workspace.slug}/files/{file.pk}/{page}"
 
 
-def again(file):
+def reload_file(file):
     return file_at(file.source, file.path)
 
 
-# --- what is shown -------------------------------------------------------------------------------------
+# --- content -------------------------------------------------------------------------------------------
 
 
-def test_a_poisoned_revision_is_shown_with_boxes_reasons_and_the_words_in_force(poisoned, as_bob):
-    page = as_bob.get(at(poisoned)).content.decode()
+def test_a_quarantined_revision_is_shown_with_glyphs_reasons_and_the_text_in_force(poisoned, as_bob):
+    page = as_bob.get(file_url(poisoned)).content.decode()
     assert "Revision 2 is in quarantine" in page
     assert "A control character makes text read in another order than it is written." in page
     assert "Revision 1 stays in force, unchanged." in page
@@ -119,186 +119,186 @@ def test_a_poisoned_revision_is_shown_with_boxes_reasons_and_the_words_in_force(
     assert "In force: revision 1" in page
 
 
-def test_findings_lead_to_their_lines_and_the_difference_is_from_what_is_in_force(poisoned, as_bob):
+def test_findings_link_to_their_lines_and_the_diff_starts_from_the_revision_in_force(poisoned, as_bob):
     finding = poisoned.newest.findings[0]
-    answer = as_bob.get(at(poisoned))
-    page = answer.content.decode()
-    assert f'href="{at(poisoned, "revisions/2/")}#L{finding["line"]}"' in page
-    assert [revision.number for revision in answer.context["pair"]] == [1, 2]
+    response = as_bob.get(file_url(poisoned))
+    page = response.content.decode()
+    assert f'href="{file_url(poisoned, "revisions/2/")}#L{finding["line"]}"' in page
+    assert [revision.number for revision in response.context["pair"]] == [1, 2]
     assert "What changed from revision 1, which is in force, to revision 2" in page
 
 
-def test_a_change_that_is_in_force_is_compared_with_what_was_agreed_to(source, root, as_bob):
-    adopted(source)
-    for words in ("Be brief.\n", "Be brief and kind.\n"):
-        write(root / "AGENTS.md", words)
+def test_a_change_in_force_is_compared_with_the_last_approved_revision(source, root, as_bob):
+    approve_file_at(source)
+    for text in ("Be brief.\n", "Be brief and kind.\n"):
+        write(root / "AGENTS.md", text)
         refreshed(source)
-    answer = as_bob.get(at(file_at(source)))
-    assert [revision.number for revision in answer.context["pair"]] == [1, 3]
-    assert "the last agreed to" in answer.content.decode()
+    response = as_bob.get(file_url(file_at(source)))
+    assert [revision.number for revision in response.context["pair"]] == [1, 3]
+    assert "the last agreed to" in response.content.decode()
 
 
-def test_a_new_file_has_its_words_and_nothing_to_compare(source, as_bob):
-    answer = as_bob.get(at(file_at(source)))
-    assert answer.context["pair"] is None
-    assert "Nobody has looked at it yet. Prompts hold this revision." in answer.content.decode()
+def test_a_new_file_shows_its_text_and_no_diff(source, as_bob):
+    response = as_bob.get(file_url(file_at(source)))
+    assert response.context["pair"] is None
+    assert "Nobody has looked at it yet. Prompts hold this revision." in response.content.decode()
 
 
-def test_words_that_are_not_in_force_are_shown_as_such(tea, as_bob):
-    page = as_bob.get(at(tea)).content.decode()
+def test_text_that_is_not_in_force_is_labelled(tea, as_bob):
+    page = as_bob.get(file_url(tea)).content.decode()
     assert "Not in force: revision 1" in page
     assert "In force: revision" not in page
 
 
-def test_a_file_that_is_no_text_shows_its_bytes_and_the_problem(source, root, as_bob):
+def test_a_binary_file_shows_escaped_bytes_and_the_problem(source, root, as_bob):
     write(root / "AGENTS.md", b"Fine.\nThen \xff not.\n")
     refreshed(source)
-    page = as_bob.get(at(file_at(source))).content.decode()
+    page = as_bob.get(file_url(file_at(source))).content.decode()
     assert "It cannot be used as it is" in page
     assert "is not UTF-8" in page
-    assert "Then \\xff not." in as_bob.get(at(file_at(source), "revisions/2/")).content.decode()
+    assert "Then \\xff not." in as_bob.get(file_url(file_at(source), "revisions/2/")).content.decode()
 
 
-def test_a_removed_file_says_so_and_whether_someone_agreed(source, root, as_bob):
+def test_a_missing_file_says_so_and_whether_its_removal_was_approved(source, root, as_bob):
     (root / "AGENTS.md").unlink()
     refreshed(source)
-    assert "Agree that it is gone" in as_bob.get(at(file_at(source))).content.decode()
-    adopted(source)
-    page = as_bob.get(at(file_at(source))).content.decode()
+    assert "Agree that it is gone" in as_bob.get(file_url(file_at(source))).content.decode()
+    approve_file_at(source)
+    page = as_bob.get(file_url(file_at(source))).content.decode()
     assert "Someone has agreed to that." in page
     assert "Agree that it is gone" not in page
 
 
-def test_the_newest_was_last_seen_when_its_source_was(source, root, as_bob):
+def test_the_newest_revision_was_last_seen_by_the_last_refresh(source, root, as_bob):
     write(root / "AGENTS.md", "Other words.\n")
     refreshed(source)
     run = refreshed(source)
-    answer = as_bob.get(at(file_at(source)))
-    assert answer.context["looked_at"] == run.finished_at
-    assert [row.number for row in answer.context["page"]] == [2, 1]
+    response = as_bob.get(file_url(file_at(source)))
+    assert response.context["scanned_at"] == run.finished_at
+    assert [row.number for row in response.context["page"]] == [2, 1]
 
 
 def test_a_revision_is_compared_with_the_one_before_it_and_its_findings_have_their_lines(poisoned, as_bob):
-    answer = as_bob.get(at(poisoned, "revisions/2/"))
-    assert answer.context["earlier"].number == 1
-    assert OVERRIDE in answer.content.decode()
-    assert f'is-flagged" id="L{poisoned.newest.findings[0]["line"]}"' in answer.content.decode()
-    assert as_bob.get(at(poisoned, "revisions/1/")).context["earlier"] is None
-    assert as_bob.get(at(poisoned, "revisions/3/")).status_code == 404
+    response = as_bob.get(file_url(poisoned, "revisions/2/"))
+    assert response.context["earlier"].number == 1
+    assert OVERRIDE in response.content.decode()
+    assert f'is-flagged" id="L{poisoned.newest.findings[0]["line"]}"' in response.content.decode()
+    assert as_bob.get(file_url(poisoned, "revisions/1/")).context["earlier"] is None
+    assert as_bob.get(file_url(poisoned, "revisions/3/")).status_code == 404
 
 
-def test_the_bytes_can_be_taken_away_as_they_came(poisoned, as_bob):
-    answer = as_bob.get(at(poisoned, "revisions/2/raw/"))
-    assert b"".join(answer.streaming_content) == POISON.encode()
-    assert answer["Content-Disposition"].startswith("attachment")
+def test_a_download_has_the_exact_bytes(poisoned, as_bob):
+    response = as_bob.get(file_url(poisoned, "revisions/2/raw/"))
+    assert b"".join(response.streaming_content) == POISON.encode()
+    assert response["Content-Disposition"].startswith("attachment")
 
 
-def test_erased_words_leave_a_page_that_says_so(source, as_bob):
+def test_an_erased_revision_has_a_page_that_says_so(source, as_bob):
     file = file_at(source)
     Content.unscoped.filter(digest=file.newest.digest).update(data=None)
     for page in ("", "revisions/1/"):
-        assert "Its words were erased" in as_bob.get(at(file, page)).content.decode()
-    assert as_bob.get(at(file, "revisions/1/raw/")).status_code == 404
+        assert "Its words were erased" in as_bob.get(file_url(file, page)).content.decode()
+    assert as_bob.get(file_url(file, "revisions/1/raw/")).status_code == 404
 
 
 def test_too_many_lines_are_not_compared_and_it_says_so(source, root, as_bob):
-    adopted(source)
+    approve_file_at(source)
     write(root / "AGENTS.md", "\n" * 30_000)
     refreshed(source)
-    assert "too many lines to compare" in as_bob.get(at(file_at(source))).content.decode()
+    assert "too many lines to compare" in as_bob.get(file_url(file_at(source))).content.decode()
 
 
-def test_it_names_the_agents_that_are_given_the_file(source, as_bob, workspace):
+def test_the_page_lists_the_agents_that_read_the_file(source, as_bob, workspace):
     reader, other = make_agent(workspace, "reader"), make_agent(workspace, "other")
     choose_context(reader, source, "plain", working_directory="", expected=reader.revision, by=BY)
-    answer = as_bob.get(at(file_at(source)))
-    assert [agent.slug for agent in answer.context["agents"]] == ["reader"]
-    assert f"/agents/{reader.slug}/context/" in answer.content.decode()
-    assert other.name not in answer.content.decode()
+    response = as_bob.get(file_url(file_at(source)))
+    assert [agent.slug for agent in response.context["agents"]] == ["reader"]
+    assert f"/agents/{reader.slug}/context/" in response.content.decode()
+    assert other.name not in response.content.decode()
 
 
-def copy_of(revision, number):
-    again = copy(revision)
-    again.pk, again.number, again.last_seen_at = None, number, revision.first_seen_at
-    return again
+def copy_revision(revision, number):
+    duplicate = copy(revision)
+    duplicate.pk, duplicate.number, duplicate.last_seen_at = None, number, revision.first_seen_at
+    return duplicate
 
 
-def test_a_page_asks_no_more_for_a_long_history(source, root, as_bob):
+def test_the_number_of_queries_does_not_grow_with_the_history(source, root, as_bob):
     file = file_at(source)
-    as_bob.get(at(file))
+    as_bob.get(file_url(file))
 
-    def questions():
-        with CaptureQueriesContext(connection) as asked:
-            as_bob.get(at(file))
-        return len(asked)
+    def count_queries():
+        with CaptureQueriesContext(connection) as captured:
+            as_bob.get(file_url(file))
+        return len(captured)
 
-    before = questions()
-    FileRevision.unscoped.bulk_create(copy_of(file.newest, number) for number in range(2, 30))
+    before = count_queries()
+    FileRevision.unscoped.bulk_create(copy_revision(file.newest, number) for number in range(2, 30))
     last = FileRevision.unscoped.get(file=file, number=29)
     ContextFile.unscoped.filter(pk=file.pk).update(newest=last)
     write(root / "AGENTS.md", "Words after all of these.\n")
     refreshed(source)
-    # The words last agreed to, beside the newest, are all that a second revision adds: and they come along.
-    assert questions() == before
-    assert len(as_bob.get(at(file)).context["page"].object_list) == 25
+    # A further revision adds only the last approved text to the page, which is loaded with the file.
+    assert count_queries() == before
+    assert len(as_bob.get(file_url(file)).context["page"].object_list) == 25
 
 
 # --- adopting and ignoring -----------------------------------------------------------------------------
 
 
-def test_adopting_settles_what_was_seen(source, as_bob):
+def test_approving_settles_the_revision_that_was_viewed(source, as_bob):
     file = file_at(source)
-    answer = as_bob.post(at(file, "adopt/"), {"digest": file.newest.digest}, follow=True)
-    assert "Adopted: AGENTS.md." in answer.content.decode()
-    assert (again(file).state, again(file).is_settled) == ("current", True)
+    response = as_bob.post(file_url(file, "adopt/"), {"digest": file.newest.digest}, follow=True)
+    assert "Adopted: AGENTS.md." in response.content.decode()
+    assert (reload_file(file).state, reload_file(file).is_settled) == ("current", True)
     by_bob = AuditEvent.unscoped.filter(actor_label="bob@example.com")
     assert by_bob.filter(verb="adopted", kind="file").count() == 1
 
 
-def test_what_was_not_seen_is_not_adopted(source, as_bob):
+def test_a_digest_that_was_not_viewed_is_not_approved(source, as_bob):
     file = file_at(source)
     for digest in ("", "0" * 64, "x" * 5_000):
-        answer = as_bob.post(at(file, "adopt/"), {"digest": digest}, follow=True)
-        assert "has changed since you looked at it" in answer.content.decode(), digest
-        assert not again(file).is_settled, digest
+        response = as_bob.post(file_url(file, "adopt/"), {"digest": digest}, follow=True)
+        assert "has changed since you looked at it" in response.content.decode(), digest
+        assert not reload_file(file).is_settled, digest
 
 
-def test_a_quarantined_revision_is_not_adopted(poisoned, as_bob):
-    answer = as_bob.post(at(poisoned, "adopt/"), {"digest": poisoned.newest.digest}, follow=True)
-    assert "Waive its findings first" in answer.content.decode()
-    assert again(poisoned).in_force.content.text == GOOD
+def test_a_quarantined_revision_cannot_be_approved(poisoned, as_bob):
+    response = as_bob.post(file_url(poisoned, "adopt/"), {"digest": poisoned.newest.digest}, follow=True)
+    assert "Waive its findings first" in response.content.decode()
+    assert reload_file(poisoned).in_force.content.text == GOOD
 
 
-def test_ignoring_and_heeding_again(source, as_bob):
+def test_a_file_is_ignored_and_unignored(source, as_bob):
     file = file_at(source)
-    as_bob.post(at(file, "ignore/"))
-    assert (again(file).state, again(file).in_force) == ("ignored", None)
-    page = as_bob.get(at(file)).content.decode()
+    as_bob.post(file_url(file, "ignore/"))
+    assert (reload_file(file).state, reload_file(file).in_force) == ("ignored", None)
+    page = as_bob.get(file_url(file)).content.decode()
     assert "leave it out of every prompt" in page
     assert "Heed again" in page
-    as_bob.post(at(file, "heed/"))
-    assert (again(file).state, again(file).in_force.number) == ("new", 1)
+    as_bob.post(file_url(file, "heed/"))
+    assert (reload_file(file).state, reload_file(file).in_force.number) == ("new", 1)
 
 
-def test_a_button_leads_back_to_where_it_stood(source, as_bob, workspace):
+def test_an_action_redirects_to_the_page_it_came_from(source, as_bob, workspace):
     file = file_at(source)
     back = f"/w/{workspace.slug}/inbox/?state=new"
-    assert as_bob.post(at(file, "ignore/"), {"back": back}).url == back
-    assert as_bob.post(at(file, "heed/"), {"back": "https://evil.example/"}).url == at(file)
+    assert as_bob.post(file_url(file, "ignore/"), {"back": back}).url == back
+    assert as_bob.post(file_url(file, "heed/"), {"back": "https://evil.example/"}).url == file_url(file)
 
 
 # --- waiving -------------------------------------------------------------------------------------------
 
 
-def waiver(file, **said):
+def waiver_data(file, **changes):
     until = (TODAY + timedelta(days=7)).isoformat()
-    return {"reason": "A quotation.", "until": until, "digest": file.newest.digest} | said
+    return {"reason": "A quotation.", "until": until, "digest": file.newest.digest} | changes
 
 
 def test_a_reviewer_waives_with_a_reason_and_a_last_day(poisoned, as_reviewer):
-    assert as_reviewer.post(at(poisoned, "waive/"), waiver(poisoned)).status_code == 302
-    assert (again(poisoned).state, again(poisoned).in_force.number) == ("current", 2)
-    page = as_reviewer.get(at(poisoned)).content.decode()
+    assert as_reviewer.post(file_url(poisoned, "waive/"), waiver_data(poisoned)).status_code == 302
+    assert (reload_file(poisoned).state, reload_file(poisoned).in_force.number) == ("current", 2)
+    page = as_reviewer.get(file_url(poisoned)).content.decode()
     assert "A quotation." in page
     assert "rita@example.com" in page
     assert "Use it all the same" not in page
@@ -317,69 +317,71 @@ BAD_WAIVERS = {
 
 
 @SOME_OR_ALL
-def test_a_bad_waiver_is_told_on_the_field_and_nothing_is_let_in(poisoned, as_reviewer, chosen):
+def test_an_invalid_waiver_shows_the_field_error_and_changes_nothing(poisoned, as_reviewer, chosen):
     for case, (values, field) in chosen(BAD_WAIVERS.items()):
-        answer = as_reviewer.post(at(poisoned, "waive/"), waiver(poisoned, **values))
-        assert answer.status_code == 422, case
-        assert field in answer.context["waiver_form"].errors, case
-        assert OVERRIDE in answer.content.decode(), case
-        assert again(poisoned).in_force.number == 1, case
+        response = as_reviewer.post(file_url(poisoned, "waive/"), waiver_data(poisoned, **values))
+        assert response.status_code == 422, case
+        assert field in response.context["waiver_form"].errors, case
+        assert OVERRIDE in response.content.decode(), case
+        assert reload_file(poisoned).in_force.number == 1, case
         assert not Waiver.unscoped.exists(), case
 
 
-def test_a_waiver_counts_for_what_was_seen_only(poisoned, root, as_reviewer):
-    said = waiver(poisoned)
+def test_a_waiver_applies_only_to_the_viewed_content(poisoned, root, as_reviewer):
+    data = waiver_data(poisoned)
     write(root / POISONED, POISON + "And worse.\n")
     refreshed(poisoned.source)
-    answer = as_reviewer.post(at(poisoned, "waive/"), said, follow=True)
-    assert "has changed since you looked at it" in answer.content.decode()
-    assert again(poisoned).in_force.number == 1
+    response = as_reviewer.post(file_url(poisoned, "waive/"), data, follow=True)
+    assert "has changed since you looked at it" in response.content.decode()
+    assert reload_file(poisoned).in_force.number == 1
 
 
 def test_nothing_is_waived_where_nothing_is_in_quarantine(source, as_alice):
     file = file_at(source)
-    answer = as_alice.post(at(file, "waive/"), waiver(file), follow=True)
-    assert "Nothing of this file is in quarantine." in answer.content.decode()
+    response = as_alice.post(file_url(file, "waive/"), waiver_data(file), follow=True)
+    assert "Nothing of this file is in quarantine." in response.content.decode()
 
 
 def test_a_waiver_can_be_ended(poisoned, as_reviewer):
     until = TODAY + timedelta(days=7)
     row = waive_findings(poisoned, digest=poisoned.newest.digest, reason="Why not.", until=until, by=BY)
-    assert as_reviewer.post(at(poisoned, f"waivers/{row.pk}/end/")).status_code == 302
-    assert again(poisoned).state == "quarantined"
-    page = as_reviewer.get(at(poisoned)).content.decode()
+    assert as_reviewer.post(file_url(poisoned, f"waivers/{row.pk}/end/")).status_code == 302
+    assert reload_file(poisoned).state == "quarantined"
+    page = as_reviewer.get(file_url(poisoned)).content.decode()
     assert "Ended" in page
     assert "End it" not in page
-    assert as_reviewer.post(at(poisoned, "waivers/999999/end/")).status_code == 404
+    assert as_reviewer.post(file_url(poisoned, "waivers/999999/end/")).status_code == 404
 
 
 def test_a_waiver_of_another_file_is_not_ended_here(poisoned, as_reviewer):
     until = TODAY + timedelta(days=7)
     row = waive_findings(poisoned, digest=poisoned.newest.digest, reason="Why not.", until=until, by=BY)
     other = file_at(poisoned.source)
-    assert as_reviewer.post(at(other, f"waivers/{row.pk}/end/")).status_code == 404
+    assert as_reviewer.post(file_url(other, f"waivers/{row.pk}/end/")).status_code == 404
     assert Waiver.unscoped.get(pk=row.pk).ended_at is None
 
 
 # --- skills --------------------------------------------------------------------------------------------
 
 
-def test_trust_is_asked_for_given_and_lost(tea, as_bob, root):
-    page = as_bob.get(at(tea)).content.decode()
+def test_trust_is_requested_granted_and_lost_after_a_change(tea, as_bob, root):
+    page = as_bob.get(file_url(tea)).content.decode()
     assert "Trust and adopt" in page
     assert "no agent gets it before someone trusts it" in page
-    as_bob.post(at(tea, "adopt/"), {"digest": tea.newest.digest})
-    assert "Trusted as it is now" in as_bob.get(at(tea)).content.decode()
+    as_bob.post(file_url(tea, "adopt/"), {"digest": tea.newest.digest})
+    assert "Trusted as it is now" in as_bob.get(file_url(tea)).content.decode()
     write_skill(root, "tea", description="Makes coffee.")
     refreshed(tea.source)
-    assert "Lost: it has changed since someone trusted it" in as_bob.get(at(tea)).content.decode()
+    assert "Lost: it has changed since someone trusted it" in as_bob.get(file_url(tea)).content.decode()
 
 
-def test_each_rule_set_says_what_it_makes_of_a_skill(source, root, as_bob):
+def test_each_harness_shows_its_verdict_on_a_skill(source, root, as_bob):
     write(root / TEA, "---\nname: Tea Time\ndescription: Makes tea.\n---\n\nBoil.\n")
     refreshed(source)
-    verdicts = {one.harness: one for one in as_bob.get(at(file_at(source, TEA))).context["verdicts"]}
-    assert {name: one.word for name, one in verdicts.items()} == {
+    verdicts = {
+        verdict.harness: verdict for verdict in as_bob.get(file_url(file_at(source, TEA))).context["verdicts"]
+    }
+    assert {name: verdict.label for name, verdict in verdicts.items()} == {
         "opal": "Dropped",
         "pi": "Kept with a warning",
         "moltis": "Kept",
@@ -390,28 +392,28 @@ def test_each_rule_set_says_what_it_makes_of_a_skill(source, root, as_bob):
     assert verdicts["opal"].reasons
 
 
-def test_skills_of_the_same_name_are_named_and_who_wins(tea, as_bob, workspace, agent, root):
+def test_skills_with_the_same_name_are_listed_with_the_winner(tea, as_bob, workspace, agent, root):
     choose_context(agent, tea.source, "plain", working_directory="", expected=agent.revision, by=BY)
-    as_bob.post(at(tea, "adopt/"), {"digest": tea.newest.digest})
-    assert not as_bob.get(at(tea)).context["rivals"]
+    as_bob.post(file_url(tea, "adopt/"), {"digest": tea.newest.digest})
+    assert not as_bob.get(file_url(tea)).context["conflicts"]
     make_skill(workspace, "tea", for_all_agents=True)
     other = write_skill(root, "tea", folder="docs/")
     refreshed(tea.source)
-    answer = as_bob.get(at(tea))
-    page = answer.content.decode()
+    response = as_bob.get(file_url(tea))
+    page = response.content.decode()
     assert "Others of the same name" in page
     assert other in page
-    assert [(one.slug, winner.place) for one, winner in answer.context["winners"]] == [
+    assert [(one.slug, winner.location) for one, winner in response.context["winners"]] == [
         ("pilot", "written here")
     ]
 
 
-def test_a_skill_is_handed_to_agents(tea, as_bob, agent):
-    as_bob.post(at(tea, "reach/"), {"reach": "chosen", "agents": [agent.pk]})
-    assert again(tea).reach == Reach.CHOSEN
+def test_a_skill_is_assigned_to_agents(tea, as_bob, agent):
+    as_bob.post(file_url(tea, "reach/"), {"reach": "chosen", "agents": [agent.pk]})
+    assert reload_file(tea).reach == Reach.CHOSEN
     assert [link.agent for link in FileAgent.unscoped.all()] == [agent]
-    as_bob.post(at(tea, "reach/"), {"reach": "all"})
-    assert (again(tea).reach, FileAgent.unscoped.count()) == (Reach.ALL, 0)
+    as_bob.post(file_url(tea, "reach/"), {"reach": "all"})
+    assert (reload_file(tea).reach, FileAgent.unscoped.count()) == (Reach.ALL, 0)
 
 
 BAD_REACHES: list[tuple[dict[str, object], str]] = [
@@ -424,30 +426,30 @@ BAD_REACHES: list[tuple[dict[str, object], str]] = [
 
 
 @SOME_OR_ALL
-def test_a_bad_reach_is_told_on_the_field(tea, as_bob, chosen):
-    for said, field in chosen(BAD_REACHES):
-        answer = as_bob.post(at(tea, "reach/"), said)
-        assert answer.status_code == 422, said
-        assert list(answer.context["reach_form"].errors) == [field], said
-        assert again(tea).reach == Reach.FOUND, said
+def test_an_invalid_reach_shows_the_field_error(tea, as_bob, chosen):
+    for values, field in chosen(BAD_REACHES):
+        response = as_bob.post(file_url(tea, "reach/"), values)
+        assert response.status_code == 422, values
+        assert list(response.context["reach_form"].errors) == [field], values
+        assert reload_file(tea).reach == Reach.FOUND, values
 
 
 def test_a_foreign_agent_is_not_among_the_choices(tea, as_bob, elsewhere):
     theirs = make_agent(elsewhere, "theirs")
-    answer = as_bob.post(at(tea, "reach/"), {"reach": "chosen", "agents": [theirs.pk]})
-    assert answer.status_code == 422
+    response = as_bob.post(file_url(tea, "reach/"), {"reach": "chosen", "agents": [theirs.pk]})
+    assert response.status_code == 422
     assert not FileAgent.unscoped.exists()
 
 
 def test_a_skill_is_exported_as_a_folder(tea, as_bob):
-    answer = as_bob.get(at(tea, "export/"))
-    archive = zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content)))
-    assert answer["Content-Disposition"] == 'attachment; filename="tea.zip"'
+    response = as_bob.get(file_url(tea, "export/"))
+    archive = zipfile.ZipFile(io.BytesIO(b"".join(response.streaming_content)))
+    assert response["Content-Disposition"] == 'attachment; filename="tea.zip"'
     assert archive.namelist() == ["tea/SKILL.md"]
     assert archive.read("tea/SKILL.md") == bytes(tea.newest.content.data)
 
 
-def test_what_was_pushed_beside_a_skill_goes_along(tea, as_bob, workspace):
+def test_files_pushed_with_a_skill_are_exported_with_it(tea, as_bob, workspace):
     source = make_source(workspace, tea.source.grant.path, "Pushed")
     source.source_kind, source.grant = "pushed", None
     source.save()
@@ -460,20 +462,20 @@ def test_what_was_pushed_beside_a_skill_goes_along(tea, as_bob, workspace):
         PushedFile(workspace=workspace, source=source, path=path, content=row).save()
     tea.source, tea.path = source, "a/tea/SKILL.md"
     tea.save()
-    archive = zipfile.ZipFile(io.BytesIO(b"".join(as_bob.get(at(tea, "export/")).streaming_content)))
+    archive = zipfile.ZipFile(io.BytesIO(b"".join(as_bob.get(file_url(tea, "export/")).streaming_content)))
     assert archive.namelist() == ["tea/SKILL.md", "tea/scripts/boil.sh"]
 
 
-def test_only_skills_are_exported_and_handed_out(source, as_bob):
+def test_only_skills_are_exported_and_assigned(source, as_bob):
     file = file_at(source)
-    assert as_bob.get(at(file, "export/")).status_code == 404
-    assert as_bob.post(at(file, "reach/"), {"reach": "all"}).status_code == 404
+    assert as_bob.get(file_url(file, "export/")).status_code == 404
+    assert as_bob.post(file_url(file, "reach/"), {"reach": "all"}).status_code == 404
 
 
-# --- who may -------------------------------------------------------------------------------------------
+# --- permissions ---------------------------------------------------------------------------------------
 
 BUTTONS = ("adopt/", "ignore/", "heed/", "waive/", "reach/")
-MAY = {
+ALLOWED_BUTTONS = {
     Role.OWNER: set(BUTTONS),
     Role.ADMIN: set(BUTTONS),
     Role.EDITOR: set(BUTTONS) - {"waive/"},
@@ -483,34 +485,34 @@ MAY = {
 
 
 @SOME_OR_ALL
-def test_each_role_presses_its_own_buttons(tea, workspace, chosen):
+def test_each_role_may_use_only_its_own_buttons(tea, workspace, chosen):
     percy = make_user("Percy")
     member = join(workspace, percy)
     browser = signed_in(percy)
-    for role, may in chosen(MAY.items()):
+    for role, may in chosen(ALLOWED_BUTTONS.items()):
         member.role = role
         member.save()
-        pressed = {button for button in BUTTONS if browser.post(at(tea, button)).status_code != 403}
+        pressed = {button for button in BUTTONS if browser.post(file_url(tea, button)).status_code != 403}
         assert pressed == may, role
-    assert browser.get(at(tea)).status_code == 200
+    assert browser.get(file_url(tea)).status_code == 200
 
 
-def test_no_button_is_a_link(tea, as_alice):
-    assert {as_alice.get(at(tea, button)).status_code for button in BUTTONS} == {405}
+def test_actions_reject_get_requests(tea, as_alice):
+    assert {as_alice.get(file_url(tea, button)).status_code for button in BUTTONS} == {405}
 
 
 def test_a_viewer_sees_no_buttons(poisoned, workspace):
     vera = make_user("Vera")
     join(workspace, vera, Role.VIEWER)
-    page = signed_in(vera).get(at(poisoned)).content.decode()
+    page = signed_in(vera).get(file_url(poisoned)).content.decode()
     assert OVERRIDE in page
-    assert f'action="{at(poisoned)}' not in page
+    assert f'action="{file_url(poisoned)}' not in page
 
 
-def test_a_stranger_finds_no_file(tea, as_mallory, as_bob, elsewhere):
+def test_an_outsider_gets_404_for_a_file(tea, as_mallory, as_bob, elsewhere):
     pages = ("", "revisions/1/", "revisions/1/raw/", "export/")
-    assert {as_mallory.get(at(tea, page)).status_code for page in pages} == {404}
-    assert {as_mallory.post(at(tea, page)).status_code for page in BUTTONS} == {404}
+    assert {as_mallory.get(file_url(tea, page)).status_code for page in pages} == {404}
+    assert {as_mallory.post(file_url(tea, page)).status_code for page in BUTTONS} == {404}
     under_their_own = f"/w/{elsewhere.slug}/files/{tea.pk}/"
     assert {as_mallory.get(under_their_own + page).status_code for page in pages} == {404}
     assert {as_mallory.post(under_their_own + page).status_code for page in BUTTONS} == {404}

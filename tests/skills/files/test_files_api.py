@@ -1,6 +1,6 @@
-"""Context files through the API: looked at, decided on, and chosen for agents."""
+"""API of context files: list, approve, ignore, waive, and choose the source of an agent."""
 
-# ruff: noqa: F811  # fixtures are imported, and asked for by name
+# ruff: noqa: F811  # fixtures are imported and requested by name
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -49,20 +49,20 @@ WAIVER = {"reason": "A known sample."}
 
 @pytest.fixture
 def by_hand(workspace: Workspace) -> Source:
-    """A source where someone adopts each change: one file agreed to, then poisoned, and one that is new."""
+    """A source with manual adoption and one new file."""
     source = make_pushed(workspace, "By hand", adoption="by_hand")
     push_and_refresh(source, {"AGENTS.md": GOOD})
     return source
 
 
-def seen(api: TrueApi, number: int) -> str:
+def get_seen_digest(api: TrueApi, number: int) -> str:
     return str(api.get(f"context-files/{number}").json()["seen_digest"])
 
 
-# --- looking -------------------------------------------------------------------------------------------
+# --- reading -------------------------------------------------------------------------------------------
 
 
-def test_files_are_listed_by_state_source_and_words(
+def test_files_are_filtered_by_state_source_kind_and_search(
     admin: TrueApi, bot: TrueApi, pushed: Source, by_hand: Source
 ) -> None:
     push_and_refresh(pushed, {"docs/AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
@@ -83,15 +83,15 @@ def test_files_are_listed_by_state_source_and_words(
     assert admin.get("context-files?state=odd").json()["errors"][0]["parameter"] == "state"
 
 
-def test_the_inbox_is_what_waits(admin: TrueApi, by_hand: Source) -> None:
+def test_is_waiting_filters_the_inbox(admin: TrueApi, by_hand: Source) -> None:
     number = file_in(by_hand).pk
     assert [row["id"] for row in admin.get("context-files?is_waiting=true").json()["data"]] == [number]
-    admin.post(f"context-files/{number}:adopt", {"digest": seen(admin, number)})
+    admin.post(f"context-files/{number}:adopt", {"digest": get_seen_digest(admin, number)})
     assert admin.get("context-files?is_waiting=true").json()["data"] == []
     assert [row["id"] for row in admin.get("context-files?is_waiting=false").json()["data"]] == [number]
 
 
-def test_a_list_costs_as_much_for_many(
+def test_the_number_of_queries_does_not_grow_with_the_list(
     admin: TrueApi, pushed: Source, django_assert_max_num_queries: Any
 ) -> None:
     push_and_refresh(pushed, {f"{number}/AGENTS.md": f"{GOOD}{number}" for number in range(12)})
@@ -101,16 +101,16 @@ def test_a_list_costs_as_much_for_many(
         admin.get("sources")
 
 
-def test_words_in_quarantine_are_shown_to_people_only(
+def test_quarantined_text_is_shown_to_members_only(
     admin: TrueApi, bot: TrueApi, pushed: Source, mira: Agent
 ) -> None:
     push_and_refresh(pushed, {"AGENTS.md": GOOD})
     read_source(mira, pushed)
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
-    told = bot.get(f"context-files/{number}").json()
-    assert (told["state"], told["text"], told["agents"]) == ("quarantined", GOOD, ["mira"])
-    assert told["findings"]
+    body = bot.get(f"context-files/{number}").json()
+    assert (body["state"], body["text"], body["agents"]) == ("quarantined", GOOD, ["mira"])
+    assert body["findings"]
     assert "\u202e" not in bot.get(f"context-files/{number}/revisions").content.decode()
     assert bot.get(f"context-files/{number}/revisions/2").status_code == 403
     assert admin.get(f"context-files/{number}/revisions/2").json()["text"] == POISON
@@ -123,19 +123,19 @@ def test_words_in_quarantine_are_shown_to_people_only(
 # --- deciding ------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_adopted_as_it_was_seen(admin: TrueApi, by_hand: Source) -> None:
+def test_a_file_is_approved_with_the_digest_that_was_viewed(admin: TrueApi, by_hand: Source) -> None:
     number = file_in(by_hand).pk
-    old = seen(admin, number)
+    old = get_seen_digest(admin, number)
     push_and_refresh(by_hand, {"AGENTS.md": GOOD + "Knock first.\n"})
     stale = admin.post(f"context-files/{number}:adopt", {"digest": old})
     assert (stale.status_code, stale.json()["code"]) == (409, "conflict")
-    adopted = admin.post(f"context-files/{number}:adopt", {"digest": seen(admin, number)})
-    assert adopted.json()["text"] == GOOD + "Knock first.\n"
-    assert adopted.json()["state"] == "current"
+    approved = admin.post(f"context-files/{number}:adopt", {"digest": get_seen_digest(admin, number)})
+    assert approved.json()["text"] == GOOD + "Knock first.\n"
+    assert approved.json()["state"] == "current"
     assert admin.post(f"context-files/{number}:adopt", {"digest": "abc"}).status_code == 422
 
 
-def test_several_are_adopted_and_one_refusal_stops_no_other(
+def test_several_files_are_approved_and_one_refusal_does_not_stop_the_others(
     admin: TrueApi, by_hand: Source, foreign: Source
 ) -> None:
     push_and_refresh(by_hand, {"docs/AGENTS.md": GOOD, "bad/AGENTS.md": POISON})
@@ -144,25 +144,25 @@ def test_several_are_adopted_and_one_refusal_stops_no_other(
     )
     theirs = file_in(foreign).pk
     picks = [
-        (good, seen(admin, good)),
+        (good, get_seen_digest(admin, good)),
         (stale, "0" * 64),
-        (bad, seen(admin, bad)),
+        (bad, get_seen_digest(admin, bad)),
         (theirs, ""),
         (2**63 - 1, ""),
     ]
     body = {"files": [{"id": number, "digest": digest} for number, digest in picks]}
-    said = admin.post("context-files:adopt", body).json()
-    assert said["adopted"] == [good]
-    assert [(one["pointer"], one["code"]) for one in said["refused"]] == [
+    result = admin.post("context-files:adopt", body).json()
+    assert result["adopted"] == [good]
+    assert [(one["pointer"], one["code"]) for one in result["refused"]] == [
         ("/files/1", "conflict"),
         ("/files/2", "not_adoptable"),
         ("/files/3", "not_found"),
         ("/files/4", "not_found"),
     ]
-    assert said["refused"][2]["detail"] == said["refused"][3]["detail"]
+    assert result["refused"][2]["detail"] == result["refused"][3]["detail"]
 
 
-def test_a_file_is_ignored_and_heeded_again(admin: TrueApi, pushed: Source) -> None:
+def test_a_file_is_ignored_and_unignored_by_the_api(admin: TrueApi, pushed: Source) -> None:
     push_and_refresh(pushed, {"AGENTS.md": GOOD})
     number = file_in(pushed).pk
     ignored = admin.post(f"context-files/{number}:ignore").json()
@@ -170,26 +170,26 @@ def test_a_file_is_ignored_and_heeded_again(admin: TrueApi, pushed: Source) -> N
     assert admin.post(f"context-files/{number}:heed").json()["text"] == GOOD
 
 
-def test_findings_are_waived_for_a_reason_and_a_while(admin: TrueApi, pushed: Source) -> None:
+def test_findings_are_waived_with_a_reason_until_a_date(admin: TrueApi, pushed: Source) -> None:
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
-    at, said = f"context-files/{number}", WAIVER | {"digest": seen(admin, number)}
-    assert admin.post(f"{at}:adopt", {"digest": said["digest"]}).json()["code"] == "not_adoptable"
-    waived = admin.post(f"{at}:waive", said).json()
+    path, body = f"context-files/{number}", WAIVER | {"digest": get_seen_digest(admin, number)}
+    assert admin.post(f"{path}:adopt", {"digest": body["digest"]}).json()["code"] == "not_adoptable"
+    waived = admin.post(f"{path}:waive", body).json()
     assert (waived["text"], waived["waivers"][0]["reason"]) == (POISON, "A known sample.")
     assert waived["waivers"][0]["until"] == (timezone.now().date() + timedelta(days=30)).isoformat()
-    ended = admin.post(f"{at}/waivers/{waived['waivers'][0]['id']}:end").json()
+    ended = admin.post(f"{path}/waivers/{waived['waivers'][0]['id']}:end").json()
     assert (ended["state"], ended["text"]) == ("quarantined", None)
     today = timezone.now().date()
     for until in ("2026-13-45", "0001-01-01", "9999-12-31", (today - timedelta(days=2)).isoformat()):
-        refused = admin.post(f"{at}:waive", said | {"until": until})
+        refused = admin.post(f"{path}:waive", body | {"until": until})
         assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/until")
     for wrong in ({"reason": " "}, {"digest": ""}, {"until": "tomorrow"}):
-        assert admin.post(f"{at}:waive", said | wrong).status_code == 422
-    assert admin.post(f"{at}:waive", said | {"digest": "0" * 64}).status_code == 409
+        assert admin.post(f"{path}:waive", body | wrong).status_code == 422
+    assert admin.post(f"{path}:waive", body | {"digest": "0" * 64}).status_code == 409
 
 
-def test_who_may_decide_is_as_on_the_pages(
+def test_permissions_are_the_same_as_on_the_pages(
     key_for: Callable[..., TrueApi], workspace: Workspace, pushed: Source, bob: User, bot: TrueApi
 ) -> None:
     rita = make_user("Rita")
@@ -197,7 +197,7 @@ def test_who_may_decide_is_as_on_the_pages(
     editor, reviewer = key_for(workspace, bob), key_for(workspace, rita)
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
-    body = WAIVER | {"digest": seen(editor, number)}
+    body = WAIVER | {"digest": get_seen_digest(editor, number)}
     for caller in (editor, bot, key_for(workspace, rita, verbs=["read", "write"])):
         assert caller.post(f"context-files/{number}:waive", body).status_code == 403
     for verb in ("ignore", "heed", "adopt"):
@@ -216,7 +216,7 @@ def test_foreign_files_and_waivers_look_like_missing_ones(
 ) -> None:
     theirs = file_in(foreign).pk
     digest = "0" * 64
-    asked: list[tuple[str, str, Any]] = [
+    requests: list[tuple[str, str, Any]] = [
         ("GET", "", None),
         ("GET", "/revisions", None),
         ("GET", "/revisions/1", None),
@@ -226,13 +226,13 @@ def test_foreign_files_and_waivers_look_like_missing_ones(
         ("POST", ":waive", WAIVER | {"digest": digest}),
         ("POST", "/waivers/1:end", {}),
     ]
-    for method, more, body in asked:
-        answers = [
+    for method, more, body in requests:
+        responses = [
             without_id(admin.call(method, f"context-files/{key}{more}", body))
             for key in (theirs, 10**9, 2**63, 0)
         ]
-        assert answers == [answers[0]] * 4
-        assert answers[0][0] == 404
+        assert responses == [responses[0]] * 4
+        assert responses[0][0] == 404
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     own = file_in(pushed).pk
     waiver = Waiver(
@@ -248,7 +248,7 @@ def test_foreign_files_and_waivers_look_like_missing_ones(
     assert ContextFile.objects.in_workspace(elsewhere).get(pk=theirs).is_ignored is False
 
 
-def test_a_limited_key_sees_what_its_agents_may_read_and_decides_nothing(
+def test_a_limited_key_reads_the_files_of_its_agents_and_changes_nothing(
     narrow_admin: TrueApi, narrow_bot: TrueApi, admin: TrueApi, mira: Agent, nils: Agent
 ) -> None:
     workspace = mira.workspace
@@ -259,34 +259,34 @@ def test_a_limited_key_sees_what_its_agents_may_read_and_decides_nothing(
     )
     read_source(mira, hers)
     read_source(nils, his)
-    handed = file_in(his, SKILL_PATH).pk
+    assigned = file_in(his, SKILL_PATH).pk
     body = {"reach": "chosen", "agents": ["mira", "nils"]}
-    assert admin.post(f"found-skills/{handed}:hand-out", body).status_code == 200
+    assert admin.post(f"found-skills/{assigned}:hand-out", body).status_code == 200
     number = file_in(hers).pk
     for caller in (narrow_admin, narrow_bot):
-        assert [row["id"] for row in caller.get("context-files").json()["data"]] == [number, handed]
+        assert [row["id"] for row in caller.get("context-files").json()["data"]] == [number, assigned]
         assert [row["agents"] for row in caller.get("found-skills").json()["data"]] == [["mira"]]
-        assert caller.get(f"context-files/{handed}").json()["agents"] == ["mira"]
+        assert caller.get(f"context-files/{assigned}").json()["agents"] == ["mira"]
         for path in ("context-files", "found-skills"):
             other = file_in(his, ".agents/skills/toast/SKILL.md").pk
             assert caller.get(f"{path}/{other}").status_code == 404
-        for verb, said in (
+        for verb, data in (
             ("adopt", {"digest": ""}),
             ("ignore", {}),
             ("waive", WAIVER | {"digest": "0" * 64}),
         ):
-            assert caller.post(f"context-files/{number}:{verb}", said).status_code == 403
+            assert caller.post(f"context-files/{number}:{verb}", data).status_code == 403
         assert (
             caller.post("context-files:adopt", {"files": [{"id": number, "digest": ""}]}).status_code == 403
         )
-        assert caller.post(f"found-skills/{handed}:hand-out", {"reach": "all"}).status_code == 403
+        assert caller.post(f"found-skills/{assigned}:hand-out", {"reach": "all"}).status_code == 403
         assert caller.post("found-skills:trust", {"is_needed": True}).status_code == 403
 
 
 # --- what an agent reads -------------------------------------------------------------------------------
 
 
-def test_an_agent_is_given_a_source_and_inherits_again(
+def test_an_agent_gets_a_source_and_inherits_again(
     admin: TrueApi, bot: TrueApi, pushed: Source, mira: Agent, workspace: Workspace
 ) -> None:
     push_and_refresh(pushed, {"AGENTS.md": GOOD, "docs/AGENTS.md": POISON})
@@ -296,10 +296,10 @@ def test_an_agent_is_given_a_source_and_inherits_again(
     body = {"source": pushed.slug, "harness": HARNESS, "working_directory": "docs"}
     chosen = admin.put("agents/mira/context", body, first["ETag"])
     assert chosen.status_code == 200, chosen.content
-    said = chosen.json()
-    assert (said["source"], said["harness"], said["chosen_by"]) == (pushed.slug, HARNESS, "mira")
-    assert [file["path"] for file in said["files"]] == ["AGENTS.md"]
-    assert [file["path"] for file in said["withheld"]] == ["docs/AGENTS.md"]
+    context = chosen.json()
+    assert (context["source"], context["harness"], context["chosen_by"]) == (pushed.slug, HARNESS, "mira")
+    assert [file["path"] for file in context["files"]] == ["AGENTS.md"]
+    assert [file["path"] for file in context["withheld"]] == ["docs/AGENTS.md"]
     make_agent(workspace, "kit", parent=mira)
     assert bot.get("agents/kit/context").json()["is_inherited"] is True
     kept = admin.put("agents/mira/context", {"source": None, "harness": "plain"}, chosen["ETag"]).json()
@@ -308,7 +308,7 @@ def test_an_agent_is_given_a_source_and_inherits_again(
     assert admin.get("agents/mira/context").json()["chosen_by"] is None
 
 
-def test_a_choice_needs_to_say_what_was_seen(
+def test_choosing_a_source_requires_if_match(
     admin: TrueApi, pushed: Source, mira: Agent, bot: TrueApi
 ) -> None:
     body = {"source": pushed.slug, "harness": HARNESS}
@@ -321,28 +321,28 @@ def test_a_choice_needs_to_say_what_was_seen(
 
 
 @pytest.mark.hard
-def test_foreign_sources_and_agents_are_none_to_choose(
+def test_foreign_sources_and_agents_cannot_be_chosen(
     admin: TrueApi, foreign: Source, mira: Agent, elsewhere: Workspace, pushed: Source
 ) -> None:
-    said = [
+    refusals = [
         without_id(admin.put("agents/mira/context", {"source": slug, "harness": HARNESS}, "*"))
         for slug in (foreign.slug, "no-such")
     ]
-    assert said[0] == said[1]
-    assert (said[0][0], said[0][1]["errors"][0]["pointer"]) == (422, "/source")
+    assert refusals[0] == refusals[1]
+    assert (refusals[0][0], refusals[0][1]["errors"][0]["pointer"]) == (422, "/source")
     make_agent(elsewhere, "theirs")
     for method, body in (("GET", None), ("PUT", {"source": None, "harness": "plain"}), ("DELETE", None)):
-        answers = [
+        responses = [
             without_id(admin.call(method, f"agents/{slug}/context", body, If_Match="*"))
             for slug in ("theirs", "no-such")
         ]
-        assert answers[0] == answers[1]
-        assert answers[0][0] == 404
+        assert responses[0] == responses[1]
+        assert responses[0][0] == 404
     odd = admin.put("agents/mira/context", {"source": pushed.slug, "harness": "odd"}, "*")
     assert odd.json()["errors"][0]["pointer"] == "/harness"
 
 
-def test_a_limited_key_chooses_among_what_its_agents_read(
+def test_a_limited_key_chooses_among_the_sources_of_its_agents(
     narrow_admin: TrueApi, narrow_bot: TrueApi, pushed: Source, mira: Agent, nils: Agent
 ) -> None:
     read_source(nils, pushed)

@@ -1,4 +1,4 @@
-"""Typed text is flagged wherever a record is shown, and never blocked."""
+"""Scanner findings are shown on every record page and never block saving."""
 
 import time
 
@@ -38,25 +38,25 @@ from tests.skills.shared_cast import (  # noqa: F401  # fixtures
 pytestmark = pytest.mark.django_db
 
 
-def shown(record):
+def render_findings(record):
     return Template("{% load findings %}{% findings record %}").render(Context({"record": record}))
 
 
-def test_sound_text_leaves_no_trace(workspace):
-    assert shown(make_soul(workspace, text="Be calm. 👩‍👩‍👧‍👦 שלום")).strip() == ""
-    assert shown(Soul(workspace=workspace)).strip() == ""
+def test_text_without_findings_renders_nothing(workspace):
+    assert render_findings(make_soul(workspace, text="Be calm. 👩‍👩‍👧‍👦 שלום")).strip() == ""
+    assert render_findings(Soul(workspace=workspace)).strip() == ""
 
 
 def test_hidden_characters_are_named_by_rule_line_and_field(workspace):
-    panel = shown(make_soul(workspace, text=f"Be calm.\nAnd{HIDDEN} kind."))
-    for words in ("invisible-character", "Text, line 2", "⟦U+200B⟧", "An invisible character stands here"):
-        assert words in panel
+    panel = render_findings(make_soul(workspace, text=f"Be calm.\nAnd{HIDDEN} kind."))
+    for text in ("invisible-character", "Text, line 2", "⟦U+200B⟧", "An invisible character stands here"):
+        assert text in panel
     assert HIDDEN not in panel
 
 
 @pytest.mark.parametrize("control", ["\u202e", "\u2066", "\U000e0041", "\u200f"])
-def test_nothing_that_hides_reaches_the_panel(workspace, control):
-    panel = shown(make_soul(workspace, text=f"<b>calm{control}</b>"))
+def test_hidden_characters_are_not_rendered_raw(workspace, control):
+    panel = render_findings(make_soul(workspace, text=f"<b>calm{control}</b>"))
     assert control not in panel
     assert "<b>calm" not in panel
     assert "<bdi" in panel
@@ -65,17 +65,17 @@ def test_nothing_that_hides_reaches_the_panel(workspace, control):
 def test_a_secret_is_flagged_but_not_repeated(workspace):
     secret = "drm_bot_" + "a1" * 15
     secret += compute_key_checksum("a1" * 15)
-    panel = shown(make_soul(workspace, text=f"Use {secret}."))
+    panel = render_findings(make_soul(workspace, text=f"Use {secret}."))
     assert "secret-" in panel
     assert secret not in panel
 
 
-def test_an_excerpt_from_right_to_left_stays_in_its_place(workspace):
-    panel = shown(make_soul(workspace, text=f"שלום{HIDDEN}{HIDDEN}{HIDDEN} עולם"))
+def test_a_right_to_left_excerpt_is_isolated(workspace):
+    panel = render_findings(make_soul(workspace, text=f"שלום{HIDDEN}{HIDDEN}{HIDDEN} עולם"))
     assert '<bdi class="dr-flag-excerpt dr-mono">' in panel
 
 
-def test_tools_without_a_bound_are_flagged_in_skills(workspace):
+def test_unrestricted_tools_are_flagged_in_skills(workspace):
     [flag] = scan_record(make_skill(workspace, "tea", allowed_tools="Read Bash(*)"))
     assert (flag.field, flag.finding.rule, flag.finding.line, flag.finding.column) == (
         "allowed_tools",
@@ -86,14 +86,14 @@ def test_tools_without_a_bound_are_flagged_in_skills(workspace):
     assert scan_record(make_skill(workspace, "cake", allowed_tools="Read Bash(git add *)")) == []
 
 
-def test_a_flood_is_cut_and_counted(workspace):
-    panel = shown(make_soul(workspace, text=f"a{HIDDEN}b\n" * 500))
+def test_many_findings_are_cut_and_counted(workspace):
+    panel = render_findings(make_soul(workspace, text=f"a{HIDDEN}b\n" * 500))
     assert panel.count("<li>") == 21
     assert "and 81 more" in panel
 
 
 @SOME_OR_ALL
-def test_every_kind_of_record_shows_it(workspace, as_bob, chosen):
+def test_every_kind_of_record_shows_findings(workspace, as_bob, chosen):
     text = f"Hidden{HIDDEN} words"
     agent = make_agent(workspace, "pilot", instructions=text)
     records = [
@@ -114,7 +114,7 @@ def test_every_kind_of_record_shows_it(workspace, as_bob, chosen):
         assert "⟦U+200B⟧" in page, kind
 
 
-def test_the_largest_record_is_scanned_in_a_moment(workspace):
+def test_the_largest_record_is_scanned_in_a_second(workspace):
     skill = Skill(
         workspace=workspace, name="tea", description="x " * 512, body=f"Words{HIDDEN} and more. " * 4_400
     )

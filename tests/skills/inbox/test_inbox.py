@@ -1,4 +1,4 @@
-"""The context inbox: what waits, gravest first, who may settle it, and how it keeps itself up to date."""
+"""The context inbox: order, filters, counts, polling, bulk approval and permissions."""
 
 import os
 import re
@@ -30,7 +30,15 @@ from tests.factories import (
     signed_in,
 )
 from tests.module_fixtures import put_back, rows_of_a_module
-from tests.skills.files.file_samples import GOOD, POISON, adopted, every_state, file_at, write, write_skill
+from tests.skills.files.file_samples import (
+    GOOD,
+    POISON,
+    approve_file_at,
+    file_at,
+    make_source_in_every_state,
+    write,
+    write_skill,
+)
 from tests.skills.seeded_choice import SOME_OR_ALL
 
 pytestmark = pytest.mark.django_db
@@ -38,8 +46,8 @@ CABIN = "/w/cabin/inbox/"
 STATES = ["quarantined", "invalid", "missing", "changed", "new"]
 
 
-class House(NamedTuple):
-    """What every test finds: made once, as there are many tests and a source in every state takes long."""
+class InboxSource(NamedTuple):
+    """A source with a file in every state; made once per module because it takes long."""
 
     alice: User
     bob: User
@@ -49,7 +57,7 @@ class House(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def house(django_db_setup, django_db_blocker, tmp_path_factory):
+def prepared(django_db_setup, django_db_blocker, tmp_path_factory):
     top = tmp_path_factory.mktemp("inbox")
     with rows_of_a_module(django_db_blocker), override_settings(DRAMATIS_SOURCE_ROOTS=[top]):
         with django_db_blocker.unblock():
@@ -57,40 +65,40 @@ def house(django_db_setup, django_db_blocker, tmp_path_factory):
             workspace = make_workspace("Harbour", owner=alice)
             join(workspace, bob)
             (top / "files").mkdir()
-            source = every_state(workspace, top / "files")
+            source = make_source_in_every_state(workspace, top / "files")
         shutil.copytree(top / "files", top / "pristine")
-        yield House(alice, bob, source, top / "files", top / "pristine")
+        yield InboxSource(alice, bob, source, top / "files", top / "pristine")
 
 
 @pytest.fixture
-def alice(house, db):
-    return User.objects.get(pk=house.alice.pk)
+def alice(prepared, db):
+    return User.objects.get(pk=prepared.alice.pk)
 
 
 @pytest.fixture
-def bob(house, db):
-    return User.objects.get(pk=house.bob.pk)
+def bob(prepared, db):
+    return User.objects.get(pk=prepared.bob.pk)
 
 
 @pytest.fixture
-def workspace(house, db):
-    return Workspace.objects.get(pk=house.source.workspace_id)
+def workspace(prepared, db):
+    return Workspace.objects.get(pk=prepared.source.workspace_id)
 
 
 @pytest.fixture
-def root(house):
-    yield house.files
-    put_back(house.files, house.pristine)
+def root(prepared):
+    yield prepared.files
+    put_back(prepared.files, prepared.pristine)
 
 
 @pytest.fixture
-def source(house, workspace, root):
-    return Source.objects.in_workspace(workspace).get(pk=house.source.pk)
+def source(prepared, workspace, root):
+    return Source.objects.in_workspace(workspace).get(pk=prepared.source.pk)
 
 
 @pytest.fixture
 def cabin(alice, bob, tmp_path, settings):
-    """A workspace of theirs that has no source yet, and may have one on the test's own folder."""
+    """A second workspace of Alice and Bob without a source; tests may add one below tmp_path."""
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
     cabin = make_workspace("Cabin", owner=alice)
     join(cabin, bob)
@@ -102,60 +110,63 @@ def inbox(workspace):
     return f"/w/{workspace.slug}/inbox/"
 
 
-def shown(answer):
-    return [row.file.state for row in answer.context["rows"]]
+def list_states(response):
+    return [row.file.state for row in response.context["rows"]]
 
 
-def tick(file):
+def get_checkbox_value(file):
     return f"{file.pk}:{file.newest.digest if file.is_there else ''}"
 
 
-# --- what is shown -------------------------------------------------------------------------------------
+# --- content -------------------------------------------------------------------------------------------
 
 
-def test_what_waits_is_shown_gravest_first_with_its_reasons(source, inbox, as_bob):
-    answer = as_bob.get(inbox)
-    page = answer.content.decode()
-    assert shown(answer) == STATES
+def test_pending_files_are_shown_by_severity_with_reasons(source, inbox, as_bob):
+    response = as_bob.get(inbox)
+    page = response.content.decode()
+    assert list_states(response) == STATES
     assert "makes text read in another order" in page
     assert "Byte 21 (0xFF) is not UTF-8." in page
     assert "no longer at its source" in page
     assert "Revision 1 stays in force, unchanged." in page
-    # Only a part that has moved says so.
+    # The status text is part of a poll response only.
     assert "Inbox updated" not in page
 
 
-def test_what_changed_is_a_glance_away_with_what_hides_drawn(source, inbox, as_bob, as_mallory, as_alice):
+def test_the_preview_shows_changes_with_hidden_characters_visible(
+    source, inbox, as_bob, as_mallory, as_alice
+):
     page = as_bob.get(inbox).content.decode()
     file = file_at(source, "quarantined/AGENTS.md")
-    glance = f"/w/{source.workspace.slug}/files/{file.pk}/peek/"
-    assert f'hx-get="{glance}"' in page
+    preview_url = f"/w/{source.workspace.slug}/files/{file.pk}/peek/"
+    assert f'hx-get="{preview_url}"' in page
     assert f"files/{file.pk}/#diff-title" in page
-    # Only those who may waive are led to it.
+    # The link to the waiver form is shown only to members who may waive.
     assert f"files/{file.pk}/#waive-title" not in page
     assert f"files/{file.pk}/#waive-title" in as_alice.get(inbox).content.decode()
-    said = as_bob.get(glance).content.decode()
-    assert "From revision 1 to 2" in said
-    assert "U+202E" in said
-    assert "<html" not in said
-    assert as_mallory.get(glance).status_code == 404
+    preview = as_bob.get(preview_url).content.decode()
+    assert "From revision 1 to 2" in preview
+    assert "U+202E" in preview
+    assert "<html" not in preview
+    assert as_mallory.get(preview_url).status_code == 404
     new = file_at(source, "new/AGENTS.md")
     assert f"/files/{new.pk}/peek/" not in page
     assert (
-        "Nothing to compare here." in as_bob.get(glance.replace(str(file.pk), str(new.pk))).content.decode()
+        "Nothing to compare here."
+        in as_bob.get(preview_url.replace(str(file.pk), str(new.pk))).content.decode()
     )
 
 
-def test_what_someone_has_dealt_with_is_gone(source, inbox, as_bob):
-    adopted(source, "changed/AGENTS.md")
-    adopted(source, "missing/AGENTS.md")
+def test_settled_files_are_not_shown(source, inbox, as_bob):
+    approve_file_at(source, "changed/AGENTS.md")
+    approve_file_at(source, "missing/AGENTS.md")
     ignore_file(file_at(source, "invalid/AGENTS.md"), by=BY)
-    assert shown(as_bob.get(inbox)) == ["quarantined", "new"]
+    assert list_states(as_bob.get(inbox)) == ["quarantined", "new"]
 
 
-def test_a_source_that_is_out_of_use_asks_for_nothing(source, inbox, as_bob):
+def test_files_of_an_archived_source_are_not_shown(source, inbox, as_bob):
     archive_record(source, by=BY)
-    assert shown(as_bob.get(inbox)) == []
+    assert list_states(as_bob.get(inbox)) == []
 
 
 def test_an_empty_inbox_says_what_to_do_next(cabin, tmp_path, as_alice, as_bob):
@@ -165,11 +176,11 @@ def test_an_empty_inbox_says_what_to_do_next(cabin, tmp_path, as_alice, as_bob):
     assert "Nothing waits" in as_bob.get(CABIN).content.decode()
 
 
-def test_states_sources_and_words_narrow_it_and_each_is_counted(source, inbox, as_bob, workspace, root):
+def test_state_source_and_search_filter_the_inbox_and_are_counted(source, inbox, as_bob, workspace, root):
     other = make_source(workspace, root / "new", "Other files")
     refreshed(other)
-    answer = as_bob.get(inbox, {"state": "new"})
-    assert [(tab["label"], tab["count"]) for tab in answer.context["tabs"]] == [
+    response = as_bob.get(inbox, {"state": "new"})
+    assert [(tab["label"], tab["count"]) for tab in response.context["tabs"]] == [
         ("All", 6),
         ("Quarantined", 1),
         ("Invalid", 1),
@@ -177,63 +188,63 @@ def test_states_sources_and_words_narrow_it_and_each_is_counted(source, inbox, a
         ("Changed", 1),
         ("New", 2),
     ]
-    assert [(one["label"], one["count"]) for one in answer.context["sources"]] == [
+    assert [(one["label"], one["count"]) for one in response.context["sources"]] == [
         ("All sources", 2),
         ("House files", 1),
         ("Other files", 1),
     ]
-    assert len(shown(as_bob.get(inbox, {"state": "new", "source": other.slug}))) == 1
-    assert shown(as_bob.get(inbox, {"q": "INVALID/"})) == ["invalid"]
-    assert shown(as_bob.get(inbox, {"state": "missing", "q": "changed"})) == []
+    assert len(list_states(as_bob.get(inbox, {"state": "new", "source": other.slug}))) == 1
+    assert list_states(as_bob.get(inbox, {"q": "INVALID/"})) == ["invalid"]
+    assert list_states(as_bob.get(inbox, {"state": "missing", "q": "changed"})) == []
     assert "Nothing matches" in as_bob.get(inbox, {"q": "zzz"}).content.decode()
-    assert shown(as_bob.get(inbox, {"source": "elsewhere"})) == []
+    assert list_states(as_bob.get(inbox, {"source": "elsewhere"})) == []
 
 
 @SOME_OR_ALL
-def test_odd_questions_get_the_whole_inbox(source, inbox, as_bob, chosen):
+def test_invalid_parameters_show_the_unfiltered_inbox(source, inbox, as_bob, chosen):
     odd = [{"state": "odd"}, {"page": "99"}, {"page": "x"}, {"q": "\x00"}, {"seen": "x", "pick": ["1", ":"]}]
-    for address, asked in chosen(product((inbox, f"{inbox}live/"), odd)):
-        assert shown(as_bob.get(address, asked)) == STATES, (address, asked)
+    for address, captured in chosen(product((inbox, f"{inbox}live/"), odd)):
+        assert list_states(as_bob.get(address, captured)) == STATES, (address, captured)
 
 
-def test_it_counts_the_agents_that_read_a_file(source, inbox, as_bob, workspace, root):
+def test_the_inbox_counts_the_agents_that_read_a_file(source, inbox, as_bob, workspace, root):
     for number in range(3):
         agent = make_agent(workspace, f"reader-{number}")
         choose_context(agent, source, "plain", working_directory="new", expected=agent.revision, by=BY)
     archive_record(agent, by=BY)
     gone = make_agent(workspace, "late")
     choose_context(gone, source, "plain", working_directory="missing", expected=gone.revision, by=BY)
-    readers = {row.file.state: row.readers for row in as_bob.get(inbox).context["rows"]}
+    readers = {row.file.state: row.reader_count for row in as_bob.get(inbox).context["rows"]}
     assert readers == {"new": 2, "missing": 1, "quarantined": 0, "invalid": 0, "changed": 0}
 
 
-def test_it_counts_the_agents_that_were_handed_a_skill(cabin, tmp_path, as_bob):
+def test_the_inbox_counts_the_agents_a_skill_is_assigned_to(cabin, tmp_path, as_bob):
     agent = make_agent(cabin, "pilot")
     source = make_source(cabin, tmp_path)
     paths = [write_skill(tmp_path, name) for name in ("chosen", "everybodys", "found")]
     refreshed(source)
     assign_skill_file(file_at(source, paths[0]), Reach.CHOSEN, [agent], by=BY)
     assign_skill_file(file_at(source, paths[1]), Reach.ALL, [], by=BY)
-    answer = as_bob.get(CABIN)
-    assert {row.file.name: row.readers for row in answer.context["rows"]} == {
+    response = as_bob.get(CABIN)
+    assert {row.file.name: row.reader_count for row in response.context["rows"]} == {
         "chosen": 1,
         "everybodys": None,
         "found": 0,
     }
-    assert "read by all agents" in answer.content.decode()
-    assert "No prompt holds it until someone trusts it." in answer.content.decode()
+    assert "read by all agents" in response.content.decode()
+    assert "No prompt holds it until someone trusts it." in response.content.decode()
 
 
-def test_what_the_last_look_refused_is_shown_unless_it_has_a_row(source, inbox, as_bob, root):
+def test_refusals_of_the_last_refresh_are_shown_unless_they_have_a_row(source, inbox, as_bob, root):
     (root / "pipe").mkdir()
     os.mkfifo(root / "pipe/AGENTS.md")
     (root / "new/AGENTS.md").unlink()
     os.mkfifo(root / "new/AGENTS.md")
     refreshed(source)
-    answer = as_bob.get(inbox)
-    [refused] = answer.context["refused"]
-    assert [one["path"] for one in refused.shown] == ["pipe/AGENTS.md"]
-    assert shown(answer) == ["quarantined", "invalid", "invalid", "missing", "changed"]
+    response = as_bob.get(inbox)
+    [refused] = response.context["refused"]
+    assert [one["path"] for one in refused.refusals] == ["pipe/AGENTS.md"]
+    assert list_states(response) == ["quarantined", "invalid", "invalid", "missing", "changed"]
     assert as_bob.get(inbox, {"state": "new"}).context["refused"] == []
     (root / "pipe/AGENTS.md").unlink()
     refreshed(source)
@@ -247,10 +258,10 @@ def test_many_refusals_are_cut_and_counted(cabin, tmp_path, as_bob):
         os.mkfifo(tmp_path / str(number) / "AGENTS.md")
     refreshed(source)
     [refused] = as_bob.get(CABIN).context["refused"]
-    assert (len(refused.shown), refused.more) == (20, 3)
+    assert (len(refused.refusals), refused.more) == (20, 3)
 
 
-def test_a_hostile_path_is_only_text(cabin, tmp_path, as_bob):
+def test_a_hostile_path_is_escaped(cabin, tmp_path, as_bob):
     source = make_source(cabin, tmp_path)
     write(tmp_path / '"><img src=x>' / "AGENTS.md", GOOD)
     refreshed(source)
@@ -259,45 +270,45 @@ def test_a_hostile_path_is_only_text(cabin, tmp_path, as_bob):
     assert "&lt;img src=x&gt;" in page
 
 
-# --- what it costs -------------------------------------------------------------------------------------
+# --- number of queries ---------------------------------------------------------------------------------
 
 
-def questions(browser, address):
-    with CaptureQueriesContext(connection) as asked:
+def list_queries(browser, address):
+    with CaptureQueriesContext(connection) as captured:
         assert browser.get(address).status_code == 200
-    return [query["sql"][:90] for query in asked]
+    return [query["sql"][:90] for query in captured]
 
 
-def test_it_asks_few_questions_whatever_its_length(source, inbox, as_bob, workspace, root):
+def test_the_inbox_needs_few_queries_whatever_its_length(source, inbox, as_bob, workspace, root):
     agent = make_agent(workspace, "reader")
     choose_context(agent, source, "plain", working_directory="new", expected=agent.revision, by=BY)
     os.mkfifo(root / "AGENTS.md")
     refreshed(source)
     as_bob.get(inbox)
-    short = questions(as_bob, inbox)
+    short = list_queries(as_bob, inbox)
     for number in range(6):
         write(root / f"more-{number}/AGENTS.md", GOOD)
         write_skill(root, f"skill-{number}")
         agent = make_agent(workspace)
         choose_context(agent, source, "pi", working_directory=f"more-{number}", expected=1, by=BY)
     refreshed(source)
-    long = questions(as_bob, inbox)
+    long = list_queries(as_bob, inbox)
     assert len(long) == len(short), long
-    # Who asks takes three: session, person, memberships. The rest is the page's own, with its mark.
+    # Authentication takes three: session, user, memberships. The rest are the page's own queries.
     assert len(long) <= 3 + 8, long
 
 
-def test_a_poll_without_news_asks_next_to_nothing(source, inbox, as_bob):
+def test_a_poll_without_changes_needs_two_queries(source, inbox, as_bob):
     mark = as_bob.get(inbox).context["mark"]
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as captured:
         assert as_bob.get(f"{inbox}live/", {"seen": mark}).status_code == 204
-    assert len(asked) <= 3 + 2
+    assert len(captured) <= 3 + 2
 
 
-def test_the_sidebar_says_how_many_wait_with_one_question(source, workspace, as_bob):
-    with CaptureQueriesContext(connection) as asked:
+def test_the_sidebar_counts_pending_files_with_one_query(source, workspace, as_bob):
+    with CaptureQueriesContext(connection) as captured:
         assert NAV_COUNTERS["inbox:list"](workspace) == 5
-    assert len(asked) == 1
+    assert len(captured) == 1
     assert NAV_COUNTERS["inbox:list"] is count_pending_files
     assert re.search(r'dr-nav-count">5<', as_bob.get(f"/w/{workspace.slug}/members/").content.decode())
 
@@ -307,101 +318,107 @@ def test_a_long_inbox_has_pages(cabin, tmp_path, as_bob):
     for number in range(53):
         write(tmp_path / f"{number:02}/AGENTS.md", GOOD)
     refreshed(source)
-    assert len(shown(as_bob.get(CABIN))) == 50
-    answer = as_bob.get(CABIN, {"page": "2"})
-    assert len(shown(answer)) == 3
-    assert answer.context["back"].endswith("?page=2")
+    assert len(list_states(as_bob.get(CABIN))) == 50
+    response = as_bob.get(CABIN, {"page": "2"})
+    assert len(list_states(response)) == 3
+    assert response.context["back"].endswith("?page=2")
 
 
 # --- live ----------------------------------------------------------------------------------------------
 
 
-def news(browser, inbox, mark):
+def has_changed(browser, inbox, mark):
     return browser.get(f"{inbox}live/", {"seen": mark}).status_code == 200
 
 
-def test_it_answers_only_when_something_has_changed(source, inbox, as_bob, root, workspace):
+def test_a_poll_returns_content_only_after_a_change(source, inbox, as_bob, root, workspace):
     def mark():
         return as_bob.get(inbox).context["mark"]
 
-    seen = mark()
+    seen_mark = mark()
     refreshed(source)
-    assert not news(as_bob, inbox, seen)
+    assert not has_changed(as_bob, inbox, seen_mark)
     write(root / "quarantined/AGENTS.md", POISON + "More of it.\n")
     refreshed(source)
-    assert news(as_bob, inbox, seen)
-    seen = mark()
+    assert has_changed(as_bob, inbox, seen_mark)
+    seen_mark = mark()
     approve_file(
         file_at(source, "new/AGENTS.md"), digest=file_at(source, "new/AGENTS.md").newest.digest, by=BY
     )
-    assert news(as_bob, inbox, seen)
-    seen = mark()
+    assert has_changed(as_bob, inbox, seen_mark)
+    seen_mark = mark()
     (root / "pipe").mkdir()
     os.mkfifo(root / "pipe/AGENTS.md")
     refreshed(source)
-    assert news(as_bob, inbox, seen)
+    assert has_changed(as_bob, inbox, seen_mark)
 
 
-def test_one_settled_while_another_comes_is_news(source, inbox, as_bob, root):
-    seen = as_bob.get(inbox).context["mark"]
+def test_one_settled_while_another_arrives_is_a_change(source, inbox, as_bob, root):
+    seen_mark = as_bob.get(inbox).context["mark"]
     file = file_at(source, "new/AGENTS.md")
     ContextFile.unscoped.filter(pk=file.pk).update(is_settled=True)
     twin = {"source": source, "workspace": source.workspace, "path": "twin", "file_kind": "context"}
     ContextFile(**twin, first_seen_at=file.changed_at, changed_at=file.changed_at, newest=file.newest).save()
-    assert news(as_bob, inbox, seen)
+    assert has_changed(as_bob, inbox, seen_mark)
 
 
-def test_the_moving_part_says_that_it_moved_and_keeps_what_was_ticked(source, inbox, as_bob, root):
+def test_the_live_part_announces_the_update_and_keeps_checked_boxes(source, inbox, as_bob, root):
     changed, new = file_at(source, "changed/AGENTS.md"), file_at(source, "new/AGENTS.md")
-    ticks = [row.tick for row in as_bob.get(inbox).context["rows"] if row.file.pk in {changed.pk, new.pk}]
+    checked = [
+        row.checkbox_value for row in as_bob.get(inbox).context["rows"] if row.file.pk in {changed.pk, new.pk}
+    ]
     write(root / "changed/AGENTS.md", "Other words.\n")
     refreshed(source)
-    answer = as_bob.get(f"{inbox}live/", {"seen": "old", "pick": ticks})
-    page = answer.content.decode()
-    assert {row.file.pk for row in answer.context["rows"] if row.is_ticked} == {new.pk}
+    response = as_bob.get(f"{inbox}live/", {"seen": "old", "pick": checked})
+    page = response.content.decode()
+    assert {row.file.pk for row in response.context["rows"] if row.is_checked} == {new.pk}
     assert page.count(" checked>") == 1
     assert 'hx-swap-oob="innerHTML">Inbox updated at' in page
     assert "<html" not in page
 
 
-# --- adopting many -------------------------------------------------------------------------------------
+# --- bulk approval -------------------------------------------------------------------------------------
 
 
-def test_the_ticked_are_adopted_and_no_others(source, inbox, as_bob):
+def test_only_the_checked_files_are_approved(source, inbox, as_bob):
     picked = [file_at(source, "changed/AGENTS.md"), file_at(source, "missing/AGENTS.md")]
-    answer = as_bob.post(f"{inbox}adopt/", {"pick": [tick(file) for file in picked]}, follow=True)
-    assert "2 files adopted." in answer.content.decode()
-    assert shown(answer) == ["quarantined", "invalid", "new"]
+    response = as_bob.post(
+        f"{inbox}adopt/", {"pick": [get_checkbox_value(file) for file in picked]}, follow=True
+    )
+    assert "2 files adopted." in response.content.decode()
+    assert list_states(response) == ["quarantined", "invalid", "new"]
 
 
-def test_ticks_are_short_and_the_page_says_what_they_stand_for(source, inbox, as_bob):
+def test_checkbox_values_are_short_and_expanded_from_the_page(source, inbox, as_bob):
     rows = as_bob.get(inbox).context["rows"]
-    said = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "pick": [rows[-1].tick]}
-    assert shown(as_bob.post(f"{inbox}adopt/", said, follow=True)) == STATES[:-1]
+    data = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "pick": [rows[-1].checkbox_value]}
+    assert list_states(as_bob.post(f"{inbox}adopt/", data, follow=True)) == STATES[:-1]
 
 
-def test_all_that_was_shown_can_be_adopted_at_once(source, inbox, as_bob):
-    rows = [row for row in as_bob.get(inbox).context["rows"] if row.is_adoptable]
-    said = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "everything": "1"}
-    assert shown(as_bob.post(f"{inbox}adopt/", said, follow=True)) == ["quarantined", "invalid"]
+def test_all_files_of_the_page_can_be_approved_at_once(source, inbox, as_bob):
+    rows = [row for row in as_bob.get(inbox).context["rows"] if row.is_approvable]
+    data = {"shown": [f"{row.file.pk}:{row.digest}" for row in rows], "everything": "1"}
+    assert list_states(as_bob.post(f"{inbox}adopt/", data, follow=True)) == ["quarantined", "invalid"]
 
 
-def test_what_has_changed_meanwhile_is_refused_by_name_and_the_rest_goes_on(source, inbox, as_bob, root):
+def test_a_file_that_changed_meanwhile_is_refused_and_the_others_are_approved(source, inbox, as_bob, root):
     changed, new = file_at(source, "changed/AGENTS.md"), file_at(source, "new/AGENTS.md")
     write(root / "changed/AGENTS.md", "Something else entirely.\n")
     refreshed(source)
-    answer = as_bob.post(f"{inbox}adopt/", {"pick": [tick(changed), tick(new)]}, follow=True)
-    page = answer.content.decode()
+    response = as_bob.post(
+        f"{inbox}adopt/", {"pick": [get_checkbox_value(changed), get_checkbox_value(new)]}, follow=True
+    )
+    page = response.content.decode()
     assert "changed/AGENTS.md: The file has changed since you looked at it." in page
     assert "1 file adopted." in page
-    assert shown(answer) == ["quarantined", "invalid", "missing", "changed"]
+    assert list_states(response) == ["quarantined", "invalid", "missing", "changed"]
     assert file_at(source, "changed/AGENTS.md").agreed.number == 1
 
 
-def test_a_quarantined_file_cannot_be_slipped_in(source, inbox, as_bob):
+def test_a_quarantined_file_cannot_be_approved_from_the_inbox(source, inbox, as_bob):
     file = file_at(source, "quarantined/AGENTS.md")
-    answer = as_bob.post(f"{inbox}adopt/", {"pick": [tick(file)]}, follow=True)
-    assert "Waive its findings first" in answer.content.decode()
+    response = as_bob.post(f"{inbox}adopt/", {"pick": [get_checkbox_value(file)]}, follow=True)
+    assert "Waive its findings first" in response.content.decode()
     assert file_at(source, "quarantined/AGENTS.md").in_force.number == 1
 
 
@@ -409,29 +426,29 @@ ODD_CHOICES: list[list[str]] = [[], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["
 
 
 @SOME_OR_ALL
-def test_odd_choices_settle_nothing(source, inbox, as_bob, chosen):
+def test_malformed_selections_settle_nothing(source, inbox, as_bob, chosen):
     for picks in chosen(ODD_CHOICES):
-        answer = as_bob.post(f"{inbox}adopt/", {"pick": picks}, follow=True)
-        assert "Tick the files that you want to adopt." in answer.content.decode(), picks
-        assert shown(answer) == STATES, picks
+        response = as_bob.post(f"{inbox}adopt/", {"pick": picks}, follow=True)
+        assert "Tick the files that you want to adopt." in response.content.decode(), picks
+        assert list_states(response) == STATES, picks
 
 
-def test_a_foreign_file_is_nobodys_choice(source, inbox, as_bob, elsewhere, root):
+def test_a_foreign_file_cannot_be_selected(source, inbox, as_bob, elsewhere, root):
     theirs = make_source(elsewhere, root / "new")
     refreshed(theirs)
-    answer = as_bob.post(f"{inbox}adopt/", {"pick": [tick(file_at(theirs))]}, follow=True)
-    assert "Tick the files" in answer.content.decode()
+    response = as_bob.post(f"{inbox}adopt/", {"pick": [get_checkbox_value(file_at(theirs))]}, follow=True)
+    assert "Tick the files" in response.content.decode()
     assert not file_at(theirs).is_settled
 
 
-def test_people_come_back_to_where_they_were_and_nowhere_else(source, inbox, as_bob):
+def test_approval_redirects_back_but_never_to_another_site(source, inbox, as_bob):
     back = f"{inbox}?state=new"
     assert as_bob.post(f"{inbox}adopt/", {"back": back}).url == back
     for bad in ("https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", ""):
         assert as_bob.post(f"{inbox}adopt/", {"back": bad}).url == inbox
 
 
-# --- who may -------------------------------------------------------------------------------------------
+# --- permissions ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("role", [Role.REVIEWER, pytest.param(Role.VIEWER, marks=pytest.mark.hard)])
@@ -446,7 +463,7 @@ def test_readers_see_the_inbox_and_no_buttons(source, inbox, workspace, role):
     assert browser.post(f"{inbox}adopt/", {"pick": []}).status_code == 403
 
 
-def test_a_stranger_finds_no_inbox(source, inbox, as_mallory):
+def test_an_outsider_gets_404_for_the_inbox(source, inbox, as_mallory):
     for address in (inbox, f"{inbox}live/"):
         assert as_mallory.get(address).status_code == 404
     assert as_mallory.post(f"{inbox}adopt/").status_code == 404

@@ -1,4 +1,4 @@
-"""Skills on disk for tests: written, looked at, trusted, and read by agents."""
+"""Helpers that write skills to disk, trust them and let agents read their source."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ def skill_text(
 
 
 def write_skill(root: Path, path: str, text: str) -> Path:
-    """Put a SKILL.md there, with another time than any before it."""
+    """Write a SKILL.md with a new modification time."""
     file = root / path / "SKILL.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     at = file.stat().st_mtime_ns + 1_000_000 if file.exists() else None
@@ -29,18 +29,18 @@ def write_skill(root: Path, path: str, text: str) -> Path:
     return file
 
 
-def found(source: Source, path: str) -> ContextFile:
+def get_skill_file(source: Source, path: str) -> ContextFile:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     return rows.select_related("source", "newest__content", "in_force__content").get(path=f"{path}/SKILL.md")
 
 
-def trust(source: Source, path: str) -> ContextFile:
-    file = found(source, path)
+def trust_skill(source: Source, path: str) -> ContextFile:
+    file = get_skill_file(source, path)
     assert file.newest is not None
     return approve_file(file, digest=file.newest.digest, by=BY)
 
 
-def read_by(agent: Agent, source: Source, harness: str = "plain", working_directory: str = "") -> None:
+def choose_source(agent: Agent, source: Source, harness: str = "plain", working_directory: str = "") -> None:
     choose_context(
         agent, source, harness, working_directory=working_directory, expected=agent.revision, by=BY
     )

@@ -1,4 +1,4 @@
-"""The skills tab of an agent: the same skills as its prompts get, each with the way it came there."""
+"""The skills tab of an agent lists the same skills as its prompts, each with its kind of assignment."""
 
 from copy import deepcopy
 
@@ -12,7 +12,7 @@ from skills.library.selectors import get_agent_skills
 from skills.models import Reach
 from skills.sources.readers import get_readers_by_agent, get_source_reader
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
-from tests.skills.files.file_samples import adopted, file_at, write, write_skill
+from tests.skills.files.file_samples import approve_file_at, file_at, write, write_skill
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
@@ -28,14 +28,14 @@ from tests.skills.shared_cast import (  # noqa: F401  # fixtures
 pytestmark = pytest.mark.django_db
 
 
-def make_house(workspace, root):
-    """A source of four skills and a soul, and an agent that has skills in every way there is."""
+def make_skill_source(workspace, root):
+    """Create a source with four skills and a soul, and an agent with skills of every kind of assignment."""
     paths = [write_skill(root, name) for name in ("found", "twice", "handed", "everyones")]
     write(root / "SOUL.md", "Be brave.\n")
     source = make_source(workspace, root, harnesses=["plain", "openclaw"])
     refreshed(source)
     for path in paths:
-        adopted(source, path)
+        approve_file_at(source, path)
     agent = make_agent(workspace, "pilot")
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
     make_skill(workspace, "attached", agents=[agent])
@@ -48,29 +48,29 @@ def make_house(workspace, root):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def house(cast, django_db_blocker, tmp_path_factory):
+def prepared(cast, django_db_blocker, tmp_path_factory):
     root = tmp_path_factory.mktemp("skills")
     with override_settings(DRAMATIS_SOURCE_ROOTS=[root]), django_db_blocker.unblock():
-        return make_house(cast.workspace, root)
+        return make_skill_source(cast.workspace, root)
 
 
 @pytest.fixture
-def source(house, db):
-    return deepcopy(house[0])
+def source(prepared, db):
+    return deepcopy(prepared[0])
 
 
 @pytest.fixture
-def reader(house, db):
-    return deepcopy(house[1])
+def reader(prepared, db):
+    return deepcopy(prepared[1])
 
 
-def shape(skills):
+def summarize_skills(skills):
     return [(one.name, one.hidden_by, one.dropped) for one in skills]
 
 
-def test_each_skill_tells_the_way_it_came(reader):
+def test_each_skill_has_its_kind_of_assignment(reader):
     _, skills = get_agent_skills(reader)
-    assert {(one.used.name, one.way) for one in skills} == {
+    assert {(one.skill.name, one.assignment) for one in skills} == {
         ("attached", "attached"),
         ("twice", "for all"),
         ("twice", "found"),
@@ -81,20 +81,20 @@ def test_each_skill_tells_the_way_it_came(reader):
 
 
 def test_the_tab_and_the_prompts_agree(reader):
-    assert shape(one.used for one in get_agent_skills(reader)[1]) == shape(
+    assert summarize_skills(one.skill for one in get_agent_skills(reader)[1]) == summarize_skills(
         get_effective_context(reader).skills
     )
 
 
-def test_a_namesake_that_lost_is_shown_with_the_winner(reader, as_bob):
-    said = as_bob.get(f"/w/harbour/agents/{reader.slug}/skills/").content.decode()
-    assert "The same name wins from" in said
-    for words in ("Attached to this agent", "For every agent", "Found by its rules", "Handed to this agent"):
-        assert words in said
-    assert "foreign" not in said
+def test_a_hidden_skill_is_shown_with_the_winner(reader, as_bob):
+    page = as_bob.get(f"/w/harbour/agents/{reader.slug}/skills/").content.decode()
+    assert "The same name wins from" in page
+    for label in ("Attached to this agent", "For every agent", "Found by its rules", "Handed to this agent"):
+        assert label in page
+    assert "foreign" not in page
 
 
-def test_an_agent_with_files_asks_few_questions(reader, as_bob, django_assert_max_num_queries):
+def test_the_tabs_of_an_agent_with_files_need_few_queries(reader, as_bob, django_assert_max_num_queries):
     for tab in ("", "skills/", "context/", "channels/"):
         path = f"/w/harbour/agents/{reader.slug}/{tab}"
         as_bob.get(path)
@@ -102,14 +102,14 @@ def test_an_agent_with_files_asks_few_questions(reader, as_bob, django_assert_ma
             as_bob.get(path)
 
 
-def test_an_agent_without_skills_is_told_how_to_get_some(elsewhere, as_mallory):
+def test_an_agent_without_skills_shows_how_to_get_some(elsewhere, as_mallory):
     agent = make_agent(elsewhere, "pilot")
-    said = as_mallory.get(f"/w/elsewhere/agents/{agent.slug}/skills/").content.decode()
-    assert "No skills" in said
-    assert "It reads no folder." in said
+    page = as_mallory.get(f"/w/elsewhere/agents/{agent.slug}/skills/").content.decode()
+    assert "No skills" in page
+    assert "It reads no folder." in page
 
 
-def test_one_agents_outlook_is_the_one_it_has_among_all(workspace, reader):
+def test_the_reader_of_one_agent_equals_its_reader_among_all(workspace, reader):
     child = make_agent(workspace, "child", parent=reader, working_directory="docs")
     grandchild = make_agent(workspace, "grandchild", parent=child)
     for one in (reader, child, grandchild, make_agent(workspace, "alone")):
@@ -119,14 +119,14 @@ def test_one_agents_outlook_is_the_one_it_has_among_all(workspace, reader):
     assert (inherited.chosen_by, inherited.working_directory) == (reader, "docs")
 
 
-def test_a_found_soul_is_named_on_the_agents_own_page(workspace, source, as_bob):
+def test_a_discovered_soul_is_shown_on_the_agents_own_page(workspace, source, as_bob):
     agent = make_agent(workspace, "helm")
     path = f"/w/harbour/agents/{agent.slug}/"
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
     assert "from a file" not in as_bob.get(path).content.decode()
     agent.refresh_from_db()
     choose_context(agent, source, "openclaw", working_directory="", expected=agent.revision, by=BY)
-    said = as_bob.get(path).content.decode()
-    assert "from a file" in said
-    assert f"/files/{file_at(source, 'SOUL.md').pk}/" in said
-    assert "built-in default" not in said
+    page = as_bob.get(path).content.decode()
+    assert "from a file" in page
+    assert f"/files/{file_at(source, 'SOUL.md').pk}/" in page
+    assert "built-in default" not in page

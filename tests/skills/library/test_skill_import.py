@@ -1,4 +1,4 @@
-"""SKILL.md to records: pasted, uploaded, copied from a found one, or taken from a folder by command."""
+"""Import of SKILL.md files: pasted, uploaded, copied from a discovered skill, or by the command."""
 
 import io
 import os
@@ -13,7 +13,7 @@ from skills.files.services import ignore_file
 from skills.library.services import InvalidSkillFile, import_skill
 from skills.models import Skill
 from tests.factories import BY, make_skill, make_source, refreshed
-from tests.skills.library.skill_stage import HIDDEN, found, skill_text, trust, write_skill
+from tests.skills.library.skill_stage import HIDDEN, get_skill_file, skill_text, trust_skill, write_skill
 from tests.skills.seeded_choice import SOME_OR_ALL
 from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
@@ -31,7 +31,7 @@ from tests.skills.skill_format.skill_corpus import SOUND
 pytestmark = pytest.mark.django_db
 
 EMPTY = {"no body", "nothing after the fence"}
-WHOLE = """---
+COMPLETE_SKILL = """---
 name: tea
 description: |
   Makes tea.
@@ -51,7 +51,7 @@ water
 """
 
 
-def take(browser, workspace, text="", file=None):
+def post_import(browser, workspace, text="", file=None):
     return browser.post(
         f"/w/{workspace.slug}/skills/import/", {"text": text} | ({"file": file} if file else {})
     )
@@ -61,8 +61,8 @@ def only_skill(workspace):
     return Skill.objects.in_workspace(workspace).get()
 
 
-def test_a_pasted_skill_is_kept_whole_and_goes_to_nobody_yet(workspace, as_bob):
-    assert take(as_bob, workspace, WHOLE.replace("\n", "\r\n")).status_code == 302
+def test_a_pasted_skill_is_stored_completely_and_assigned_to_no_agent(workspace, as_bob):
+    assert post_import(as_bob, workspace, COMPLETE_SKILL.replace("\n", "\r\n")).status_code == 302
     skill = only_skill(workspace)
     assert (skill.name, skill.description, skill.body) == ("tea", "Makes tea.\nWell.", "# Boil\n\nwater")
     assert (skill.license, skill.compatibility, skill.allowed_tools) == ("MIT", "any kettle", "Read Write")
@@ -71,17 +71,17 @@ def test_a_pasted_skill_is_kept_whole_and_goes_to_nobody_yet(workspace, as_bob):
 
 
 def test_an_uploaded_skill_is_read_as_bytes(workspace, as_bob):
-    file = SimpleUploadedFile("SKILL.md", b"\xef\xbb\xbf" + WHOLE.encode())
-    assert take(as_bob, workspace, file=file).status_code == 302
+    file = SimpleUploadedFile("SKILL.md", b"\xef\xbb\xbf" + COMPLETE_SKILL.encode())
+    assert post_import(as_bob, workspace, file=file).status_code == 302
     assert only_skill(workspace).name == "tea"
 
 
-def test_what_goes_out_comes_in_the_same(workspace, elsewhere, as_bob, as_mallory):
-    take(as_bob, workspace, WHOLE)
+def test_an_exported_skill_is_imported_unchanged(workspace, elsewhere, as_bob, as_mallory):
+    post_import(as_bob, workspace, COMPLETE_SKILL)
     archive = as_bob.get(f"/w/{workspace.slug}/skills/tea/export/").content
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         text = opened.read("tea/SKILL.md").decode()
-    assert take(as_mallory, elsewhere, text).status_code == 302
+    assert post_import(as_mallory, elsewhere, text).status_code == 302
     assert only_skill(elsewhere).snapshot() == only_skill(workspace).snapshot()
 
 
@@ -120,53 +120,53 @@ REFUSED = {
 
 
 @SOME_OR_ALL
-def test_a_refused_file_gives_every_reason_with_field_and_line(workspace, as_bob, chosen):
+def test_a_rejected_file_lists_every_problem_with_field_and_line(workspace, as_bob, chosen):
     make_skill(workspace, "taken")
     before = Revision.unscoped.count()
-    for case, (text, wanted) in chosen(REFUSED.items()):
-        answer = take(as_bob, workspace, text)
-        problems = answer.context["problems"]
-        assert answer.status_code == 422, case
-        places = [(line, field) for line, field, _ in wanted]
+    for case, (text, expected) in chosen(REFUSED.items()):
+        response = post_import(as_bob, workspace, text)
+        problems = response.context["problems"]
+        assert response.status_code == 422, case
+        places = [(line, field) for line, field, _ in expected]
         assert [(problem.line, problem.field) for problem in problems] == places, case
-        for problem, (_, _, words) in zip(problems, wanted, strict=True):
-            assert words in problem.message, case
+        for problem, (_, _, message) in zip(problems, expected, strict=True):
+            assert message in problem.message, case
     assert Revision.unscoped.count() == before
 
 
-def test_a_refused_upload_comes_back_in_the_box_to_be_mended(workspace, as_bob):
+def test_a_rejected_upload_is_shown_in_the_text_box(workspace, as_bob):
     file = SimpleUploadedFile("SKILL.md", skill_text("Bad Name", "<b>Makes tea.</b>").encode())
-    page = take(as_bob, workspace, file=file).content.decode()
+    page = post_import(as_bob, workspace, file=file).content.decode()
     assert "name: Bad Name" in page
     assert "&lt;b&gt;Makes tea.&lt;/b&gt;" in page
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [(b"\xff\xfe", "not UTF-8"), (b"x" * 262_145, "larger than 256 KiB"), (b"", "empty")],
 )
-def test_bytes_that_are_no_text_are_refused(workspace, as_bob, content, words):
-    answer = take(as_bob, workspace, file=SimpleUploadedFile("SKILL.md", content))
-    assert answer.status_code == 422
-    assert words in answer.content.decode()
+def test_bytes_that_are_not_text_are_rejected(workspace, as_bob, content, message):
+    response = post_import(as_bob, workspace, file=SimpleUploadedFile("SKILL.md", content))
+    assert response.status_code == 422
+    assert message in response.content.decode()
 
 
-def test_nothing_at_all_is_refused(workspace, as_bob):
-    assert "Choose a file or paste its text" in take(as_bob, workspace, " \n").content.decode()
+def test_an_empty_import_is_rejected(workspace, as_bob):
+    assert "Choose a file or paste its text" in post_import(as_bob, workspace, " \n").content.decode()
 
 
-def test_what_was_kept_in_another_form_is_told(workspace, as_bob):
+def test_values_stored_in_another_form_cause_warnings(workspace, as_bob):
     text = skill_text("tea", more="allowed-tools:\n- Read\n- Write\nmetadata:\n  a:\n    b: c\n")
-    answer = as_bob.post(f"/w/{workspace.slug}/skills/import/", {"text": text}, follow=True)
-    page = answer.content.decode()
+    response = as_bob.post(f"/w/{workspace.slug}/skills/import/", {"text": text}, follow=True)
+    page = response.content.decode()
     assert "Line 4:" in page
     assert "Line 7:" in page
     assert only_skill(workspace).allowed_tools == "Read Write"
 
 
 @pytest.mark.parametrize("case", SOUND, ids=lambda case: case.title)
-def test_every_sound_sample_is_taken_or_refused_in_words(workspace, case):
-    """By the reference they are sound; here a name is ASCII, and there is something to do."""
+def test_every_valid_sample_is_imported_or_rejected_with_messages(workspace, case):
+    """All samples are valid by the reference; here a name must also be ASCII and the body not empty."""
     is_ours = case.folder.isascii() and case.title not in EMPTY
     if is_ours:
         skill, _ = import_skill(workspace, case.source, by=BY, folder=case.folder)
@@ -177,11 +177,11 @@ def test_every_sound_sample_is_taken_or_refused_in_words(workspace, case):
     assert all(problem.message and problem.line for problem in refused.value.problems)
 
 
-def test_only_those_who_may_edit_take_skills_in(workspace, bob, as_bob, as_mallory):
-    assert take(as_mallory, workspace, WHOLE).status_code == 404
+def test_only_editors_import_skills(workspace, bob, as_bob, as_mallory):
+    assert post_import(as_mallory, workspace, COMPLETE_SKILL).status_code == 404
     bob.memberships.update(role="reviewer")
     assert as_bob.get(f"/w/{workspace.slug}/skills/import/").status_code == 403
-    assert take(as_bob, workspace, WHOLE).status_code == 403
+    assert post_import(as_bob, workspace, COMPLETE_SKILL).status_code == 403
 
 
 # --- copies ---------------------------------------------------------------------------------------------
@@ -193,56 +193,58 @@ def tree(tmp_path, settings):
     return tmp_path
 
 
-def looked_at(workspace, tree, text, path=".agents/skills/tea"):
+def make_refreshed_source(workspace, tree, text, path=".agents/skills/tea"):
     write_skill(tree, path, text)
     source = make_source(workspace, tree)
     refreshed(source)
     return source
 
 
-def copy(browser, workspace, file):
+def post_copy(browser, workspace, file):
     return browser.post(f"/w/{workspace.slug}/skills/copy/{file.pk}/")
 
 
-def test_a_found_skill_is_copied_and_the_copy_remembers_where_from(workspace, tree, as_bob):
-    source = looked_at(workspace, tree, skill_text("tea", "Makes tea.", f"Boil{HIDDEN}."))
-    copied = copy(as_bob, workspace, found(source, ".agents/skills/tea"))
-    # A quarantine is not passed by way of a copy.
+def test_a_discovered_skill_is_copied_with_its_origin_in_the_history(workspace, tree, as_bob):
+    source = make_refreshed_source(workspace, tree, skill_text("tea", "Makes tea.", f"Boil{HIDDEN}."))
+    copied = post_copy(as_bob, workspace, get_skill_file(source, ".agents/skills/tea"))
+    # A quarantined skill cannot be copied.
     assert copied.status_code == 302
     assert not Skill.objects.in_workspace(workspace).exists()
     write_skill(tree, ".agents/skills/tea", skill_text("tea", "Makes tea.", "Boil."))
     refreshed(source)
-    answer = copy(as_bob, workspace, found(source, ".agents/skills/tea"))
-    assert answer["Location"] == f"/w/{workspace.slug}/skills/tea/"
+    response = post_copy(as_bob, workspace, get_skill_file(source, ".agents/skills/tea"))
+    assert response["Location"] == f"/w/{workspace.slug}/skills/tea/"
     assert only_skill(workspace).body == "Boil."
     revision = Revision.objects.in_workspace(workspace).get(kind="skill")
     assert revision.message == "Copied from house-files/.agents/skills/tea/SKILL.md"
 
 
-def test_a_copy_is_of_the_words_in_use(workspace, tree, as_bob):
-    source = looked_at(workspace, tree, skill_text("tea", body="Boil."))
-    trust(source, ".agents/skills/tea")
+def test_a_copy_has_the_text_in_force(workspace, tree, as_bob):
+    source = make_refreshed_source(workspace, tree, skill_text("tea", body="Boil."))
+    trust_skill(source, ".agents/skills/tea")
     write_skill(tree, ".agents/skills/tea", skill_text("tea", body=f"Spill{HIDDEN}."))
     refreshed(source)
-    copy(as_bob, workspace, found(source, ".agents/skills/tea"))
+    post_copy(as_bob, workspace, get_skill_file(source, ".agents/skills/tea"))
     assert only_skill(workspace).body == "Boil."
 
 
-def test_a_skill_that_is_no_letter_of_the_standard_is_shown_to_be_mended(workspace, tree, as_bob):
-    source = looked_at(workspace, tree, skill_text("tea", more="model: big\n"), ".agents/skills/tea")
-    answer = copy(as_bob, workspace, found(source, ".agents/skills/tea"))
-    assert answer.status_code == 422
-    assert [problem.field for problem in answer.context["problems"]] == ["model"]
-    assert "model: big" in answer.content.decode()
+def test_a_copy_of_a_nonstandard_skill_opens_in_the_import_form(workspace, tree, as_bob):
+    source = make_refreshed_source(
+        workspace, tree, skill_text("tea", more="model: big\n"), ".agents/skills/tea"
+    )
+    response = post_copy(as_bob, workspace, get_skill_file(source, ".agents/skills/tea"))
+    assert response.status_code == 422
+    assert [problem.field for problem in response.context["problems"]] == ["model"]
+    assert "model: big" in response.content.decode()
 
 
 def test_only_skills_are_copied(workspace, tree, as_bob):
     (tree / "AGENTS.md").write_text("Be kind.\n")
-    source = looked_at(workspace, tree, skill_text("tea"))
+    source = make_refreshed_source(workspace, tree, skill_text("tea"))
     other = source.files.get(path="AGENTS.md")
-    assert copy(as_bob, workspace, other).status_code == 404
-    ignore_file(found(source, ".agents/skills/tea"), by=BY)
-    assert copy(as_bob, workspace, found(source, ".agents/skills/tea")).status_code == 302
+    assert post_copy(as_bob, workspace, other).status_code == 404
+    ignore_file(get_skill_file(source, ".agents/skills/tea"), by=BY)
+    assert post_copy(as_bob, workspace, get_skill_file(source, ".agents/skills/tea")).status_code == 302
     assert only_skill(workspace).name == "tea"
 
 
@@ -258,7 +260,7 @@ def run_command(workspace, folder):
     return 0, out.getvalue(), err.getvalue()
 
 
-def test_the_command_takes_a_folder_of_skills_in(workspace, tmp_path):
+def test_the_command_imports_a_folder_of_skills(workspace, tmp_path):
     for name in ("tea", "cake"):
         write_skill(tmp_path, name, skill_text(name))
     (tmp_path / "README.md").write_text("Ours.")
@@ -273,7 +275,7 @@ def test_the_command_takes_a_folder_of_skills_in(workspace, tmp_path):
     ]
 
 
-def test_the_command_names_each_problem_and_fails(workspace, tmp_path):
+def test_the_command_reports_each_problem_and_fails(workspace, tmp_path):
     write_skill(tmp_path, "good", skill_text("good"))
     write_skill(tmp_path, "bad", skill_text("other", more="model: big\n"))
     make_skill(workspace, "changed")
@@ -292,7 +294,7 @@ def test_the_command_names_each_problem_and_fails(workspace, tmp_path):
     assert names == {"good", "changed"}
 
 
-def test_the_command_says_when_there_is_no_such_place(workspace, tmp_path):
+def test_the_command_rejects_an_unknown_workspace_or_folder(workspace, tmp_path):
     with pytest.raises(CommandError, match="no workspace"):
         run_command("nowhere", tmp_path)
     code, _, err = run_command("harbour", tmp_path / "nothing")

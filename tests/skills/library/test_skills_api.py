@@ -1,5 +1,5 @@
-"""Skills through the API: written, imported, exported, found, and loaded by the agents that have them."""
-# ruff: noqa: F811  # fixtures are imported, and asked for by name
+"""API of skills: records, import, export, discovered skills, and the skills of an agent."""
+# ruff: noqa: F811  # fixtures are imported and requested by name
 
 from typing import Any
 
@@ -44,12 +44,12 @@ TEA = {"name": "tea", "description": "Makes tea.", "body": "Boil water."}
 # --- written here --------------------------------------------------------------------------------------
 
 
-def test_a_skill_is_written_handed_out_and_kept_in_versions(admin: TrueApi, mira: Agent) -> None:
-    made = admin.post("skills", {**TEA, "agents": ["mira"], "metadata": {"origin": "kitchen"}})
-    assert made.status_code == 201, made.content
-    assert (made["Location"], made.json()["agents"]) == ("/api/v1/skills/tea", ["mira"])
-    assert made.json()["metadata"] == {"origin": "kitchen"}
-    changed = admin.patch("skills/tea", {"body": "Boil fresh water.", "message": "Fresh"}, made["ETag"])
+def test_a_skill_is_created_assigned_and_versioned(admin: TrueApi, mira: Agent) -> None:
+    created = admin.post("skills", {**TEA, "agents": ["mira"], "metadata": {"origin": "kitchen"}})
+    assert created.status_code == 201, created.content
+    assert (created["Location"], created.json()["agents"]) == ("/api/v1/skills/tea", ["mira"])
+    assert created.json()["metadata"] == {"origin": "kitchen"}
+    changed = admin.patch("skills/tea", {"body": "Boil fresh water.", "message": "Fresh"}, created["ETag"])
     assert (changed.json()["agents"], changed.json()["body"]) == (["mira"], "Boil fresh water.")
     history = admin.get("skills/tea/revisions").json()["data"]
     assert [(row["number"], row["data"]["body"]) for row in history] == [
@@ -63,9 +63,9 @@ def test_a_skill_is_written_handed_out_and_kept_in_versions(admin: TrueApi, mira
     assert admin.post("skills/tea:restore").json()["is_archived"] is False
 
 
-def test_put_takes_back_what_it_does_not_name(admin: TrueApi, mira: Agent) -> None:
-    made = admin.post("skills", {**TEA, "agents": ["mira"], "license": "MIT", "metadata": {"a": "b"}})
-    put = admin.put("skills/tea", TEA, made["ETag"]).json()
+def test_put_resets_omitted_fields(admin: TrueApi, mira: Agent) -> None:
+    created = admin.post("skills", {**TEA, "agents": ["mira"], "license": "MIT", "metadata": {"a": "b"}})
+    put = admin.put("skills/tea", TEA, created["ETag"]).json()
     assert (put["agents"], put["license"], put["metadata"]) == ([], "", {})
 
 
@@ -84,7 +84,7 @@ def test_put_takes_back_what_it_does_not_name(admin: TrueApi, mira: Agent) -> No
         ({"agents": "mira"}, "/agents"),
     ],
 )
-def test_what_does_not_fit_is_said_of_the_field(admin: TrueApi, values: dict[str, Any], pointer: str) -> None:
+def test_invalid_values_are_reported_by_field(admin: TrueApi, values: dict[str, Any], pointer: str) -> None:
     refused = admin.post("skills", TEA | values)
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, pointer)
 
@@ -94,8 +94,8 @@ def test_foreign_agents_and_skills_look_like_missing_ones(
 ) -> None:
     make_agent(elsewhere, "theirs")
     make_skill(elsewhere, "secret")
-    for said in ("skills/{}", "skills/{}/file", "skills/{}/revisions"):
-        assert without_id(admin.get(said.format("secret"))) == without_id(admin.get(said.format("no-such")))
+    for path in ("skills/{}", "skills/{}/file", "skills/{}/revisions"):
+        assert without_id(admin.get(path.format("secret"))) == without_id(admin.get(path.format("no-such")))
     one = admin.post("skills", {**TEA, "agents": ["theirs"]})
     other = admin.post("skills", {**TEA, "agents": ["no-such"]})
     assert without_id(one) == without_id(other)
@@ -105,7 +105,7 @@ def test_foreign_agents_and_skills_look_like_missing_ones(
         assert admin.call(method, "skills/secret", body, If_Match="*").status_code == 404
 
 
-def test_a_limited_key_reads_what_its_agents_have_and_changes_none(
+def test_a_limited_key_reads_the_skills_of_its_agents_and_changes_none(
     narrow_admin: TrueApi, narrow_bot: TrueApi, workspace: Workspace, mira: Agent, nils: Agent
 ) -> None:
     make_skill(workspace, "both", agents=[mira, nils])
@@ -136,10 +136,10 @@ def test_bots_read_skills_and_write_none(bot: TrueApi, workspace: Workspace) -> 
 # --- files in and out ----------------------------------------------------------------------------------
 
 
-def test_a_skill_comes_in_and_goes_out_as_a_file(admin: TrueApi) -> None:
-    made = admin.post("skills:import", {"text": SKILL_TEXT, "message": "From the shelf"})
-    assert (made.status_code, made["Location"]) == (201, "/api/v1/skills/tea")
-    assert (made.json()["skill"]["body"], made.json()["warnings"]) == ("Boil water.", [])
+def test_a_skill_is_imported_and_exported_as_a_file(admin: TrueApi) -> None:
+    created = admin.post("skills:import", {"text": SKILL_TEXT, "message": "From the shelf"})
+    assert (created.status_code, created["Location"]) == (201, "/api/v1/skills/tea")
+    assert (created.json()["skill"]["body"], created.json()["warnings"]) == ("Boil water.", [])
     for accept in ("*/*", "text/markdown"):
         file = admin.get("skills/tea/file", Accept=accept)
         assert (file.status_code, file["Content-Type"]) == (200, "text/markdown; charset=utf-8")
@@ -150,7 +150,7 @@ def test_a_skill_comes_in_and_goes_out_as_a_file(admin: TrueApi) -> None:
     assert admin.get("skills/tea/revisions").json()["data"][0]["message"] == "From the shelf"
 
 
-def test_a_file_that_is_no_skill_is_refused_line_by_line(admin: TrueApi) -> None:
+def test_an_invalid_file_is_rejected_with_line_numbers(admin: TrueApi) -> None:
     text = "---\nname: Tea Time\ndescription:\n---\n\nBoil.\n"
     refused = admin.post("skills:import", {"text": text})
     errors = refused.json()["errors"]
@@ -162,7 +162,7 @@ def test_a_file_that_is_no_skill_is_refused_line_by_line(admin: TrueApi) -> None
     assert admin.post("skills:import", {"text": SKILL_TEXT}).status_code == 422
 
 
-def test_an_import_sent_twice_makes_one_skill(admin: TrueApi) -> None:
+def test_an_import_sent_twice_creates_one_skill(admin: TrueApi) -> None:
     first = admin.post("skills:import", {"text": SKILL_TEXT}, Idempotency_Key="a")
     again = admin.post("skills:import", {"text": SKILL_TEXT}, Idempotency_Key="a")
     assert (again.status_code, again.content) == (201, first.content)
@@ -171,14 +171,16 @@ def test_an_import_sent_twice_makes_one_skill(admin: TrueApi) -> None:
 # --- found ---------------------------------------------------------------------------------------------
 
 
-def test_found_skills_are_read_handed_out_and_copied(admin: TrueApi, pushed: Source, mira: Agent) -> None:
+def test_discovered_skills_are_read_assigned_and_copied(admin: TrueApi, pushed: Source, mira: Agent) -> None:
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
     admin.post("found-skills:trust", {"is_needed": False})
     [row] = admin.get("found-skills").json()["data"]
     assert (row["name"], row["source"], row["state"]) == ("tea", pushed.slug, "trusted")
     assert admin.get(f"found-skills/{row['id']}").json()["body"].strip() == "Boil water."
-    handed = admin.post(f"found-skills/{row['id']}:hand-out", {"reach": "chosen", "agents": ["mira"]}).json()
-    assert (handed["reach"], handed["agents"]) == ("chosen", ["mira"])
+    assigned = admin.post(
+        f"found-skills/{row['id']}:hand-out", {"reach": "chosen", "agents": ["mira"]}
+    ).json()
+    assert (assigned["reach"], assigned["agents"]) == ("chosen", ["mira"])
     copied = admin.post(f"found-skills/{row['id']}:copy")
     assert (copied.status_code, copied.json()["skill"]["name"]) == (201, "tea")
     assert admin.post(f"found-skills/{row['id']}:copy").status_code == 422
@@ -190,18 +192,18 @@ def test_found_skills_are_read_handed_out_and_copied(admin: TrueApi, pushed: Sou
     )
 
 
-def test_a_quarantined_skill_shows_no_words_and_is_not_copied(
+def test_a_quarantined_skill_shows_no_text_and_cannot_be_copied(
     admin: TrueApi, bot: TrueApi, pushed: Source
 ) -> None:
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT + POISON})
     number = file_in(pushed, SKILL_PATH).pk
-    said = bot.get(f"found-skills/{number}").json()
-    assert (said["state"], said["body"], said["digest"]) == ("quarantined", None, None)
+    body = bot.get(f"found-skills/{number}").json()
+    assert (body["state"], body["body"], body["digest"]) == ("quarantined", None, None)
     assert admin.post(f"found-skills/{number}:copy").status_code == 409
     assert bot.post(f"found-skills/{number}:copy").status_code == 403
 
 
-def test_trust_is_decided_by_those_who_manage_sources(
+def test_only_source_managers_set_the_trust_policy(
     admin: TrueApi, bot: TrueApi, workspace: Workspace
 ) -> None:
     for needed in (True, False):
@@ -215,14 +217,14 @@ def test_foreign_found_skills_look_like_missing_ones(
     admin: TrueApi, foreign: Source, pushed: Source, elsewhere: Workspace
 ) -> None:
     theirs = file_in(foreign, SKILL_PATH).pk
-    for said in ("found-skills/{}", "context-files/{}"):
-        assert without_id(admin.get(said.format(theirs))) == without_id(admin.get(said.format(10**9)))
-    for verb, body in (("copy", {}), ("hand-out", {"reach": "all"})):
-        answers = [
-            without_id(admin.post(f"found-skills/{key}:{verb}", body)) for key in (theirs, 10**9, 2**63)
+    for path in ("found-skills/{}", "context-files/{}"):
+        assert without_id(admin.get(path.format(theirs))) == without_id(admin.get(path.format(10**9)))
+    for action, body in (("copy", {}), ("hand-out", {"reach": "all"})):
+        responses = [
+            without_id(admin.post(f"found-skills/{key}:{action}", body)) for key in (theirs, 10**9, 2**63)
         ]
-        assert answers[0] == answers[1] == answers[2]
-        assert answers[0][0] == 404
+        assert responses[0] == responses[1] == responses[2]
+        assert responses[0][0] == 404
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
     make_agent(elsewhere, "theirs")
     own = file_in(pushed, SKILL_PATH).pk
@@ -236,7 +238,7 @@ def test_foreign_found_skills_look_like_missing_ones(
     assert admin.post(f"found-skills/{own}:hand-out", body).json()["errors"][0]["pointer"] == "/agents"
 
 
-# --- what an agent has ---------------------------------------------------------------------------------
+# --- skills of an agent --------------------------------------------------------------------------------
 
 
 def test_an_agent_loads_its_skills(
@@ -258,7 +260,7 @@ def test_an_agent_loads_its_skills(
         assert bot.get(f"agents/mira/skills/{missing}").status_code == 404
 
 
-def test_instructions_that_are_at_hand_are_not_sent_again(
+def test_instructions_with_a_matching_etag_are_not_sent_again(
     bot: TrueApi, admin: TrueApi, workspace: Workspace, mira: Agent
 ) -> None:
     skill = make_skill(workspace, "tea", agents=[mira])
@@ -276,12 +278,12 @@ def test_a_limited_key_loads_for_its_own_agent_only(
     make_skill(workspace, "tea", for_all_agents=True)
     make_agent(elsewhere, "theirs")
     assert narrow_bot.get("agents/mira/skills/tea").status_code == 200
-    answers = [
+    responses = [
         without_id(narrow_bot.get(f"agents/{slug}/skills{more}"))
         for slug in ("nils", "theirs", "no-such")
         for more in ("", "/tea")
     ]
-    assert answers == [answers[0]] * 6
-    assert answers[0][0] == 404
+    assert responses == [responses[0]] * 6
+    assert responses[0][0] == 404
     archive_record(mira, by=BY)
     assert narrow_bot.get("agents/mira/skills/tea").status_code == 404

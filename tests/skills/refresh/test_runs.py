@@ -33,7 +33,7 @@ from skills.refresh.services import SourceEdited, refresh_source
 from skills.rule_sets.effective import list_effective_harnesses
 from skills.sources.locks import lock_source
 from tests.factories import BY, make_source, refreshed
-from tests.skills.job_stage import runs_of, words_in_force
+from tests.skills.job_stage import get_text_in_force, list_run_statuses
 
 MANY = 8
 
@@ -81,7 +81,7 @@ def at_once(work, thread_count: int = MANY) -> list:
 def test_of_many_who_ask_at_once_all_get_the_same_run(source):
     answers = at_once(lambda _: ask(source).pk)
     assert len(set(answers)) == 1
-    assert runs_of(source) == ["queued"]
+    assert list_run_statuses(source) == ["queued"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -108,8 +108,8 @@ def test_concurrent_requests_claims_and_sweeps_never_overlap(source):
     at_once(bustle, 4)
     while waiting := RefreshRun.unscoped.filter(status="queued").first():
         tasks.execute_refresh_run(claim_run(waiting.workspace_id, waiting.pk))  # type: ignore[arg-type]  # no other worker
-    assert {"done"} <= set(runs_of(source)) <= {"done", "lost"}
-    assert words_in_force(source) == "Be kind.\n"
+    assert {"done"} <= set(list_run_statuses(source)) <= {"done", "lost"}
+    assert get_text_in_force(source) == "Be kind.\n"
     assert ContextFile.unscoped.get().revisions.count() == 1
 
 
@@ -119,7 +119,7 @@ def test_a_request_while_a_run_starts_gets_a_later_run(source):
     first = claimed(source)
     answers = at_once(lambda _: ask(source))
     assert first not in answers
-    assert runs_of(source) == ["running", "queued"]
+    assert list_run_statuses(source) == ["running", "queued"]
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="one writer: whoever asks waits until it is stored")
@@ -195,7 +195,7 @@ def test_without_the_claims_two_guards_runs_overlap(source, monkeypatch):
 @pytest.mark.django_db
 def test_a_lost_run_is_replaced_and_its_worker_can_no_longer_store(source, tmp_path):
     assert late_words(source, tmp_path) == "Be very kind.\n"
-    assert runs_of(source) == ["lost", "done"]
+    assert list_run_statuses(source) == ["lost", "done"]
 
 
 def late_words(source, folder: Path) -> str:
@@ -211,7 +211,7 @@ def late_words(source, folder: Path) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(refresh_services, "discover_source", lambda *_: old)
         tasks.execute_refresh_run(late)
-    return words_in_force(source)
+    return get_text_in_force(source)
 
 
 def noticed(*_: int) -> None:
@@ -251,7 +251,7 @@ def test_a_source_that_ends_every_worker_is_left_alone_after_a_while(source):
         assert mine
         lapse(mine)
         requeue_lost_runs(timezone.now())
-    assert runs_of(source) == ["lost"] * MAX_LOST_RUNS
+    assert list_run_statuses(source) == ["lost"] * MAX_LOST_RUNS
     assert "not tried again by itself" in RefreshRun.unscoped.latest("pk").error
     # A member can still request a refresh.
     assert refreshed(source).status == RunStatus.DONE
@@ -289,9 +289,9 @@ def test_a_result_from_before_an_edit_is_discarded_and_requested_again(source, t
         refresh_source(run)
     tasks.execute_refresh_run(run)
     assert not ContextFile.unscoped.exists()
-    assert runs_of(source) == ["lost", "queued"]
+    assert list_run_statuses(source) == ["lost", "queued"]
     tasks.execute_refresh_run(claimed(source))
-    assert words_in_force(source) == "Below.\n"
+    assert get_text_in_force(source) == "Below.\n"
 
 
 @pytest.mark.django_db
@@ -316,9 +316,9 @@ def test_a_run_for_which_the_database_had_no_time_is_tried_again(source, monkeyp
         broken.setattr(refresh_services, "store_discovered_files", lambda *_, **__: busy())
         with pytest.raises(OperationalError):
             tasks.execute_refresh_run(run)
-    assert runs_of(source) == ["lost", "queued"]
+    assert list_run_statuses(source) == ["lost", "queued"]
     tasks.execute_refresh_run(claimed(source))
-    assert runs_of(source) == ["lost", "done"]
+    assert list_run_statuses(source) == ["lost", "done"]
 
 
 @pytest.mark.django_db

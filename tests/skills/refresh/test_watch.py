@@ -12,7 +12,7 @@ from skills.models import RefreshRun, Source
 from skills.refresh import watch
 from skills.refresh.watch import build_watch_plan, is_path_below
 from tests.factories import BY, make_source
-from tests.skills.job_stage import is_at_rest, job_stage, sweep, words_in_force
+from tests.skills.job_stage import get_text_in_force, is_at_rest, job_stage, sweep
 from tests.workers import wait_for
 
 SECONDS = 10
@@ -154,7 +154,7 @@ def is_watched(source: Source) -> bool:
 
 
 def shows_up(source: Source, text: str, path: str = "AGENTS.md") -> bool:
-    return bool(wait_for(lambda: words_in_force(source, path) == text, SECONDS))
+    return bool(wait_for(lambda: get_text_in_force(source, path) == text, SECONDS))
 
 
 def runs_asked() -> int:
@@ -215,7 +215,7 @@ class TestWatcher:
 
         def is_there() -> bool:
             sweep()
-            return words_in_force(source) == "Latest.\n"
+            return get_text_in_force(source) == "Latest.\n"
 
         assert wait_for(is_there, 3 * SECONDS), stage.log()
 

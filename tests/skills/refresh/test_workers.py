@@ -14,14 +14,14 @@ from skills.tasks import refresh_source_job
 from tests.factories import BY, make_source
 from tests.skills.job_stage import (
     JobStage,
-    ask,
+    count_revisions,
+    get_text_in_force,
     is_at_rest,
     is_done_once,
     job_stage,
-    revisions_of,
-    runs_of,
+    list_run_statuses,
+    request_run,
     sweep,
-    words_in_force,
 )
 from tests.workers import wait_for
 
@@ -70,46 +70,46 @@ def rewrite(source: Source, text: str) -> None:
 
 
 def test_a_refresh_goes_through_broker_and_worker(stage, source):
-    ask(source)
+    request_run(source)
     assert wait_for(lambda: is_done_once(source)), stage.log()
-    assert words_in_force(source) == "Be kind.\n"
+    assert get_text_in_force(source) == "Be kind.\n"
 
 
 def test_a_run_that_is_delivered_again_does_nothing(stage, source):
-    run = ask(source)
+    run = request_run(source)
     for _ in range(3):
         refresh_source_job.delay(run.workspace_id, run.pk)
     assert wait_for(lambda: is_done_once(source)), stage.log()
     before = RefreshRun.unscoped.values().get()
-    ask(source)
-    assert wait_for(lambda: runs_of(source) == ["done", "done"])
+    request_run(source)
+    assert wait_for(lambda: list_run_statuses(source) == ["done", "done"])
     assert RefreshRun.unscoped.values().get(pk=run.pk) == before
-    assert revisions_of(source) == 1
+    assert count_revisions(source) == 1
 
 
 def test_a_request_during_a_run_follows_at_once(stage, source):
     stage.gate().touch()
-    ask(source)
+    request_run(source)
     assert stage.wait_at(), stage.log()
     rewrite(source, "Be very kind.\n")
-    first, second = ask(source), ask(source)
+    first, second = request_run(source), request_run(source)
     assert first == second
     stage.gate().unlink()
-    assert wait_for(lambda: runs_of(source) == ["done", "done"]), stage.log()
-    assert words_in_force(source) == "Be very kind.\n"
+    assert wait_for(lambda: list_run_statuses(source) == ["done", "done"]), stage.log()
+    assert get_text_in_force(source) == "Be very kind.\n"
 
 
 def test_a_killed_pool_process_costs_its_run_and_nothing_else(stage, source):
     """With a short lease; the long tests use the real one."""
     stage.gate().touch()
-    ask(source)
+    request_run(source)
     assert stage.wait_at(), stage.log()
     kill_pool(stage)
     stage.gate().unlink()
-    assert runs_of(source) == ["running"]
+    assert list_run_statuses(source) == ["running"]
     assert swept_until(lambda: is_done_once(source), 20), stage.log()
-    assert runs_of(source) == ["lost", "done"]
-    assert (words_in_force(source), revisions_of(source)) == ("Be kind.\n", 1)
+    assert list_run_statuses(source) == ["lost", "done"]
+    assert (get_text_in_force(source), count_revisions(source)) == ("Be kind.\n", 1)
 
 
 @pytest.mark.planted
@@ -119,9 +119,9 @@ def test_a_message_lost_with_the_broker_is_found_by_the_sweep_and_by_nothing_els
     (tmp_path / "other").mkdir()
     other = make_source(source.workspace, tmp_path / "other", "Other files", refresh_minutes=None)
     stage.gate().touch()
-    ask(other)
+    request_run(other)
     assert stage.wait_at(), stage.log()
-    run = ask(source)
+    run = request_run(source)
     stage.flush()
     stage.gate().unlink()
     assert wait_for(lambda: is_done_once(other)), stage.log()
@@ -145,7 +145,7 @@ def test_a_frozen_broker_holds_no_page_and_its_work_is_done_later(stage, source,
     assert answer.status_code == 200
     assert "on its way" in answer.content.decode()
     assert "Waiting for a worker" in answer.content.decode()
-    assert runs_of(source) == ["queued"]
+    assert list_run_statuses(source) == ["queued"]
     assert swept_until(lambda: is_done_once(source), 30), stage.log()
 
 
@@ -177,7 +177,7 @@ def test_a_refresh_survives_its_worker(own_stage, source, harm):
     worker = own_stage.worker()
     own_stage.beat()
     own_stage.gate().touch()
-    ask(source)
+    request_run(source)
     assert own_stage.wait_at(), own_stage.log()
     began = time.monotonic()
     if harm == "KILL the pool process":
@@ -192,9 +192,9 @@ def test_a_refresh_survives_its_worker(own_stage, source, harm):
         worker.process.wait(20)
         own_stage.worker()
     assert within_a_minute(source, began), own_stage.log()
-    assert runs_of(source) == (["done"] if harm == "TERM" else ["lost", "done"])
+    assert list_run_statuses(source) == (["done"] if harm == "TERM" else ["lost", "done"])
     text = "Be kind.\n" if harm == "TERM" else "Be very kind.\n"
-    assert (words_in_force(source), revisions_of(source)) == (text, 1)
+    assert (get_text_in_force(source), count_revisions(source)) == (text, 1)
 
 
 @pytest.mark.promise("R13", "broker flushed")
@@ -202,29 +202,31 @@ def test_a_refresh_survives_its_worker(own_stage, source, harm):
 def test_a_refresh_survives_a_flushed_broker(own_stage, source):
     own_stage.worker()
     own_stage.gate().touch()
-    ask(source)
+    request_run(source)
     assert own_stage.wait_at(), own_stage.log()
     rewrite(source, "Be very kind.\n")
-    ask(source)
+    request_run(source)
     began = time.monotonic()
     own_stage.flush()
     own_stage.beat()
     own_stage.gate().unlink()
-    assert wait_for(lambda: runs_of(source) == ["done", "done"], R13_SECONDS - (time.monotonic() - began))
-    assert words_in_force(source) == "Be very kind.\n"
+    assert wait_for(
+        lambda: list_run_statuses(source) == ["done", "done"], R13_SECONDS - (time.monotonic() - began)
+    )
+    assert get_text_in_force(source) == "Be very kind.\n"
 
 
 @pytest.mark.promise("R13")
 @pytest.mark.hard
 def test_a_message_that_was_flushed_before_anyone_read_it_is_sent_again(own_stage, source):
-    run = ask(source)
+    run = request_run(source)
     own_stage.flush()
     assert RefreshRun.unscoped.get(pk=run.pk).sent_at
     began = time.monotonic()
     own_stage.worker()
     own_stage.beat()
     assert within_a_minute(source, began), own_stage.log()
-    assert runs_of(source) == ["done"]
+    assert list_run_statuses(source) == ["done"]
 
 
 @pytest.mark.hard
@@ -232,7 +234,7 @@ def test_a_worker_that_comes_back_too_late_stores_nothing(own_stage, source):
     """It has read the old text, counted as dead, and resumes after another worker has stored the new text."""
     own_stage.worker(gate="old", lease=SHORT_LEASE)
     own_stage.gate("old").touch()
-    ask(source)
+    request_run(source)
     assert own_stage.wait_at("old"), own_stage.log()
     rewrite(source, "Be very kind.\n")
     own_stage.worker(gate="new")
@@ -240,9 +242,9 @@ def test_a_worker_that_comes_back_too_late_stores_nothing(own_stage, source):
     assert swept_until(lambda: is_done_once(source), 20), own_stage.log()
     own_stage.gate("old").unlink()
     time.sleep(1)
-    ask(source)
-    assert wait_for(lambda: runs_of(source) == ["lost", "done", "done"]), own_stage.log()
-    assert (words_in_force(source), revisions_of(source)) == ("Be very kind.\n", 1)
+    request_run(source)
+    assert wait_for(lambda: list_run_statuses(source) == ["lost", "done", "done"]), own_stage.log()
+    assert (get_text_in_force(source), count_revisions(source)) == ("Be very kind.\n", 1)
 
 
 @pytest.mark.promise("R13")
@@ -250,7 +252,7 @@ def test_a_worker_that_comes_back_too_late_stores_nothing(own_stage, source):
 def test_worker_and_schedule_outlive_a_frozen_broker(own_stage, source):
     worker, beat = own_stage.worker(), own_stage.beat()
     own_stage.freeze()
-    ask(source)
+    request_run(source)
     time.sleep(15)
     own_stage.thaw()
     began = time.monotonic()
@@ -266,7 +268,7 @@ def test_worker_and_schedule_survive_a_restart_of_the_broker(own_stage, source):
     socket = Path(own_stage.broker.url.removeprefix("unix://"))
     own_stage.broker.process.kill()
     own_stage.broker.process.wait()
-    ask(source)
+    request_run(source)
     time.sleep(5)
     own_stage.broker.process = start_valkey(socket, own_stage.broker.directory, durable=False)
     began = time.monotonic()
@@ -285,5 +287,5 @@ def test_a_refresh_that_takes_too_long_is_stopped_with_an_error(own_stage, sourc
     run.refresh_from_db()
     assert (run.status, run.error) == ("failed", "It took too long and was stopped.")
     own_stage.gate().unlink()
-    ask(source)
+    request_run(source)
     assert wait_for(lambda: is_done_once(source)), own_stage.log()
