@@ -1,4 +1,4 @@
-"""Notes why prompts must be built again, for whoever builds them next."""
+"""Record build causes: why an agent's prompts must be rebuilt."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,14 +10,17 @@ from prompts.models import BuildCause
 REBUILD_CAUSE, COMPILER_CAUSE = "rebuild", "compiler"
 
 
-def add_build_causes(workspace: Workspace | int, agent_ids: Iterable[int], told: dict[str, Any]) -> None:
-    """One row per agent, in the caller's transaction; a build takes them in, and the sweep finds the rest."""
+def add_build_causes(workspace: Workspace | int, agent_ids: Iterable[int], cause: dict[str, Any]) -> None:
+    """Insert one cause per agent in the caller's transaction.
+
+    The next build consumes them; the periodic sweep finds those that were missed.
+    """
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
     BuildCause.objects.in_workspace(workspace_id).bulk_create(
-        [BuildCause(workspace_id=workspace_id, agent_id=pk, cause=told) for pk in sorted(set(agent_ids))]
+        [BuildCause(workspace_id=workspace_id, agent_id=pk, cause=cause) for pk in sorted(set(agent_ids))]
     )
 
 
 def request_rebuild(workspace: Workspace | int, agent_ids: Iterable[int], *, by: Actor) -> None:
-    """For somebody who wants them built although nothing has changed."""
+    """Request a rebuild by hand, although nothing has changed."""
     add_build_causes(workspace, agent_ids, {"kind": REBUILD_CAUSE, "by": by.label})

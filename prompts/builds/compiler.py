@@ -1,4 +1,4 @@
-"""Gathered inputs → a prompt with all that a version says of it; nothing is written here."""
+"""Compile collected inputs into a build: text, sizes, report, part digests and pins. Writes nothing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -24,68 +24,73 @@ ASSEMBLY_DIR = Path(__file__).parent.parent / "assembly"
 count_tokens_cached = lru_cache(maxsize=20_000)(count_tokens)
 
 
-# By identity, with the part itself so that no other can take its place while the batch lasts.
+# Keyed by id(); the part is kept in the value so that its id is not reused during the batch.
 DigestCache = dict[int, tuple[Any, str]]
 
 
 class NotBuildable(Exception):
-    """The inputs give no prompt; the message is for people."""
+    """The inputs cannot be assembled; the message is shown to users."""
 
 
 @dataclass(frozen=True)
 class BuildResult:
-    """A build, ready to be compared and stored."""
+    """A compiled prompt, ready to be compared and stored."""
 
-    gathered: CollectedInputs
+    collected: CollectedInputs
     prompt: AssembledPrompt
-    packed: StoredSegments
+    stored: StoredSegments
     sizes: dict[str, list[int]]
     tokens: int
-    # The digest of every part, and of all else that the text depends on.
+    # Digests of the input parts, and of everything else that the text depends on.
     parts: dict[str, str]
     pins: dict[str, str]
 
 
-def assemble_prompt(gathered: CollectedInputs) -> AssembledPrompt:
-    layout = LAYOUTS.get(gathered.layout)
+def assemble_prompt(collected: CollectedInputs) -> AssembledPrompt:
+    layout = LAYOUTS.get(collected.layout)
     if layout is None:
-        raise NotBuildable(f"There is no layout “{gathered.layout}” any more. Choose another for this agent.")
+        raise NotBuildable(
+            f"There is no layout “{collected.layout}” any more. Choose another for this agent."
+        )
     try:
-        return build_prompt(layout, gathered.inputs)
+        return build_prompt(layout, collected.inputs)
     except AssemblyError as error:
         raise NotBuildable(str(error)) from error
 
 
-def compile_prompt(gathered: CollectedInputs, digests: DigestCache | None = None) -> BuildResult:
-    """Assemble, measure and pin; digests are shared by the prompts of a batch, for so are their parts."""
-    prompt = assemble_prompt(gathered)
+def compile_prompt(collected: CollectedInputs, digests: DigestCache | None = None) -> BuildResult:
+    """Assemble the prompt, count its tokens and compute its digests.
+
+    `digests` is a cache for the prompts of a batch, which share parts.
+    """
+    prompt = assemble_prompt(collected)
     texts = get_texts_by_section(prompt.segments)
     sizes = {section: [len(text), count_tokens_cached(text)] for section, text in texts.items()}
-    report = encode_json(build_prompt_report(prompt, gathered.problems))
+    report = encode_json(build_prompt_report(prompt, collected.problems))
     return BuildResult(
-        gathered,
+        collected,
         prompt,
         pack_prompt(prompt, report),
         sizes,
         sum(tokens for _, tokens in sizes.values()),
-        get_part_digests(gathered.inputs, {} if digests is None else digests),
-        build_pins(gathered),
+        get_part_digests(collected.inputs, {} if digests is None else digests),
+        build_pins(collected),
     )
 
 
-def build_prompt_report(prompt: AssembledPrompt, more: Sequence[str]) -> dict[str, Any]:
-    """What the segments cannot tell: what was cut or left out and why, problems, records without a place."""
-    parts, told = prompt.report.parts, prompt.report
+def build_prompt_report(prompt: AssembledPrompt, problems: Sequence[str]) -> dict[str, Any]:
+    """Return what the segments do not show: cuts, omissions with reasons, problems, unplaced records."""
+    parts, report = prompt.report.parts, prompt.report
     return {
         "cut": {part.name: part.cut for part in parts if part.cut},
         "omitted": {part.name: part.omitted for part in parts if part.omitted},
-        "problems": [*told.problems, *more],
-        "lost": list(told.lost),
+        "problems": [*report.problems, *problems],
+        "lost": list(report.lost),
     }
 
 
-def build_pins(gathered: CollectedInputs) -> dict[str, str]:
-    inputs = gathered.inputs
+def build_pins(collected: CollectedInputs) -> dict[str, str]:
+    inputs = collected.inputs
     plain = {
         "agent": inputs.agent,
         "native_tools": inputs.native_tools,
@@ -98,26 +103,26 @@ def build_pins(gathered: CollectedInputs) -> dict[str, str]:
         "limits": dataclass_json(inputs.limits),
     }
     return {
-        "layout": gathered.layout,
+        "layout": collected.layout,
         "compiler": get_compiler_digest(),
         "settings": sha256_digest(canonical_json(plain)),
     }
 
 
 def get_part_digests(inputs: PromptInputs, digests: DigestCache) -> dict[str, str]:
-    """Every record and file among the inputs by kind, id and revision, with the digest of what it says."""
-    found: dict[str, str] = {}
+    """Return the content digest of every record and file in the inputs, keyed `kind:id@revision`."""
+    parts: dict[str, str] = {}
     for part in iterate_input_parts(inputs):
         origin: Origin = part.origin
         if id(part) not in digests:
             digests[id(part)] = (part, sha256_digest(encode_json(dataclass_json(part))))
-        found[f"{origin.kind}:{origin.id}@{origin.revision}"] = digests[id(part)][1]
-    return found
+        parts[f"{origin.kind}:{origin.id}@{origin.revision}"] = digests[id(part)][1]
+    return parts
 
 
 def iterate_input_parts(inputs: PromptInputs) -> Iterator[Any]:
-    for each in fields(inputs):
-        value = getattr(inputs, each.name)
+    for field in fields(inputs):
+        value = getattr(inputs, field.name)
         for part in value if isinstance(value, tuple) else (value,):
             origin = getattr(part, "origin", None)
             if isinstance(origin, Origin) and origin.id:
@@ -126,8 +131,8 @@ def iterate_input_parts(inputs: PromptInputs) -> Iterator[Any]:
 
 @cache
 def get_compiler_digest() -> str:
-    """The digest of the assembly's own code: what else could change the text."""
-    whole = sha256()
+    """Hash the source code of prompts.assembly, which determines the text along with the inputs."""
+    digest = sha256()
     for path in sorted(ASSEMBLY_DIR.rglob("*.py")):
-        whole.update(path.relative_to(ASSEMBLY_DIR).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return whole.hexdigest()[:20]
+        digest.update(path.relative_to(ASSEMBLY_DIR).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:20]

@@ -1,4 +1,4 @@
-"""Tells whoever edited something what it meant for prompts: on the next page, or in the API's answer."""
+"""Middleware that reports how many prompts a request rebuilt: as messages, or as API response headers."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 
 @dataclass
 class RebuildCounts:
-    """Prompts that this request rebuilt, and those left to the workers."""
+    """Numbers of prompts that the current request rebuilt, left to the workers, or failed to build."""
 
     built: int = 0
     pending: int = 0
@@ -23,61 +23,61 @@ _counts_var: ContextVar[RebuildCounts | None] = ContextVar("echo", default=None)
 
 
 def start_rebuild_counts() -> RebuildCounts:
-    """Begin to count, for one request."""
-    echo = RebuildCounts()
-    _counts_var.set(echo)
-    return echo
+    """Reset the counts at the start of a request."""
+    counts = RebuildCounts()
+    _counts_var.set(counts)
+    return counts
 
 
 def get_rebuild_counts() -> RebuildCounts:
-    """The counts of this request; outside of one they go nowhere."""
+    """Return the counts of the current request; outside a request, a throwaway object."""
     return _counts_var.get() or RebuildCounts()
 
 
 API_PREFIX = "/api/"
 HEADER_PREFIX = "Dramatis-Prompts-"
-# In the session until the next page has said how far the workers have come since.
+# Session key; the next page shows the progress of the workers since this time and removes it.
 REBUILD_SESSION_KEY = "rebuilding_since"
 
 
 class RebuildCountsMiddleware:
-    """Counts what a request rebuilt; programs are told at once, people on the page they are led to."""
+    """Report rebuild counts: in headers of API responses, and as messages after a redirected POST."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        echo, begun = start_rebuild_counts(), timezone.now()
+        counts, started_at = start_rebuild_counts(), timezone.now()
         response = self.get_response(request)
         if request.path.startswith(API_PREFIX):
-            set_count_headers(response, echo)
+            set_count_headers(response, counts)
         elif request.method == "POST" and 300 <= response.status_code < 400:
-            add_rebuild_messages(request, echo)
-            if echo.pending:
-                request.session[REBUILD_SESSION_KEY] = begun.isoformat()
+            add_rebuild_messages(request, counts)
+            if counts.pending:
+                request.session[REBUILD_SESSION_KEY] = started_at.isoformat()
         return response
 
 
-def set_count_headers(response: HttpResponse, echo: RebuildCounts) -> None:
-    counts = {"Built": echo.built, "Pending": echo.pending, "Failed": echo.failed}
-    for name, count in counts.items():
+def set_count_headers(response: HttpResponse, counts: RebuildCounts) -> None:
+    headers = {"Built": counts.built, "Pending": counts.pending, "Failed": counts.failed}
+    for name, count in headers.items():
         if count:
             response[f"{HEADER_PREFIX}{name}"] = str(count)
 
 
-def add_rebuild_messages(request: HttpRequest, echo: RebuildCounts) -> None:
-    if echo.built:
-        words = ngettext("%(count)s prompt rebuilt.", "%(count)s prompts rebuilt.", echo.built)
-        messages.info(request, words % {"count": f"{echo.built:,}"})
-    if echo.pending:
-        words = ngettext(
-            "%(count)s prompt is being rebuilt.", "%(count)s prompts are being rebuilt.", echo.pending
+def add_rebuild_messages(request: HttpRequest, counts: RebuildCounts) -> None:
+    if counts.built:
+        message = ngettext("%(count)s prompt rebuilt.", "%(count)s prompts rebuilt.", counts.built)
+        messages.info(request, message % {"count": f"{counts.built:,}"})
+    if counts.pending:
+        message = ngettext(
+            "%(count)s prompt is being rebuilt.", "%(count)s prompts are being rebuilt.", counts.pending
         )
-        messages.info(request, words % {"count": f"{echo.pending:,}"})
-    if echo.failed:
-        words = ngettext(
+        messages.info(request, message % {"count": f"{counts.pending:,}"})
+    if counts.failed:
+        message = ngettext(
             "%(count)s prompt could not be built and stays as it was: its versions say why.",
             "%(count)s prompts could not be built and stay as they were: their versions say why.",
-            echo.failed,
+            counts.failed,
         )
-        messages.warning(request, words % {"count": f"{echo.failed:,}"})
+        messages.warning(request, message % {"count": f"{counts.failed:,}"})

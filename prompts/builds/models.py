@@ -6,14 +6,14 @@ from personas.models import Agent, WorkspaceOwned
 
 
 class BuildCause(WorkspaceOwned):
-    """Why an agent's prompts must be built again; taken into the next version, then gone.
+    """Why an agent's prompts must be built again; copied into the next version, then deleted.
 
-    Written in the transaction that changed something, so it is there exactly when the change is; and being
-    a row of its own it waits for nobody's lock.
+    Written in the transaction of the change (transactional outbox), so it exists exactly if the change does.
+    As a separate row it needs no lock on the prompt.
     """
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="+")
-    # Kind, id, revision and label of what changed, by whom, with what message.
+    # Kind, id, revision and label of the changed record, the author and the message.
     cause = models.JSONField()
     at = models.DateTimeField(auto_now_add=True)
 

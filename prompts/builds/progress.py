@@ -1,4 +1,4 @@
-"""How far a wide change has come: prompts that still wait, that were rebuilt, and that could not be."""
+"""Progress of rebuilds: numbers of prompts that wait, were rebuilt, or could not be built."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from django.utils import timezone
 from personas.models import AgentChannel, Workspace
 from prompts.models import AgentPrompt, BuildCause
 
-# Beyond this somebody should look after the workers.
+# After this time the page warns that the workers may be down.
 SLOW_AFTER = timedelta(minutes=2)
-# No page stays open for longer than a log-in lasts.
+# A page cannot be open for longer than a session lasts.
 MAX_SINCE_AGE = timedelta(hours=12)
 MAX_UNBUILT_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class BuildProgress:
-    """Of the prompts that were to be built since a moment."""
+    """Progress of the prompts to be built since a timestamp."""
 
     since: datetime
     waiting: int
@@ -33,13 +33,13 @@ class BuildProgress:
         return self.waiting + self.rebuilt + self.unbuilt
 
     @property
-    def mark(self) -> str:
-        """What a page has seen of it; another mark is news."""
+    def fingerprint(self) -> str:
+        """Identify the state that a page shows; polling returns 204 while it is unchanged."""
         return f"{self.waiting}-{self.rebuilt}-{self.unbuilt}-{int(self.is_slow)}"
 
 
 def list_agent_channels(workspace: Workspace | int, agent_ids: Iterable[int]) -> QuerySet[AgentChannel]:
-    """The channels on which these agents speak: a prompt each."""
+    """List the active channels of these agents; each pair of agent and channel has one prompt."""
     return list_active_channels(workspace).filter(agent__in=list(agent_ids))
 
 
@@ -49,19 +49,22 @@ def list_active_channels(workspace: Workspace | int) -> QuerySet[AgentChannel]:
 
 
 def get_build_progress(workspace: Workspace | int, since: datetime | None = None) -> BuildProgress | None:
-    """Since a moment, or since the change that waits longest; None where nothing waits or was waited for."""
+    """Return the progress since a timestamp or the oldest pending cause, whichever is earlier.
+
+    None if nothing is pending and nothing was built since.
+    """
     oldest = BuildCause.objects.in_workspace(workspace).aggregate(at=Min("at"))["at"]
-    moments = [moment for moment in (since, oldest) if moment is not None]
-    if not moments:
+    starts = [start for start in (since, oldest) if start is not None]
+    if not starts:
         return None
-    begun = min(moments)
+    started_at = min(starts)
     is_slow = oldest is not None and timezone.now() - oldest > SLOW_AFTER
-    progress = BuildProgress(begun, **count_builds_since(workspace, begun), is_slow=is_slow)
+    progress = BuildProgress(started_at, **count_builds_since(workspace, started_at), is_slow=is_slow)
     return progress if progress.waiting or (since is not None and progress.total) else None
 
 
-def count_builds_since(workspace: Workspace | int, begun: datetime) -> dict[str, int]:
-    """In one statement, so that no prompt is counted as waiting and as rebuilt at once."""
+def count_builds_since(workspace: Workspace | int, since: datetime) -> dict[str, int]:
+    """Count in a single query, so that no prompt is counted both as waiting and as rebuilt."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent_id"))
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(
         agent=OuterRef("agent_id"), channel=OuterRef("channel_id")
@@ -71,7 +74,7 @@ def count_builds_since(workspace: Workspace | int, begun: datetime) -> dict[str,
         built_at=Subquery(prompts.values("built_at")[:1]),
         problem=Subquery(prompts.values("problem")[:1]),
     )
-    done = Q(is_waiting=False, built_at__gte=begun)
+    done = Q(is_waiting=False, built_at__gte=since)
     counts: dict[str, int] = rows.aggregate(
         waiting=Count("pk", filter=Q(is_waiting=True)),
         rebuilt=Count("pk", filter=done & Q(problem="")),
@@ -81,7 +84,7 @@ def count_builds_since(workspace: Workspace | int, begun: datetime) -> dict[str,
 
 
 def list_unbuilt_prompts(workspace: Workspace | int, since: datetime | None = None) -> QuerySet[AgentPrompt]:
-    """Prompts whose last build left everything as it was; of all times, or built since a moment."""
+    """List live prompts whose last build failed, optionally only those built since a timestamp."""
     rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True).exclude(problem="")
     rows = rows.select_related("agent", "channel").order_by("agent__name", "channel__name", "pk")
     return rows.filter(built_at__gte=since) if since else rows
@@ -90,7 +93,10 @@ def list_unbuilt_prompts(workspace: Workspace | int, since: datetime | None = No
 def get_progress_context(
     workspace: Workspace, progress: BuildProgress | None, *, everything: bool
 ) -> dict[str, Any]:
-    """All that the component says; with everything, also what could not be built long ago."""
+    """Return the template context of the progress component.
+
+    With `everything`, also prompts that failed before the current progress.
+    """
     unbuilt: list[AgentPrompt] = []
     if everything or (progress and progress.unbuilt):
         rows = list_unbuilt_prompts(workspace, None if everything or not progress else progress.since)
@@ -104,12 +110,12 @@ def get_progress_context(
     }
 
 
-def parse_since(said: str) -> datetime | None:
-    """A moment from an address; what is none, or too long ago, is as good as nothing."""
+def parse_since(value: str) -> datetime | None:
+    """Parse the `since` query parameter; None if it is invalid, in the future or too old."""
     try:
-        moment = datetime.fromisoformat(said)
+        since = datetime.fromisoformat(value)
     except ValueError:
         return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    since = since if since.tzinfo else since.replace(tzinfo=UTC)
     now = timezone.now()
-    return moment if now - MAX_SINCE_AGE <= moment <= now else None
+    return since if now - MAX_SINCE_AGE <= since <= now else None

@@ -1,4 +1,7 @@
-"""Adds versions: numbered without gaps, chained, contents kept once; labels that follow move along."""
+"""Store builds as new versions: numbered without gaps, hash-chained, with deduplicated contents.
+
+The production label of agents that release automatically moves to the new version.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +19,7 @@ from prompts.versions.lockfile import PreviousParts, build_lockfile, get_previou
 
 @dataclass(frozen=True)
 class BuildAuthor:
-    """Who caused a build, and by what."""
+    """The author of a build, with message and causes."""
 
     label: str
     message: str = ""
@@ -27,20 +30,21 @@ NewBuild = tuple[AgentPrompt, BuildResult, BuildAuthor]
 
 
 def publish_versions(
-    workspace: Workspace | int, fresh: Sequence[NewBuild], *, at: datetime
+    workspace: Workspace | int, builds: Sequence[NewBuild], *, at: datetime
 ) -> list[PromptVersion]:
-    """Store these builds as the next versions of their prompts, which the caller holds locked."""
-    if not fresh:
+    """Store these builds as the next versions of their prompts, which the caller has locked."""
+    if not builds:
         return []
-    contents = {digest: data for _, made, _ in fresh for digest, data in made.packed.contents.items()}
+    contents = {digest: data for _, build, _ in builds for digest, data in build.stored.contents.items()}
     store_contents(workspace, contents)
-    before = get_previous_parts(workspace, [prompt for prompt, _, _ in fresh])
+    previous = get_previous_parts(workspace, [prompt for prompt, _, _ in builds])
     versions = [
-        build_next_version(prompt, made, author, before.get(prompt.pk), at) for prompt, made, author in fresh
+        build_next_version(prompt, build, author, previous.get(prompt.pk), at)
+        for prompt, build, author in builds
     ]
     PromptVersion.objects.in_workspace(workspace).bulk_create(versions)
-    parts = [made.parts for _, made, _ in fresh]
-    save_part_changes(workspace, zip(versions, parts, strict=True), before)
+    parts = [build.parts for _, build, _ in builds]
+    save_part_changes(workspace, zip(versions, parts, strict=True), previous)
     for version in versions:
         version.prompt.latest = version
     advance_production(workspace, versions, at)
@@ -48,24 +52,24 @@ def publish_versions(
 
 
 def build_next_version(
-    prompt: AgentPrompt, made: BuildResult, author: BuildAuthor, stood: PreviousParts | None, at: datetime
+    prompt: AgentPrompt, build: BuildResult, author: BuildAuthor, previous: PreviousParts | None, at: datetime
 ) -> PromptVersion:
-    number, before = prompt.last_number + 1, stood.lockfile if stood else None
+    number, before = prompt.last_number + 1, previous.lockfile if previous else None
     version = PromptVersion(
         workspace_id=prompt.workspace_id,
         prompt=prompt,
         number=number,
-        digest=made.packed.digest,
-        text_digest=made.packed.text_digest,
-        layout=made.gathered.layout,
-        compiler=made.pins["compiler"],
-        segments=made.packed.segments,
-        tools=made.packed.tools,
-        characters=len(made.prompt.text),
-        tokens=made.tokens,
-        sizes=made.sizes,
-        report=made.packed.report,
-        lockfile=build_lockfile(number, made.parts, made.pins["settings"], before),
+        digest=build.stored.digest,
+        text_digest=build.stored.text_digest,
+        layout=build.collected.layout,
+        compiler=build.pins["compiler"],
+        segments=build.stored.segments,
+        tools=build.stored.tools,
+        characters=len(build.prompt.text),
+        tokens=build.tokens,
+        sizes=build.sizes,
+        report=build.stored.report,
+        lockfile=build_lockfile(number, build.parts, build.pins["settings"], before),
         causes=author.causes,
         author_label=author.label[:254],
         message=author.message[:200],
@@ -78,7 +82,7 @@ def build_next_version(
 
 
 def advance_production(workspace: Workspace | int, versions: Sequence[PromptVersion], at: datetime) -> None:
-    """Production goes along where the agent says so and nobody holds it back."""
+    """Move production to the new versions of agents that release automatically, unless it is pinned."""
     moves = [
         PlannedMove(version.prompt, PRODUCTION, version, "build", by=version.author_label)
         for version in versions

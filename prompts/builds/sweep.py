@@ -1,4 +1,7 @@
-"""Finds work in the rows: causes and looks nobody took in, moments that came, an older compiler's work."""
+"""Queries of the periodic sweep, which finds work that the task queue lost or that became due.
+
+It covers unprocessed causes, queued verifications, memories that start or expire, and a new compiler.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -11,51 +14,51 @@ from prompts.builds.causes import COMPILER_CAUSE, add_build_causes
 from prompts.builds.compiler import get_compiler_digest
 from prompts.models import AgentPrompt, BuildCause, VerificationRun, VerificationState
 
-# Younger causes are on their way through the broker, or being built by the request that made them.
+# Younger causes may still be in the broker, or be processed by the request that added them.
 GRACE_PERIOD = timedelta(seconds=10)
 MAX_SWEEP_ROWS = 5_000
 
 
 def list_waiting_agents(now: datetime) -> list[tuple[int, list[int]]]:
-    """By workspace, the agents with a cause that has waited too long."""
+    """List the agents with an overdue cause, by workspace."""
     rows = BuildCause.unscoped.filter(at__lt=now - GRACE_PERIOD).order_by("pk")
     return group_by_workspace(rows.values_list("workspace_id", "agent_id")[:MAX_SWEEP_ROWS])
 
 
 def list_due_agents(now: datetime) -> list[tuple[int, list[int]]]:
-    """By workspace, the agents for which a memory has begun or ceased to hold."""
+    """List the agents for which a memory has become valid or expired, by workspace."""
     rows = AgentPrompt.unscoped.filter(changes_at__lte=now, is_live=True).order_by("pk")
     return group_by_workspace(rows.values_list("workspace_id", "agent_id")[:MAX_SWEEP_ROWS])
 
 
 @transaction.atomic
 def request_compiler_rebuilds() -> list[tuple[int, list[int]]]:
-    """Ask for what another compiler built, once after an upgrade; by workspace, the agents asked for.
+    """Request rebuilds of prompts built by another compiler, once after an upgrade; list agents by workspace.
 
-    A build that gives the same words adds no version, and the last version goes on naming the old compiler:
-    so each prompt notes for which one it was last asked for, and the cause says why.
+    A build with the same text adds no version, so the latest version keeps naming the old compiler. Each
+    prompt therefore stores the compiler for which a rebuild was last requested.
     """
-    mine = get_compiler_digest()
-    rows = AgentPrompt.unscoped.filter(is_live=True).exclude(compiler=mine).order_by("pk")
+    current = get_compiler_digest()
+    rows = AgentPrompt.unscoped.filter(is_live=True).exclude(compiler=current).order_by("pk")
     rows = rows.select_related("latest").only("workspace_id", "agent_id", "latest__compiler")
-    # One that is being built at this moment is looked at the next time.
-    held = list(rows.select_for_update(of=("self",), skip_locked=True)[:MAX_SWEEP_ROWS])
-    AgentPrompt.unscoped.filter(pk__in=[row.pk for row in held]).update(compiler=mine)
-    old = [row for row in held if row.latest is None or row.latest.compiler != mine]
-    found = group_by_workspace((row.workspace_id, row.agent_id) for row in old)
-    for workspace_id, agent_ids in found:
+    # Prompts locked by a running build are left to the next sweep.
+    locked = list(rows.select_for_update(of=("self",), skip_locked=True)[:MAX_SWEEP_ROWS])
+    AgentPrompt.unscoped.filter(pk__in=[row.pk for row in locked]).update(compiler=current)
+    outdated = [row for row in locked if row.latest is None or row.latest.compiler != current]
+    agents = group_by_workspace((row.workspace_id, row.agent_id) for row in outdated)
+    for workspace_id, agent_ids in agents:
         add_build_causes(workspace_id, agent_ids, {"kind": COMPILER_CAUSE, "by": SYSTEM_ACTOR.label})
-    return found
+    return agents
 
 
 def list_queued_verifications(now: datetime) -> list[tuple[int, int]]:
-    """By workspace, the looks at the record that no worker has begun."""
+    """List the verification runs that no worker has started, with their workspace."""
     rows = VerificationRun.unscoped.filter(state=VerificationState.QUEUED, asked_at__lt=now - GRACE_PERIOD)
     return list(rows.order_by("pk").values_list("workspace_id", "pk")[:MAX_SWEEP_ROWS])
 
 
 def group_by_workspace(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, list[int]]]:
-    found: dict[int, set[int]] = defaultdict(set)
+    agents: dict[int, set[int]] = defaultdict(set)
     for workspace_id, agent_id in pairs:
-        found[workspace_id].add(agent_id)
-    return [(workspace_id, sorted(ids)) for workspace_id, ids in found.items()]
+        agents[workspace_id].add(agent_id)
+    return [(workspace_id, sorted(ids)) for workspace_id, ids in agents.items()]

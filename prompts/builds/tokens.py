@@ -1,4 +1,4 @@
-"""Count tokens offline: the vocabulary is part of the package."""
+"""Count tokens offline with the o200k_base vocabulary, which is part of the package."""
 
 from functools import cache
 from importlib.machinery import PathFinder
@@ -10,7 +10,7 @@ TOKENIZER_PACKAGE, TOKENIZER_MODULE = "bpe_openai", "bpe_openai._bindings"
 
 @cache
 def _load_tokenizer() -> Any:
-    """The engine alone: the package around it reads three vocabularies of its own first, for a second."""
+    """Load only the extension module: importing its package loads three vocabularies and takes a second."""
     package = find_spec(TOKENIZER_PACKAGE)
     spec = PathFinder.find_spec(TOKENIZER_MODULE, package.submodule_search_locations) if package else None
     if spec is None or spec.loader is None:
@@ -21,12 +21,12 @@ def _load_tokenizer() -> Any:
 
 
 def count_tokens(text: str) -> int:
-    """How many tokens a text has for current models; others differ by a few per cent."""
+    """Count the tokens of a text for current models; other tokenizers differ by a few per cent."""
     return int(_load_tokenizer().count(replace_lone_surrogates(text)))
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Half a surrogate pair has no bytes, and is counted as the sign that stands for such."""
+    """Replace lone surrogates, which cannot be encoded, by U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:

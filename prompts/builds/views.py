@@ -1,4 +1,4 @@
-"""Everything built anew, and how far the workers have come: the part of a page that asks by itself."""
+"""Page to rebuild all prompts, and the progress component that polls."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -23,26 +23,26 @@ from prompts.tasks import enqueue_rebuilds
 
 @require_permission(Permission.EDIT)
 def rebuild_all(request: WorkspaceRequest) -> HttpResponse:
-    """Asks first, then leaves all live agents to the workers."""
+    """Ask for confirmation, then enqueue rebuilds of all active agents."""
     if request.method != "POST":
         pairs = list_active_channels(request.workspace)
         context = {"prompts": pairs.count(), "agents": pairs.values("agent").distinct().count()}
         return render(request, "prompts/rebuilding/everything.html", context)
     rows = Agent.objects.in_workspace(request.workspace).filter(archived_at=None)
     ids = list(rows.order_by("pk").values_list("pk", flat=True))
-    # The rows say what is to be done, so a broker that is down only delays it.
+    # The causes are stored, so a broker outage only delays the rebuild.
     request_rebuild(request.workspace, ids, by=request.actor)
     enqueue_rebuilds(request.workspace.pk, ids)
     count = list_agent_channels(request.workspace, ids).count()
-    said = ngettext("%(count)d prompt is being rebuilt.", "%(count)d prompts are being rebuilt.", count)
-    messages.success(request, said % {"count": count})
+    message = ngettext("%(count)d prompt is being rebuilt.", "%(count)d prompts are being rebuilt.", count)
+    messages.success(request, message % {"count": count})
     return redirect("rebuilding:everything", request.workspace.slug)
 
 
 def rebuild_progress(request: WorkspaceRequest) -> HttpResponse:
-    """Empty-handed while nothing has changed."""
+    """Return the progress component, or 204 while nothing has changed."""
     progress = get_build_progress(request.workspace, parse_since(get_query_param(request, "since")))
-    if progress is not None and get_query_param(request, "seen") == progress.mark:
+    if progress is not None and get_query_param(request, "seen") == progress.fingerprint:
         return HttpResponse(status=204)
     context = get_progress_context(
         request.workspace, progress, everything=bool(get_query_param(request, "all"))

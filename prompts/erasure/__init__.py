@@ -1,1 +1,1 @@
-"""Erasure in versions and ledger."""
+"""Erasure of personal data from versions."""

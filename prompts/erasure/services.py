@@ -1,4 +1,4 @@
-"""Erases a memory or profile from every prompt that held it: words go, hashes and numbers stay."""
+"""Erase a memory or user profile from every version: the text is deleted, hashes and numbers are kept."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,40 +20,45 @@ from prompts.versions.selectors import get_contents
 
 @transaction.atomic
 def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
-    """All at once: the record, its history, every version's words; labels leave what can be read no more."""
-    words = list_personal_texts(record)
+    """Erase a record, its revisions and its text in all versions, in one transaction.
+
+    Labels move away from versions that are no longer readable.
+    """
+    texts = list_personal_texts(record)
     kind, key, workspace = record.kind, record.pk, record.workspace_id
-    tomb = erase_record_text(record, reason=reason, by=by)
-    held = list(iterate_versions_with_record(workspace, kind, key))
-    agents = AgentPrompt.objects.in_workspace(workspace).filter(pk__in={row.prompt_id for row in held})
+    erasure = erase_record_text(record, reason=reason, by=by)
+    versions = list(iterate_versions_with_record(workspace, kind, key))
+    agents = AgentPrompt.objects.in_workspace(workspace).filter(pk__in={row.prompt_id for row in versions})
     rebuild_agents(workspace, agents.values_list("agent_id", flat=True))
-    move_labels_off_erased(workspace, held, by=by)
-    digests = set(iterate_record_digests(held, kind, key)) | find_digests_containing(workspace, held, words)
-    gone = digests - list_digests_in_use(workspace)
-    erase_contents(workspace, gone)
-    tomb.digests, tomb.versions = (
-        sorted({*tomb.digests, *gone}),
-        sorted({*tomb.versions, *(row.pk for row in held)}),
+    move_labels_off_erased(workspace, versions, by=by)
+    digests = set(iterate_record_digests(versions, kind, key)) | find_digests_containing(
+        workspace, versions, texts
     )
-    # Anew each time: what processes keep of old words is checked against it.
-    tomb.at = timezone.now()
-    tomb.save(update_fields=["digests", "versions", "at"])
-    return tomb
+    erasable = digests - list_digests_in_use(workspace)
+    erase_contents(workspace, erasable)
+    erasure.digests, erasure.versions = (
+        sorted({*erasure.digests, *erasable}),
+        sorted({*erasure.versions, *(row.pk for row in versions)}),
+    )
+    # Update the time on every erasure: serving caches compare with it to drop erased text.
+    erasure.at = timezone.now()
+    erasure.save(update_fields=["digests", "versions", "at"])
+    return erasure
 
 
 def iterate_versions_with_record(workspace: Workspace | int, kind: str, key: int) -> Iterator[PromptVersion]:
     prompts = list(list_prompts_with_record(workspace, kind, key))
-    stretches = Q()
-    for holding in list_record_usages(workspace, kind, key, prompts):
-        for stay in holding.stays:
-            upto = Q() if stay.last is None else Q(number__lte=stay.last)
-            stretches |= Q(prompt=holding.prompt, number__gte=stay.first) & upto
-    if stretches:
-        yield from PromptVersion.objects.in_workspace(workspace).filter(stretches).iterator(chunk_size=500)
+    condition = Q()
+    for usage in list_record_usages(workspace, kind, key, prompts):
+        for versions in usage.ranges:
+            upto = Q() if versions.last is None else Q(number__lte=versions.last)
+            condition |= Q(prompt=usage.prompt, number__gte=versions.first) & upto
+    if condition:
+        yield from PromptVersion.objects.in_workspace(workspace).filter(condition).iterator(chunk_size=500)
 
 
 def iterate_record_digests(versions: Iterable[PromptVersion], kind: str, key: int) -> Iterator[str]:
-    """Of the segments that came from the record itself."""
+    """Yield the content digests of segments that originate from the record."""
     for version in versions:
         for row in version.segments:
             origin = row.get("origin", {})
@@ -62,19 +67,22 @@ def iterate_record_digests(versions: Iterable[PromptVersion], kind: str, key: in
 
 
 def find_digests_containing(
-    workspace: int, versions: Iterable[PromptVersion], words: Iterable[str]
+    workspace: int, versions: Iterable[PromptVersion], texts: Iterable[str]
 ) -> set[str]:
-    """Of other contents of these versions that repeat the words, such as a sentence made of several parts."""
-    sought = [word.encode() for word in words]
+    """Find other contents of these versions that include the texts, e.g. a sentence made of several parts."""
+    needles = [text.encode() for text in texts]
     digests = {
         digest for version in versions for digest in list_content_digests(version.segments, version.tools)
     }
-    found = get_contents(workspace, digests)
-    return {digest for digest, data in found.items() if data and any(word in data for word in sought)}
+    contents = get_contents(workspace, digests)
+    return {digest for digest, data in contents.items() if data and any(text in data for text in needles)}
 
 
 def list_digests_in_use(workspace: int) -> set[str]:
-    """What prompts say now is said by other records too; those words are theirs."""
+    """Return the digests used by latest versions.
+
+    After the rebuild these come from other records with equal text, so they must not be erased.
+    """
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(latest__isnull=False)
     latest = PromptVersion.objects.in_workspace(workspace).filter(pk__in=prompts.values("latest"))
     return {
@@ -84,23 +92,23 @@ def list_digests_in_use(workspace: int) -> set[str]:
     }
 
 
-def move_labels_off_erased(workspace: int, held: Iterable[PromptVersion], *, by: Actor) -> None:
-    """A label cannot point at words that are gone: it goes on to the latest build, whatever the policy."""
-    gone = {version.pk for version in held}
-    labels = PromptLabel.objects.in_workspace(workspace).filter(version__in=gone)
-    wanted = list(labels.values_list("prompt_id", "name"))
-    prompts = {row.pk: row for row in lock_prompts(workspace, sorted({prompt for prompt, _ in wanted}))}
+def move_labels_off_erased(workspace: int, versions: Iterable[PromptVersion], *, by: Actor) -> None:
+    """Move labels of erased versions to the latest version, regardless of the release policy."""
+    erased = {version.pk for version in versions}
+    labels = PromptLabel.objects.in_workspace(workspace).filter(version__in=erased)
+    pairs = list(labels.values_list("prompt_id", "name"))
+    prompts = {row.pk: row for row in lock_prompts(workspace, sorted({prompt for prompt, _ in pairs}))}
     moves = [
         PlannedMove(prompts[prompt], name, prompts[prompt].latest, "erasure", by=by.label)
-        for prompt, name in wanted
-        if prompts[prompt].latest_id not in gone
+        for prompt, name in pairs
+        if prompts[prompt].latest_id not in erased
     ]
     move_labels(workspace, moves, at=timezone.now())
     save_prompts(prompts.values())
 
 
 def has_erased_content(version: PromptVersion) -> bool:
-    """Whether some of its words can be read no more."""
+    """Return whether some text of the version was erased."""
     rows = Content.objects.in_workspace(version.workspace_id).filter(
         digest__in=list_content_digests(version.segments, version.tools), erased_at__isnull=False
     )

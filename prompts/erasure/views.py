@@ -1,4 +1,4 @@
-"""Erasing personal words for good, and the tombstones that tell of it."""
+"""Pages to erase personal data permanently, and to list past erasures."""
 
 from typing import Any
 
@@ -38,13 +38,13 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 
 
 def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
-    """The report: every version that held the words."""
-    tomb = get_object_or_404(Erasure.objects.in_workspace(request.workspace), pk=key)
-    rows = PromptVersion.objects.in_workspace(request.workspace).filter(pk__in=tomb.versions)
+    """Report on an erasure: every version that contained the text."""
+    erasure = get_object_or_404(Erasure.objects.in_workspace(request.workspace), pk=key)
+    rows = PromptVersion.objects.in_workspace(request.workspace).filter(pk__in=erasure.versions)
     rows = rows.select_related("prompt__agent", "prompt__channel").order_by("prompt_id", "number")
     columns = rows.only("number", "created_at", "hash", "workspace", "prompt__agent", "prompt__channel")
     page = Paginator(columns, PAGE_SIZE).get_page(request.GET.get("page"))
-    return render(request, "prompts/erasures/detail.html", {"tomb": tomb, "page": page})
+    return render(request, "prompts/erasures/detail.html", {"erasure": erasure, "page": page})
 
 
 @require_permission(Permission.MANAGE_KEYS)
@@ -53,15 +53,15 @@ def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpR
     form = ErasureForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
-            tomb = erase_record(record, reason=form.cleaned_data["reason"], by=request.actor)
+            erasure = erase_record(record, reason=form.cleaned_data["reason"], by=request.actor)
         except InvalidInput as error:
             form.add_error("reason", error.errors.get("reason", [error.message]))
         except DomainError as error:
             form.add_error(None, error.message)
         else:
-            words = gettext("Erased, from %(count)s versions too.")
-            messages.success(request, words % {"count": len(tomb.versions)})
-            return redirect("erasures:detail", request.workspace.slug, tomb.pk)
+            message = gettext("Erased, from %(count)s versions too.")
+            messages.success(request, message % {"count": len(erasure.versions)})
+            return redirect("erasures:detail", request.workspace.slug, erasure.pk)
     context: dict[str, Any] = {"form": form, "record": record, "family": family}
     return render(request, "prompts/erasures/erase.html", context, status=422 if form.errors else 200)
 

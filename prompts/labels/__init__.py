@@ -1,1 +1,1 @@
-"""Labels and their moves."""
+"""Labels: movable pointers to versions, and their moves."""

@@ -1,4 +1,4 @@
-"""What people do with versions: build anew, roll production back, let it follow, move their own labels."""
+"""Form actions on versions and labels: rebuild, roll back and unpin production, move and remove labels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -35,12 +35,12 @@ EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 
 @dataclass(frozen=True)
 class LabelActionResult:
-    """What was done, and the verb of this module that takes it back."""
+    """Message about a finished action, and the view of this module that undoes it."""
 
-    words: str
-    undo: str = ""
-    place: tuple[object, ...] = ()
-    fields: Mapping[str, str] = field(default_factory=dict)
+    message: str
+    undo_view: str = ""
+    undo_args: tuple[object, ...] = ()
+    undo_fields: Mapping[str, str] = field(default_factory=dict)
 
 
 @require_permission(EDIT)
@@ -48,16 +48,16 @@ class LabelActionResult:
 def rebuild_agent_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_agent_or_404(request, agent)
     try:
-        built = rebuild_agent(row)
+        result = rebuild_agent(row)
     except DomainError as error:
         messages.error(request, error.message)
     else:
-        if built.versions:
-            words = _("Built anew: %(count)s with other words than before.")
-            messages.success(request, words % {"count": len(built.versions)})
-        elif not built.failed:
+        if result.versions:
+            message = _("Built anew: %(count)s with other words than before.")
+            messages.success(request, message % {"count": len(result.versions)})
+        elif not result.failed:
             messages.success(request, _("Built anew: every word is as it was, so there is no new version."))
-        if built.failed:
+        if result.failed:
             messages.error(request, _("Not everything could be built: see what is said below."))
     return redirect(get_back_url(request, reverse("versions:list", args=[request.workspace.slug, agent])))
 
@@ -69,18 +69,18 @@ def roll_back_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
     number = form.cleaned_data["to"] if form.is_valid() else None
     to = get_version_or_404(row, number) if number else None
 
-    def verb() -> LabelActionResult:
+    def action() -> LabelActionResult:
         was_following = not row.is_held
         [move] = roll_back([row], by=request.actor, note=form.cleaned_data["note"], to=to)
         where = move.version.number if move.version else "nowhere"
-        words = _("Production is back at version %(version)s, and stays there until someone releases.") % {
+        message = _("Production is back at version %(version)s, and stays there until someone releases.") % {
             "version": where
         }
         if was_following and row.agent.release_policy == ReleasePolicy.AUTOMATIC:
-            return LabelActionResult(words, "follow")
-        return LabelActionResult(words, "roll-back", fields=get_undo_fields(move))
+            return LabelActionResult(message, "follow")
+        return LabelActionResult(message, "roll-back", undo_fields=get_undo_fields(move))
 
-    return run_label_action(request, row, form, verb)
+    return run_label_action(request, row, form, action)
 
 
 @require_permission(APPROVE)
@@ -88,11 +88,11 @@ def roll_back_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
 def unpin_production_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
     row = get_prompt_or_404(request, prompt)
 
-    def verb() -> LabelActionResult:
+    def action() -> LabelActionResult:
         unpin_production(row, by=request.actor)
         return LabelActionResult(_("Production follows each build again."))
 
-    return run_label_action(request, row, None, verb)
+    return run_label_action(request, row, None, action)
 
 
 @require_permission(EDIT)
@@ -101,23 +101,24 @@ def move_label_view(request: WorkspaceRequest, prompt: int, number: int) -> Http
     row, form = get_prompt_or_404(request, prompt), LabelForm(request.POST)
     version = get_version_or_404(row, number)
 
-    def verb() -> LabelActionResult:
-        said = form.cleaned_data
-        name, note = said["label"], said["note"]
-        move = move_label(row, name, version, expected=form.expected(), by=request.actor, note=note)
+    def action() -> LabelActionResult:
+        name, note = form.cleaned_data["label"], form.cleaned_data["note"]
+        move = move_label(
+            row, name, version, expected=form.get_expected_version_id(), by=request.actor, note=note
+        )
         if move is None:
             return LabelActionResult(
                 _("“%(name)s” was at version %(number)s already.") % {"name": name, "number": number}
             )
-        words = _("“%(name)s” is at version %(number)s now.") % {"name": name, "number": number}
+        message = _("“%(name)s” is at version %(number)s now.") % {"name": name, "number": number}
         before = move.previous_version
         if before is None:
-            return LabelActionResult(words, "remove-label", (name,))
+            return LabelActionResult(message, "remove-label", (name,))
         return LabelActionResult(
-            words, "label", (before.number,), {"label": name, "seen": f"{name}:{version.pk}"}
+            message, "label", (before.number,), {"label": name, "seen": f"{name}:{version.pk}"}
         )
 
-    return run_label_action(request, row, form, verb)
+    return run_label_action(request, row, form, action)
 
 
 @require_permission(EDIT)
@@ -125,7 +126,7 @@ def move_label_view(request: WorkspaceRequest, prompt: int, number: int) -> Http
 def remove_label_view(request: WorkspaceRequest, prompt: int, label: str) -> HttpResponse:
     row = get_prompt_or_404(request, prompt)
 
-    def verb() -> LabelActionResult:
+    def action() -> LabelActionResult:
         before = find_current_label(row, label)
         remove_label(row, label, by=request.actor)
         number = before.version.number if before else 0
@@ -133,40 +134,42 @@ def remove_label_view(request: WorkspaceRequest, prompt: int, label: str) -> Htt
             _("“%(label)s” is taken off.") % {"label": label}, "label", (number,), {"label": label}
         )
 
-    return run_label_action(request, row, None, verb)
+    return run_label_action(request, row, None, action)
 
 
 def get_undo_fields(move: LabelMove) -> dict[str, str]:
-    """Production was there a moment ago, so going back may also lead forward."""
+    """Return form fields that undo a roll-back: production may go forward to the version it just left."""
     number = move.previous_version.number if move.previous_version else ""
     return {"to": str(number), "note": "The roll-back was undone."}
 
 
 def run_label_action(
-    request: WorkspaceRequest, prompt: AgentPrompt, form: Form | None, verb: Callable[[], LabelActionResult]
+    request: WorkspaceRequest, prompt: AgentPrompt, form: Form | None, action: Callable[[], LabelActionResult]
 ) -> HttpResponse:
-    """Do it, or say why not, and go back to where the button stood."""
+    """Run the action, show the result or the error as a message, and redirect to the page it came from."""
     if form is not None and not form.is_valid():
-        for name, said in form.errors.items():
+        for name, errors in form.errors.items():
             title = form.fields[name].label or get_display_name(name) if name in form.fields else ""
-            messages.error(request, f"{title}: {' '.join(map(str, said))}".removeprefix(": "))
+            messages.error(request, f"{title}: {' '.join(map(str, errors))}".removeprefix(": "))
     else:
         try:
-            done = verb()
+            result = action()
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            add_undo_message(request, prompt, done)
+            add_undo_message(request, prompt, result)
     timeline = reverse("versions:list", args=[request.workspace.slug, prompt.agent.slug])
     return redirect(get_back_url(request, f"{timeline}?channel={prompt.channel.slug}"))
 
 
-def add_undo_message(request: WorkspaceRequest, prompt: AgentPrompt, done: LabelActionResult) -> None:
-    undo = ""
-    if done.undo:
-        undo = reverse(f"versions:{done.undo}", args=[request.workspace.slug, prompt.pk, *done.place])
-    back = {"back": place} if (place := get_back_url(request, "")) else {}
-    add_toast(request, done.words, undo_url=undo, undo_fields={**done.fields, **back})
+def add_undo_message(request: WorkspaceRequest, prompt: AgentPrompt, result: LabelActionResult) -> None:
+    undo_url = ""
+    if result.undo_view:
+        undo_url = reverse(
+            f"versions:{result.undo_view}", args=[request.workspace.slug, prompt.pk, *result.undo_args]
+        )
+    back = {"back": url} if (url := get_back_url(request, "")) else {}
+    add_toast(request, result.message, undo_url=undo_url, undo_fields={**result.undo_fields, **back})
 
 
 urlpatterns: list[URLPattern] = [

@@ -1,4 +1,4 @@
-"""Labels: which there are, where they stand on a prompt, moved, taken off, put back."""
+"""REST resource for labels: list, read, move, remove, protect and roll back."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ ROLLBACK_REQUEST_SCHEMA = object_schema(
 EDIT_PROBLEMS = {409: "refused", 412: "precondition_failed", 428: "precondition_required"}
 
 
-# --- of the workspace ----------------------------------------------------------------------------------
+# --- labels of the workspace ---------------------------------------------------------------------------
 
 
 def index(call: ApiRequest) -> ApiResponse:
@@ -100,7 +100,7 @@ def label_usage_json(label: Any) -> dict[str, Any]:
 
 
 def protect_label_endpoint(call: ApiRequest, label: str) -> ApiResponse:
-    """Protected labels are moved by owners only."""
+    """Protect or unprotect a label; only owners move a protected one."""
     require_unlimited_scope(call)
     check_label_scope(call, label)
     rule: LabelRule = protect_label(call.workspace, label, call.body["is_protected"], by=call.actor)
@@ -108,7 +108,7 @@ def protect_label_endpoint(call: ApiRequest, label: str) -> ApiResponse:
     return json_response({"name": label, "prompts": labels.count(), "is_protected": rule.is_protected})
 
 
-# --- of one prompt -------------------------------------------------------------------------------------
+# --- labels of a prompt --------------------------------------------------------------------------------
 
 
 def list_prompt_labels(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
@@ -124,10 +124,10 @@ def list_prompt_labels(call: ApiRequest, agent: str, channel: str) -> ApiRespons
 
 
 def label_detail(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
-    found = find_prompt_label(get_visible_prompt(call, agent, channel), label)
-    if found is None:
+    prompt_label = find_prompt_label(get_visible_prompt(call, agent, channel), label)
+    if prompt_label is None:
         raise Http404
-    return build_label_response(found)
+    return build_label_response(prompt_label)
 
 
 def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
@@ -145,24 +145,24 @@ def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) 
 
 
 def get_expected_version_id(call: ApiRequest, prompt: AgentPrompt, label: str) -> int | None:
-    """The id of the version at which the caller saw the label, by the body or the header."""
-    now = find_prompt_label(prompt, label)
+    """Return the id of the version at which the client saw the label, from the body or If-Match."""
+    current = find_prompt_label(prompt, label)
     if "expected" not in call.body:
-        check_etag(get_label_etag(now), call.if_match)
-        return now.version_id if now else None
-    said = call.body["expected"]
-    if said is None or (now and said == now.version.digest):
-        return now.version_id if now and said else None
-    return get_named_version(prompt, said, "/expected").pk
+        check_etag(get_label_etag(current), call.if_match)
+        return current.version_id if current else None
+    expected = call.body["expected"]
+    if expected is None or (current and expected == current.version.digest):
+        return current.version_id if current and expected else None
+    return get_named_version(prompt, expected, "/expected").pk
 
 
 def remove_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
     check_label_scope(call, label)
     prompt = get_visible_prompt(call, agent, channel)
-    now = find_prompt_label(prompt, label)
-    if now is None:
+    current = find_prompt_label(prompt, label)
+    if current is None:
         raise Http404
-    check_etag(get_label_etag(now), call.if_match)
+    check_etag(get_label_etag(current), call.if_match)
     remove_label(prompt, label, by=call.actor)
     return no_content_response()
 
@@ -195,7 +195,7 @@ def list_label_moves(call: ApiRequest, agent: str, channel: str, label: str) -> 
     return page_response(call, page, [label_move_json(row) for row in page.rows])
 
 
-# --- words ---------------------------------------------------------------------------------------------
+# --- serialization -------------------------------------------------------------------------------------
 
 
 def find_prompt_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
@@ -203,7 +203,7 @@ def find_prompt_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
 
 
 def get_label_etag(label: PromptLabel | None) -> str:
-    """The number of the version it stands at; nought for a label that is not there yet."""
+    """Return the version number as ETag; 0 for a label that does not exist."""
     return f'"{label.version.number if label else 0}"'
 
 
@@ -232,7 +232,7 @@ def label_move_json(row: LabelMove) -> dict[str, Any]:
 
 
 def build_list_schema(item: Schema) -> Schema:
-    """Few enough to come at once."""
+    """Return the schema of an unpaginated list."""
     return object_schema({"data": array_schema(item, most=10_000)})
 
 

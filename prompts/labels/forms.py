@@ -1,4 +1,4 @@
-"""Where a label shall point, and why it goes back."""
+"""Forms to move a label and to roll back production."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from prompts.models import PRODUCTION, PromptLabel
 
 
 class LabelForm(ActionForm):
-    """A label of the workspace's own for one version."""
+    """Set a custom label (not production) on a version."""
 
     label = forms.CharField(
         label=_("Label"),
@@ -21,11 +21,11 @@ class LabelForm(ActionForm):
         help_text=_("Small letters, digits and hyphens, as in “canary”."),
     )
     note = forms.CharField(max_length=500, required=False, label=_("Why"))
-    # Where each label stood when the page was drawn: whoever moves one must have seen where it was.
+    # The version of each label when the page was rendered, for optimistic locking.
     seen = forms.CharField(max_length=20_000, required=False, widget=forms.HiddenInput)
 
     @staticmethod
-    def seen_now(labels: Iterable[PromptLabel]) -> str:
+    def format_seen(labels: Iterable[PromptLabel]) -> str:
         return " ".join([f"{label.name}:{label.version_id}" for label in labels])
 
     def clean_label(self) -> str:
@@ -34,16 +34,16 @@ class LabelForm(ActionForm):
             raise forms.ValidationError(gettext("Production moves by builds, releases and roll-backs."))
         return label
 
-    def expected(self) -> int | None:
-        """The id of the version at which the label was seen; none where there was no such label."""
-        pairs = [said.partition(":") for said in self.cleaned_data["seen"].split()]
-        known = {name: key for name, _, key in pairs if key.isdecimal() and len(key) < 16}
-        said = known.get(self.cleaned_data["label"])
-        return int(said) if said is not None else None
+    def get_expected_version_id(self) -> int | None:
+        """Return the id of the version the page showed for the label; None if it did not exist."""
+        pairs = [pair.partition(":") for pair in self.cleaned_data["seen"].split()]
+        version_ids = {name: key for name, _, key in pairs if key.isdecimal() and len(key) < 16}
+        version_id = version_ids.get(self.cleaned_data["label"])
+        return int(version_id) if version_id is not None else None
 
 
 class RollBackForm(ActionForm):
-    """Why production goes back, and to which version; without one, to where it was before."""
+    """Roll back production to a version; without one, to the previous version of the label."""
 
     note = forms.CharField(max_length=500, label=_("Why"), help_text=_("For those who look later."))
     to = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)

@@ -1,4 +1,4 @@
-"""Labels point at versions; every move is kept."""
+"""PromptLabel, the append-only LabelMove, and LabelRule."""
 
 from django.db import models
 
@@ -21,7 +21,7 @@ class PromptLabel(WorkspaceOwned):
         ordering = ["name"]
         constraints = [
             models.UniqueConstraint(fields=["prompt", "name"], name="label_once_per_prompt"),
-            # Moves of many labels are written as rows that are there already, told by this key.
+            # Conflict target of the upsert that moves many labels at once.
             models.UniqueConstraint(fields=["workspace", "id"], name="labels_by_workspace"),
         ]
 
@@ -30,9 +30,9 @@ class PromptLabel(WorkspaceOwned):
 
 
 class LabelMove(WorkspaceOwned):
-    """One move of one label: append-only, chained per prompt. No version means the label was taken off."""
+    """A move of a label: append-only, hash-chained per prompt. Without a version, the label was removed."""
 
-    # Found by the index of sequences; what was left is never asked for.
+    # The unique index on prompt and sequence covers `prompt`; no query filters by `previous_version`.
     prompt = models.ForeignKey(
         AgentPrompt, on_delete=models.PROTECT, related_name="label_moves", db_index=False
     )
@@ -63,7 +63,7 @@ class LabelMove(WorkspaceOwned):
 
 
 class LabelRule(WorkspaceOwned):
-    """What the workspace says of a label, wherever it stands; protected ones are moved by owners only."""
+    """Rule for a label on all prompts of the workspace; only owners move a protected label."""
 
     name = models.SlugField(max_length=40, db_index=False, validators=[slug_validator])
     is_protected = models.BooleanField(default=False)

@@ -1,4 +1,4 @@
-"""Moves labels, many in one transaction, and keeps every move in its prompt's chain."""
+"""Move labels in bulk, and append each move to the hash chain of its prompt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from personas.tenancy.models import get_upsert_fields
 from prompts.hashed_rows import build_label_move_row
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion, Release
 
-# Of a version that a label leaves only the number is told.
+# Heavy columns: only the number of the version that a label leaves is needed.
 DEFERRED_VERSION_FIELDS = [f"version__{name}" for name in ("segments", "sizes", "lockfile", "causes")]
 
 
 @dataclass(frozen=True)
 class PlannedMove:
-    """Where a label shall point; no version takes it off. The caller holds the prompt locked."""
+    """A label move to be made; without a version the label is removed. The caller has locked the prompt."""
 
     prompt: AgentPrompt
     label: str
@@ -27,17 +27,17 @@ class PlannedMove:
 
 
 def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at: datetime) -> list[LabelMove]:
-    """Point the labels and append the moves; the prompts' own columns are the caller's to save."""
+    """Move the labels and append LabelMove rows; the caller saves the changed columns of the prompts."""
     if not moves:
         return []
     rows = PromptLabel.objects.in_workspace(workspace)
     prompts = {move.prompt.pk for move in moves}
-    known = rows.filter(prompt__in=prompts).select_related("version").defer(*DEFERRED_VERSION_FIELDS)
-    have = {(row.prompt_id, row.name): row for row in known}
-    made = [build_label_move(move, have.get((move.prompt.pk, move.label)), at) for move in moves]
-    LabelMove.objects.in_workspace(workspace).bulk_create(made)
-    write_labels(workspace, moves, have, at)
-    return made
+    labels = rows.filter(prompt__in=prompts).select_related("version").defer(*DEFERRED_VERSION_FIELDS)
+    current = {(row.prompt_id, row.name): row for row in labels}
+    label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]
+    LabelMove.objects.in_workspace(workspace).bulk_create(label_moves)
+    write_labels(workspace, moves, current, at)
+    return label_moves
 
 
 def build_label_move(move: PlannedMove, label: PromptLabel | None, at: datetime) -> LabelMove:
@@ -64,16 +64,16 @@ def build_label_move(move: PlannedMove, label: PromptLabel | None, at: datetime)
 def write_labels(
     workspace: Workspace | int,
     moves: Sequence[PlannedMove],
-    have: dict[tuple[int, str], PromptLabel],
+    current: dict[tuple[int, str], PromptLabel],
     at: datetime,
 ) -> None:
-    """The labels themselves: new ones, moved ones, and those taken off."""
+    """Insert, update and delete the PromptLabel rows."""
     rows = PromptLabel.objects.in_workspace(workspace)
-    new, moved, gone = [], [], []
+    new, moved, removed = [], [], []
     for move in moves:
-        label = have.get((move.prompt.pk, move.label))
+        label = current.get((move.prompt.pk, move.label))
         if move.version is None:
-            gone += [label.pk] if label else []
+            removed += [label.pk] if label else []
         elif label is None:
             prompt = move.prompt
             new.append(
@@ -92,4 +92,4 @@ def write_labels(
     rows.bulk_create(
         moved, update_conflicts=True, unique_fields=get_upsert_fields(), update_fields=["version", "moved_at"]
     )
-    rows.filter(pk__in=gone).delete()
+    rows.filter(pk__in=removed).delete()

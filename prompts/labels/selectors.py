@@ -1,4 +1,4 @@
-"""Where a label stands: the prompts it is on, and the version that each gives out under it."""
+"""Queries for labels: the prompts that have a label, with the version it points to."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from prompts.models import LATEST, AgentPrompt, PromptLabel
 
 
 def list_labelled_prompts(
-    workspace: Workspace | int, name: str, words: str = ""
+    workspace: Workspace | int, name: str, query: str = ""
 ) -> "QuerySet[Any, dict[str, Any]]":
-    """Plain rows, by agent; “latest” stands on every live prompt by itself."""
+    """List live prompts with the label as dicts, by agent; every built prompt has “latest”."""
     if name == LATEST:
         rows: QuerySet[Any] = AgentPrompt.objects.in_workspace(workspace).filter(latest__isnull=False)
         prompt, version, moved_at = "", "latest", "latest__created_at"
@@ -19,9 +19,9 @@ def list_labelled_prompts(
         rows = PromptLabel.objects.in_workspace(workspace).filter(name=name)
         prompt, version, moved_at = "prompt__", "version", "moved_at"
     rows = rows.filter(**{f"{prompt}is_live": True})
-    if words:
+    if query:
         agent, channel = f"{prompt}agent__name__icontains", f"{prompt}channel__name__icontains"
-        rows = rows.filter(Q(**{agent: words}) | Q(**{channel: words}))
+        rows = rows.filter(Q(**{agent: query}) | Q(**{channel: query}))
     return rows.order_by(f"{prompt}agent__name", f"{prompt}channel__name", "pk").values(
         agent_name=F(f"{prompt}agent__name"),
         channel_name=F(f"{prompt}channel__name"),
@@ -33,6 +33,6 @@ def list_labelled_prompts(
 
 
 def list_label_names(workspace: Workspace) -> set[str]:
-    """Those that point somewhere now."""
+    """Return the names of labels that are set on a prompt."""
     rows = PromptLabel.objects.in_workspace(workspace).order_by("name")
     return set(rows.values_list("name", flat=True).distinct())

@@ -1,4 +1,4 @@
-"""What people do with labels by hand: move, take off, protect, roll back, follow again."""
+"""Label actions of members: move, remove, protect, roll back, and unpin production."""
 
 from collections.abc import Iterable, Sequence
 
@@ -18,7 +18,7 @@ from prompts.labels.moves import PlannedMove, move_labels
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel, PromptVersion
 from prompts.versions.selectors import find_earlier_move
 
-# By prompt: the version that a label is at, and the one that it would go to.
+# Keyed by prompt id: the version id of the label now, and the one after the roll-back.
 LabelPositions = dict[int, tuple[int, int]]
 
 
@@ -32,7 +32,10 @@ def move_label(
     by: Actor,
     note: str = "",
 ) -> LabelMove | None:
-    """Point a label at a version; expected is the version id it was seen at, None for a new label."""
+    """Point a label at a version, with optimistic locking.
+
+    `expected` is the id of the version at which the caller saw the label, None for a new label.
+    """
     [prompt] = lock_prompts(prompt.workspace_id, [prompt.pk])
     validate_label_name(label)
     check_label_protection(prompt.workspace_id, [label], by=by)
@@ -41,12 +44,12 @@ def move_label(
         raise NotAllowed(
             _("“%(agent)s” is reviewed: request a release to move production.") % {"agent": prompt.agent}
         )
-    present = find_current_label(prompt, label)
-    if (present.version_id if present else None) != expected:
+    current = find_current_label(prompt, label)
+    if (current.version_id if current else None) != expected:
         raise LabelConflict(
             _("“%(label)s” was moved after you looked. Look again before you move it.") % {"label": label}
         )
-    if present and present.version_id == version.pk:
+    if current and current.version_id == version.pk:
         return None
     if label == PRODUCTION:
         prompt.is_held = prompt.latest_id != version.pk
@@ -55,7 +58,7 @@ def move_label(
 
 @transaction.atomic
 def remove_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
-    """Remove a label of one's own from a prompt; what it pointed at stays in its history."""
+    """Remove a custom label from a prompt; its moves are kept."""
     [prompt] = lock_prompts(prompt.workspace_id, [prompt.pk])
     check_label_protection(prompt.workspace_id, [label], by=by)
     if label == PRODUCTION:
@@ -67,7 +70,7 @@ def remove_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
 
 @transaction.atomic
 def protect_label(workspace: Workspace, label: str, protected: bool, *, by: Actor) -> LabelRule:
-    """Let only owners move a label, wherever it stands; or everybody again."""
+    """Restrict moves of a label to owners on all prompts, or lift the restriction."""
     validate_label_name(label)
     require_owner(workspace, _("Only owners say whether “%(label)s” is protected.") % {"label": label}, by=by)
     rows = LabelRule.objects.in_workspace(workspace)
@@ -76,9 +79,9 @@ def protect_label(workspace: Workspace, label: str, protected: bool, *, by: Acto
     rule.save()
     if before != protected:
         state = {"is_protected": protected}
-        verb = "protected" if protected else "unprotected"
+        action = "protected" if protected else "unprotected"
         write_audit_event(
-            workspace, verb, "label", rule.pk, label, by=by, before={"is_protected": before}, after=state
+            workspace, action, "label", rule.pk, label, by=by, before={"is_protected": before}, after=state
         )
     return rule
 
@@ -93,44 +96,47 @@ def roll_back(
     to: PromptVersion | None = None,
     expected: LabelPositions | None = None,
 ) -> list[LabelMove]:
-    """Put a label back to what it pointed at before, on all these prompts at once; builds leave it there.
+    """Move a label back to its previous version (or `to`) on all these prompts, and pin production there.
 
-    What is expected is what somebody saw: where each prompt's label is, and where it would go.
+    `expected` holds the positions that the user saw; if they have changed, LabelConflict is raised.
     """
     ids = [prompt.pk for prompt in prompts]
     if not note.strip():
         raise InvalidInput.on("note", _("Say why: those who look later will want to know."))
     if to is not None and len(ids) != 1:
         raise ForeignVersion(_("A version belongs to one prompt: name one prompt with it."))
-    held = lock_prompts(get_common_workspace_id(prompts), ids)
-    check_label_protection(held[0].workspace_id, [label], by=by)
+    locked = lock_prompts(get_common_workspace_id(prompts), ids)
+    check_label_protection(locked[0].workspace_id, [label], by=by)
     moves = [
         PlannedMove(
             prompt, label, find_rollback_target(prompt, label, to), "rollback", by=by.label, note=note
         )
-        for prompt in held
+        for prompt in locked
     ]
     if expected is not None and expected != get_label_positions(moves):
         raise LabelConflict(_("Something moved after you looked. Look again, then roll back."))
     if label == PRODUCTION:
-        for prompt in held:
+        for prompt in locked:
             prompt.is_held = True
     return apply_label_moves(moves, by=by)
 
 
 def get_label_positions(moves: Sequence[PlannedMove]) -> LabelPositions:
-    """Of each prompt, the version that its label is at and the one that it would be at."""
+    """Return the current and the planned version id of the label, by prompt."""
     ids = [move.prompt.pk for move in moves]
     rows = PromptLabel.objects.in_workspace(moves[0].prompt.workspace_id).filter(prompt__in=ids)
-    present = dict(rows.filter(name=moves[0].label).values_list("prompt", "version"))
+    current = dict(rows.filter(name=moves[0].label).values_list("prompt", "version"))
     return {
-        move.prompt.pk: (present[move.prompt.pk], move.version.pk if move.version else 0) for move in moves
+        move.prompt.pk: (current[move.prompt.pk], move.version.pk if move.version else 0) for move in moves
     }
 
 
 @transaction.atomic
 def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
-    """Let production of an automatic agent follow each build again, from the latest on."""
+    """Move production to the latest version and let it follow builds again.
+
+    Only for agents with the automatic release policy.
+    """
     [prompt] = lock_prompts(prompt.workspace_id, [prompt.pk])
     if not prompt.is_held:
         return
@@ -146,26 +152,26 @@ def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
 
 
 def find_rollback_target(prompt: AgentPrompt, label: str, to: PromptVersion | None) -> PromptVersion:
-    """Where to go back to: only where the label has been before."""
-    present = find_current_label(prompt, label)
-    if present is None:
+    """Return the version to roll back to; only versions that had the label before are allowed."""
+    current = find_current_label(prompt, label)
+    if current is None:
         raise UnknownLabel(
             _("“%(label)s” points at nothing on %(prompt)s.") % {"label": label, "prompt": prompt}
         )
-    been = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
+    earlier = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     if to is not None:
         check_prompt_version(prompt, to)
-        if to.pk == present.version_id:
+        if to.pk == current.version_id:
             raise NotAllowed(
                 _("“%(label)s” is at version %(number)s already.") % {"label": label, "number": to.number}
             )
-        if not been.filter(version=to).exists():
+        if not earlier.filter(version=to).exists():
             raise NotAllowed(
                 _("Version %(number)s was never “%(label)s”. Release it instead.")
                 % {"number": to.number, "label": label}
             )
         return to
-    last = find_earlier_move(prompt, label, present.version.number)
+    last = find_earlier_move(prompt, label, current.version.number)
     if last is None or last.version is None:
         raise NotAllowed(
             _("“%(label)s” of %(prompt)s was never anywhere before.") % {"label": label, "prompt": prompt}
@@ -174,10 +180,10 @@ def find_rollback_target(prompt: AgentPrompt, label: str, to: PromptVersion | No
 
 
 def apply_label_moves(moves: Sequence[PlannedMove], *, by: Actor) -> list[LabelMove]:
-    """Move, save the prompts, and note it where people look."""
-    made = move_labels(moves[0].prompt.workspace_id, moves, at=timezone.now())
+    """Move the labels, save the prompts and write audit events."""
+    rows = move_labels(moves[0].prompt.workspace_id, moves, at=timezone.now())
     save_prompts([move.prompt for move in moves])
-    for move, row in zip(moves, made, strict=True):
+    for move, row in zip(moves, rows, strict=True):
         write_audit_event(
             row.workspace_id,
             {"rollback": "rolled back", "removed": "took off"}.get(move.reason, "moved"),
@@ -188,7 +194,7 @@ def apply_label_moves(moves: Sequence[PlannedMove], *, by: Actor) -> list[LabelM
             before={"version": row.previous_version.number if row.previous_version else None},
             after={"version": row.version.number if row.version else None, "note": move.note},
         )
-    return made
+    return rows
 
 
 def save_prompts(prompts: Iterable[AgentPrompt]) -> None:
@@ -197,25 +203,25 @@ def save_prompts(prompts: Iterable[AgentPrompt]) -> None:
 
 
 def lock_prompts(workspace: Workspace | int, ids: Sequence[int]) -> list[AgentPrompt]:
-    """Locked in one order, as builds lock them.
+    """Lock prompts in primary key order, as builds do, to avoid deadlocks.
 
-    The latest versions are asked for afterwards: who waited for a lock gets the row as it is now, but of what
-    was joined to it only what there was before, and a version made meanwhile would be missing.
+    The latest versions are loaded by a second query: after waiting for a lock, PostgreSQL re-reads the locked
+    row but not the rows joined to it, so a version added meanwhile would be missing.
     """
     rows = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=ids)
-    held = list(rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",)))
-    newest = [prompt.latest_id for prompt in held if prompt.latest_id]
-    versions = PromptVersion.objects.in_workspace(workspace).in_bulk(newest)
-    for prompt in held:
+    locked = list(rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",)))
+    latest_ids = [prompt.latest_id for prompt in locked if prompt.latest_id]
+    versions = PromptVersion.objects.in_workspace(workspace).in_bulk(latest_ids)
+    for prompt in locked:
         prompt.latest = versions[prompt.latest_id] if prompt.latest_id else None
-    return held
+    return locked
 
 
 def get_common_workspace_id(prompts: Iterable[AgentPrompt]) -> int:
-    found = {prompt.workspace_id for prompt in prompts}
-    if len(found) != 1:
+    workspace_ids = {prompt.workspace_id for prompt in prompts}
+    if len(workspace_ids) != 1:
         raise InvalidInput.on("prompts", _("Choose at least one prompt."))
-    return found.pop()
+    return workspace_ids.pop()
 
 
 def find_current_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
@@ -247,7 +253,7 @@ def check_label_protection(workspace: Workspace | int, labels: Iterable[str], *,
         )
 
 
-def require_owner(workspace: Workspace | int, words: str, *, by: Actor) -> None:
+def require_owner(workspace: Workspace | int, message: str, *, by: Actor) -> None:
     members = Membership.objects.in_workspace(workspace).filter(user=by.user, role=Role.OWNER)
     if by.user is None or not members.exists():
-        raise NotAllowed(words)
+        raise NotAllowed(message)

@@ -1,4 +1,4 @@
-"""The labels of a workspace: which there are, and who may move them."""
+"""Pages for the labels of a workspace: list, prompts of a label, protection."""
 
 from operator import attrgetter, itemgetter
 
@@ -38,16 +38,16 @@ PROMPT_COLUMNS = [
 
 
 def index(request: WorkspaceRequest) -> HttpResponseBase:
-    words, sorting = get_search_query(request), get_sort_order(request, SORT_FIELDS)
-    who = {"name": "who", "label": _("Who moves it"), "options": PROTECTION_FILTERS}
-    filters = set_filter_values(request, [who])
-    labels = filter_labels(list_label_usage(request.workspace), words, filters[0]["value"], sorting)
+    query, sorting = get_search_query(request), get_sort_order(request, SORT_FIELDS)
+    protection_filter = {"name": "who", "label": _("Who moves it"), "options": PROTECTION_FILTERS}
+    filters = set_filter_values(request, [protection_filter])
+    labels = filter_labels(list_label_usage(request.workspace), query, filters[0]["value"], sorting)
     if file_format := get_export_format(request):
         return build_export_response(request.workspace, "labels", file_format, LABEL_COLUMNS, labels)
-    is_narrowed = bool(words or filters[0]["value"])
+    is_narrowed = bool(query or filters[0]["value"])
     context = {
         "page": Paginator(labels, PAGE_SIZE).get_page(request.GET.get("page")),
-        "q": words,
+        "q": query,
         "filters": filters,
         "sorting": sorting,
         "is_narrowed": is_narrowed,
@@ -56,27 +56,29 @@ def index(request: WorkspaceRequest) -> HttpResponseBase:
     return render(request, "prompts/labels/list.html", context)
 
 
-def filter_labels(labels: list[LabelUsage], words: str, who: str, sorting: SortOrder) -> list[LabelUsage]:
-    """A workspace has few labels, so they are sorted out here."""
-    found = [label for label in labels if words.lower() in label.name]
-    if who:
-        found = [label for label in found if label.is_protected == (who == "owners")]
+def filter_labels(
+    labels: list[LabelUsage], query: str, protection: str, sorting: SortOrder
+) -> list[LabelUsage]:
+    """Filter and sort in Python: a workspace has few labels."""
+    matching = [label for label in labels if query.lower() in label.name]
+    if protection:
+        matching = [label for label in matching if label.is_protected == (protection == "owners")]
     if sorting.name:
-        found.sort(key=attrgetter(SORT_FIELDS[sorting.name][0]), reverse=sorting.is_descending)
-    return found
+        matching.sort(key=attrgetter(SORT_FIELDS[sorting.name][0]), reverse=sorting.is_descending)
+    return matching
 
 
 def label_prompts(request: WorkspaceRequest, label: str) -> HttpResponseBase:
-    """Where one label stands."""
-    known = next((one for one in list_label_usage(request.workspace) if one.name == label), None)
-    if known is None and label != LATEST:
+    """List the prompts that have a label."""
+    usage = next((one for one in list_label_usage(request.workspace) if one.name == label), None)
+    if usage is None and label != LATEST:
         raise Http404("No such label.")
-    words = get_search_query(request)
-    rows = list_labelled_prompts(request.workspace, label, words)
+    query = get_search_query(request)
+    rows = list_labelled_prompts(request.workspace, label, query)
     if file_format := get_export_format(request):
         return build_export_response(request.workspace, f"label-{label}", file_format, PROMPT_COLUMNS, rows)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"label": label, "known": known, "page": page, "q": words, "is_narrowed": bool(words)}
+    context = {"label": label, "known": usage, "page": page, "q": query, "is_narrowed": bool(query)}
     return render(request, "prompts/labels/prompts.html", context)
 
 
@@ -91,16 +93,16 @@ def protect_label_view(request: WorkspaceRequest) -> HttpResponse:
     try:
         protect_label(request.workspace, label, is_protected, by=request.actor)
     except InvalidInput as error:
-        messages.error(request, " ".join(said for words in error.errors.values() for said in words))
+        messages.error(request, " ".join(text for texts in error.errors.values() for text in texts))
     except DomainError as error:
         messages.error(request, error.message)
     else:
-        said = (
+        message = (
             gettext("“%(label)s”: only owners move it.")
             if is_protected
             else gettext("“%(label)s”: everybody who edits may move it again.")
         )
-        messages.success(request, said % {"label": label})
+        messages.success(request, message % {"label": label})
     return redirect("labels:list", request.workspace.slug)
 
 

@@ -1,4 +1,4 @@
-"""A prompt assembled from a draft: nothing is stored, and nothing is served."""
+"""REST endpoint that previews a prompt with an unsaved record; nothing is stored or served."""
 
 from typing import Any
 
@@ -23,8 +23,7 @@ from personas.models import LAYOUTS, Agent
 from personas.roles import Permission
 from prompts.builds.compiler import BuildResult, NotBuildable
 from prompts.preview.draft_request import DRAFT_SCHEMA, parse_draft
-from prompts.preview.services import ChannelNotUsed
-from prompts.preview.services import build_preview as previewed
+from prompts.preview.services import ChannelNotUsed, build_preview
 from prompts.provenance.api import SPAN_SCHEMA, provenance_spans_json
 from prompts.versions.api import BOUNDARY_SCHEMA, SECTION_SCHEMA, SEGMENT_SCHEMA
 from prompts.versions.serializers import TEXT_SCHEMA
@@ -66,19 +65,19 @@ PREVIEW_REQUEST_SCHEMA = object_schema(
 
 
 def preview_endpoint(call: ApiRequest) -> ApiResponse:
-    said = call.body
-    agent = get_preview_agent(call, said["agent"])
-    check_channel_scope(call, said["channel"])
-    draft = parse_draft(call, said["record"], "/record").draft if "record" in said else None
+    body = call.body
+    agent = get_preview_agent(call, body["agent"])
+    check_channel_scope(call, body["channel"])
+    draft = parse_draft(call, body["record"], "/record").draft if "record" in body else None
     try:
-        made = previewed(
-            call.workspace, agent, said["channel"], draft=draft, layout=said.get("layout", "")
-        ).made()
+        build = build_preview(
+            call.workspace, agent, body["channel"], draft=draft, layout=body.get("layout", "")
+        ).compile()
     except ChannelNotUsed as error:
         raise ProblemError(validation_problem([FieldError(error.message, "/channel")])) from error
     except NotBuildable as error:
         raise ProblemError(validation_problem([FieldError(str(error))])) from error
-    return json_response(preview_json(call, made))
+    return json_response(preview_json(call, build))
 
 
 def get_preview_agent(call: ApiRequest, name: str) -> Agent:
@@ -94,30 +93,35 @@ def check_channel_scope(call: ApiRequest, name: str) -> None:
         raise ProblemError(Problem(403, "out_of_scope", "This key is limited to other channels."))
 
 
-def preview_json(call: ApiRequest, made: BuildResult) -> dict[str, Any]:
-    prompt, gathered = made.prompt, made.gathered
+def preview_json(call: ApiRequest, build: BuildResult) -> dict[str, Any]:
+    prompt, collected = build.prompt, build.collected
     parts = prompt.report.parts
     return {
-        "agent": gathered.agent.slug,
-        "channel": gathered.channel.slug,
-        "layout": gathered.layout,
-        "digest": made.packed.digest,
-        "text_digest": made.packed.text_digest,
+        "agent": collected.agent.slug,
+        "channel": collected.channel.slug,
+        "layout": collected.layout,
+        "digest": build.stored.digest,
+        "text_digest": build.stored.text_digest,
         "text": prompt.text,
         "characters": len(prompt.text),
-        "tokens": made.tokens,
-        "token_budget": gathered.token_budget,
+        "tokens": build.tokens,
+        "token_budget": collected.token_budget,
         "sections": [
             {"name": name, "characters": characters, "tokens": tokens}
-            for name, (characters, tokens) in made.sizes.items()
+            for name, (characters, tokens) in build.sizes.items()
         ],
         "segments": [
-            {"section": one.section, "volatility": one.volatility, "slot": one.slot, "text": one.text}
-            for one in prompt.segments
+            {
+                "section": segment.section,
+                "volatility": segment.volatility,
+                "slot": segment.slot,
+                "text": segment.text,
+            }
+            for segment in prompt.segments
         ],
         "stretches": provenance_spans_json(call.workspace, prompt.segments),
         "boundaries": [boundary._asdict() for boundary in prompt.report.boundaries],
-        "problems": [*prompt.report.problems, *gathered.problems],
+        "problems": [*prompt.report.problems, *collected.problems],
         "lost": list(prompt.report.lost),
         "cut": {part.name: part.cut for part in parts if part.cut},
         "omitted": {part.name: part.omitted for part in parts if part.omitted},

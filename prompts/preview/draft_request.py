@@ -1,4 +1,4 @@
-"""From a body to a draft: one record as it would be, held to the same shapes as when it is saved."""
+"""Parse a request body into a draft record, validated by the same schemas as when it is saved."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -62,21 +62,21 @@ DRAFT_SCHEMA = object_schema(
 
 @dataclass(frozen=True)
 class RecordDraft:
-    """A record as it is, or as it would be made, and the draft of it."""
+    """The stored record (or a new unsaved one) and its draft."""
 
     subject: Record
     draft: DraftRecord
 
 
-def parse_draft(call: ApiRequest, said: Mapping[str, Any], pointer: str) -> RecordDraft:
-    """Nothing is saved; what would be refused then is refused now, with pointers into this body."""
-    resource = RESOURCES_BY_KIND[said["kind"]]
-    record = get_draft_record(call, resource, said["key"], pointer) if "key" in said else None
-    wrong = find_schema_errors(get_draft_validator(said["kind"], is_new=record is None), said["values"])
-    if wrong:
-        raise build_nested_problem(pointer, wrong)
+def parse_draft(call: ApiRequest, body: Mapping[str, Any], pointer: str) -> RecordDraft:
+    """Validate the draft as saving would, with error pointers into this body; nothing is saved."""
+    resource = RESOURCES_BY_KIND[body["kind"]]
+    record = get_draft_record(call, resource, body["key"], pointer) if "key" in body else None
+    errors = find_schema_errors(get_draft_validator(body["kind"], is_new=record is None), body["values"])
+    if errors:
+        raise build_nested_problem(pointer, errors)
     try:
-        values, _ = resource.parse_values(replace(call, body=said["values"]))
+        values, _ = resource.parse_values(replace(call, body=body["values"]))
         return build_record_draft(call, resource, record, values)
     except InvalidInput as error:
         raise build_nested_problem(pointer, list_invalid_fields(error)) from error
@@ -87,15 +87,15 @@ def parse_draft(call: ApiRequest, said: Mapping[str, Any], pointer: str) -> Reco
 
 
 def get_draft_record(call: ApiRequest, resource: RecordResource[Any], key: int | str, pointer: str) -> Record:
-    is_fitting = isinstance(key, int) == (resource.lookup_field == "pk")
+    is_key_valid = isinstance(key, int) == (resource.lookup_field == "pk")
     try:
-        found: Record | None = resource.find_record(call, key) if is_fitting else None
+        record: Record | None = resource.find_record(call, key) if is_key_valid else None
     except Http404:
-        found = None
-    if found is None:
-        wrong = FieldError("There is no such record here.", f"{pointer}/key")
-        raise ProblemError(validation_problem([wrong]))
-    return found
+        record = None
+    if record is None:
+        missing = FieldError("There is no such record here.", f"{pointer}/key")
+        raise ProblemError(validation_problem([missing]))
+    return record
 
 
 @cache
@@ -114,7 +114,7 @@ def build_record_draft(
     return RecordDraft(subject, draft)
 
 
-def build_nested_problem(pointer: str, wrong: list[FieldError]) -> ProblemError:
+def build_nested_problem(pointer: str, errors: list[FieldError]) -> ProblemError:
     return ProblemError(
-        validation_problem([FieldError(error.detail, f"{pointer}/values{error.pointer}") for error in wrong])
+        validation_problem([FieldError(error.detail, f"{pointer}/values{error.pointer}") for error in errors])
     )

@@ -1,4 +1,4 @@
-"""From values to a draft: the record as it would be, and the agents it would touch."""
+"""Build draft records from unsaved values, and find the agents that a draft affects."""
 
 from collections.abc import Collection
 from copy import copy
@@ -15,7 +15,7 @@ from skills.models import Skill
 
 
 def build_draft(record: Record, values: dict[str, Any]) -> DraftRecord:
-    """A copy that carries the new values and the next revision; the record itself stays as it is."""
+    """Copy the record with the new values and the next revision number; the record is unchanged."""
     drafted = copy(record)
     drafted._state = copy(record._state)
     drafted._state.fields_cache = dict(record._state.fields_cache)
@@ -36,7 +36,7 @@ def build_draft(record: Record, values: dict[str, Any]) -> DraftRecord:
 def build_valid_draft(
     record: Record, values: dict[str, Any], *, derived: Collection[str] = ()
 ) -> DraftRecord:
-    """A draft that saving would take as it stands; else Invalid, with the fields that are at fault."""
+    """Build a draft and run model validation; raise InvalidInput with the field errors."""
     draft, model = build_draft(record, values), type(record)
     own = {field.name for field in model._meta.concrete_fields} - set(model.content)
     try:
@@ -47,25 +47,27 @@ def build_valid_draft(
 
 
 def build_form_draft(form: RecordForm, record: Record) -> DraftRecord:
-    """What a valid form would make of the record; the rules of the model are asked too."""
+    """Build a draft from a valid form, including model validation."""
     values = form.values()
-    asked = set(form.fields)
-    return build_valid_draft(record, values, derived=[name for name in record.content if name not in asked])
+    field_names = set(form.fields)
+    return build_valid_draft(
+        record, values, derived=[name for name in record.content if name not in field_names]
+    )
 
 
 def build_new_record(model: type[Record], workspace: Workspace, values: dict[str, Any]) -> Record:
-    """The record that these values would make, with what can be said only once; not saved."""
+    """Build an unsaved record with the fields that are set only on creation."""
     own = {field.name for field in model._meta.concrete_fields} - set(model.content)
     return model(workspace=workspace, **{name: value for name, value in values.items() if name in own})
 
 
 def list_affected_agents(record: Record, draft: DraftRecord) -> "QuerySet[Agent, int]":
-    """Whoever it feeds now, and whoever it would feed; a question, to be asked along with others."""
+    """Return a query for the ids of agents that use the record now or would use the draft."""
     agents = Agent.objects.in_workspace(record.workspace_id)
-    touched = Q(pk__in=list_current_agents(record)) | Q(pk__in=list_draft_agents(draft))
+    condition = Q(pk__in=list_current_agents(record)) | Q(pk__in=list_draft_agents(draft))
     if is_for_all_agents(draft.record):
-        touched |= Q(archived_at=None)
-    return agents.filter(touched).values_list("pk", flat=True)
+        condition |= Q(archived_at=None)
+    return agents.filter(condition).values_list("pk", flat=True)
 
 
 def list_current_agents(record: Record) -> "QuerySet[Any, int] | list[int]":
@@ -87,5 +89,5 @@ def list_draft_agents(draft: DraftRecord) -> set[int]:
         return set(draft.agent_ids or ())
     if isinstance(drafted, Memory | Responsibility) and drafted.agent_id is not None:
         return {drafted.agent_id}
-    # All else is chosen elsewhere: whoever it feeds now, it feeds then.
+    # Other kinds are assigned on the agent's side, so the draft does not change which agents use them.
     return set()

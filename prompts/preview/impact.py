@@ -1,4 +1,4 @@
-"""What an edit would do before anybody makes it: which prompts, which words, at what cost; only read."""
+"""Compute the impact of an unsaved edit: affected prompts, changed sections and token cost. Read-only."""
 
 import json
 from collections import defaultdict
@@ -21,21 +21,21 @@ from prompts.versions.diff import count_common_prefix
 from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents
 
-# Beyond this a section is shown as replaced: nobody reads such a diff line by line.
+# Longer sections are not compared line by line.
 MAX_DIFF_LENGTH = 200_000
 SectionTexts = dict[str, str]
 
 
 @dataclass(frozen=True)
 class AffectedPrompt:
-    """One prompt that would change."""
+    """A prompt that would change."""
 
     prompt: AgentPrompt | None
     agent: Agent
     channel: str
     tokens_before: int
     tokens_after: int
-    # Where a provider's cache of the old words ends, and what must be sent anew behind it.
+    # Length of the common prefix, which stays in the provider's prompt cache, and tokens after it.
     kept_characters: int
     rewritten_tokens: int
     over_budget: str = ""
@@ -47,7 +47,7 @@ class AffectedPrompt:
 
 @dataclass(frozen=True)
 class SectionChange:
-    """One section's words before and after."""
+    """The text of a section before and after."""
 
     section: str
     before: str
@@ -62,7 +62,7 @@ class SectionChange:
 
 @dataclass
 class ImpactGroup:
-    """Prompts in which the same words change in the same way: shown once."""
+    """Prompts with the same change, shown once."""
 
     changes: tuple[SectionChange, ...]
     affected: list[AffectedPrompt] = field(default_factory=list)
@@ -70,7 +70,7 @@ class ImpactGroup:
 
 @dataclass
 class Impact:
-    """The answer, for a page, a program and a reviewer alike."""
+    """Effect of an edit on all prompts, used by pages, the API and the review."""
 
     groups: list[ImpactGroup] = field(default_factory=list)
     unchanged: int = 0
@@ -110,18 +110,18 @@ def compute_impact(
     *,
     at: datetime | None = None,
 ) -> Impact:
-    """Assemble every prompt the draft would touch and hold it against the latest version."""
+    """Assemble every prompt that the draft affects and compare it with the latest version."""
     ids, prompts = load_affected_prompts(workspace, agents)
     stored = load_latest_texts(workspace, prompts)
-    impact, seen = Impact(), set()
+    impact, pairs = Impact(), set()
     groups: dict[tuple[Any, ...], ImpactGroup] = {}
-    for gathered in InputCollector(
+    for collected in InputCollector(
         load_impact_rows(workspace, ids, prompts), at or timezone.now(), draft
     ).collect_all():
-        pair = gathered.agent.pk, gathered.channel.pk
-        seen.add(pair)
-        add_prompt_impact(impact, groups, gathered, stored.get(pair))
-    impact.gone = [words.prompt for pair, words in stored.items() if pair not in seen]
+        pair = collected.agent.pk, collected.channel.pk
+        pairs.add(pair)
+        add_prompt_impact(impact, groups, collected, stored.get(pair))
+    impact.gone = [latest.prompt for pair, latest in stored.items() if pair not in pairs]
     impact.groups = sorted(groups.values(), key=lambda group: -len(group.affected))
     return impact
 
@@ -129,7 +129,7 @@ def compute_impact(
 def load_affected_prompts(
     workspace: Workspace | int, agents: "QuerySet[Agent, int] | Iterable[int]"
 ) -> tuple[list[int], list[AgentPrompt]]:
-    """The ids of these agents, and their prompts."""
+    """Return the sorted ids of these agents, and their live prompts."""
     ids = sorted(set(agents))
     return ids, list(list_live_prompts(workspace, ids))
 
@@ -137,7 +137,7 @@ def load_affected_prompts(
 def list_live_prompts(
     workspace: Workspace | int, agents: "QuerySet[Agent, int] | Sequence[int]"
 ) -> QuerySet[AgentPrompt]:
-    """Built or not, each with whether something waits for its agent."""
+    """List live prompts, built or not, annotated with whether their agent has a pending cause."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents, is_live=True)
     rows = rows.annotate(is_waiting=Exists(causes)).select_related("agent", "channel", "latest")
@@ -147,7 +147,7 @@ def list_live_prompts(
 def load_impact_rows(
     workspace: Workspace | int, ids: Sequence[int], prompts: Sequence[AgentPrompt]
 ) -> LoadedRows:
-    """Where nothing waits to be built, the prompts say on which channels each agent speaks."""
+    """Prepare the input rows; without pending causes, take the channels from the prompts to save a query."""
     loaded = LoadedRows(workspace, ids, with_skills=True)
     if {prompt.agent_id for prompt in prompts} == set(ids) and not any(map(has_pending_cause, prompts)):
         loaded.channels = defaultdict(list)
@@ -162,7 +162,7 @@ def has_pending_cause(prompt: AgentPrompt) -> bool:
 
 @dataclass(frozen=True)
 class LatestText:
-    """What the latest version of a prompt says, section by section."""
+    """The text of a prompt's latest version by section."""
 
     prompt: AgentPrompt
     version: PromptVersion
@@ -177,7 +177,7 @@ class LatestText:
 def load_latest_texts(
     workspace: Workspace | int, prompts: Iterable[AgentPrompt]
 ) -> dict[tuple[int, int], LatestText]:
-    """One query for every content once."""
+    """Load the latest texts with one query, each content once."""
     versions = [(prompt, prompt.latest) for prompt in prompts if prompt.latest]
     digests = {digest for _, version in versions for digest in list_content_digests(version.segments)}
     contents = get_contents(workspace, digests | {version.report for _, version in versions})
@@ -195,24 +195,24 @@ def load_latest_texts(
 def add_prompt_impact(
     impact: Impact,
     groups: dict[tuple[Any, ...], ImpactGroup],
-    gathered: CollectedInputs,
-    words: LatestText | None,
+    collected: CollectedInputs,
+    latest: LatestText | None,
 ) -> None:
     try:
-        prompt = assemble_prompt(gathered)
+        prompt = assemble_prompt(collected)
     except NotBuildable as error:
-        impact.problems.append(f"{gathered.agent} · {gathered.channel}: {error}")
+        impact.problems.append(f"{collected.agent} · {collected.channel}: {error}")
         return
-    if words is None:
-        impact.new.append((gathered.agent, str(gathered.channel)))
+    if latest is None:
+        impact.new.append((collected.agent, str(collected.channel)))
         return
-    if sha256_digest(prompt.text.encode()) == words.version.text_digest:
+    if sha256_digest(prompt.text.encode()) == latest.version.text_digest:
         impact.unchanged += 1
         return
     after = get_texts_by_section(prompt.segments)
-    changes = list_section_changes(words.sections, after)
-    fresh = [problem for problem in prompt.report.problems if problem not in words.problems]
-    impact.problems += [f"{gathered.agent} · {gathered.channel}: {problem}" for problem in fresh]
+    changes = list_section_changes(latest.sections, after)
+    new_problems = [problem for problem in prompt.report.problems if problem not in latest.problems]
+    impact.problems += [f"{collected.agent} · {collected.channel}: {problem}" for problem in new_problems]
     key = tuple(
         [
             (change.section, sha256_digest(change.before.encode()), sha256_digest(change.after.encode()))
@@ -220,39 +220,39 @@ def add_prompt_impact(
         ]
     )
     groups.setdefault(key, ImpactGroup(changes)).affected.append(
-        build_affected_prompt(gathered, words, after, prompt.text)
+        build_affected_prompt(collected, latest, after, prompt.text)
     )
 
 
 def list_section_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[SectionChange, ...]:
-    """In the order of the new text; what fell away comes last."""
+    """List changed sections in the order of the new text; removed sections come last."""
     order = [*after, *(section for section in before if section not in after)]
     pairs = [(section, before.get(section, ""), after.get(section, "")) for section in order]
     return tuple([SectionChange(*pair) for pair in pairs if pair[1] != pair[2]])
 
 
 def build_affected_prompt(
-    gathered: CollectedInputs, words: LatestText, after: SectionTexts, text: str
+    collected: CollectedInputs, latest: LatestText, after: SectionTexts, new_text: str
 ) -> AffectedPrompt:
-    sizes = words.version.sizes
+    sizes = latest.version.sizes
     counts = [
         (
-            said,
+            section_text,
             sizes[section][1]
-            if words.sections.get(section) == said and section in sizes
-            else count_tokens_cached(said),
+            if latest.sections.get(section) == section_text and section in sizes
+            else count_tokens_cached(section_text),
         )
-        for section, said in after.items()
+        for section, section_text in after.items()
     ]
-    total = sum(tokens for _said, tokens in counts)
-    kept = count_common_prefix(words.text, text)
-    budget = gathered.token_budget
+    total = sum(tokens for _section_text, tokens in counts)
+    kept = count_common_prefix(latest.text, new_text)
+    budget = collected.token_budget
     over = format_over_budget(total, budget) if budget is not None and total > budget else ""
     return AffectedPrompt(
-        words.prompt,
-        gathered.agent,
-        str(gathered.channel),
-        words.version.tokens,
+        latest.prompt,
+        collected.agent,
+        str(collected.channel),
+        latest.version.tokens,
         total,
         kept,
         count_tokens_from(counts, kept),
@@ -265,7 +265,7 @@ def format_over_budget(tokens: int, budget: int) -> str:
 
 
 def count_tokens_from(counts: Sequence[tuple[str, int]], offset: int) -> int:
-    """Tokens of the text from an offset on, by sections; the one it falls into is counted exactly."""
+    """Sum the section tokens after an offset; the section that contains the offset is counted exactly."""
     at, tokens = 0, 0
     for text, count in counts:
         end = at + len(text)

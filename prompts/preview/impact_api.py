@@ -1,4 +1,4 @@
-"""What a change would do to how many prompts; the same numbers as on the page, and nothing is stored."""
+"""REST endpoint for the impact of an unsaved change, with the numbers of the page; nothing is stored."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from prompts.versions.diff_api import DIFF_LINE_SCHEMA, diff_line_json
 from prompts.versions.serializers import TEXT_SCHEMA
 
 INTEGER_SCHEMA = {"type": "integer"}
-# Differences that are spelled out; the others are told with their prompts.
+# Groups with a diff; the others only list their prompts.
 MAX_DETAILED_GROUPS = 20
 AFFECTED_PROMPT_SCHEMA = object_schema(
     {
@@ -70,60 +70,60 @@ IMPACT_SCHEMA = object_schema(
 def impact_endpoint(call: ApiRequest) -> ApiResponse:
     if "channels" in call.caller.key.scopes:
         raise ProblemError(Problem(403, "out_of_scope", "This key is limited to some channels."))
-    found = parse_draft(call, call.body, "")
+    parsed = parse_draft(call, call.body, "")
     return json_response(
-        impact_json(compute_impact(call.workspace, found.draft, list_permitted_agents(call, found)))
+        impact_json(compute_impact(call.workspace, parsed.draft, list_permitted_agents(call, parsed)))
     )
 
 
-def list_permitted_agents(call: ApiRequest, found: RecordDraft) -> "QuerySet[Agent, int]":
-    """A key that is limited to some agents learns what would become of those."""
-    agents = list_affected_agents(found.subject, found.draft)
+def list_permitted_agents(call: ApiRequest, parsed: RecordDraft) -> "QuerySet[Agent, int]":
+    """List the affected agents within the key's scope."""
+    agents = list_affected_agents(parsed.subject, parsed.draft)
     return agents if call.caller.agents is None else agents.filter(slug__in=call.caller.agents)
 
 
-def impact_json(found: Impact) -> dict[str, Any]:
+def impact_json(impact: Impact) -> dict[str, Any]:
     return {
-        "prompts": len(found.affected),
-        "agents": len(found.agents),
-        "distinct_diffs": len(found.groups),
-        "unchanged": found.unchanged,
-        "token_delta": found.token_delta,
-        "broken_prefixes": found.broken_prefixes,
-        "rewritten_tokens": found.rewritten_tokens,
-        "over_budget": len(found.over_budget),
-        "new": [{"agent": agent.slug, "channel_name": channel} for agent, channel in found.new],
-        "gone": [{"agent": one.agent.slug, "channel": one.channel.slug} for one in found.gone],
-        "problems": found.problems,
+        "prompts": len(impact.affected),
+        "agents": len(impact.agents),
+        "distinct_diffs": len(impact.groups),
+        "unchanged": impact.unchanged,
+        "token_delta": impact.token_delta,
+        "broken_prefixes": impact.broken_prefixes,
+        "rewritten_tokens": impact.rewritten_tokens,
+        "over_budget": len(impact.over_budget),
+        "new": [{"agent": agent.slug, "channel_name": channel} for agent, channel in impact.new],
+        "gone": [{"agent": prompt.agent.slug, "channel": prompt.channel.slug} for prompt in impact.gone],
+        "problems": impact.problems,
         "groups": [
-            impact_group_json(group, is_drawn=at < MAX_DETAILED_GROUPS)
-            for at, group in enumerate(found.groups)
+            impact_group_json(group, is_detailed=index < MAX_DETAILED_GROUPS)
+            for index, group in enumerate(impact.groups)
         ],
     }
 
 
-def impact_group_json(group: ImpactGroup, *, is_drawn: bool) -> dict[str, Any]:
+def impact_group_json(group: ImpactGroup, *, is_detailed: bool) -> dict[str, Any]:
     changes = [
         {
             "section": change.section,
             "lines": [diff_line_json(line) for line in change.lines if line.kind != "same"]
-            if is_drawn
+            if is_detailed
             else [],
         }
         for change in group.changes
     ]
-    return {"changes": changes, "prompts": [affected_prompt_json(one) for one in group.affected]}
+    return {"changes": changes, "prompts": [affected_prompt_json(prompt) for prompt in group.affected]}
 
 
-def affected_prompt_json(one: AffectedPrompt) -> dict[str, Any]:
+def affected_prompt_json(affected: AffectedPrompt) -> dict[str, Any]:
     return {
-        "agent": one.agent.slug,
-        "channel": one.prompt.channel.slug if one.prompt else one.channel,
-        "tokens_before": one.tokens_before,
-        "tokens_after": one.tokens_after,
-        "kept_characters": one.kept_characters,
-        "rewritten_tokens": one.rewritten_tokens,
-        "over_budget": one.over_budget,
+        "agent": affected.agent.slug,
+        "channel": affected.prompt.channel.slug if affected.prompt else affected.channel,
+        "tokens_before": affected.tokens_before,
+        "tokens_after": affected.tokens_after,
+        "kept_characters": affected.kept_characters,
+        "rewritten_tokens": affected.rewritten_tokens,
+        "over_budget": affected.over_budget,
     }
 
 

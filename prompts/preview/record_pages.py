@@ -1,4 +1,4 @@
-"""The families of pages whose records feed prompts, by the word in their addresses."""
+"""Registry of record pages whose records are used in prompts, by URL family."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def get_record_pages(family: str) -> RecordPages[Any]:
 
 
 def get_page_record(request: WorkspaceRequest, pages: RecordPages[Any], key: str) -> Record:
-    """By what stands in an address, also where no address has looked at it first."""
+    """Find a record by its URL key, validating the key that no URL converter has checked."""
     is_number = key.isascii() and key.isdecimal() and len(key) < 19
     if "\x00" in key or (pages.converter == "int" and not is_number):
         raise Http404("No such record.")

@@ -1,4 +1,4 @@
-"""What a person decides on before words change: the numbers, the differences, the price, who must agree."""
+"""Review of a change before it is saved or released: numbers, diffs, token cost and approvers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,20 +12,19 @@ from personas.roles import ROLES_BY_PERMISSION, Permission
 from personas.ui.display_names import get_display_name
 from prompts.builds.compiler import count_tokens_cached
 from prompts.preview.impact import AffectedPrompt, Impact, ImpactGroup, SectionChange
-from prompts.releases.changes import ReleaseChangeGroup as ReleaseGroup
-from prompts.releases.changes import ReleaseChanges
+from prompts.releases.changes import ReleaseChangeGroup, ReleaseChanges
 from prompts.versions.diff import CachePrefix, SectionDiff, SectionState
 from skills.record_scan import FieldFinding
 from skills.scanning import scan_text
 
-# Differences that are drawn; the others are told with their prompts.
+# Groups with a diff; the others only list their prompts.
 MAX_DETAILED_DIFFS = 20
 MAX_APPROVERS = 6
 
 
 @dataclass(frozen=True)
 class ReviewedPrompt:
-    """One prompt that a difference applies to."""
+    """A prompt that a diff applies to."""
 
     agent: str
     channel: str
@@ -35,19 +34,19 @@ class ReviewedPrompt:
 
 @dataclass(frozen=True)
 class ReviewDiff:
-    """The same change of words, once, with every prompt in which it happens."""
+    """A diff with every prompt it applies to."""
 
     prompts: Sequence[ReviewedPrompt]
     sections: Sequence[SectionDiff] = ()
     prefix: CachePrefix | None = None
-    # Nothing to compare with: bots have not been told anything yet.
+    # Nothing to compare with: no version was in production yet.
     is_first: bool = False
-    is_drawn: bool = True
+    is_detailed: bool = True
 
 
 @dataclass(frozen=True)
 class ChangeReview:
-    """All of it, for an edit and for a release alike."""
+    """The complete review, of an edit or of a release."""
 
     prompts: int
     agents: int
@@ -57,47 +56,48 @@ class ChangeReview:
     rewritten_tokens: int
     differences: Sequence[ReviewDiff] = ()
     flags: Sequence[FieldFinding] = ()
-    # Some were too many to be compared, so prefixes and tokens to send anew are a lower bound.
+    # Some prompts were not compared, so broken prefixes and rewritten tokens are lower bounds.
     is_partial: bool = False
 
     @property
-    def sentence(self) -> str:
-        """One sentence with the numbers."""
+    def summary(self) -> str:
+        """Summarise the numbers in one sentence."""
         if not self.prompts:
             return _("Changes no prompt: every one would say what it says now.")
         prompts = ngettext("Changes %(count)s prompt", "Changes %(count)s prompts", self.prompts)
         agents = ngettext("of %(count)s agent", "of %(count)s agents", self.agents)
-        said = [
+        parts = [
             f"{format_count(prompts, self.prompts)} {format_count(agents, self.agents)}",
             format_count(
                 ngettext("%(count)s distinct diff", "%(count)s distinct diffs", self.diffs), self.diffs
             ),
             _("%(count)s tokens") % {"count": format_delta(self.token_delta)},
-            self.prefixes,
+            self.prefix_summary,
         ]
-        return ", ".join(said) + "."
+        return ", ".join(parts) + "."
 
     @property
-    def prefixes(self) -> str:
+    def prefix_summary(self) -> str:
         count = self.broken_prefixes
-        said = ngettext("%(count)s cache prefix broken", "%(count)s cache prefixes broken", count)
-        return format_count(said, count)
+        text = ngettext("%(count)s cache prefix broken", "%(count)s cache prefixes broken", count)
+        return format_count(text, count)
 
 
-def format_count(words: str, count: int) -> str:
-    return words % {"count": f"{count:,}"}
+def format_count(text: str, count: int) -> str:
+    return text % {"count": f"{count:,}"}
 
 
 def format_delta(number: int) -> str:
     return f"+{number:,}" if number > 0 else f"−{-number:,}" if number else "±0"
 
 
-# --- of an edit ----------------------------------------------------------------------------------------
+# --- review of an edit ---------------------------------------------------------------------------------
 
 
 def build_impact_review(impact: Impact, flags: Sequence[FieldFinding] = ()) -> ChangeReview:
-    drawn = [
-        build_impact_diff(group, is_drawn=at < MAX_DETAILED_DIFFS) for at, group in enumerate(impact.groups)
+    diffs = [
+        build_impact_diff(group, is_detailed=index < MAX_DETAILED_DIFFS)
+        for index, group in enumerate(impact.groups)
     ]
     return ChangeReview(
         len(impact.affected),
@@ -106,15 +106,15 @@ def build_impact_review(impact: Impact, flags: Sequence[FieldFinding] = ()) -> C
         impact.token_delta,
         impact.broken_prefixes,
         impact.rewritten_tokens,
-        drawn,
+        diffs,
         flags,
     )
 
 
-def build_impact_diff(group: ImpactGroup, *, is_drawn: bool) -> ReviewDiff:
+def build_impact_diff(group: ImpactGroup, *, is_detailed: bool) -> ReviewDiff:
     prompts = [ReviewedPrompt(str(one.agent), one.channel, format_token_delta(one)) for one in group.affected]
-    sections = [build_change_diff(change) for change in group.changes] if is_drawn else ()
-    return ReviewDiff(prompts, sections, is_drawn=is_drawn)
+    sections = [build_change_diff(change) for change in group.changes] if is_detailed else ()
+    return ReviewDiff(prompts, sections, is_detailed=is_detailed)
 
 
 def format_token_delta(one: AffectedPrompt) -> str:
@@ -122,7 +122,7 @@ def format_token_delta(one: AffectedPrompt) -> str:
 
 
 def build_change_diff(change: SectionChange) -> SectionDiff:
-    """As the difference of two versions is drawn; the gap before a section is not part of it."""
+    """Build a section diff like that of two versions, without the blank lines before the section."""
     before, after = change.before.lstrip("\n"), change.after.lstrip("\n")
     state: SectionState = "changed" if before and after else "added" if after else "removed"
     lines = SectionChange(change.section, before, after).lines
@@ -137,11 +137,11 @@ def build_change_diff(change: SectionChange) -> SectionDiff:
     )
 
 
-# --- of a release --------------------------------------------------------------------------------------
+# --- review of a release -------------------------------------------------------------------------------
 
 
 def build_release_review(workspace: Workspace, changes: ReleaseChanges) -> ChangeReview:
-    """Prefixes and tokens to send anew are told by one prompt of each group, for all of it."""
+    """Review a release; broken prefixes and rewritten tokens are extrapolated from one prompt per group."""
     groups = [group for group in changes.groups if group.diff is not None]
     broken = [group for group in groups if has_broken_prefix(group)]
     items = [item for group in changes.groups for item in group.items]
@@ -158,22 +158,22 @@ def build_release_review(workspace: Workspace, changes: ReleaseChanges) -> Chang
     )
 
 
-def has_broken_prefix(group: ReleaseGroup) -> bool:
+def has_broken_prefix(group: ReleaseChangeGroup) -> bool:
     prefix = group.diff.prefix if group.diff else None
     return prefix is not None and bool(prefix.section) and not prefix.is_beyond_cache
 
 
-def build_release_diff(workspace: Workspace, group: ReleaseGroup) -> ReviewDiff:
+def build_release_diff(workspace: Workspace, group: ReleaseChangeGroup) -> ReviewDiff:
     prompts = []
     for item in group.items:
         number, before = item.version.number, item.before
         if before:
-            place = [workspace.slug, item.prompt_id, before.number, number]
-            said, url = f"{before.number} → {number}", reverse("versions:diff", args=place)
+            url_args = [workspace.slug, item.prompt_id, before.number, number]
+            note, url = f"{before.number} → {number}", reverse("versions:diff", args=url_args)
         else:
-            said = _("version %(number)d") % {"number": number}
+            note = _("version %(number)d") % {"number": number}
             url = reverse("versions:detail", args=[workspace.slug, item.prompt_id, number])
-        prompts.append(ReviewedPrompt(str(item.prompt.agent), str(item.prompt.channel), said, url))
+        prompts.append(ReviewedPrompt(str(item.prompt.agent), str(item.prompt.channel), note, url))
     diff = group.diff
     return ReviewDiff(
         prompts,
@@ -184,8 +184,8 @@ def build_release_diff(workspace: Workspace, group: ReleaseGroup) -> ReviewDiff:
     )
 
 
-def scan_release_changes(groups: Iterable[ReleaseGroup]) -> Iterable[FieldFinding]:
-    """What the scanner says of the lines that come in."""
+def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[FieldFinding]:
+    """Scan the added lines and yield the findings."""
     for group in groups:
         for section in group.diff.changed if group.diff else ():
             added = [line.text for line in section.lines if line.kind == "added"]
@@ -193,42 +193,42 @@ def scan_release_changes(groups: Iterable[ReleaseGroup]) -> Iterable[FieldFindin
                 yield FieldFinding(section.name, get_display_name(section.name), finding)
 
 
-# --- what saving does, and who must agree --------------------------------------------------------------
+# --- effect of saving, and approvers -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class SaveEffect:
-    """What becomes of the changed prompts once the edit is saved: production at once, or after a release."""
+    """Effect of saving an edit: changed prompts that go to production at once, or wait for a release."""
 
     prompts: int
     moving: int
     reviewed: Sequence[str] = field(default_factory=list)
-    # Behind a roll-back production waits for somebody, whatever the agent's policy.
-    held: int = 0
+    # Prompts whose production is pinned by a roll-back, whatever the agent's policy.
+    pinned: int = 0
 
     @property
-    def is_loud(self) -> bool:
+    def changes_production(self) -> bool:
         return self.moving > 0
 
     @property
     def waiting(self) -> int:
         return self.prompts - self.moving
 
-    def words(self, verb: str) -> str:
-        """The button: it names its effect."""
+    def format_button(self, action: str) -> str:
+        """Return the text of the save button, which names the effect."""
         if not self.prompts:
-            return _("%(verb)s: changes no prompt") % {"verb": verb}
+            return _("%(verb)s: changes no prompt") % {"verb": action}
         if not self.moving:
-            said = ngettext(
+            text = ngettext(
                 "%(verb)s: %(count)s new version waits for release",
                 "%(verb)s: %(count)s new versions wait for release",
                 self.prompts,
             )
-            return said % {"verb": verb, "count": f"{self.prompts:,}"}
-        said = ngettext(
+            return text % {"verb": action, "count": f"{self.prompts:,}"}
+        text = ngettext(
             "%(verb)s: changes %(count)s prompt", "%(verb)s: changes %(count)s prompts", self.prompts
         )
-        first = said % {"verb": verb, "count": f"{self.prompts:,}"}
+        first = text % {"verb": action, "count": f"{self.prompts:,}"}
         if self.moving == self.prompts:
             return _("%(first)s in production at once") % {"first": first}
         return _("%(first)s, %(count)s of them in production at once") % {
@@ -238,24 +238,24 @@ class SaveEffect:
 
 
 def get_save_effect(impact: Impact) -> SaveEffect:
-    """By the policy each agent would have then."""
+    """Compute the effect by the release policy that each agent would have after saving."""
     followers = [one for one in impact.affected if is_auto_released(one.agent)]
-    held = [one for one in followers if one.prompt is not None and one.prompt.is_held]
-    fresh = [agent for agent, _channel in impact.new]
-    moving = len(followers) - len(held) + sum(is_auto_released(agent) for agent in fresh)
-    agents = {agent.pk: agent for agent in (*impact.agents, *fresh)}.values()
+    pinned = [one for one in followers if one.prompt is not None and one.prompt.is_held]
+    new_agents = [agent for agent, _channel in impact.new]
+    moving = len(followers) - len(pinned) + sum(is_auto_released(agent) for agent in new_agents)
+    agents = {agent.pk: agent for agent in (*impact.agents, *new_agents)}.values()
     names = sorted(str(agent) for agent in agents if not is_auto_released(agent))
-    return SaveEffect(len(impact.affected) + len(fresh), moving, names, len(held))
+    return SaveEffect(len(impact.affected) + len(new_agents), moving, names, len(pinned))
 
 
 def is_auto_released(agent: Agent) -> bool:
     return agent.release_policy == ReleasePolicy.AUTOMATIC
 
 
-def list_approvers(workspace: Workspace, besides: User | None) -> list[Membership]:
-    """Those who may approve what this person asks for."""
+def list_approvers(workspace: Workspace, exclude: User | None) -> list[Membership]:
+    """List members who may approve, without the user who requests."""
     rows = Membership.objects.in_workspace(workspace).filter(
         role__in=list(ROLES_BY_PERMISSION[Permission.APPROVE])
     )
-    rows = rows.exclude(user=besides) if besides else rows
+    rows = rows.exclude(user=exclude) if exclude else rows
     return list(rows.select_related("user").order_by("user__email")[:MAX_APPROVERS])

@@ -1,4 +1,4 @@
-"""A prompt assembled from a draft, for pages and programs alike: nothing is stored, and nothing is served."""
+"""Preview a prompt with an unsaved draft, for pages and the API; nothing is stored or served."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,34 +13,34 @@ from prompts.inputs import CollectedInputs, DraftRecord, InputCollector, LoadedR
 
 
 class ChannelNotUsed(DomainError):
-    """A channel that the agent does not speak on."""
+    """The agent is not assigned to the channel."""
 
     code = "not_spoken"
 
 
 @dataclass(frozen=True)
 class PromptPreview:
-    """One agent on one channel: all that goes in, with a draft and without it."""
+    """The collected inputs of one agent on one channel, with or without a draft."""
 
     loaded: LoadedRows
-    gathered: CollectedInputs
+    collected: CollectedInputs
     at: datetime
     draft: DraftRecord | None = None
 
-    def made(self) -> BuildResult:
-        """Only this one is compiled; else NotBuildable."""
-        return compile_prompt(self.gathered)
+    def compile(self) -> BuildResult:
+        """Compile this prompt; raise NotBuildable on failure."""
+        return compile_prompt(self.collected)
 
-    def in_layout(self, name: str) -> "PromptPreview":
-        return replace(self, gathered=replace(self.gathered, layout=name))
+    def with_layout(self, name: str) -> "PromptPreview":
+        return replace(self, collected=replace(self.collected, layout=name))
 
-    def as_saved(self) -> "PromptPreview | None":
-        """The same without the draft; nothing where the agent speaks there only in the draft."""
-        shelf = InputCollector(self.loaded, self.at)
-        saved = collect_channel_inputs(shelf, self.gathered.channel.slug)
+    def without_draft(self) -> "PromptPreview | None":
+        """Return the same preview without the draft; None if only the draft adds the channel."""
+        collector = InputCollector(self.loaded, self.at)
+        saved = collect_channel_inputs(collector, self.collected.channel.slug)
         if saved is None:
             return None
-        return replace(self, gathered=replace(saved, layout=self.gathered.layout), draft=None)
+        return replace(self, collected=replace(saved, layout=self.collected.layout), draft=None)
 
 
 def build_preview(
@@ -52,17 +52,17 @@ def build_preview(
     layout: str = "",
     loaded: LoadedRows | None = None,
 ) -> PromptPreview:
-    """What the agent would be told on the channel if the draft were saved."""
+    """Collect the inputs of the agent on the channel as if the draft were saved."""
     loaded, at = loaded or LoadedRows(workspace, [agent]), timezone.now()
-    gathered = collect_channel_inputs(InputCollector(loaded, at, draft), channel)
-    if gathered is None:
+    collected = collect_channel_inputs(InputCollector(loaded, at, draft), channel)
+    if collected is None:
         raise ChannelNotUsed(str(_("The agent does not speak on this channel.")))
-    return PromptPreview(loaded, replace(gathered, layout=layout or gathered.layout), at, draft)
+    return PromptPreview(loaded, replace(collected, layout=layout or collected.layout), at, draft)
 
 
-def collect_channel_inputs(shelf: InputCollector, slug: str) -> CollectedInputs | None:
-    for agent in shelf.agents:
-        for channel in shelf.channels[agent.pk]:
+def collect_channel_inputs(collector: InputCollector, slug: str) -> CollectedInputs | None:
+    for agent in collector.agents:
+        for channel in collector.channels[agent.pk]:
             if channel.slug == slug:
-                return shelf.collect_prompt(agent, channel)
+                return collector.collect_prompt(agent, channel)
     return None

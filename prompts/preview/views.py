@@ -1,4 +1,4 @@
-"""What an edit in a form would do to prompts, asked before it is saved."""
+"""Impact preview of a record form before it is saved."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from skills.record_scan import scan_record
 @require_permission(Permission.EDIT)
 @require_POST
 def preview_impact(request: WorkspaceRequest, family: str, key: str = "") -> HttpResponse:
-    """The answer beside the form, or as a page of its own where there is no script."""
+    """Render the impact as a panel next to the form (HTMX), or as a page without JavaScript."""
     pages = get_record_pages(family)
     record = pages.find(request, key) if key else None
     form = pages.form(request.POST, workspace=request.workspace, record=record)
@@ -39,14 +39,14 @@ def preview_impact(request: WorkspaceRequest, family: str, key: str = "") -> Htt
             for value in values
             if name != "csrfmiddlewaretoken"
         ]
-    # The address to save at, for the page that stands alone.
+    # The form action of the page without JavaScript.
     context["save_url"] = pages.get_record_url(record, "edit") if record else pages.get_new_url(request)
     name = "_panel" if request.headers.get("HX-Request") else "page"
     return render(request, f"prompts/impact/{name}.html", context, status=200 if draft else 422)
 
 
 def get_draft_subject(form: RecordForm, record: Record | None) -> Record | None:
-    """The record as it is, or as it would be made; nothing while the form has mistakes."""
+    """Return the stored record or a new unsaved one; None while the form is invalid."""
     if not form.is_valid():
         return None
     return record or build_new_record(form.model, form.workspace, form.values())
@@ -63,13 +63,13 @@ def get_form_draft(form: RecordForm, subject: Record) -> DraftRecord | None:
 def get_impact_context(
     request: WorkspaceRequest, subject: Record, draft: DraftRecord, *, is_new: bool
 ) -> dict[str, Any]:
-    found = compute_impact(request.workspace, draft, list_affected_agents(subject, draft))
-    effect = get_save_effect(found)
+    impact = compute_impact(request.workspace, draft, list_affected_agents(subject, draft))
+    effect = get_save_effect(impact)
     return {
-        "impact": found,
+        "impact": impact,
         "effect": effect,
-        "review": build_impact_review(found, scan_record(draft.record)),
-        "button": effect.words(_("Create") if is_new else _("Save")),
+        "review": build_impact_review(impact, scan_record(draft.record)),
+        "button": effect.format_button(_("Create") if is_new else _("Save")),
         "approvers": list_approvers(request.workspace, request.user) if effect.waiting else [],
     }
 

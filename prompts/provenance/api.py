@@ -1,4 +1,4 @@
-"""Where each stretch of a version came from: record, revision, author, file."""
+"""REST resource for provenance: the record, revision, author and file behind each span of a version."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -47,42 +47,42 @@ PROVENANCE_SCHEMA = object_schema(
 def version_provenance(call: ApiRequest, key: str) -> ApiResponse:
     version = get_version_by_digest(call, key)
     prompt = version.prompt
-    said = {
+    body = {
         "digest": version.digest,
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,
         "number": version.number,
         "stretches": provenance_spans_json(call.workspace, require_unerased_segments(version)),
     }
-    return immutable_response(call, said, f"{key}-{version.pk}-provenance")
+    return immutable_response(call, body, f"{key}-{version.pk}-provenance")
 
 
 def provenance_spans_json(workspace: Workspace, segments: Sequence[Segment]) -> list[dict[str, Any]]:
-    """Neighbours of one origin as one; the words themselves are not repeated."""
+    """Merge neighbouring spans of the same origin and serialise them by offset, without the text."""
     text = "".join([segment.text for segment in segments])
-    ends = [at for at, character in enumerate(text) if character == "\n"]
-    told = describe_origins(workspace, [segment.origin for segment in segments])
+    newlines = [offset for offset, character in enumerate(text) if character == "\n"]
+    labels = describe_origins(workspace, [segment.origin for segment in segments])
     return [
-        provenance_span_json(stretch, ends, told)
-        for stretch in merge_origin_spans(list_origin_spans(segments))
+        provenance_span_json(span, newlines, labels)
+        for span in merge_origin_spans(list_origin_spans(segments))
     ]
 
 
 def provenance_span_json(
-    stretch: OriginSpan, ends: Sequence[int], told: Mapping[Origin, OriginLabel]
+    span: OriginSpan, newlines: Sequence[int], labels: Mapping[Origin, OriginLabel]
 ) -> dict[str, Any]:
-    origin = stretch.origin
+    origin = span.origin
     return {
-        "start": stretch.start,
-        "end": stretch.end,
-        "first_line": bisect_left(ends, stretch.start) + 1,
-        "last_line": bisect_left(ends, stretch.end - 1) + 1,
-        "section": stretch.section,
-        "slot": stretch.slot,
+        "start": span.start,
+        "end": span.end,
+        "first_line": bisect_left(newlines, span.start) + 1,
+        "last_line": bisect_left(newlines, span.end - 1) + 1,
+        "section": span.section,
+        "slot": span.slot,
         "kind": origin.kind,
         "id": origin.id or None,
         "revision": origin.revision or None,
-        "author": told[origin].author if origin in told else "",
+        "author": labels[origin].author if origin in labels else "",
         "path": origin.path,
     }
 

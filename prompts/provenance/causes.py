@@ -1,4 +1,4 @@
-"""Why a version was built, in words."""
+"""Describe the stored causes of a version (why it was built) as labels for pages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from personas.models import Workspace
 from personas.ui.display_names import get_display_name
 from prompts.provenance.origins import RECORD_KINDS, RevisionKey, describe_revisions
 
-# Of many causes the last ones say enough; the version keeps more.
+# A version stores up to 20 causes; lists show only the last few.
 MAX_SHOWN_CAUSES = 3
 CAUSE_KIND_LABELS = {
     "refresh": _("A look at"),
@@ -24,33 +24,36 @@ CAUSE_KIND_LABELS = {
 
 @dataclass(frozen=True)
 class CauseLabel:
-    """One reason; the name is a tenant's word, so pages set it apart from ours."""
+    """A cause for display. The name is user-supplied text, so pages render it separately from the label."""
 
-    words: str
+    label: str
     name: str = ""
     revision: int = 0
 
     def __str__(self) -> str:
         name = f" “{self.name}”" if self.name else ""
-        said = f"{self.words}{name}"
+        text = f"{self.label}{name}"
         if not self.revision:
-            return said
-        return gettext("%(cause)s revision %(number)s") % {"cause": said, "number": self.revision}
+            return text
+        return gettext("%(cause)s revision %(number)s") % {"cause": text, "number": self.revision}
 
 
 def describe_causes(
     workspace: Workspace | int,
-    lists: Sequence[Sequence[Mapping[str, Any]]],
-    shown: int = MAX_SHOWN_CAUSES,
-    said: Mapping[RevisionKey, tuple[str, str]] | None = None,
+    cause_lists: Sequence[Sequence[Mapping[str, Any]]],
+    limit: int = MAX_SHOWN_CAUSES,
+    revisions: Mapping[RevisionKey, tuple[str, str]] | None = None,
 ) -> list[list[CauseLabel]]:
-    """For each version's causes, the last few in words, newest first; one query for all, or none."""
-    last = [list(reversed(causes))[:shown] for causes in lists]
-    if said is None:
-        said = describe_revisions(
-            workspace, list_cause_revisions(cause for causes in last for cause in causes)
+    """Label the last `limit` causes of each version, newest first.
+
+    Runs one query for all versions, or none if the caller passes the revisions.
+    """
+    latest = [list(reversed(causes))[:limit] for causes in cause_lists]
+    if revisions is None:
+        revisions = describe_revisions(
+            workspace, list_cause_revisions(cause for causes in latest for cause in causes)
         )
-    return [list(dict.fromkeys(describe_cause(cause, said) for cause in causes)) for causes in last]
+    return [list(dict.fromkeys(describe_cause(cause, revisions) for cause in causes)) for causes in latest]
 
 
 def list_cause_revisions(causes: Iterable[Mapping[str, Any]]) -> list[RevisionKey]:
@@ -63,10 +66,10 @@ def get_cause_revision(cause: Mapping[str, Any]) -> RevisionKey | None:
     return None
 
 
-def describe_cause(cause: Mapping[str, Any], said: Mapping[RevisionKey, tuple[str, str]]) -> CauseLabel:
+def describe_cause(cause: Mapping[str, Any], revisions: Mapping[RevisionKey, tuple[str, str]]) -> CauseLabel:
     kind, key = str(cause.get("kind", "")), get_cause_revision(cause)
-    known = RECORD_KINDS[kind].words if kind in RECORD_KINDS else CAUSE_KIND_LABELS.get(kind)
-    words = str(known or get_display_name(kind))
+    kind_label = RECORD_KINDS[kind].label if kind in RECORD_KINDS else CAUSE_KIND_LABELS.get(kind)
+    label = str(kind_label or get_display_name(kind))
     if key is None:
-        return CauseLabel(words, str(cause.get("source", "")))
-    return CauseLabel(words, said.get(key, ("", ""))[0], key[2])
+        return CauseLabel(label, str(cause.get("source", "")))
+    return CauseLabel(label, revisions.get(key, ("", ""))[0], key[2])

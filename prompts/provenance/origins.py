@@ -1,4 +1,4 @@
-"""Where words came from, for people: kind, name, revision, author, and the page to read it on."""
+"""Describe origins of prompt text for pages: kind, name, revision, author and URL of the record."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -35,9 +35,9 @@ MAX_NAME_LENGTH = 80
 
 
 class RecordKind(NamedTuple):
-    """A kind of record: its word, its family of pages, and what stands for one record in an address."""
+    """A kind of record: its label, its URL namespace, and the field that identifies a record in URLs."""
 
-    words: str | Promise
+    label: str | Promise
     family: str
     model: type[WorkspaceOwned]
     key: str = "pk"
@@ -63,22 +63,22 @@ RevisionKey = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class OriginLabel:
-    """One origin in words."""
+    """An origin for display."""
 
     kind: str
-    words: str
+    label: str
     name: str = ""
     revision: int = 0
     author: str = ""
     url: str = ""
-    # What has happened to it since, where that is worth a word.
-    news: str = ""
-    news_url: str = ""
-    # What stands for the record in its addresses.
+    # How the file differs from the revision used here, if it was changed or deleted since.
+    file_change: str = ""
+    file_change_url: str = ""
+    # The slug, name or id of the record in its URLs.
     key: str = ""
 
     @property
-    def is_ours(self) -> bool:
+    def is_layout(self) -> bool:
         return self.kind == "layout"
 
 
@@ -88,38 +88,38 @@ LAYOUT_LABEL = OriginLabel("layout", PRODUCT_NAME)
 def describe_origins(
     workspace: Workspace,
     origins: Iterable[Origin],
-    said: Mapping[RevisionKey, tuple[str, str]] | None = None,
-    known: Mapping[RecordKey, str] | None = None,
+    revisions: Mapping[RevisionKey, tuple[str, str]] | None = None,
+    url_keys: Mapping[RecordKey, str] | None = None,
 ) -> dict[Origin, OriginLabel]:
-    """Every origin with its words; at most three queries, whatever their number and kinds.
+    """Label every origin, with at most three queries for any number of origins and kinds.
 
-    Whoever has loaded the records knows what stands for them in addresses, and need not ask for that.
+    Callers that have loaded the revisions or the records pass `revisions` and `url_keys` to save queries.
     """
-    wanted = {origin for origin in origins if origin.kind in RECORD_KINDS}
-    levels = {origin for origin in wanted if origin.kind == PromptSettings.kind}
-    wanted -= levels
-    keyed = {origin for origin in wanted if is_record_id(origin.id)}
-    if said is None:
-        said = describe_revisions(workspace, list_revision_keys(keyed))
-    keys = {**(known or {})}
+    records = {origin for origin in origins if origin.kind in RECORD_KINDS}
+    settings = {origin for origin in records if origin.kind == PromptSettings.kind}
+    records -= settings
+    keyed = {origin for origin in records if is_record_id(origin.id)}
+    if revisions is None:
+        revisions = describe_revisions(workspace, list_revision_keys(keyed))
+    keys = {**(url_keys or {})}
     keys |= get_url_keys(workspace, [one for one in keyed if (one.kind, int(one.id)) not in keys])
-    found = {
-        origin: describe_record_origin(workspace, origin, said, keys)
+    labels = {
+        origin: describe_record_origin(workspace, origin, revisions, keys)
         if origin in keyed
         else describe_unkeyed_origin(workspace, origin)
-        for origin in wanted
+        for origin in records
     }
-    return found | describe_settings_origins(workspace, levels)
+    return labels | describe_settings_origins(workspace, settings)
 
 
 def describe_record_origin(
     workspace: Workspace,
     origin: Origin,
-    said: Mapping[RevisionKey, tuple[str, str]],
+    revisions: Mapping[RevisionKey, tuple[str, str]],
     keys: Mapping[RecordKey, str],
 ) -> OriginLabel:
     kind, number = RECORD_KINDS[origin.kind], int(origin.id)
-    name, author = said.get((origin.kind, number, origin.revision), ("", ""))
+    name, author = revisions.get((origin.kind, number, origin.revision), ("", ""))
     key = keys.get((origin.kind, number))
     url = (
         get_revision_url(workspace, kind.family, key, origin.revision)
@@ -128,7 +128,7 @@ def describe_record_origin(
     )
     return OriginLabel(
         origin.kind,
-        str(kind.words),
+        str(kind.label),
         origin.path or name or gettext("number %(number)s") % {"number": number},
         origin.revision,
         author,
@@ -138,24 +138,24 @@ def describe_record_origin(
 
 
 def describe_unkeyed_origin(workspace: Workspace, origin: Origin) -> OriginLabel:
-    """Words of an agent's own settings name it by its slug; a file may be known by its path alone."""
+    """Label an origin without a numeric id: an agent given by its slug, or a file given by its path."""
     kind = RECORD_KINDS[origin.kind]
     url = reverse("agents:detail", args=[workspace.slug, origin.id]) if origin.kind == "agent" else ""
     return OriginLabel(
-        origin.kind, str(kind.words), origin.path or origin.id, origin.revision, "", url if origin.id else ""
+        origin.kind, str(kind.label), origin.path or origin.id, origin.revision, "", url if origin.id else ""
     )
 
 
 def describe_settings_origins(workspace: Workspace, origins: Iterable[Origin]) -> dict[Origin, OriginLabel]:
-    """Settings have no name of their own: they are those of an agent, a channel or all of the workspace."""
+    """Label settings by what they apply to (an agent, a channel, the workspace): they have no name."""
     ids = {int(origin.id): origin for origin in origins if is_record_id(origin.id)}
     if not ids:
         return {}
     rows = PromptSettings.objects.in_workspace(workspace).filter(pk__in=ids)
     url = reverse("prompt-settings:list", args=[workspace.slug])
-    words = str(RECORD_KINDS[PromptSettings.kind].words)
+    label = str(RECORD_KINDS[PromptSettings.kind].label)
     return {
-        ids[row.pk]: OriginLabel(row.kind, words, str(row), ids[row.pk].revision, "", url)
+        ids[row.pk]: OriginLabel(row.kind, label, str(row), ids[row.pk].revision, "", url)
         for row in rows.select_related("agent", "channel")
     }
 
@@ -171,31 +171,32 @@ def list_revision_keys(origins: Iterable[Origin]) -> list[RevisionKey]:
 
 
 def describe_revisions(
-    workspace: Workspace | int, wanted: Iterable[RevisionKey]
+    workspace: Workspace | int, revision_keys: Iterable[RevisionKey]
 ) -> dict[RevisionKey, tuple[str, str]]:
-    """What each revision called its record, and who wrote it; one query, without the long texts."""
+    """Return the record's name and the author for each revision, with one query and without long texts."""
     by_kind: dict[str, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
-    for kind, key, number in wanted:
+    for kind, key, number in revision_keys:
         by_kind[kind][0].add(key)
         by_kind[kind][1].add(number)
     if not by_kind:
         return {}
-    asked = Q()
+    condition = Q()
     for kind, (keys, numbers) in by_kind.items():
-        asked |= Q(kind=kind, object_id__in=keys, number__in=numbers)
+        condition |= Q(kind=kind, object_id__in=keys, number__in=numbers)
     name = Coalesce(
         *(KT(f"data__{field}") for field in ("label", "name", "title")),
         Substr(KT("data__text"), 1, MAX_NAME_LENGTH + 1, output_field=TextField()),
     )
-    rows = Revision.objects.in_workspace(workspace).filter(asked).annotate(name=name)
-    found = rows.values_list("kind", "object_id", "number", "name", "author_label")
+    rows = Revision.objects.in_workspace(workspace).filter(condition).annotate(name=name)
+    values = rows.values_list("kind", "object_id", "number", "name", "author_label")
     return {
-        (kind, key, number): (shorten_name(said or ""), author) for kind, key, number, said, author in found
+        (kind, key, number): (shorten_name(title or ""), author)
+        for kind, key, number, title, author in values
     }
 
 
 def shorten_name(name: str) -> str:
-    """A memory has no name but its words."""
+    """Shorten a name for display; a memory is named by its text, which may be long."""
     return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…"
 
 
@@ -204,14 +205,14 @@ def get_url_key(record: WorkspaceOwned, kind: str) -> tuple[RecordKey, str]:
 
 
 def get_url_keys(workspace: Workspace | int, origins: Iterable[Origin]) -> dict[RecordKey, str]:
-    """What stands for each record in its address; one query for all kinds."""
+    """Return the slug, name or id that each record has in its URL, with one UNION query for all kinds."""
     ids: dict[str, set[int]] = defaultdict(set)
     for origin in origins:
         ids[origin.kind].add(int(origin.id))
-    asked = [query_url_keys(workspace, name, numbers) for name, numbers in sorted(ids.items())]
-    if not asked:
+    queries = [query_url_keys(workspace, name, numbers) for name, numbers in sorted(ids.items())]
+    if not queries:
         return {}
-    return {(name, number): key for name, number, key in asked[0].union(*asked[1:], all=True)}
+    return {(name, number): key for name, number, key in queries[0].union(*queries[1:], all=True)}
 
 
 def query_url_keys(workspace: Workspace | int, name: str, numbers: Iterable[int]) -> "QuerySet[Any, Any]":
@@ -222,24 +223,31 @@ def query_url_keys(workspace: Workspace | int, name: str, numbers: Iterable[int]
 
 
 def find_record(workspace: Workspace | int, kind: str, key: int) -> WorkspaceOwned | None:
-    """The record or file itself, if the workspace has it."""
+    """Return the record or file if it exists in the workspace."""
     if kind not in RECORD_KINDS:
         return None
     return RECORD_KINDS[kind].model.objects.in_workspace(workspace).filter(pk=key).first()
 
 
 def describe_file_changes(workspace: Workspace | int, origins: Iterable[Origin]) -> dict[Origin, str]:
-    """By origin, what has become of its file since; unchanged ones are not told. One query, or none."""
+    """Describe how the file of each origin changed since; unchanged files are left out.
+
+    Runs one query, or none without files.
+    """
     files = {one for one in origins if one.kind == "context_file" and one.revision and is_record_id(one.id)}
     if not files:
         return {}
     rows = ContextFile.objects.in_workspace(workspace).filter(pk__in={int(one.id) for one in files})
-    now = {
+    current = {
         pk: (is_there, number)
         for pk, is_there, number in rows.values_list("pk", "is_there", "newest__number")
     }
-    told = {one: describe_file_change(one.revision, *now[int(one.id)]) for one in files if int(one.id) in now}
-    return {one: words for one, words in told.items() if words}
+    changes = {
+        one: describe_file_change(one.revision, *current[int(one.id)])
+        for one in files
+        if int(one.id) in current
+    }
+    return {one: change for one, change in changes.items() if change}
 
 
 def describe_file_change(revision: int, is_there: bool, newest: int | None) -> str:

@@ -1,4 +1,4 @@
-"""In which prompts a record or file is now, and was before."""
+"""Page that lists the prompts in which a record or file is used now or was before."""
 
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
@@ -23,9 +23,9 @@ def usage_detail(request: WorkspaceRequest, kind: str, key: int) -> HttpResponse
     origin = Origin(kind, str(key))
     context = {
         "record": record,
-        "told": describe_origins(request.workspace, [origin])[origin],
+        "origin": describe_origins(request.workspace, [origin])[origin],
         "page": page,
-        "holdings": list_record_usages(request.workspace, kind, key, list(page.object_list)),
+        "usages": list_record_usages(request.workspace, kind, key, list(page.object_list)),
     }
     return render(request, "prompts/versions/holding.html", context)
 

@@ -1,4 +1,4 @@
-"""What people decide about a release; each is a button, and the service has the last word."""
+"""Form actions on a release: approve, run, reject, withdraw, override."""
 
 from collections.abc import Callable
 
@@ -57,24 +57,26 @@ def override_release_view(request: WorkspaceRequest, number: int) -> HttpRespons
 
 
 def run_action_with_reason(
-    request: WorkspaceRequest, number: int, verb: Callable[..., Release]
+    request: WorkspaceRequest, number: int, action: Callable[..., Release]
 ) -> HttpResponse:
-    """A decision that must say why."""
+    """Run an action that requires a reason."""
     form = ReasonForm(request.POST)
     if not form.is_valid():
         get_release_or_404(request, number)
         messages.error(request, _("Say why: those who look later will want to know."))
         return redirect("releases:detail", request.workspace.slug, number)
     reason = form.cleaned_data["reason"]
-    return run_release_action(request, number, lambda release: verb(release, reason=reason, by=request.actor))
+    return run_release_action(
+        request, number, lambda release: action(release, reason=reason, by=request.actor)
+    )
 
 
 def run_release_action(
-    request: WorkspaceRequest, number: int, verb: Callable[[Release], Release]
+    request: WorkspaceRequest, number: int, action: Callable[[Release], Release]
 ) -> HttpResponse:
     release = get_release_or_404(request, number)
     try:
-        release = verb(release)
+        release = action(release)
     except DomainError as error:
         messages.error(request, error.message)
     else:

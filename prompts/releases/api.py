@@ -1,7 +1,7 @@
-"""Releases: asked for, decided by somebody else, carried out at once.
+"""REST resource for releases: request, approve, reject, withdraw, run, override.
 
-A key acts for the person who made it, so whoever asks with a key cannot approve with another of his own.
-A key that is limited to some agents or channels sees the releases that concern nothing else.
+A key acts for the user who created it, so a user cannot request with one key and approve with another.
+A key limited to some agents or channels sees only releases whose prompts are all within its scope.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -135,89 +135,96 @@ def get_visible_release(call: ApiRequest, number: int) -> Release:
     return release
 
 
-# --- asking --------------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------------
 
 
 @transaction.atomic
 def create_release(call: ApiRequest) -> ApiResponse:
-    said = call.body
-    label = said.get("label", PRODUCTION)
+    body = call.body
+    label = body.get("label", PRODUCTION)
     check_label_scope(call, label)
-    prompts = get_requested_prompts(call, said["prompts"])
-    release = request_release(call.workspace, prompts, message=said["message"], by=call.actor, label=label)
-    check_seen_digests(release, said["prompts"])
+    prompts = get_requested_prompts(call, body["prompts"])
+    release = request_release(call.workspace, prompts, message=body["message"], by=call.actor, label=label)
+    check_seen_digests(release, body["prompts"])
     return json_response(release_json(release), 201, Location=f"/api/v1/releases/{release.number}")
 
 
-def get_requested_prompts(call: ApiRequest, wishes: Sequence[Mapping[str, str]]) -> list[AgentPrompt]:
+def get_requested_prompts(call: ApiRequest, items: Sequence[Mapping[str, str]]) -> list[AgentPrompt]:
     rows = list_visible_prompts(call.caller).filter(
-        is_live=True, agent__slug__in={wish["agent"] for wish in wishes}
+        is_live=True, agent__slug__in={item["agent"] for item in items}
     )
-    known = {(row.agent.slug, row.channel.slug): row for row in rows}
-    wrong = [
-        FieldError("There is no such prompt here.", json_pointer(["prompts", at]))
-        for at, wish in enumerate(wishes)
-        if (wish["agent"], wish["channel"]) not in known
+    prompts = {(row.agent.slug, row.channel.slug): row for row in rows}
+    errors = [
+        FieldError("There is no such prompt here.", json_pointer(["prompts", index]))
+        for index, item in enumerate(items)
+        if (item["agent"], item["channel"]) not in prompts
     ]
-    if wrong:
-        raise ProblemError(validation_problem(wrong))
-    return [known[wish["agent"], wish["channel"]] for wish in wishes]
+    if errors:
+        raise ProblemError(validation_problem(errors))
+    return [prompts[item["agent"], item["channel"]] for item in items]
 
 
-def check_seen_digests(release: Release, wishes: Sequence[Mapping[str, str]]) -> None:
-    """The prompts are locked by now: what is bound is what will be released."""
-    bound = {
-        (item.prompt.agent.slug, item.prompt.channel.slug): item.digest
-        for item in list_release_items(release)
+def check_seen_digests(release: Release, items: Sequence[Mapping[str, str]]) -> None:
+    """Reject the request if a prompt's latest version is not the one the client saw.
+
+    The prompts are already locked, so the digests compared are the ones to be released.
+    """
+    digests = {
+        (release_item.prompt.agent.slug, release_item.prompt.channel.slug): release_item.digest
+        for release_item in list_release_items(release)
     }
-    wrong = [
+    errors = [
         FieldError(
-            "Something was built after you looked. Look again.", json_pointer(["prompts", at, "digest"])
+            "Something was built after you looked. Look again.", json_pointer(["prompts", index, "digest"])
         )
-        for at, wish in enumerate(wishes)
-        if "digest" in wish and bound.get((wish["agent"], wish["channel"]), wish["digest"]) != wish["digest"]
+        for index, wish in enumerate(items)
+        if "digest" in wish
+        and digests.get((wish["agent"], wish["channel"]), wish["digest"]) != wish["digest"]
     ]
-    if wrong:
-        raise ProblemError(validation_problem(wrong))
+    if errors:
+        raise ProblemError(validation_problem(errors))
 
 
-# --- deciding ------------------------------------------------------------------------------------------
+# --- decisions -----------------------------------------------------------------------------------------
 
 
-def make_decision_handler(verb: Callable[..., Release]) -> Callable[..., ApiResponse]:
+def make_decision_handler(action: Callable[..., Release]) -> Callable[..., ApiResponse]:
     def decide(call: ApiRequest, number: int) -> ApiResponse:
         release = get_visible_release(call, number)
         check_label_scope(call, release.label)
-        return build_decision_response(call, verb(release, by=call.actor))
+        return build_decision_response(call, action(release, by=call.actor))
 
     return decide
 
 
-def make_reason_handler(verb: Callable[..., Release]) -> Callable[..., ApiResponse]:
+def make_reason_handler(action: Callable[..., Release]) -> Callable[..., ApiResponse]:
     def decide(call: ApiRequest, number: int) -> ApiResponse:
         release = get_visible_release(call, number)
         check_label_scope(call, release.label)
-        return build_decision_response(call, verb(release, reason=call.body["reason"], by=call.actor))
+        return build_decision_response(call, action(release, reason=call.body["reason"], by=call.actor))
 
     return decide
 
 
 def build_decision_response(call: ApiRequest, release: Release) -> ApiResponse:
-    """A void is kept, and yet no success: it is answered and not raised, which would undo it."""
+    """Return the release, or a 409 problem if it was voided.
+
+    The problem is returned, not raised: an exception would roll back the void.
+    """
     if release.status == ReleaseStatus.VOIDED:
         problem = Problem(409, "release_voided", release.reason)
         return ApiResponse(409, problem.to_bytes(call.request_id), {"Content-Type": PROBLEM_CONTENT_TYPE})
     return json_response(release_json(release))
 
 
-# --- words ---------------------------------------------------------------------------------------------
+# --- serialization -------------------------------------------------------------------------------------
 
 
 def release_json(release: Release) -> dict[str, Any]:
     items = list_release_items(release)
-    late = {item.pk for item in list_outdated_items(items)} if release.status in OPEN_STATUSES else set()
-    said = [release_item_json(item, is_outdated=item.pk in late) for item in items]
-    return {**release_summary_json(release, len(items)), "items": said}
+    outdated = {item.pk for item in list_outdated_items(items)} if release.status in OPEN_STATUSES else set()
+    rows = [release_item_json(item, is_outdated=item.pk in outdated) for item in items]
+    return {**release_summary_json(release, len(items)), "items": rows}
 
 
 def release_summary_json(release: Release, count: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a release would change: the same difference once, with all prompts it applies to."""
+"""Group the prompts of a release by diff, so that equal changes are shown once."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,27 +11,27 @@ from prompts.versions.diff import DiffBudget, VersionDiff, compare_segments
 from prompts.versions.segments import list_content_digests, list_hashed_values, unpack_segments
 from prompts.versions.selectors import get_contents
 
-# Stored lists are compared in chunks, so that a release of a thousand prompts needs no great room.
+# Segment lists are compared in chunks to limit memory for releases of a thousand prompts.
 CHUNK_SIZE = 100
 MAX_COMPARED = 1_000
-# Differences that are drawn; the others are told with their prompts, each of which has a page of its own.
+# Groups shown with a diff; the others list their prompts, each of which links to its own diff page.
 MAX_DIFFS = 20
 ChangeKey = tuple[Any, ...]
 
 
 @dataclass
 class ReleaseChangeGroup:
-    """Prompts in which the same words change in the same way."""
+    """Prompts with the same change."""
 
     items: list[ReleaseItem] = field(default_factory=list)
-    # None: nothing to compare with, or more differences than a page holds.
+    # None: no earlier version to compare with, or more than MAX_DIFFS groups.
     diff: VersionDiff | None = None
     is_first: bool = False
 
 
 @dataclass(frozen=True)
 class ReleaseChanges:
-    """All prompts of a release in groups, the widest first; those beyond the bound apart."""
+    """All prompts of a release in groups, largest first; items beyond MAX_COMPARED are uncompared."""
 
     groups: Sequence[ReleaseChangeGroup]
     uncompared: Sequence[ReleaseItem]
@@ -47,7 +47,7 @@ class ReleaseChanges:
 
 
 def group_release_changes(workspace: Workspace | int, items: Sequence[ReleaseItem]) -> ReleaseChanges:
-    """The items of a release by what changes in them."""
+    """Group the items of a release by their change."""
     compared, groups = items[:MAX_COMPARED], dict[ChangeKey, ReleaseChangeGroup]()
     for start in range(0, len(compared), CHUNK_SIZE):
         add_to_groups(workspace, compared[start : start + CHUNK_SIZE], groups)
@@ -72,7 +72,7 @@ def add_to_groups(
 
 
 def build_change_key(before: tuple[list[Any], str], after: tuple[list[Any], str]) -> ChangeKey:
-    """What is other, section by section, without what both begin and end with; equal keys, equal change."""
+    """Return the changed segments by section, without common ends; equal keys mean equal changes."""
     old, new = group_by_section(before[0]), group_by_section(after[0])
     changed = []
     for name in dict.fromkeys([*new, *old]):
@@ -83,23 +83,23 @@ def build_change_key(before: tuple[list[Any], str], after: tuple[list[Any], str]
 
 
 def group_by_section(rows: Iterable[dict[str, Any]]) -> dict[str, list[ChangeKey]]:
-    found: dict[str, list[ChangeKey]] = {}
+    sections: dict[str, list[ChangeKey]] = {}
     for row in rows:
-        found.setdefault(row["section"], []).append(tuple(list_hashed_values(row)))
-    return found
+        sections.setdefault(row["section"], []).append(tuple(list_hashed_values(row)))
+    return sections
 
 
 def trim_common_ends(old: Sequence[ChangeKey], new: Sequence[ChangeKey]) -> tuple[ChangeKey, ChangeKey]:
-    """Both lists without the beginning and the end that they share."""
+    """Remove the common prefix and suffix of two lists."""
     shorter = min(len(old), len(new))
-    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
-    left = shorter - head
-    tail = next((at for at in range(left) if old[-1 - at] != new[-1 - at]), left)
+    head = next((index for index in range(shorter) if old[index] != new[index]), shorter)
+    remaining = shorter - head
+    tail = next((index for index in range(remaining) if old[-1 - index] != new[-1 - index]), remaining)
     return tuple(old[head : len(old) - tail]), tuple(new[head : len(new) - tail])
 
 
 def compare_groups(workspace: Workspace | int, groups: Sequence[ReleaseChangeGroup]) -> None:
-    """Compare one prompt of each group; two queries for all, and one budget of time."""
+    """Diff one prompt of each group, with two queries in total and a shared time budget."""
     pairs = [(group, group.items[0].before_id, group.items[0].version_id) for group in groups]
     rows = PromptVersion.objects.in_workspace(workspace).filter(
         pk__in={key for _, before, after in pairs for key in (before, after)}
@@ -110,5 +110,7 @@ def compare_groups(workspace: Workspace | int, groups: Sequence[ReleaseChangeGro
     )
     budget = DiffBudget()
     for group, before, after in pairs:
-        words = [unpack_segments(segments[key], contents) for key in (before, after) if key is not None]
-        group.diff = compare_segments(words[0], words[1], count_tokens_cached, budget)
+        segment_lists = [
+            unpack_segments(segments[key], contents) for key in (before, after) if key is not None
+        ]
+        group.diff = compare_segments(segment_lists[0], segment_lists[1], count_tokens_cached, budget)

@@ -1,4 +1,4 @@
-"""What shall be released, and why a release is refused or forced."""
+"""Forms to request a release, to give a reason, and to protect a label."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from prompts.models import AgentPrompt
 
 
 class ReleaseForm(ActionForm):
-    """Which prompts shall go to production as they are now, and what for."""
+    """Request a release of the selected prompts."""
 
     message = forms.CharField(
         label=_("Message"), max_length=300, help_text=_("What changes for those whom these agents serve.")
@@ -27,34 +27,34 @@ class ReleaseForm(ActionForm):
         super().__init__(data)
         self.rows = rows
         boxes: Any = self.fields["prompts"]
-        # The version that was seen is part of the choice: what was built since is not what was chosen.
+        # The value includes the latest version that was shown: newer builds make the choice invalid.
         boxes.choices = [(get_choice_value(row), str(row)) for row in rows]
         boxes.error_messages["invalid_choice"] = gettext(
             "Something was built after you looked, or went to production already. Look again, then choose."
         )
 
-    def chosen(self) -> list[AgentPrompt]:
-        wanted = set(self.cleaned_data["prompts"])
-        return [row for row in self.rows if get_choice_value(row) in wanted]
+    def list_selected_prompts(self) -> list[AgentPrompt]:
+        selected = set(self.cleaned_data["prompts"])
+        return [row for row in self.rows if get_choice_value(row) in selected]
 
 
 def get_choice_value(prompt: AgentPrompt) -> str:
     return f"{prompt.pk}:{prompt.latest_id}"
 
 
-def get_checked_values(said: Iterable[str]) -> set[str]:
-    """What was ticked, to be ticked again when a form comes back."""
-    return set(said)
+def get_checked_values(values: Iterable[str]) -> set[str]:
+    """Return the checked values, so that a redisplayed form keeps them."""
+    return set(values)
 
 
 class ReasonForm(ActionForm):
-    """Why a release is refused or forced; it stands for all to see."""
+    """Reason for a rejection or an override; all members see it."""
 
     reason = forms.CharField(label=_("Reason"), max_length=500)
 
 
 class LabelProtectionForm(ActionForm):
-    """A label that only owners shall move, or everybody again."""
+    """Restrict a label to owners, or lift the restriction."""
 
     label = forms.CharField(label=_("Label"), max_length=40)
     protected = forms.BooleanField(label=_("Protected"), required=False)

@@ -1,4 +1,4 @@
-"""Releases: many prompts to one label at once, approved by a second person where the agent asks for it."""
+"""Release and ReleaseItem: move a label on many prompts at once, with approval for reviewed agents."""
 
 from django.conf import settings
 from django.db import models
@@ -11,7 +11,7 @@ from prompts.versions.models import AgentPrompt, PromptVersion
 
 
 class ReleaseStatus(models.TextChoices):
-    """How far a release has come."""
+    """Status of a release."""
 
     REQUESTED = "requested", _("Waiting for approval")
     APPROVED = "approved", _("Approved")
@@ -22,7 +22,7 @@ class ReleaseStatus(models.TextChoices):
 
 
 class Release(WorkspaceOwned):
-    """A wish to move a label on one or many prompts, bound to the exact versions it names."""
+    """A request to move a label on one or more prompts to exact versions."""
 
     number = models.PositiveIntegerField()
     label = models.CharField(max_length=40)
@@ -58,7 +58,7 @@ class Release(WorkspaceOwned):
 
 
 class ReleaseItem(WorkspaceOwned):
-    """One prompt of a release, with the version it shall get and the one it had."""
+    """A prompt of a release, with the version to release and the previous one."""
 
     release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="items")
     prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+")

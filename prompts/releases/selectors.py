@@ -1,4 +1,4 @@
-"""The questions asked about releases and labels; every one names its workspace."""
+"""Queries for releases and label usage, scoped to a workspace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from prompts.versions.timeline import HEAVY_COLUMNS, select_latest_version
 
 
 def list_releases(workspace: Workspace | int) -> QuerySet[Release]:
-    """Newest first, with how many prompts each moves."""
+    """List releases, newest first, annotated with the number of prompts."""
     rows = Release.objects.in_workspace(workspace).annotate(prompt_count=Count("items"))
     return rows.order_by("-number")
 
 
 def list_releasable_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
-    """Live prompts whose latest version is not what bots get, with the version that is."""
+    """List live prompts whose latest version is not in production, annotated with the version that is."""
     labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
     rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True, latest__isnull=False)
     rows = rows.annotate(
@@ -30,7 +30,7 @@ def list_releasable_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]
 
 
 def list_release_items(release: Release) -> list[ReleaseItem]:
-    """With their versions, but without the heavy columns."""
+    """List the items with their versions, without the heavy columns."""
     rows = ReleaseItem.objects.in_workspace(release.workspace_id).filter(release=release)
     rows = rows.select_related("prompt__agent", "prompt__channel", "prompt__latest", "version", "before")
     deferred = [
@@ -40,19 +40,19 @@ def list_release_items(release: Release) -> list[ReleaseItem]:
 
 
 def list_outdated_items(items: Sequence[ReleaseItem]) -> list[ReleaseItem]:
-    """Items whose prompt has other words by now than those the release is bound to."""
+    """Return the items whose prompt has been rebuilt with another digest since the request."""
     return [item for item in items if not item.prompt.latest or item.prompt.latest.digest != item.digest]
 
 
 def list_reviewed_agents(items: Sequence[ReleaseItem]) -> list[str]:
-    """The agents among them whose production moves only by a second person's word."""
-    asked = ReleasePolicy.REVIEWED
-    return sorted({str(item.prompt.agent) for item in items if item.prompt.agent.release_policy == asked})
+    """Return the agents of these items that require approval by a second user."""
+    reviewed = ReleasePolicy.REVIEWED
+    return sorted({str(item.prompt.agent) for item in items if item.prompt.agent.release_policy == reviewed})
 
 
 @dataclass(frozen=True)
 class LabelUsage:
-    """A label, on how many prompts it stands, and whether only owners move it."""
+    """A label, the number of prompts that have it, and whether only owners move it."""
 
     name: str
     prompts: int
@@ -60,7 +60,7 @@ class LabelUsage:
 
 
 def list_label_usage(workspace: Workspace | int) -> list[LabelUsage]:
-    """Production first, then all others that stand somewhere or have a rule; latest moves by itself."""
+    """List production first, then other labels that are set or protected; “latest” is left out."""
     rows = PromptLabel.objects.in_workspace(workspace).values_list("name")
     counts = dict(rows.annotate(count=Count("pk")).order_by("name"))
     rules = dict(LabelRule.objects.in_workspace(workspace).values_list("name", "is_protected"))

@@ -1,4 +1,7 @@
-"""Releases: asked for, approved by someone else, bound to exact digests, carried out in one transaction."""
+"""Release workflow: request, approval by a second user, and one transaction that moves all labels.
+
+A release is bound to exact digests; a newer build voids it.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -29,16 +32,16 @@ from prompts.models import (
 def request_release(
     workspace: Workspace, prompts: Iterable[AgentPrompt], *, message: str, by: Actor, label: str = PRODUCTION
 ) -> Release:
-    """Ask to point a label at what is latest now, on all these prompts."""
+    """Request to move a label to the latest version of these prompts."""
     validate_label_name(label)
     check_label_protection(workspace, [label], by=by)
     Workspace.objects.select_for_update().get(pk=workspace.pk)
-    held = lock_prompts(workspace, [prompt.pk for prompt in prompts])
+    locked = lock_prompts(workspace, [prompt.pk for prompt in prompts])
     labels = PromptLabel.objects.in_workspace(workspace).filter(
-        name=label, prompt__in=[row.pk for row in held]
+        name=label, prompt__in=[row.pk for row in locked]
     )
-    present = {row.prompt_id: row.version for row in labels.select_related("version")}
-    changed = [row for row in held if row.latest and present.get(row.pk) != row.latest]
+    current = {row.prompt_id: row.version for row in labels.select_related("version")}
+    changed = [row for row in locked if row.latest and current.get(row.pk) != row.latest]
     if not changed:
         raise NothingToRelease(
             _("“%(label)s” is at the latest version everywhere already.") % {"label": label}
@@ -62,7 +65,7 @@ def request_release(
                 prompt=row,
                 version=row.latest,
                 digest=row.latest.digest,
-                before=present.get(row.pk),
+                before=current.get(row.pk),
             ).save()
     log_release_event(release, "requested", by=by)
     return release
@@ -70,7 +73,7 @@ def request_release(
 
 @transaction.atomic
 def approve_release(release: Release, *, by: Actor) -> Release:
-    """A second person's word for exactly these digests."""
+    """Approve the exact digests of a release, as another user than the one who requested it."""
     release = lock_release(release, ReleaseStatus.REQUESTED)
     if by.user is None or by.user == release.requested_by:
         raise NotAllowed(_("Somebody else must approve what you asked for."))
@@ -83,7 +86,7 @@ def approve_release(release: Release, *, by: Actor) -> Release:
 
 @transaction.atomic
 def run_release(release: Release, *, by: Actor) -> Release:
-    """Move all labels of a release at once; reviewed agents need its approval first."""
+    """Move all labels of a release in one transaction; reviewed agents need an approval first."""
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     check_label_protection(release.workspace_id, [release.label], by=by)
     if release.status == ReleaseStatus.REQUESTED and (names := list_agents_to_review(release)):
@@ -102,7 +105,7 @@ def run_release(release: Release, *, by: Actor) -> Release:
 
 @transaction.atomic
 def override_release(release: Release, *, reason: str, by: Actor) -> Release:
-    """In an emergency, without approval; the reason stands for all to see."""
+    """Release without approval in an emergency; the reason is visible to all members."""
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     if not reason.strip():
         raise InvalidInput.on("reason", _("Say why this cannot wait for an approval."))
@@ -133,16 +136,16 @@ def withdraw_release(release: Release, *, by: Actor) -> Release:
 
 
 def check_not_voided(release: Release) -> Release:
-    """For callers who want an error where a change has undone a release; the void itself is kept."""
+    """Raise if the release was voided. Call it after the transaction, so that the void is kept."""
     if release.status == ReleaseStatus.VOIDED:
         raise ReleaseVoided(release.reason)
     return release
 
 
-def lock_release(release: Release, *wanted: ReleaseStatus) -> Release:
+def lock_release(release: Release, *allowed: ReleaseStatus) -> Release:
     rows = Release.objects.in_workspace(release.workspace_id).select_related("workspace", "requested_by")
     release = rows.select_for_update(of=("self",)).get(pk=release.pk)
-    if release.status not in wanted:
+    if release.status not in allowed:
         raise ReleaseClosed(
             _("%(release)s is %(status)s.")
             % {"release": release, "status": release.get_status_display().lower()}
@@ -151,7 +154,7 @@ def lock_release(release: Release, *wanted: ReleaseStatus) -> Release:
 
 
 def void_if_changed(release: Release, *, by: Actor) -> bool:
-    """Anything built since then is not what was asked for; the request ends, and says why."""
+    """Void the release and store the reason if a prompt was rebuilt with another digest since the request."""
     items = list(load_release_items(release))
     prompts = {row.pk: row for row in lock_prompts(release.workspace_id, [item.prompt_id for item in items])}
     changed = [
@@ -226,6 +229,6 @@ def get_next_release_number(workspace: Workspace) -> int:
     return (last or 0) + 1
 
 
-def log_release_event(release: Release, verb: str, *, by: Actor) -> None:
+def log_release_event(release: Release, action: str, *, by: Actor) -> None:
     after = {"label": release.label, "message": release.message, "reason": release.reason}
-    write_audit_event(release.workspace_id, verb, "release", release.pk, str(release), by=by, after=after)
+    write_audit_event(release.workspace_id, action, "release", release.pk, str(release), by=by, after=after)

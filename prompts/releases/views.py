@@ -1,4 +1,4 @@
-"""Releases: asked for, looked at, decided."""
+"""Pages for releases: list, request form, review."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -32,7 +32,7 @@ from prompts.releases.selectors import (
 from prompts.releases.services import request_release
 
 PAGE_SIZE = 25
-# A form has room for no more; the rest is reached by choosing an agent.
+# Maximum number of prompts in the form; filter by agent to reach the others.
 MAX_CHOICES = 400
 OPEN_STATUSES = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
 STATUS_FILTERS = [("", _("All")), ("open", _("Open")), *ReleaseStatus.choices]
@@ -40,14 +40,14 @@ STATUS_FILTERS = [("", _("All")), ("open", _("Open")), *ReleaseStatus.choices]
 
 def index(request: WorkspaceRequest) -> HttpResponse:
     status = request.GET.get("status", "")
-    known = status if status in dict(STATUS_FILTERS) else ""
+    status_filter = status if status in dict(STATUS_FILTERS) else ""
     rows = list_releases(request.workspace)
-    if known:
-        rows = rows.filter(status__in=OPEN_STATUSES if known == "open" else [known])
+    if status_filter:
+        rows = rows.filter(status__in=OPEN_STATUSES if status_filter == "open" else [status_filter])
     context = {
         "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
-        "shelves": STATUS_FILTERS,
-        "status": known,
+        "status_filters": STATUS_FILTERS,
+        "status": status_filter,
         "waiting": list_releasable_prompts(request.workspace).count(),
     }
     return render(request, "prompts/releases/list.html", context)
@@ -55,9 +55,9 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 
 @require_permission(Permission.EDIT)
 def new(request: WorkspaceRequest) -> HttpResponse:
-    agent, picked = get_query_param(request, "agent")[:64], parse_prompt_ids(request)
-    every = list_releasable_prompts(request.workspace)
-    narrowed = every.filter(pk__in=picked) if picked else every
+    agent, picked_ids = get_query_param(request, "agent")[:64], parse_prompt_ids(request)
+    releasable = list_releasable_prompts(request.workspace)
+    narrowed = releasable.filter(pk__in=picked_ids) if picked_ids else releasable
     rows = list((narrowed.filter(agent__slug=agent) if agent else narrowed)[: MAX_CHOICES + 1])
     form = ReleaseForm(
         get_submitted_data(request) if request.method == "POST" else None, rows=rows[:MAX_CHOICES]
@@ -71,25 +71,25 @@ def new(request: WorkspaceRequest) -> HttpResponse:
         "form": form,
         "agent": agent,
         "is_cut": len(rows) > MAX_CHOICES,
-        "agents": list_agent_options(every),
+        "agents": list_agent_options(releasable),
     }
     context |= {
         "choices": list_prompt_choices(request, form.rows),
-        "picked": len(picked),
-        "left": len(picked) - len(rows),
+        "picked": len(picked_ids),
+        "left": len(picked_ids) - len(rows),
     }
     return render(request, "prompts/releases/new.html", context, status=422 if form.errors else 200)
 
 
 def parse_prompt_ids(request: WorkspaceRequest) -> list[int]:
-    """Prompts that were picked elsewhere, on the fleet; what is no id of ours picks nothing."""
-    words = get_query_param(request, "prompts").split(",")[:MAX_CHOICES]
-    ids = {int(word) for word in words if word.isascii() and word.isdecimal() and len(word) < 11}
+    """Parse the ids of prompts selected on the fleet page; invalid values are ignored."""
+    values = get_query_param(request, "prompts").split(",")[:MAX_CHOICES]
+    ids = {int(value) for value in values if value.isascii() and value.isdecimal() and len(value) < 11}
     return sorted(key for key in ids if key <= MAX_URL_NUMBER)
 
 
 def get_submitted_data(request: WorkspaceRequest) -> QueryDict:
-    """What was ticked, or all that was shown."""
+    """Return the form data, with all shown prompts checked if “everything” was submitted."""
     data = request.POST.copy()
     if "everything" in data:
         data.setlist("prompts", data.getlist("shown"))
@@ -99,7 +99,10 @@ def get_submitted_data(request: WorkspaceRequest) -> QueryDict:
 def submit_release(request: WorkspaceRequest, form: ReleaseForm) -> Release | None:
     try:
         return request_release(
-            request.workspace, form.chosen(), message=form.cleaned_data["message"], by=request.actor
+            request.workspace,
+            form.list_selected_prompts(),
+            message=form.cleaned_data["message"],
+            by=request.actor,
         )
     except InvalidInput as error:
         form.add_service_errors(error)
@@ -109,7 +112,7 @@ def submit_release(request: WorkspaceRequest, form: ReleaseForm) -> Release | No
 
 
 def list_prompt_choices(request: WorkspaceRequest, rows: Any) -> list[dict[str, Any]]:
-    """The prompts with a box each; what was ticked stays ticked, and what was picked elsewhere is."""
+    """Return the checkboxes; submitted values stay checked, and prompts from the fleet page start checked."""
     is_picked = request.method != "POST" and "prompts" in request.GET
     chosen = get_checked_values(map(get_choice_value, rows) if is_picked else request.POST.getlist("prompts"))
     return [build_prompt_choice(row, chosen) for row in rows]
@@ -126,7 +129,7 @@ def build_prompt_choice(row: Any, chosen: set[str]) -> dict[str, Any]:
 
 
 def list_agent_options(rows: Any) -> list[tuple[str, str]]:
-    """The agents that have something to release."""
+    """Return slug and name of the agents with releasable prompts."""
     return list(rows.order_by("agent__name").values_list("agent__slug", "agent__name").distinct()[:200])
 
 
@@ -151,7 +154,7 @@ def detail(request: WorkspaceRequest, number: int) -> HttpResponse:
 def get_release_context(
     request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]
 ) -> dict[str, Any]:
-    """How far it has come, and what may happen to it next."""
+    """Return the state of the release and the actions that are possible now."""
     is_open = release.status in OPEN_STATUSES
     is_approved = release.status == ReleaseStatus.APPROVED
     is_asking = release.status == ReleaseStatus.REQUESTED and bool(list_reviewed_agents(items))
@@ -161,7 +164,7 @@ def get_release_context(
         "is_own": release.requested_by_id == request.user.pk,
         "may_go": is_open and (is_approved or not list_reviewed_agents(items)),
         "outdated": list_outdated_items(items) if is_open else [],
-        # Whoever releases without an approval decides at that very moment, not before it.
+        # A release without approval has the same decision and release time.
         "was_approved": is_approved or is_before(release.decided_at, release.released_at),
     }
 

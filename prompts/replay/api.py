@@ -1,7 +1,7 @@
-"""The time machine for programs: the very bytes of a fetch or a moment, and what proves them.
+"""REST resource for replay: the exact bytes of a fetch or of a point in time, and the evidence for them.
 
-A bot replays its own rows only, for those words were handed to it and that is recorded. The past by a moment
-it fetches with `at`, which leaves a row; here that is for keys that act for a person.
+A bot replays only its own ledger rows, which record that it received the text. For a past time it fetches
+the prompt with `at`, which writes a ledger row; replay by time is for keys that act for a user.
 """
 
 from datetime import UTC
@@ -25,8 +25,7 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from prompts.api_lookup import check_label_scope, get_visible_prompt
-from prompts.ledger.api import LEDGER_ROW_SCHEMA, get_visible_entry
-from prompts.ledger.api import ledger_entry_json as row_told
+from prompts.ledger.api import LEDGER_ROW_SCHEMA, get_visible_entry, ledger_entry_json
 from prompts.models import PRODUCTION, LedgerEntry
 from prompts.provenance.api import SPAN_SCHEMA, provenance_spans_json
 from prompts.replay.evidence import build_evidence
@@ -67,15 +66,15 @@ def replay_row_endpoint(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def replay_time_endpoint(call: ApiRequest) -> ApiResponse:
-    said = call.query
-    if missing := [name for name in REPLAY_PARAMETERS if name not in said]:
+    query = call.query
+    if missing := [name for name in REPLAY_PARAMETERS if name not in query]:
         raise build_replay_error("This is needed.", missing[0])
-    if said["at"] > timezone.now():
+    if query["at"] > timezone.now():
         raise build_replay_error("Name a moment that has passed.", "at")
-    check_label_scope(call, said["label"])
-    prompt = get_visible_prompt(call, said["agent"], said["channel"])
-    # Databases take no offsets as wide as those that can be written.
-    return build_replay_response(call, replay_prompt(prompt, said["at"].astimezone(UTC), said["label"]))
+    check_label_scope(call, query["label"])
+    prompt = get_visible_prompt(call, query["agent"], query["channel"])
+    # Convert to UTC: ISO 8601 allows wider offsets than databases accept.
+    return build_replay_response(call, replay_prompt(prompt, query["at"].astimezone(UTC), query["label"]))
 
 
 def evidence_endpoint(call: ApiRequest, key: int) -> ApiResponse:
@@ -83,33 +82,33 @@ def evidence_endpoint(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def get_permitted_entry(call: ApiRequest, key: int) -> LedgerEntry:
-    """Keys that are limited to labels get no words of others."""
+    """Return the ledger row if the key's label scope allows it."""
     entry = get_visible_entry(call, key)
     check_label_scope(call, entry.label.partition("@")[0])
     return entry
 
 
 def build_replay_response(call: ApiRequest, replay: Replay) -> ApiResponse:
-    """The very bytes, or none."""
-    replay.refuse_other()
-    said: dict[str, Any] = {
+    """Serialise the replay; raise unless its bytes match the recorded digest."""
+    replay.require_exact()
+    body: dict[str, Any] = {
         "agent": replay.prompt.agent.slug,
         "channel": replay.prompt.channel.slug,
         "label": replay.label,
         "at": datetime_json(replay.at),
         "version": version_ref_json(replay.version),
         "digest": replay.digest,
-        "recorded_digest": replay.recorded,
+        "recorded_digest": replay.recorded_digest,
         "text": replay.text,
         "stretches": provenance_spans_json(call.workspace, replay.segments),
-        "row": replay.entry and row_told(replay.entry),
+        "row": replay.entry and ledger_entry_json(replay.entry),
         "moved_at": replay.move and datetime_json(replay.move.at),
     }
-    return json_response(said)
+    return json_response(body)
 
 
-def build_replay_error(said: str, parameter: str) -> ProblemError:
-    return ProblemError(validation_problem([FieldError(said, parameter=parameter)]))
+def build_replay_error(message: str, parameter: str) -> ProblemError:
+    return ProblemError(validation_problem([FieldError(message, parameter=parameter)]))
 
 
 COMMON_OPTIONS: dict[str, Any] = {"tag": "ledger", "budget": "render", "refusals": REPLAY_PROBLEMS}

@@ -1,4 +1,4 @@
-"""Puts together what proves a replay to someone without this database."""
+"""Build the evidence bundle for a replay, which third parties verify without this database."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,12 +23,12 @@ from prompts.replay.services import Replay
 from prompts.versions.segments import list_content_digests
 from prompts.versions.selectors import get_contents, get_lockfile_parts
 
-# Some of the first checkpoints after a build may have been signed while it was not there for all to see.
+# The first checkpoints after a build may have been signed before its transaction was visible.
 MAX_CANDIDATES = 10
 
 
 class CoveringCheckpoint(NamedTuple):
-    """The checkpoint that covers a replay, with the heads it sums up."""
+    """The checkpoint that covers a replay, with its chain heads and public key."""
 
     row: Checkpoint
     heads: ChainHeads
@@ -36,12 +36,12 @@ class CoveringCheckpoint(NamedTuple):
 
 
 def build_evidence(replay: Replay) -> dict[str, Any]:
-    """The bundle as JSON-ready data; what cannot be proved yet, or any more, is left out of it."""
+    """Build the bundle as JSON-ready data, without what cannot be proved yet or any more."""
     entry, block = replay.entry, find_entry_block(replay.entry) if replay.entry else None
     signed = find_covering_checkpoint(replay, block)
-    words = replay.text if entry and replay.is_exact else None
+    text = replay.text if entry and replay.is_exact else None
     return evidence.build_evidence_bundle(
-        text=words,
+        text=text,
         served=entry.served_digest if entry else None,
         slots=entry.slots if entry else None,
         versions=list_version_rows(replay, signed),
@@ -57,7 +57,7 @@ def build_evidence(replay: Replay) -> dict[str, Any]:
 
 
 def run_evidence_checks(data: Mapping[str, Any], expected_key: str | None) -> list[evidence.CheckResult]:
-    """What someone else would find."""
+    """Verify a bundle exactly as a third party would."""
     return evidence.verify_evidence(data, fill=rebuild_evidence_text, expected_key=expected_key)
 
 
@@ -65,7 +65,7 @@ def run_evidence_checks(data: Mapping[str, Any], expected_key: str | None) -> li
 
 
 def find_covering_checkpoint(replay: Replay, block: LedgerBlock | None) -> CoveringCheckpoint | None:
-    """The first checkpoint that the version, the move and the block lead to."""
+    """Return the first checkpoint that covers the version, the label move and the ledger block."""
     rows = Checkpoint.objects.in_workspace(replay.version.workspace_id).order_by("sequence")
     for since in list_search_starts(replay, block):
         for row in rows.filter(at__gte=since)[:MAX_CANDIDATES]:
@@ -77,7 +77,7 @@ def find_covering_checkpoint(replay: Replay, block: LedgerBlock | None) -> Cover
 def load_covering_checkpoint(
     row: Checkpoint, replay: Replay, block: LedgerBlock | None
 ) -> CoveringCheckpoint | None:
-    """The checkpoint, if all of it leads there; one that was spoiled counts as none."""
+    """Return the checkpoint if it covers the replay; None also for a damaged checkpoint."""
     try:
         heads = get_heads_at(row)
         return (
@@ -90,9 +90,12 @@ def load_covering_checkpoint(
 
 
 def list_search_starts(replay: Replay, block: LedgerBlock | None) -> list[datetime]:
-    """From when on to look: best is a checkpoint after the moment itself, which proves that nothing moved."""
+    """Return the times from which to search checkpoints, best first.
+
+    For a replay by time, a checkpoint after that time also proves that the label did not move before it.
+    """
     if replay.entry:
-        # What is not closed in a block yet can still be led to its version.
+        # A row that is not in a block yet can still be traced to its version.
         return [block.at if block else replay.version.created_at]
     return [replay.at, replay.move.at if replay.move else replay.version.created_at]
 
@@ -106,9 +109,9 @@ def is_replay_covered(row: Checkpoint, heads: ChainHeads, replay: Replay, block:
 
 
 def find_head_number(heads: Sequence[ChainHead], replay: Replay) -> int:
-    """How far the chain of this prompt had grown."""
-    line = get_prompt_key(replay.prompt)
-    return next((head.number for head in heads if (head.agent, head.channel) == line), 0)
+    """Return the length of this prompt's chain according to the heads."""
+    prompt_key = get_prompt_key(replay.prompt)
+    return next((head.number for head in heads if (head.agent, head.channel) == prompt_key), 0)
 
 
 def load_checkpoint_key(row: Checkpoint) -> PublicKey:
@@ -121,16 +124,17 @@ def build_signed_checkpoint(signed: CoveringCheckpoint) -> tuple[SignedCheckpoin
     return SignedCheckpoint(row.body, row.signature, row.key_id, signed.heads.to_json()), signed.key
 
 
-# --- the links that lead there -------------------------------------------------------------------------
+# --- chain rows up to the checkpoint -------------------------------------------------------------------
 
 
 def list_version_rows(replay: Replay, signed: CoveringCheckpoint | None) -> list[StoredRow[VersionRow]]:
-    version, line = replay.version, get_prompt_key(replay.prompt)
+    version, prompt_key = replay.version, get_prompt_key(replay.prompt)
     last = find_head_number(signed.heads.versions, replay) if signed else version.number
     rows = PromptVersion.objects.in_workspace(version.workspace_id).filter(prompt=version.prompt_id)
     rows = rows.filter(number__gte=version.number, number__lte=last).order_by("number")
     return [
-        (build_version_row(row, line), row.hash, row.previous_hash) for row in rows.iterator(chunk_size=200)
+        (build_version_row(row, prompt_key), row.hash, row.previous_hash)
+        for row in rows.iterator(chunk_size=200)
     ]
 
 
@@ -169,13 +173,13 @@ def list_block_rows(block: LedgerBlock, signed: CoveringCheckpoint | None) -> li
     return [(build_block_row(row), row.hash, row.previous_hash) for row in rows]
 
 
-# --- words ---------------------------------------------------------------------------------------------
+# --- text ----------------------------------------------------------------------------------------------
 
 
 def list_evidence_segments(version: PromptVersion) -> list[evidence_reader.EvidenceSegment]:
-    """Each stored segment with its words; None for what was erased."""
-    found = get_contents(version.workspace_id, list_content_digests(version.segments))
-    contents = {digest: None if data is None else data.decode() for digest, data in found.items()}
+    """Return each stored segment with its text; None if it was erased."""
+    stored = get_contents(version.workspace_id, list_content_digests(version.segments))
+    contents = {digest: None if data is None else data.decode() for digest, data in stored.items()}
     return [
         evidence_reader.EvidenceSegment(
             row,

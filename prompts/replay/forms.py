@@ -1,4 +1,4 @@
-"""Which moment of the past, or which request: one form for both."""
+"""Forms to find a replay by time or by request id."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ Choices = Sequence[tuple[str, str]]
 
 
 class DateTimeLocalInput(forms.DateTimeInput):
-    """The browser's own picker, down to the second."""
+    """The browser's native date and time picker, with seconds."""
 
     input_type = "datetime-local"
 
@@ -23,13 +23,13 @@ class DateTimeLocalInput(forms.DateTimeInput):
 
 
 class ReplaySearchForm(forms.Form):
-    """Fields that share a page with those of the other way, so none may be demanded by the browser."""
+    """Base form: both searches share a page, so the browser must not require their fields."""
 
     use_required_attribute = False
 
 
 class ReplayByTimeForm(ReplaySearchForm):
-    """An agent on a channel, a label, and when."""
+    """Find a replay by agent, channel, label and time."""
 
     agent = forms.ChoiceField(label=_("Agent"))
     channel = forms.ChoiceField(label=_("Channel"))
@@ -53,7 +53,7 @@ class ReplayByTimeForm(ReplaySearchForm):
 
 
 class ReplayByRequestForm(ReplaySearchForm):
-    """The id that an answer carried, or the number of a row in the ledger."""
+    """Find a replay by request id or ledger row number."""
 
     request = forms.CharField(
         max_length=64,

@@ -1,4 +1,4 @@
-"""Builds the text of a piece of evidence again: from its segments and slots alone, without a database."""
+"""Rebuild the text of an evidence bundle from its segments and slots alone, without a database."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from prompts.versions.segments import unpack_segments
 
 
 def rebuild_evidence_text(segments: Sequence[EvidenceSegment], slots: Mapping[str, Any]) -> str:
-    """As serving does it."""
+    """Fill the slots as serving does."""
     contents = {
-        segment.stored[name]: words.encode()
+        segment.stored[name]: text.encode()
         for segment in segments
-        for name, words in (("content", segment.text), ("given", segment.given))
-        if name in segment.stored and words is not None
+        for name, text in (("content", segment.text), ("given", segment.given))
+        if name in segment.stored and text is not None
     }
     rows = [segment.stored for segment in segments]
     return fill_spans(build_slot_spans(unpack_segments(rows, contents)), slots_from_json(slots))

@@ -1,4 +1,4 @@
-"""The questions of the time machine: whom a moment concerns, what came before and after, what holds now."""
+"""Queries of the replay pages: fetches around a time, adjacent label changes, and form choices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FETCHES_PER_SIDE = 5
 
 @dataclass(frozen=True)
 class LabelChange:
-    """A moment in which a label came to another version."""
+    """A label's move to another version."""
 
     at: datetime
     number: int
@@ -25,52 +25,58 @@ class LabelChange:
 
 @dataclass(frozen=True)
 class AdjacentChanges:
-    """Where the label leads now, where it came from before the moment, and where it went after it."""
+    """The version number of the label now, and its changes before and after the replayed time."""
 
     now: int | None = None
     before: LabelChange | None = None
     after: LabelChange | None = None
 
 
-def list_fetches_around(prompt: AgentPrompt, at: datetime, *, but: int | None = None) -> list[LedgerEntry]:
-    """The last fetches of this prompt up to a moment and the first after it, newest first."""
+def list_fetches_around(
+    prompt: AgentPrompt, at: datetime, *, exclude_id: int | None = None
+) -> list[LedgerEntry]:
+    """List the last fetches of this prompt up to a time and the first after it, newest first."""
     rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
-    rows = rows.select_related("version").defer(*list_heavy_columns("version"), "slots").exclude(pk=but or 0)
+    rows = (
+        rows.select_related("version")
+        .defer(*list_heavy_columns("version"), "slots")
+        .exclude(pk=exclude_id or 0)
+    )
     later = list(rows.filter(at__gt=at).order_by("at", "pk")[:FETCHES_PER_SIDE])
     return [*reversed(later), *rows.filter(at__lte=at).order_by("-at", "-pk")[:FETCHES_PER_SIDE]]
 
 
 def get_label_name(replay: Replay) -> str:
-    """The label that was asked for, without what a caller pinned behind it."""
+    """Return the requested label without the version that a client pinned after “@”."""
     return replay.label.partition("@")[0]
 
 
 def get_adjacent_changes(replay: Replay) -> AdjacentChanges:
-    """All in one question, asked of the prompt; what was fetched by number has no label that moves."""
+    """Load the adjacent changes with one query; a fetch by version number has no label and no changes."""
     label, prompt = get_label_name(replay), replay.prompt
     if not label:
         return AdjacentChanges()
-    moves, when, number = get_label_history(prompt, label)
-    then = moves.filter(**{f"{when}__lte": replay.at}).order_by(f"-{when}", f"-{number}")
-    later = moves.filter(**{f"{when}__gt": replay.at}).order_by(when, number)
-    # The newest of those up to then is the one in force; the one before it is where the label came from.
-    before, after = then[1:2], later[:1]
-    found = (
+    moves, time_field, number_field = get_label_history(prompt, label)
+    earlier = moves.filter(**{f"{time_field}__lte": replay.at}).order_by(f"-{time_field}", f"-{number_field}")
+    later = moves.filter(**{f"{time_field}__gt": replay.at}).order_by(time_field, number_field)
+    # The newest earlier row is the version in effect; the one before it is where the label came from.
+    before, after = earlier[1:2], later[:1]
+    rows = (
         AgentPrompt.objects.in_workspace(prompt.workspace_id)
         .filter(pk=prompt.pk)
         .annotate(
             now=build_current_number(prompt, label),
-            before_at=Subquery(before.values(when)),
-            before_number=Subquery(before.values(number)),
-            after_at=Subquery(after.values(when)),
-            after_number=Subquery(after.values(number)),
+            before_at=Subquery(before.values(time_field)),
+            before_number=Subquery(before.values(number_field)),
+            after_at=Subquery(after.values(time_field)),
+            after_number=Subquery(after.values(number_field)),
         )
     )
-    said = found.values("now", "before_at", "before_number", "after_at", "after_number").get()
+    values = rows.values("now", "before_at", "before_number", "after_at", "after_number").get()
     return AdjacentChanges(
-        said["now"],
-        build_label_change(said["before_at"], said["before_number"]),
-        build_label_change(said["after_at"], said["after_number"]),
+        values["now"],
+        build_label_change(values["before_at"], values["before_number"]),
+        build_label_change(values["after_at"], values["after_number"]),
     )
 
 
@@ -86,7 +92,7 @@ def build_label_change(at: datetime | None, number: int | None) -> LabelChange |
 
 
 def get_label_history(prompt: AgentPrompt, label: str) -> tuple[QuerySet[Any], str, str]:
-    """The rows that tell where a label was, with how their moment and number are called."""
+    """Return the rows of a label's history, with the names of their time and number fields."""
     if label == LATEST:
         versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
         return versions, "created_at", "number"
@@ -101,7 +107,7 @@ def list_latest_fetches(workspace: Workspace, count: int = 8) -> list[LedgerEntr
 
 
 def list_agent_choices(workspace: Workspace) -> Sequence[tuple[str, str]]:
-    """All that ever had a prompt, archived ones too: the past is theirs as well."""
+    """List all agents that ever had a prompt, including archived ones."""
     rows = Agent.objects.in_workspace(workspace).filter(prompts__isnull=False).distinct()
     return [(slug, name) for slug, name in rows.order_by("name", "pk").values_list("slug", "name")]
 

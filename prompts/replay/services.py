@@ -1,4 +1,4 @@
-"""Gives again what an agent was told: the very bytes of a fetch, or what a label pointed at in a moment."""
+"""Replay served prompts: the exact bytes of a fetch, or the version that a label pointed to at a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,24 +31,24 @@ from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents
 
 ENTRY_RELATIONS = ("prompt__agent", "prompt__channel", "version", "key")
-# No row has a larger id, and no database compares with one.
+# Largest bigint: no row has a larger id, and databases reject one as a parameter.
 MAX_ID = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What was told then; with the row of its ledger, or of a moment in which perhaps nobody asked."""
+    """A replayed prompt, either of a ledger row or of a point in time."""
 
     version: PromptVersion
     label: str
     at: datetime
-    # As they were handed out, slots filled; of a moment, and of erased words, as they were built.
+    # As served, with slots filled; for a point in time, and if text was erased, as built.
     segments: tuple[Segment, ...]
     entry: LedgerEntry | None = None
-    # What put the label there; builds alone move `latest`.
+    # The move that put the label there; None for `latest`, which only builds move.
     move: LabelMove | None = None
     erasures: Sequence[Erasure] = ()
-    # Why the slots could not be filled again.
+    # Why the slots could not be filled.
     problem: str = ""
 
     @property
@@ -64,8 +64,8 @@ class Replay:
         return sha256(self.text.encode()).hexdigest()
 
     @property
-    def recorded(self) -> str:
-        """The digest that was written down at the time."""
+    def recorded_digest(self) -> str:
+        """The digest that was recorded at the time."""
         return self.entry.served_digest if self.entry else self.version.text_digest
 
     @property
@@ -74,11 +74,11 @@ class Replay:
 
     @property
     def is_exact(self) -> bool:
-        """Whether these are the bytes that were recorded."""
-        return not self.problem and self.digest == self.recorded
+        """Whether the replayed bytes match the recorded digest."""
+        return not self.problem and self.digest == self.recorded_digest
 
-    def refuse_other(self) -> None:
-        """Raise unless these are the very bytes."""
+    def require_exact(self) -> None:
+        """Raise unless the replayed bytes match the recorded digest."""
         if self.is_erased:
             raise PromptErased(describe_erasures(self.erasures))
         if not self.is_exact:
@@ -86,7 +86,7 @@ class Replay:
 
 
 def describe_erasures(erasures: Sequence[Erasure]) -> str:
-    said = "; ".join(
+    descriptions = "; ".join(
         _("%(kind)s %(number)s on %(day)s: %(reason)s")
         % {
             "kind": get_display_name(one.kind).lower(),
@@ -96,22 +96,24 @@ def describe_erasures(erasures: Sequence[Erasure]) -> str:
         }
         for one in erasures
     )
-    return _("Words of this prompt were erased since, and cannot be given again (%(said)s).") % {"said": said}
+    return _("Words of this prompt were erased since, and cannot be given again (%(said)s).") % {
+        "said": descriptions
+    }
 
 
 def describe_mismatch(replay: Replay) -> str:
     why = replay.problem or _("they have the digest %(digest)s") % {"digest": replay.digest}
     return _("These are NOT the bytes that were recorded with the digest %(digest)s: %(why)s.") % {
-        "digest": replay.recorded,
+        "digest": replay.recorded_digest,
         "why": why,
     }
 
 
-# --- by the ledger -------------------------------------------------------------------------------------
+# --- by ledger row -------------------------------------------------------------------------------------
 
 
 def replay_entry(workspace: Workspace, ledger_id: int) -> Replay:
-    """The bytes of one row of the ledger, built from what is stored."""
+    """Replay a ledger row from the stored segments and slots."""
     return build_replay(get_ledger_entry(workspace, ledger_id))
 
 
@@ -120,50 +122,54 @@ def get_ledger_entry(workspace: Workspace, ledger_id: int) -> LedgerEntry:
     entry = rows.filter(pk=ledger_id).first() if 0 < ledger_id <= MAX_ID else None
     if entry is not None:
         return entry
-    notes = LedgerRollOff.objects.in_workspace(workspace)
-    gone = (
-        notes.filter(first_id__lte=ledger_id, last_id__gte=ledger_id).first() if ledger_id <= MAX_ID else None
+    roll_offs = LedgerRollOff.objects.in_workspace(workspace)
+    expired = (
+        roll_offs.filter(first_id__lte=ledger_id, last_id__gte=ledger_id).first()
+        if ledger_id <= MAX_ID
+        else None
     )
-    if gone is None:
+    if expired is None:
         raise FetchNotFound(_("There is no row %(row)s in this ledger.") % {"row": ledger_id})
-    said = _("Row %(row)s was let go on %(day)s: the ledger was kept for %(months)s months.")
-    raise LedgerRowExpired(said % {"row": ledger_id, "day": f"{gone.at:%Y-%m-%d}", "months": gone.months})
+    message = _("Row %(row)s was let go on %(day)s: the ledger was kept for %(months)s months.")
+    raise LedgerRowExpired(
+        message % {"row": ledger_id, "day": f"{expired.at:%Y-%m-%d}", "months": expired.months}
+    )
 
 
 def list_request_entries(workspace: Workspace, request_id: str) -> list[LedgerEntry]:
-    """What was handed out under a request id, oldest first; one request may ask for many prompts."""
+    """List the ledger rows of a request id, oldest first; one request may fetch many prompts."""
     rows = LedgerEntry.objects.in_workspace(workspace).filter(request_id=request_id)
-    found = list(rows.select_related(*ENTRY_RELATIONS).order_by("pk")[:100])
-    if not found:
-        gone = LedgerRollOff.objects.in_workspace(workspace).exists()
-        asked = {"request": request_id[:80]}
-        said = _("Nothing was handed out here under the request id “%(request)s”.") % asked
-        more = _("Rows older than %(months)s months were let go.") % {"months": workspace.ledger_months}
-        raise FetchNotFound(f"{said} {more}" if gone else said)
-    return found
+    entries = list(rows.select_related(*ENTRY_RELATIONS).order_by("pk")[:100])
+    if not entries:
+        has_expired_rows = LedgerRollOff.objects.in_workspace(workspace).exists()
+        values = {"request": request_id[:80]}
+        message = _("Nothing was handed out here under the request id “%(request)s”.") % values
+        hint = _("Rows older than %(months)s months were let go.") % {"months": workspace.ledger_months}
+        raise FetchNotFound(f"{message} {hint}" if has_expired_rows else message)
+    return entries
 
 
 def build_replay(entry: LedgerEntry) -> Replay:
     version = entry.version
     version.prompt = entry.prompt
     built, erasures = load_built_segments(version)
-    said, problem = built, ""
+    segments, problem = built, ""
     if not erasures:
         try:
-            said = fill_segments(built, slots_from_json(entry.slots))
+            segments = fill_segments(built, slots_from_json(entry.slots))
         except Exception as error:  # noqa: BLE001  # whatever a renderer of today makes of it, the page must say
             fault = {"fault": type(error).__name__}
             problem = _("its slots cannot be filled any more (%(fault)s)") % fault
-    return Replay(version, entry.label, entry.at, said, entry, None, erasures, problem)
+    return Replay(version, entry.label, entry.at, segments, entry, None, erasures, problem)
 
 
-# --- by a moment ---------------------------------------------------------------------------------------
+# --- by time -------------------------------------------------------------------------------------------
 
 
 def replay_prompt_by_slugs(
     workspace: Workspace, agent: str, channel: str, at: datetime, label: str = PRODUCTION
 ) -> Replay:
-    """What a label of an agent's prompt on a channel pointed at then."""
+    """Replay the version that a label of an agent's prompt on a channel pointed to at a time."""
     rows = AgentPrompt.objects.in_workspace(workspace).select_related("agent", "channel", "latest")
     prompt = rows.filter(agent__slug=agent, channel__slug=channel).first()
     if prompt is None:
@@ -174,7 +180,7 @@ def replay_prompt_by_slugs(
 
 
 def replay_prompt(prompt: AgentPrompt, at: datetime, label: str = PRODUCTION) -> Replay:
-    """As it was built then: slots stand in it as they were before any call."""
+    """Replay the version that a label pointed to at a time, as built: its slots are not filled."""
     if at.tzinfo is None or at > timezone.now():
         raise InvalidInput.on("at", _("Name a moment that has passed."))
     move, version = (
@@ -206,8 +212,8 @@ def get_label_version_at(prompt: AgentPrompt, label: str, at: datetime) -> tuple
             % {"label": label, "beginning": describe_first_version(prompt)}
         )
     if move.version is None:
-        said = _("“%(label)s” was taken off on %(moment)s UTC, and pointed at nothing.")
-        raise NoPromptAtTime(said % {"label": label, "moment": f"{move.at:%Y-%m-%d %H:%M}"})
+        message = _("“%(label)s” was taken off on %(moment)s UTC, and pointed at nothing.")
+        raise NoPromptAtTime(message % {"label": label, "moment": f"{move.at:%Y-%m-%d %H:%M}"})
     return move, move.version
 
 
@@ -219,16 +225,18 @@ def describe_first_version(prompt: AgentPrompt) -> str:
     return _("the first version was built on %(moment)s UTC") % {"moment": f"{first:%Y-%m-%d %H:%M:%S}"}
 
 
-# --- words ---------------------------------------------------------------------------------------------
+# --- text ----------------------------------------------------------------------------------------------
 
 
 def load_built_segments(version: PromptVersion) -> tuple[tuple[Segment, ...], Sequence[Erasure]]:
-    """As they were built, and the erasures that have taken words from them."""
+    """Load the segments as built, and the erasures that removed text from them."""
     contents = get_contents(version.workspace_id, list_content_digests(version.segments))
-    gone = {digest for digest, data in contents.items() if data is None}
-    return unpack_segments(version.segments, contents), list_version_erasures(version, gone) if gone else ()
+    erased = {digest for digest, data in contents.items() if data is None}
+    return unpack_segments(version.segments, contents), list_version_erasures(
+        version, erased
+    ) if erased else ()
 
 
-def list_version_erasures(version: PromptVersion, gone: set[str]) -> Sequence[Erasure]:
+def list_version_erasures(version: PromptVersion, digests: set[str]) -> Sequence[Erasure]:
     rows = Erasure.objects.in_workspace(version.workspace_id).order_by("at")
-    return [row for row in rows if gone & set(row.digests)]
+    return [row for row in rows if digests & set(row.digests)]

@@ -1,4 +1,4 @@
-"""The time machine: what an agent was told in a fetch or at a moment, to the byte, with the proof of it."""
+"""Replay pages: the exact text that was served in a fetch or at a time, with evidence."""
 
 import json
 from collections.abc import Sequence
@@ -21,9 +21,8 @@ from prompts.assembly.slots import fill_segments
 from prompts.builds.compiler import count_tokens_cached
 from prompts.errors import FetchNotFound, LedgerRowExpired
 from prompts.models import PromptVersion
-from prompts.page_lookup import get_prompt_or_404 as prompt_by_id
-from prompts.page_lookup import get_version_or_404
-from prompts.proof.canonical import format_timestamp as spelled
+from prompts.page_lookup import get_prompt_or_404, get_version_or_404
+from prompts.proof.canonical import format_timestamp
 from prompts.proof.evidence import EXPECTED_KEY_CHECK, CheckResult
 from prompts.replay.evidence import build_evidence, run_evidence_checks
 from prompts.replay.forms import ReplayByRequestForm, ReplayByTimeForm
@@ -47,7 +46,7 @@ from prompts.versions.text_rows import TextRow
 
 
 class ReplayPage(VersionPage):
-    """A replay, read for a page; sizes are those of the words that were said, not of those built."""
+    """A replay prepared for a page; sizes are those of the served text, not of the built one."""
 
     def __init__(self, workspace: Workspace, replay: Replay) -> None:
         super().__init__(workspace, replay.version)
@@ -58,13 +57,13 @@ class ReplayPage(VersionPage):
         return self.replay.segments
 
     def build_section(self, name: str, rows: Sequence[TextRow], ends: dict[int, str]) -> VersionSection:
-        words = self.visible_text.text[rows[0].start : rows[-1].end]
-        beside = [
+        text = self.visible_text.text[rows[0].start : rows[-1].end]
+        annotated = [
             AnnotatedRow(row, [self.get_origin_label(origin) for origin in row.origins]) for row in rows
         ]
         slots = [] if self.replay.entry else list(dict.fromkeys(slot for row in rows for slot in row.slots))
         return VersionSection(
-            name, beside, len(words), count_tokens_cached(words), slots, "", find_main_origin_kind(rows)
+            name, annotated, len(text), count_tokens_cached(text), slots, "", find_main_origin_kind(rows)
         )
 
     @property
@@ -73,7 +72,7 @@ class ReplayPage(VersionPage):
 
     @cached_property
     def facts(self) -> list[tuple[str, str]]:
-        """What the call brought, by name; what it left out is not told."""
+        """Names and values of the slots that the call filled."""
         entry = self.replay.entry
         return (
             [(get_display_name(name), format_slot_value(value)) for name, value in entry.slots.items()]
@@ -83,23 +82,23 @@ class ReplayPage(VersionPage):
 
 
 def compare_with_current(replay: Replay, now: PromptVersion, *, is_whole: bool) -> dict[str, Any]:
-    """What was said then beside what the same call would be told now: the slots are filled alike."""
+    """Diff the replayed text with the current version, filled with the same slots."""
     segments = get_segments(now)
     if replay.entry and not replay.is_erased and not replay.problem:
         segments = fill_segments(segments, slots_from_json(replay.entry.slots))
-    found = compare_segments(replay.segments, segments, count_tokens_cached)
-    shown = list_full_sections(found, segments) if is_whole else found.changed
-    return {"diff": found, "shown": shown, "is_whole": is_whole}
+    diff = compare_segments(replay.segments, segments, count_tokens_cached)
+    sections = list_full_sections(diff, segments) if is_whole else diff.changed
+    return {"diff": diff, "shown": sections, "is_whole": is_whole}
 
 
-def get_change_links(workspace: Workspace, replay: Replay, found: AdjacentChanges) -> dict[str, Any]:
-    """The changes on both sides of the moment, each with the address of its own moment."""
-    told: dict[str, Any] = {"before": found.before, "after": found.after}
-    for name, change in (("before", found.before), ("after", found.after)):
+def get_change_links(workspace: Workspace, replay: Replay, changes: AdjacentChanges) -> dict[str, Any]:
+    """Return the label changes before and after the replayed time, each with the URL of its replay."""
+    links: dict[str, Any] = {"before": changes.before, "after": changes.after}
+    for name, change in (("before", changes.before), ("after", changes.after)):
         if change:
-            place = [workspace.slug, replay.prompt.pk, get_label_name(replay), spelled(change.at)]
-            told[f"{name}_url"] = reverse("time-machine:moment", args=place)
-    return told
+            url_args = [workspace.slug, replay.prompt.pk, get_label_name(replay), format_timestamp(change.at)]
+            links[f"{name}_url"] = reverse("time-machine:moment", args=url_args)
+    return links
 
 
 def format_slot_value(value: object) -> str:
@@ -107,11 +106,11 @@ def format_slot_value(value: object) -> str:
 
 
 def search_replays(request: WorkspaceRequest) -> HttpResponse:
-    """Where to go: by agent, channel and moment, or by the answer a bot got, which says all by itself."""
-    said = request.GET
-    if said.get("request", "").strip() or ("request" in said and "agent" not in said):
+    """Find a replay by agent, channel and time, or by the request id of a bot's response."""
+    params = request.GET
+    if params.get("request", "").strip() or ("request" in params and "agent" not in params):
         return search_by_request(request)
-    if "at" in said:
+    if "at" in params:
         return search_by_time(request)
     return render_replay_search(request)
 
@@ -133,46 +132,46 @@ def render_replay_search(
 
 
 def build_time_form(request: WorkspaceRequest, data: Any) -> ReplayByTimeForm:
-    """Pages about an agent lead here with its name; the moment is then still to be said."""
-    workspace, named = request.workspace, {name: request.GET.get(name) for name in ("agent", "channel")}
-    known = {name: value for name, value in named.items() if value}
+    """Build the form; links from agent pages preset agent and channel."""
+    workspace, params = request.workspace, {name: request.GET.get(name) for name in ("agent", "channel")}
+    initial = {name: value for name, value in params.items() if value}
     choices = {"agents": list_agent_choices(workspace), "channels": list_channel_choices(workspace)}
-    return ReplayByTimeForm(data, initial=known, **choices)
+    return ReplayByTimeForm(data, initial=initial, **choices)
 
 
 def search_by_time(request: WorkspaceRequest) -> HttpResponse:
     form = build_time_form(request, request.GET)
     if not form.is_valid():
         return render_replay_search(request, status=422, moment_form=form)
-    said = form.cleaned_data
-    prompt = find_prompt_by_slugs(request.workspace, said["agent"], said["channel"])
+    values = form.cleaned_data
+    prompt = find_prompt_by_slugs(request.workspace, values["agent"], values["channel"])
     if prompt is None:
         form.add_error("channel", _("This agent never spoke on this channel."))
         return render_replay_search(request, status=422, moment_form=form)
     try:
-        replay_prompt(prompt, said["at"], said["label"])
+        replay_prompt(prompt, values["at"], values["label"])
     except DomainError as error:
         form.add_error("at", error.message)
         return render_replay_search(request, status=422, moment_form=form)
-    place = [request.workspace.slug, prompt.pk, said["label"], spelled(said["at"])]
-    return redirect("time-machine:moment", *place)
+    url_args = [request.workspace.slug, prompt.pk, values["label"], format_timestamp(values["at"])]
+    return redirect("time-machine:moment", *url_args)
 
 
 def search_by_request(request: WorkspaceRequest) -> HttpResponse:
     form = ReplayByRequestForm(request.GET)
     if not form.is_valid():
         return render_replay_search(request, status=422, request_form=form)
-    said = form.cleaned_data["request"].strip()
+    request_id = form.cleaned_data["request"].strip()
     try:
-        found = list_request_entries(request.workspace, said)
+        entries = list_request_entries(request.workspace, request_id)
     except FetchNotFound as error:
-        if said.isascii() and said.isdecimal() and len(said) < 16:
-            return redirect("time-machine:fetch", request.workspace.slug, int(said))
+        if request_id.isascii() and request_id.isdecimal() and len(request_id) < 16:
+            return redirect("time-machine:fetch", request.workspace.slug, int(request_id))
         form.add_error("request", error.message)
         return render_replay_search(request, status=422, request_form=form)
-    if len(found) == 1:
-        return redirect("time-machine:fetch", request.workspace.slug, found[0].pk)
-    return render_replay_search(request, request_form=form, found=found)
+    if len(entries) == 1:
+        return redirect("time-machine:fetch", request.workspace.slug, entries[0].pk)
+    return render_replay_search(request, request_form=form, entries=entries)
 
 
 # --- one replay ----------------------------------------------------------------------------------------
@@ -194,9 +193,9 @@ def replay_time(request: WorkspaceRequest, prompt: int, label: str, at: str) -> 
     return render_replay(request, replay, "time-machine:moment", [prompt, label, at])
 
 
-def render_replay(request: WorkspaceRequest, replay: Replay, route: str, place: list[Any]) -> HttpResponse:
-    around = get_adjacent_changes(replay)
-    where = [request.workspace.slug, *place]
+def render_replay(request: WorkspaceRequest, replay: Replay, route: str, url_args: list[Any]) -> HttpResponse:
+    adjacent = get_adjacent_changes(replay)
+    full_args = [request.workspace.slug, *url_args]
     wants_checks = request.GET.get("check") == "all"
     context = {
         "replay": replay,
@@ -204,25 +203,25 @@ def render_replay(request: WorkspaceRequest, replay: Replay, route: str, place: 
         "agent": replay.prompt.agent,
         "prompt": replay.prompt,
         "version": replay.version,
-        "now": around.now,
-        "changes": get_change_links(request.workspace, replay, around),
-        "here": reverse(route, args=where),
+        "now": adjacent.now,
+        "changes": get_change_links(request.workspace, replay, adjacent),
+        "here": reverse(route, args=full_args),
         "around": list_fetches_around(
-            replay.prompt, replay.at, but=replay.entry.pk if replay.entry else None
+            replay.prompt, replay.at, exclude_id=replay.entry.pk if replay.entry else None
         ),
         "checks": list_replay_checks(replay) if wants_checks else None,
-        "check_url": f"{reverse(route, args=where)}?{urlencode({'check': 'all'})}",
-        "evidence_url": reverse(f"{route}-evidence", args=where),
-        "text_url": reverse(f"{route}-text", args=where),
+        "check_url": f"{reverse(route, args=full_args)}?{urlencode({'check': 'all'})}",
+        "evidence_url": reverse(f"{route}-evidence", args=full_args),
+        "text_url": reverse(f"{route}-text", args=full_args),
     }
-    if around.now not in (None, replay.version.number) and request.GET.get("compare") == "now":
-        now = get_version_or_404(replay.prompt, around.now)
+    if adjacent.now not in (None, replay.version.number) and request.GET.get("compare") == "now":
+        now = get_version_or_404(replay.prompt, adjacent.now)
         context |= compare_with_current(replay, now, is_whole=request.GET.get("show") == SHOW_ALL)
     return render(request, "prompts/time_machine/replay.html", context)
 
 
 def list_replay_checks(replay: Replay) -> list[CheckResult]:
-    """What somebody with the evidence would find; whose key it is they must learn by another way."""
+    """Verify the evidence as a third party would, except the key's identity, which is confirmed elsewhere."""
     return [
         check
         for check in run_evidence_checks(build_evidence(replay), None)
@@ -238,15 +237,15 @@ def get_entry_replay(request: WorkspaceRequest, entry: int) -> Replay:
 
 
 def get_time_replay(request: WorkspaceRequest, prompt: int, label: str, at: str) -> Replay:
-    row = prompt_by_id(request, prompt)
+    row = get_prompt_or_404(request, prompt)
     try:
-        then = datetime.fromisoformat(at)
+        timestamp = datetime.fromisoformat(at)
     except ValueError:
         raise Http404("No such moment.") from None
-    return replay_prompt(row, then if then.tzinfo else then.replace(tzinfo=UTC), label)
+    return replay_prompt(row, timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC), label)
 
 
-# --- to take away --------------------------------------------------------------------------------------
+# --- downloads -----------------------------------------------------------------------------------------
 
 
 def download_fetch_evidence(request: WorkspaceRequest, entry: int) -> HttpResponse:
@@ -265,32 +264,32 @@ def download_time_text(request: WorkspaceRequest, prompt: int, label: str, at: s
     return build_text_response(request, lambda: get_time_replay(request, prompt, label, at))
 
 
-def build_evidence_response(request: WorkspaceRequest, replayed: Any) -> HttpResponse:
+def build_evidence_response(request: WorkspaceRequest, load_replay: Any) -> HttpResponse:
     try:
-        replay = replayed()
+        replay = load_replay()
     except DomainError as error:
         return render_replay_search(request, status=410, gone=error.message)
     data = json.dumps(build_evidence(replay), indent=2, ensure_ascii=False)
     return build_attachment(replay, f"{data}\n".encode(), "application/json", "evidence.json")
 
 
-def build_text_response(request: WorkspaceRequest, replayed: Any) -> HttpResponse:
-    """The very bytes, or none."""
+def build_text_response(request: WorkspaceRequest, load_replay: Any) -> HttpResponse:
+    """Return the text as a download, or 410 unless its bytes match the recorded digest."""
     try:
-        replay = replayed()
-        replay.refuse_other()
+        replay = load_replay()
+        replay.require_exact()
     except DomainError as error:
         return render_replay_search(request, status=410, gone=error.message)
     return build_attachment(replay, replay.text.encode(), "text/markdown; charset=utf-8", "md")
 
 
-def build_attachment(replay: Replay, data: bytes, kind: str, ending: str) -> HttpResponse:
-    answer = HttpResponse(data, content_type=kind)
+def build_attachment(replay: Replay, data: bytes, content_type: str, extension: str) -> HttpResponse:
+    response = HttpResponse(data, content_type=content_type)
     prompt = replay.prompt
     when = f"ledger-{replay.entry.pk}" if replay.entry else f"{replay.at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-    name = f"{prompt.agent.slug}-{prompt.channel.slug}-{when}.{ending}"
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer
+    name = f"{prompt.agent.slug}-{prompt.channel.slug}-{when}.{extension}"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 TIME_PATH = "prompts/<int:prompt>/<slug:label>/<str:at>/"

@@ -43,13 +43,13 @@ class LayoutPreview:
 
 
 def list_layout_previews(found: PromptPreview, place: StudioLocation) -> list[LayoutPreview]:
-    return [build_layout_preview(found.in_layout(name), place.at(layout=name).url()) for name in LAYOUTS]
+    return [build_layout_preview(found.with_layout(name), place.at(layout=name).url()) for name in LAYOUTS]
 
 
 def build_layout_preview(found: PromptPreview, href: str) -> LayoutPreview:
-    name = found.gathered.layout
+    name = found.collected.layout
     try:
-        prompt = assemble_prompt(found.gathered)
+        prompt = assemble_prompt(found.collected)
     except NotBuildable as error:
         return LayoutPreview(name, href, failure=str(error))
     texts = get_texts_by_section(prompt.segments)

@@ -154,13 +154,13 @@ def build_draft_preview(
     found: PromptPreview, stored: PromptVersion | None, slots: SlotForm | None = None
 ) -> PreviewResult:
     """The draft's prompt, the lines lit that the saved record has not; else NotBuildable."""
-    shown = replace(build_compiled_preview(found.made(), stored), keys=get_preview_url_keys(found))
-    saved = found.as_saved() if found.draft else None
+    shown = replace(build_compiled_preview(found.compile(), stored), keys=get_preview_url_keys(found))
+    saved = found.without_draft() if found.draft else None
     if slots is not None and slots.is_asked:
         shown = fill_preview_slots(shown, slots)
     if saved is None:
         return shown
-    before: Sequence[Segment] = saved.made().prompt.segments
+    before: Sequence[Segment] = saved.compile().prompt.segments
     if shown.is_filled and slots is not None:
         before = fill_form_slots(before, slots)
     return replace(shown, edits=compute_text_edits("".join([one.text for one in before]), shown.text))
@@ -168,11 +168,11 @@ def build_draft_preview(
 
 def get_preview_url_keys(found: PromptPreview) -> dict[RecordKey, str]:
     """Of all that was loaded for it; files and skills as they were given."""
-    loaded, agent = found.loaded, found.gathered.agent
+    loaded, agent = found.loaded, found.collected.agent
     settings = [part for row in loaded.settings for part in (row.identity, row.soul, row.user_profile)]
     given = loaded.effective_contexts.get(agent.pk)
     rows: list[Record | None] = [
-        *(agent, agent.identity, agent.soul, agent.user_profile, found.gathered.channel),
+        *(agent, agent.identity, agent.soul, agent.user_profile, found.collected.channel),
         *settings,
         *(link.tool for link in loaded.tool_links),
         *loaded.responsibilities,
@@ -191,10 +191,10 @@ def get_preview_url_keys(found: PromptPreview) -> dict[RecordKey, str]:
 def build_compiled_preview(made: BuildResult, stored: PromptVersion | None) -> PreviewResult:
     return PreviewResult(
         made.prompt.segments,
-        made.gathered.layout,
+        made.collected.layout,
         made.sizes,
-        build_prompt_report(made.prompt, made.gathered.problems),
-        made.gathered.token_budget,
+        build_prompt_report(made.prompt, made.collected.problems),
+        made.collected.token_budget,
         stored,
     )
 

@@ -90,7 +90,7 @@ def get_review_context(request: WorkspaceRequest, opened: OpenPart, draft: Draft
         "impact": impact,
         "effect": effect,
         "review": build_impact_review(impact, scan_record(draft.record)),
-        "button": effect.words(verb),
+        "button": effect.format_button(verb),
         "approvers": list_approvers(request.workspace, request.user) if effect.waiting else [],
         "drafted": draft.record,
     }

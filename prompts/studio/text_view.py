@@ -32,7 +32,7 @@ class TextSource:
     def words(self) -> str:
         """Record, revision and author in one line."""
         told = self.told
-        name = f"{told.words} “{told.name}”" if told.name else told.words
+        name = f"{told.label} “{told.name}”" if told.name else told.label
         said = [name, _("revision %(number)d") % {"number": told.revision} if told.revision else ""]
         return ", ".join([one for one in [*said, told.author] if one])
 
@@ -100,7 +100,7 @@ class StudioText:
         origins = {segment.origin for segment in self.shown.segments}
         own = self.drafted_origin
         others = origins - {own} if own else origins
-        found = describe_origins(self.workspace, others, known=self.shown.keys)
+        found = describe_origins(self.workspace, others, url_keys=self.shown.keys)
         return found | {own: self.told_draft(own)} if own and own in origins else found
 
     @cached_property
@@ -110,7 +110,7 @@ class StudioText:
     def told_draft(self, origin: Origin) -> OriginLabel:
         record = self.draft.record if self.draft else None
         key = getattr(record, RECORD_KINDS[origin.kind].key, "") or ""
-        words, revision = str(RECORD_KINDS[origin.kind].words), origin.revision if record and record.pk else 0
+        words, revision = str(RECORD_KINDS[origin.kind].label), origin.revision if record and record.pk else 0
         return OriginLabel(origin.kind, words, str(record), revision, _("you, not saved yet"), key=str(key))
 
     def source(self, origin: Origin) -> TextSource:

@@ -60,7 +60,7 @@ def cause_list(causes: Sequence[CauseLabel]) -> SafeString:
     return format_html_join(
         ", ",
         "{}{}{}",
-        ((one.words, render_quoted_name(one.name), format_revision(one.revision)) for one in causes),
+        ((one.label, render_quoted_name(one.name), format_revision(one.revision)) for one in causes),
     )
 
 

@@ -144,7 +144,7 @@ class VersionPage:
 
     def add_file_change(self, origin: Origin, label: OriginLabel) -> OriginLabel:
         url = reverse("files:detail", args=[self.workspace.slug, origin.id])
-        return replace(label, news=self.file_changes[origin], news_url=url)
+        return replace(label, file_change=self.file_changes[origin], file_change_url=url)
 
     @cached_property
     def file_changes(self) -> dict[Origin, str]:
@@ -217,7 +217,9 @@ class VersionPage:
         return build_version_row(self.version).hash(self.version.previous_hash) == self.version.hash
 
     def build_context(self) -> dict[str, Any]:
-        [causes] = describe_causes(self.workspace, [self.version.causes], shown=20, said=self.revision_labels)
+        [causes] = describe_causes(
+            self.workspace, [self.version.causes], limit=20, revisions=self.revision_labels
+        )
         return {
             "version": self.version,
             "reading": self,

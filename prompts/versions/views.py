@@ -97,7 +97,7 @@ def detail(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
         "agent": row.agent,
         "prompt": row,
         "here": label_names,
-        "label_form": LabelForm(initial={"seen": LabelForm.seen_now(labels)}),
+        "label_form": LabelForm(initial={"seen": LabelForm.format_seen(labels)}),
         # Own ids: the label form on the same page has a note field too.
         "roll_back_form": RollBackForm(initial={"to": number}, auto_id="back_%s"),
         "can_return": PRODUCTION not in label_names and getattr(version, "was_labelled", False),

@@ -40,7 +40,7 @@ class Command(BaseCommand):
             replay = self.find(get_chosen_workspace(options["workspace"]), options)
             if options["evidence"]:
                 self.write_evidence(replay, Path(options["evidence"]))
-            replay.refuse_other()
+            replay.require_exact()
         except DomainError as error:
             raise CommandError(error.message) from None
         self.tell(replay)

@@ -168,7 +168,7 @@ def test_a_card_shows_in_how_many_prompts_the_memory_is_and_could_be(workspace, 
     rebuild_agents(workspace, [pilot.pk, cook.pk, pi.pk])
     usage = get_memory_usage(workspace, [shared, own, proposed])
     assert [
-        (usage.by_memory[memory.pk].now, usage.by_memory[memory.pk].most)
+        (usage.by_memory[memory.pk].now, usage.by_memory[memory.pk].total)
         for memory in (shared, own, proposed)
     ] == [
         (4, 4),

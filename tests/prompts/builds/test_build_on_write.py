@@ -1,4 +1,4 @@
-"""What a change through the API has built when its answer comes; it needs rows that are committed."""
+"""Rebuild counts in API response headers; needs committed rows."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.personas.api.prompts_stage import Deck, a_deck  # noqa: F401  # one i
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_answer_says_how_many_prompts_were_built(
+def test_a_response_says_how_many_prompts_were_built(
     admin: Api, deck: Deck, settings: Any, client: Client
 ) -> None:
     etag = admin.get(f"souls/{deck.soul.slug}")["ETag"]

@@ -1,4 +1,4 @@
-"""From an edit to a version: built once, numbered without gaps, not built when nothing changed."""
+"""Builds: an edit adds one version, numbered without gaps; no change adds none."""
 
 from collections.abc import Callable
 from typing import Any
@@ -54,7 +54,7 @@ def versions(agent: Agent) -> list[PromptVersion]:
     )
 
 
-def test_a_new_agent_has_a_first_version_before_its_maker_hears_back(pilot):
+def test_a_new_agent_has_a_first_version_when_the_request_ends(pilot):
     assert [version.number for version in versions(pilot)] == [1]
     assert "Be brave." in get_version_text(versions(pilot)[0])
     assert not BuildCause.unscoped.exists()
@@ -106,7 +106,7 @@ def test_an_archived_agent_is_not_built(pilot):
     assert prompt_of(pilot).is_live is False
 
 
-def test_a_layout_that_is_gone_leaves_what_is_served_and_says_so(pilot):
+def test_a_missing_layout_keeps_the_served_version_and_is_reported(pilot):
     Agent.unscoped.filter(pk=pilot.pk).update(layout="harbour")
     rebuild_agents(pilot.workspace_id, [pilot.pk])
     assert len(versions(pilot)) == 1
@@ -116,10 +116,10 @@ def test_a_layout_that_is_gone_leaves_what_is_served_and_says_so(pilot):
 def test_one_that_cannot_be_compiled_does_not_hold_up_the_others(pilot, workspace, slack, monkeypatch):
     other = make_agent(workspace, "cook", soul=pilot.soul, channels=[slack])
 
-    def broken(gathered: Any, digests: Any) -> Any:
-        if gathered.agent.pk == other.pk:
+    def broken(collected: Any, digests: Any) -> Any:
+        if collected.agent.pk == other.pk:
             raise ZeroDivisionError
-        return compile_prompt(gathered, digests)
+        return compile_prompt(collected, digests)
 
     monkeypatch.setattr(builds_services, "compile_prompt", broken)
     edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
@@ -129,13 +129,13 @@ def test_one_that_cannot_be_compiled_does_not_hold_up_the_others(pilot, workspac
 
 @pytest.fixture
 def refusing(monkeypatch, pilot, workspace, slack) -> Agent:
-    """An agent whose versions the database refuses, alone and in company."""
+    """An agent whose versions the database rejects, alone and in a batch."""
     bad = make_agent(workspace, "cook", soul=pilot.soul, channels=[slack])
 
-    def refused(workspace: Any, fresh: Any, *, at: Any) -> Any:
-        if any(prompt.agent_id == bad.pk for prompt, _, _ in fresh):
+    def refused(workspace: Any, builds: Any, *, at: Any) -> Any:
+        if any(prompt.agent_id == bad.pk for prompt, _, _ in builds):
             raise IntegrityError("refused")
-        return publish_versions(workspace, fresh, at=at)
+        return publish_versions(workspace, builds, at=at)
 
     monkeypatch.setattr(builds_services, "publish_versions", refused)
     return bad
@@ -148,8 +148,8 @@ def test_one_that_the_database_refuses_does_not_sink_its_batch(pilot, refusing):
 
 
 @pytest.mark.planted
-def test_a_batch_that_is_not_taken_apart_sinks_as_a_whole(pilot, refusing, monkeypatch):
-    """The fault: all or nothing, however many agents."""
+def test_a_batch_without_retry_fails_for_all_its_agents(pilot, refusing, monkeypatch):
+    """Planted fault: a batch fails as a unit."""
     monkeypatch.setattr(builds_services, "rebuild_batch_with_retry", builds_services.rebuild_batch)
     edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
     assert (len(versions(pilot)), len(versions(refusing))) == (1, 1)
@@ -158,15 +158,15 @@ def test_a_batch_that_is_not_taken_apart_sinks_as_a_whole(pilot, refusing, monke
 @pytest.mark.parametrize("many", [8, pytest.param(30, marks=pytest.mark.hard)])
 def test_the_number_of_statements_does_not_grow_with_the_prompts(pilot, workspace, slack, monkeypatch, many):
     monkeypatch.setattr("prompts.receivers.build_or_enqueue", lambda *_: None)
-    made = [make_agent(workspace, f"cook-{at}", soul=pilot.soul, channels=[slack]) for at in range(many)]
-    agents = [agent.pk for agent in made]
+    cooks = [make_agent(workspace, f"cook-{at}", soul=pilot.soul, channels=[slack]) for at in range(many)]
+    agents = [agent.pk for agent in cooks]
     rebuild_agents(workspace, agents)
     edit_record(pilot.soul, {"text": "Be wise."}, expected=pilot.soul.revision, by=BY)
     few = statements(lambda: rebuild_agents(workspace, agents[:2]), versions=2)
     assert statements(lambda: rebuild_agents(workspace, agents[2:]), versions=many - 2) <= few <= 40
 
 
-def statements(verb: Callable[[], Any], *, versions: int) -> int:
+def statements(action: Callable[[], Any], *, versions: int) -> int:
     with CaptureQueriesContext(connection) as queries:
-        assert len(verb().versions) == versions
+        assert len(action().versions) == versions
     return len(queries)

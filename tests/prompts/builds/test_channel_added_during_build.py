@@ -1,4 +1,4 @@
-"""An agent is given a channel while its build waits for another one: nothing of that is lost."""
+"""A channel added while a build waits for a lock is built, and its cause is not lost."""
 
 import threading
 from typing import Any
@@ -20,12 +20,12 @@ pytestmark = [
 ]
 
 
-def others() -> dict[str, Any]:
+def get_connection_params() -> dict[str, Any]:
     own = {"cursor_factory", "context", "prepare_threshold"}
     return {name: value for name, value in connection.get_connection_params().items() if name not in own}
 
 
-def waits_for_a_lock() -> bool:
+def is_waiting_for_lock() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity "
@@ -43,15 +43,15 @@ def test_a_channel_that_comes_while_a_build_waits_is_built_in(workspace):
     def build() -> None:
         try:
             rebuild_agents(workspace, [pilot.pk])
-        except BaseException as error:  # noqa: BLE001  # told by the test
+        except BaseException as error:  # noqa: BLE001  # reported by the test
             errors.append(error)
         connection.close()
 
     builder = threading.Thread(target=build)
-    with psycopg.connect(**others()) as holder:
+    with psycopg.connect(**get_connection_params()) as holder:
         holder.execute("SELECT 1 FROM prompts_agentprompt WHERE agent_id = %s FOR UPDATE", [pilot.pk])
         builder.start()
-        assert wait_for(waits_for_a_lock)
+        assert wait_for(is_waiting_for_lock)
         with transaction.atomic():
             AgentChannel(workspace=workspace, agent=pilot, channel=mast, position=1).save()
             add_build_causes(workspace, [pilot.pk], {"kind": "agent", "by": "Alice"})

@@ -1,4 +1,4 @@
-"""A label is moved while a version is being made: whoever had to wait sees what was made."""
+"""lock_prompts waiting for a running build sees the version that the build added."""
 
 import threading
 from dataclasses import replace
@@ -28,7 +28,7 @@ def pilot(workspace) -> Agent:
     return agent
 
 
-def waits_for_a_lock() -> bool:
+def is_waiting_for_lock() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
         return bool(cursor.fetchone()[0])
@@ -36,27 +36,27 @@ def waits_for_a_lock() -> bool:
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="on SQLite the second writer waits to begin")
 def test_who_waited_for_a_build_sees_the_version_that_it_made(pilot):
-    [gathered] = collect_inputs(pilot.workspace_id, [pilot], at=timezone.now())
-    made = compile_prompt(replace(gathered, inputs=replace(gathered.inputs, soul=Text("Be wise."))))
+    [collected] = collect_inputs(pilot.workspace_id, [pilot], at=timezone.now())
+    build = compile_prompt(replace(collected, inputs=replace(collected.inputs, soul=Text("Be wise."))))
     [place] = AgentPrompt.objects.in_workspace(pilot.workspace_id).values_list("pk", flat=True)
-    seen: list[AgentPrompt] = []
+    locked: list[AgentPrompt] = []
 
-    def wait_and_look() -> None:
+    def wait_and_lock() -> None:
         with transaction.atomic():
-            seen.extend(lock_prompts(pilot.workspace_id, [place]))
+            locked.extend(lock_prompts(pilot.workspace_id, [place]))
         connection.close()
 
-    waiting = threading.Thread(target=wait_and_look)
+    waiting = threading.Thread(target=wait_and_lock)
     with transaction.atomic():
         [prompt] = lock_or_create_prompts(pilot.workspace_id, [pilot.pk]).values()
-        publish_versions(pilot.workspace_id, [(prompt, made, BuildAuthor("test"))], at=timezone.now())
+        publish_versions(pilot.workspace_id, [(prompt, build, BuildAuthor("test"))], at=timezone.now())
         prompt.save()
         waiting.start()
         for _ in range(200):
-            if waits_for_a_lock():
+            if is_waiting_for_lock():
                 break
             threading.Event().wait(0.02)
         else:
             pytest.fail("Nobody waited.")
     waiting.join(20)
-    assert [(row.last_number, row.latest and row.latest.number) for row in seen] == [(2, 2)]
+    assert [(row.last_number, row.latest and row.latest.number) for row in locked] == [(2, 2)]

@@ -1,4 +1,4 @@
-"""A wide change is seen on its way: how many wait, how many are rebuilt, which could not be."""
+"""Build progress: numbers of prompts that wait, are rebuilt or failed, and the component that polls."""
 
 import re
 from datetime import timedelta
@@ -35,14 +35,14 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard"
 POLL = re.compile(r'hx-get="([^"]+)"')
 
 
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+def set_stage(standing: Standing) -> None:  # noqa: F811  # argument of the shared fixture
     """Three agents with one soul, four prompts."""
     workspace = standing.workspace
     standing.soul = make_soul(workspace, text="Be brave.")
     deck, bridge = make_channel(workspace, "deck"), make_channel(workspace, "bridge")
     standing.crew = [
-        make_agent(workspace, f"mate-{number}", soul=standing.soul, channels=said)
-        for number, said in enumerate([[deck, bridge], [deck], [deck]], 1)
+        make_agent(workspace, f"mate-{number}", soul=standing.soul, channels=channels)
+        for number, channels in enumerate([[deck, bridge], [deck], [deck]], 1)
     ]
 
 
@@ -58,7 +58,7 @@ def crew(stage):
 
 @pytest.fixture
 def idle(settings, monkeypatch) -> None:
-    """Everything is left to workers, and no job reaches them: a test builds when it wants to."""
+    """Leave all builds to workers and let no job reach them, so that a test builds explicitly."""
     settings.DRAMATIS_BUILD_AT_ONCE = 0
     monkeypatch.setattr(breaker, "open_until", float("inf"))
 
@@ -70,29 +70,29 @@ def reworded(crew, soul, idle) -> Any:
 
 
 def progress(workspace: Any) -> BuildProgress:
-    found = get_build_progress(workspace)
-    assert found is not None
-    return found
+    build_progress = get_build_progress(workspace)
+    assert build_progress is not None
+    return build_progress
 
 
 def build(*agents: Agent) -> None:
     rebuild_agents(agents[0].workspace_id, [agent.pk for agent in agents])
 
 
-def figures(found: BuildProgress) -> tuple[int, int, int, int]:
-    return found.waiting, found.rebuilt, found.unbuilt, found.total
+def get_counts(build_progress: BuildProgress) -> tuple[int, int, int, int]:
+    return build_progress.waiting, build_progress.rebuilt, build_progress.unbuilt, build_progress.total
 
 
 def page(client: Client, path: str = "") -> str:
-    answer = client.get(f"/w/harbour/{path}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    response = client.get(f"/w/harbour/{path}")
+    assert response.status_code == 200
+    return response.content.decode()
 
 
-def poll_of(said: str) -> str:
-    found = POLL.search(said)
-    assert found, "The page does not ask by itself."
-    return found[1].replace("&amp;", "&")
+def find_poll_url(html: str) -> str:
+    match = POLL.search(html)
+    assert match, "The page does not ask by itself."
+    return match[1].replace("&amp;", "&")
 
 
 def save(client: Client, text: str = "Be wise.", revision: int = 1) -> str:
@@ -100,26 +100,26 @@ def save(client: Client, text: str = "Be wise.", revision: int = 1) -> str:
     return client.post("/w/harbour/souls/calm/edit/", form, follow=True).content.decode()
 
 
-# --- counting ------------------------------------------------------------------------------------------
+# --- counts --------------------------------------------------------------------------------------------
 
 
 def test_what_waits_turns_into_what_is_rebuilt(workspace, reworded):
-    assert figures(progress(workspace)) == (4, 0, 0, 4)
+    assert get_counts(progress(workspace)) == (4, 0, 0, 4)
     build(reworded[0])
-    assert figures(progress(workspace)) == (2, 2, 0, 4)
+    assert get_counts(progress(workspace)) == (2, 2, 0, 4)
     since = progress(workspace).since
     build(*reworded[1:])
     assert get_build_progress(workspace) is None
-    assert figures(get_build_progress(workspace, since) or progress(workspace)) == (0, 4, 0, 4)
+    assert get_counts(get_build_progress(workspace, since) or progress(workspace)) == (0, 4, 0, 4)
 
 
-def test_where_nothing_waits_one_question_is_enough(workspace, crew):
+def test_without_pending_causes_progress_takes_one_query(workspace, crew):
     with CaptureQueriesContext(connection) as queries:
         assert get_build_progress(workspace) is None
     assert len(queries) == 1
 
 
-def test_counting_takes_two_questions_however_many_wait(workspace, reworded):
+def test_counting_takes_two_queries_however_many_wait(workspace, reworded):
     with CaptureQueriesContext(connection) as queries:
         get_build_progress(workspace)
     assert len(queries) == 2
@@ -128,15 +128,15 @@ def test_counting_takes_two_questions_however_many_wait(workspace, reworded):
 def test_an_agent_that_changed_again_waits_again(workspace, reworded):
     build(reworded[0])
     make_memory(workspace, "The mast is painted.", agent=reworded[0])
-    assert figures(progress(workspace)) == (4, 0, 0, 4)
+    assert get_counts(progress(workspace)) == (4, 0, 0, 4)
 
 
 def test_new_pairs_count_although_they_have_no_prompt_yet(workspace, idle):
     make_agent(workspace, "pilot", channels=[make_channel(workspace, "mast")])
-    assert figures(progress(workspace)) == (1, 0, 0, 1)
+    assert get_counts(progress(workspace)) == (1, 0, 0, 1)
 
 
-def test_what_is_out_of_use_and_what_has_no_channel_is_not_waited_for(workspace, reworded):
+def test_archived_agents_and_agents_without_a_channel_are_not_counted(workspace, reworded):
     archive_record(reworded[0], by=BY)
     mute = make_agent(workspace, "mute")
     request_rebuild(workspace, [mute.pk], by=BY)
@@ -152,17 +152,17 @@ def test_other_workspaces_are_not_counted(workspace, elsewhere, reworded):
     assert progress(elsewhere).total == 1
 
 
-def test_what_waits_for_long_is_said_to(workspace, reworded):
+def test_a_long_wait_is_reported_as_slow(workspace, reworded):
     assert not progress(workspace).is_slow
     with time_machine.travel(timezone.now() + timedelta(minutes=3)):
         assert progress(workspace).is_slow
 
 
 @pytest.mark.parametrize(
-    "said", ["", "yesterday", "2026-01-01", "9999-12-31T00:00:00+00:00", "\x00", "1" * 400]
+    "since", ["", "yesterday", "2026-01-01", "9999-12-31T00:00:00+00:00", "\x00", "1" * 400]
 )
-def test_a_moment_that_is_none_is_as_good_as_nothing(said):
-    assert parse_since(said) is None
+def test_an_invalid_since_parameter_is_ignored(since):
+    assert parse_since(since) is None
 
 
 # --- pages ---------------------------------------------------------------------------------------------
@@ -171,30 +171,30 @@ def test_a_moment_that_is_none_is_as_good_as_nothing(said):
 def test_a_wide_edit_says_how_many_prompts_are_being_rebuilt(as_bob, crew, settings, monkeypatch):
     settings.DRAMATIS_BUILD_AT_ONCE = 3
     monkeypatch.setattr(breaker, "open_until", float("inf"))
-    said = save(as_bob)
-    assert "“Calm” saved." in said
-    assert "4 prompts are being rebuilt." in said
-    assert "<strong>0 of 4</strong> prompts rebuilt." in said
+    html = save(as_bob)
+    assert "“Calm” saved." in html
+    assert "4 prompts are being rebuilt." in html
+    assert "<strong>0 of 4</strong> prompts rebuilt." in html
 
 
 def test_the_page_follows_and_stops_by_itself(as_bob, crew, idle):
-    address = poll_of(save(as_bob))
+    address = find_poll_url(save(as_bob))
     assert as_bob.get(address).status_code == 204
     build(crew[0])
     news = as_bob.get(address).content.decode()
     assert "<strong>2 of 4</strong> prompts rebuilt." in news
-    assert as_bob.get(poll_of(news)).status_code == 204
+    assert as_bob.get(find_poll_url(news)).status_code == 204
     build(*crew[1:])
-    end = as_bob.get(poll_of(news)).content.decode()
+    end = as_bob.get(find_poll_url(news)).content.decode()
     assert "All 4 prompts are rebuilt." in end
     assert "hx-get" not in end
 
 
-def test_workers_that_were_faster_than_the_page_are_told_of_once(as_bob, crew, idle):
-    answer = as_bob.post(
+def test_builds_finished_before_the_page_loads_are_reported_once(as_bob, crew, idle):
+    response = as_bob.post(
         "/w/harbour/souls/calm/edit/", {"label": "Calm", "text": "Be wise.", "revision": "1"}
     )
-    assert answer.status_code == 302
+    assert response.status_code == 302
     build(*crew)
     assert "All 4 prompts are rebuilt." in page(as_bob, "souls/calm/")
     assert "are rebuilt" not in page(as_bob, "souls/calm/")
@@ -205,14 +205,14 @@ def test_everybody_sees_it_on_records_and_at_home(as_alice, reworded):
         assert "<strong>0 of 4</strong> prompts rebuilt." in page(as_alice, path)
     build(*reworded)
     for path in ("", "souls/calm/", "agents/mate-1/"):
-        said = page(as_alice, path)
-        assert "prompts rebuilt." not in said, path
-        assert "hx-get" not in said, path
+        html = page(as_alice, path)
+        assert "prompts rebuilt." not in html, path
+        assert "hx-get" not in html, path
 
 
 def test_what_could_not_be_built_is_listed_with_its_reason(as_bob, crew, idle):
     Agent.unscoped.filter(pk=crew[0].pk).update(layout="harbour")
-    address = poll_of(save(as_bob))
+    address = find_poll_url(save(as_bob))
     build(*crew)
     end = as_bob.get(address).content.decode()
     assert "2 of 4 prompts rebuilt." in end
@@ -243,21 +243,21 @@ def test_many_problems_are_shown_in_part(as_bob, workspace, crew, idle):
     assert "And others." in page(as_bob, "rebuilding/")
 
 
-def test_slow_workers_are_asked_after_and_asked_less_often(as_bob, reworded):
+def test_slow_workers_are_reported_and_polled_less_often(as_bob, reworded):
     BuildCause.unscoped.update(at=timezone.now() - timedelta(minutes=3))
-    said = page(as_bob)
-    assert "are the workers running?" in said
-    assert 'hx-trigger="every 10s"' in said
+    html = page(as_bob)
+    assert "are the workers running?" in html
+    assert 'hx-trigger="every 10s"' in html
 
 
-def test_a_strange_address_is_answered_calmly(as_bob, crew):
-    for words in ("", "?since=%00&seen=%00", "?since=9999-99-99", "?all=1", "?since=2026-11-15T00:00:00"):
-        assert as_bob.get(f"/w/harbour/rebuilding/live/{words}").status_code == 200
+def test_an_invalid_query_is_answered_with_200(as_bob, crew):
+    for query in ("", "?since=%00&seen=%00", "?since=9999-99-99", "?all=1", "?since=2026-11-15T00:00:00"):
+        assert as_bob.get(f"/w/harbour/rebuilding/live/{query}").status_code == 200
 
 
-def test_polling_costs_few_questions(as_bob, reworded):
-    address = poll_of(page(as_bob))
+def test_polling_takes_few_queries(as_bob, reworded):
+    address = find_poll_url(page(as_bob))
     with CaptureQueriesContext(connection) as queries:
         assert as_bob.get(address).status_code == 204
-    # The session, the person, the membership; the oldest change and the counts.
+    # Session, user, membership; oldest cause and counts.
     assert len(queries) <= 5, [query["sql"] for query in queries]

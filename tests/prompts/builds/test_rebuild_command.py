@@ -1,4 +1,4 @@
-"""Building by hand: one agent, a workspace or all, told in words; nothing new where nothing changed."""
+"""The rebuild_prompts command: one agent, a workspace or all; no version where nothing changed."""
 
 from io import StringIO
 from typing import Any
@@ -41,25 +41,25 @@ def cook(props: tuple[Agent, Agent]) -> Agent:
     return props[1]
 
 
-def said(*words: str) -> str:
+def run_command(*arguments: str) -> str:
     out = StringIO()
-    call_command("rebuild_prompts", *words, stdout=out)
+    call_command("rebuild_prompts", *arguments, stdout=out)
     return out.getvalue()
 
 
-def refused(*words: str) -> str:
+def get_command_error(*arguments: str) -> str:
     with pytest.raises(CommandError) as caught:
-        said(*words)
+        run_command(*arguments)
     return str(caught.value)
 
 
-def forget_what_was_built(agent: Agent) -> None:
-    """As if a version had been lost to a restored backup: the next build has other words than the latest."""
+def clear_latest_versions(agent: Agent) -> None:
+    """Detach the latest versions, as after restoring a backup, so that the next build adds a version."""
     AgentPrompt.unscoped.filter(agent=agent).update(latest=None)
 
 
-def all_rows() -> Any:
-    """Everything a build could add to or move."""
+def list_build_rows() -> Any:
+    """Return all rows that a build could add or change."""
     kinds = (PromptVersion, LabelMove, PromptLabel)
     marks = list(AgentPrompt.unscoped.order_by("pk").values_list("pk", "last_number", "last_hash", "latest"))
     return [list(kind.unscoped.order_by("pk").values()) for kind in kinds], marks
@@ -69,71 +69,76 @@ def test_editing_nothing_and_rebuilding_everything_makes_no_version(workspace, p
     make_agent(elsewhere, "pilot", channels=[make_channel(elsewhere, "deck")])
     make_memory(workspace, "The harbour closes at nine.")
     make_tool(workspace, "ring_bell", description="Rings the bell.", agents=[pilot])
-    before = all_rows()
-    out = said()
+    before = list_build_rows()
+    out = run_command()
     assert "harbour: 0 built, 3 unchanged, 0 failed" in out
     assert "elsewhere: 0 built, 1 unchanged, 0 failed" in out
-    assert all_rows() == before
+    assert list_build_rows() == before
 
 
-def test_it_tells_what_was_built_and_as_which_version(pilot, cook):
-    forget_what_was_built(cook)
-    out = said("--workspace", "harbour")
+def test_it_lists_what_was_built_with_version_numbers(pilot, cook):
+    clear_latest_versions(cook)
+    out = run_command("--workspace", "harbour")
     assert "harbour: 2 built, 1 unchanged, 0 failed" in out
     assert "  built Cook · Deck: version 2\n" in out
     assert "  built Cook · Galley: version 2\n" in out
 
 
 def test_one_agent_is_built_and_no_other(pilot, cook):
-    forget_what_was_built(pilot)
-    forget_what_was_built(cook)
-    assert "1 built, 0 unchanged" in said("--agent", "pilot")
+    clear_latest_versions(pilot)
+    clear_latest_versions(cook)
+    assert "1 built, 0 unchanged" in run_command("--agent", "pilot")
     assert PromptVersion.unscoped.filter(prompt__agent=cook).count() == 2
 
 
 def test_a_channel_names_the_agents_that_speak_on_it(pilot, cook):
-    assert "0 built, 2 unchanged" in said("--channel", "galley")
-    assert "0 built, 3 unchanged" in said("--channel", "deck")
-    assert "0 built, 2 unchanged" in said("--channel", "deck", "--agent", "cook")
+    assert "0 built, 2 unchanged" in run_command("--channel", "galley")
+    assert "0 built, 3 unchanged" in run_command("--channel", "deck")
+    assert "0 built, 2 unchanged" in run_command("--channel", "deck", "--agent", "cook")
 
 
 def test_what_cannot_be_built_is_named_and_the_command_fails(pilot, cook, capsys):
     Agent.unscoped.filter(pk=pilot.pk).update(layout="harbour")
-    before = all_rows()
+    before = list_build_rows()
     with pytest.raises(CommandError, match="1 could not be built: bots still get what they got before"):
         call_command("rebuild_prompts")
     out = capsys.readouterr().out
     assert "0 built, 2 unchanged, 1 failed" in out
     assert "  failed Pilot · Deck: Not built: There is no layout “harbour” any more." in out
-    assert all_rows() == before
+    assert list_build_rows() == before
 
 
 @pytest.mark.parametrize("more", [(), ("--later",)])
 def test_an_archived_agent_is_refused_by_name_and_left_out_among_others(pilot, cook, more):
     archive_record(pilot, by=BY)
-    before = all_rows()
-    assert refused("--agent", "pilot", *more) == "“Pilot” is archived. Restore it to build its prompts."
+    before = list_build_rows()
+    assert (
+        get_command_error("--agent", "pilot", *more)
+        == "“Pilot” is archived. Restore it to build its prompts."
+    )
     assert not BuildCause.unscoped.exists()
-    assert all_rows() == before
-    assert "0 built, 2 unchanged, 0 failed" in said()
+    assert list_build_rows() == before
+    assert "0 built, 2 unchanged, 0 failed" in run_command()
 
 
 def test_what_is_not_there_is_refused(pilot, elsewhere):
     home = ("--workspace", "harbour")
-    assert refused("--workspace", "nowhere") == "There is no workspace “nowhere”."
-    assert refused(*home, "--agent", "nobody") == "There is no agent “nobody” in “harbour”."
-    assert refused(*home, "--channel", "attic") == "There is no channel “attic” in use in “harbour”."
+    assert get_command_error("--workspace", "nowhere") == "There is no workspace “nowhere”."
+    assert get_command_error(*home, "--agent", "nobody") == "There is no agent “nobody” in “harbour”."
+    assert (
+        get_command_error(*home, "--channel", "attic") == "There is no channel “attic” in use in “harbour”."
+    )
     make_channel(pilot.workspace, "bridge")
-    words = refused(*home, "--agent", "pilot", "--channel", "bridge")
-    assert words == "There is no agent “pilot” on “bridge” in “harbour”."
-    assert refused("--agent", "pilot") == "There are several workspaces. Name one with --workspace."
+    message = get_command_error(*home, "--agent", "pilot", "--channel", "bridge")
+    assert message == "There is no agent “pilot” on “bridge” in “harbour”."
+    assert get_command_error("--agent", "pilot") == "There are several workspaces. Name one with --workspace."
 
 
 def test_later_means_the_workers_and_a_broker_that_is_down_only_delays_it(pilot, cook, monkeypatch):
     monkeypatch.setattr(breaker, "open_until", float("inf"))
-    assert "harbour: 3 left to the workers" in said("--later")
+    assert "harbour: 3 left to the workers" in run_command("--later")
     assert sorted(BuildCause.unscoped.values_list("agent_id", flat=True)) == sorted([pilot.pk, cook.pk])
-    forget_what_was_built(pilot)
+    clear_latest_versions(pilot)
     rebuild_agents(pilot.workspace_id, [pilot.pk])
     version = PromptVersion.unscoped.filter(prompt__agent=pilot).latest("number")
     [[cause]] = describe_causes(pilot.workspace_id, [version.causes])

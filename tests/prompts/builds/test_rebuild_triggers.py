@@ -1,4 +1,4 @@
-"""Every row of the table in docs/rebuilding.md: what happens there is built here, with its cause."""
+"""Rebuild triggers: one test for each row of the table in docs/rebuilding.md, with its cause."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_another_set_of_active_tools_is_built_at_once(workspace, pilot):
     assert why(pilot) == "Agent “Pilot” revision 2"
 
 
-def test_a_look_at_the_files_takes_in_what_was_rewritten(pilot, source, tmp_path):
+def test_a_refresh_builds_in_changed_files(pilot, source, tmp_path):
     assert "Knock first." in get_version_text(latest(pilot))
     write(tmp_path / "AGENTS.md", "Knock twice.\n")
     refreshed(source)
@@ -84,7 +84,7 @@ def test_a_look_at_the_files_takes_in_what_was_rewritten(pilot, source, tmp_path
     assert why(pilot) == "A look at “House files”"
 
 
-def test_the_commands_for_a_look_and_for_a_rebuild_reload_by_hand(pilot, source, tmp_path, capsys):
+def test_the_refresh_and_rebuild_commands_reload_by_hand(pilot, source, tmp_path, capsys):
     write(tmp_path / "AGENTS.md", "Knock twice.\n")
     call_command("refresh_source", "harbour", source.slug)
     assert "Knock twice." in get_version_text(latest(pilot))
@@ -112,7 +112,7 @@ def test_a_tool_that_changes_in_the_registry_changes_who_uses_it(workspace, pilo
     assert why(pilot) == "Tool “ring_bell” revision 2"
 
 
-# --- what the seed does not have -----------------------------------------------------------------------
+# --- other triggers ------------------------------------------------------------------------------------
 
 
 def test_any_other_record_that_is_edited_is_built_in(pilot):

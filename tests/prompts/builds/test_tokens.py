@@ -1,4 +1,4 @@
-"""Token counts: those of the vocabulary's own package, without what that package loads beside it."""
+"""Token counts equal those of bpe_openai, without importing the whole package."""
 
 import subprocess
 import sys
@@ -26,8 +26,8 @@ def test_a_text_has_as_many_tokens_as_its_vocabulary_says(text):
     assert count_tokens(text) == COUNTED[text]
 
 
-def test_counting_loads_the_engine_alone():
-    """The package reads three vocabularies when it is loaded: a second, and more memory than all of ours."""
+def test_counting_loads_only_the_extension_module():
+    """Importing the package loads three vocabularies: a second, and more memory than the application."""
     code = (
         "import sys, prompts.builds.tokens as t; t.count_tokens('a'); sys.exit('bpe_openai' in sys.modules)"
     )

@@ -1,4 +1,4 @@
-"""The row of a start in docs/rebuilding.md: what an older compiler built is asked for once, and no more."""
+"""Upgrades (docs/rebuilding.md): prompts of an older compiler are requested once."""
 
 import pytest
 
@@ -27,15 +27,15 @@ def upgraded(workspace, monkeypatch) -> Agent:
     return make_upgraded(workspace, monkeypatch)
 
 
-def test_after_an_upgrade_the_first_sweep_asks_for_what_an_older_compiler_built(upgraded):
+def test_after_an_upgrade_the_first_sweep_requests_rebuilds(upgraded):
     assert request_compiler_rebuilds() == [(upgraded.workspace_id, [upgraded.pk])]
     rebuild_prompts_job(upgraded.workspace_id, [upgraded.pk])
     assert "Be brave." in get_version_text(latest(upgraded))
     assert (why(upgraded), latest(upgraded).author_label) == ("A newer compiler", "dramatis")
 
 
-def test_an_upgrade_that_changes_no_words_makes_no_version_and_is_not_asked_for_again(workspace, monkeypatch):
-    with older_compiler(monkeypatch, words=False):
+def test_an_upgrade_that_changes_no_text_adds_no_version_and_is_requested_once(workspace, monkeypatch):
+    with older_compiler(monkeypatch, changes_text=False):
         agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     assert request_compiler_rebuilds() == [(workspace.pk, [agent.pk])]
     built = rebuild_agents(workspace, [agent.pk])
@@ -48,7 +48,7 @@ def test_an_upgrade_that_changes_no_words_makes_no_version_and_is_not_asked_for_
 def test_a_return_to_the_older_compiler_is_noticed_as_well(upgraded, monkeypatch):
     request_compiler_rebuilds()
     rebuild_agents(upgraded.workspace_id, [upgraded.pk])
-    with older_compiler(monkeypatch, words=True):
+    with older_compiler(monkeypatch, changes_text=True):
         assert request_compiler_rebuilds() == [(upgraded.workspace_id, [upgraded.pk])]
 
 
@@ -69,9 +69,9 @@ def test_a_start_without_an_upgrade_asks_for_nothing(workspace):
     assert request_compiler_rebuilds() == []
 
 
-def test_a_sweep_that_compares_versions_alone_would_ask_for_ever(workspace, monkeypatch):
-    """The planted fault: without its note, a prompt whose words stayed is built at every sweep."""
-    with older_compiler(monkeypatch, words=False):
+def test_a_sweep_that_only_compares_versions_requests_rebuilds_forever(workspace, monkeypatch):
+    """Planted fault: without the stored compiler, an unchanged prompt is rebuilt at every sweep."""
+    with older_compiler(monkeypatch, changes_text=False):
         agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     for _ in range(2):
         AgentPrompt.unscoped.update(compiler="")

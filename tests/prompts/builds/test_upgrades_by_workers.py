@@ -1,4 +1,4 @@
-"""An upgrade as an installation sees it: the sweep and its workers, on rows that are committed."""
+"""An upgrade end to end: the sweep and the workers, on committed rows."""
 
 import pytest
 

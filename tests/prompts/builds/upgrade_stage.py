@@ -1,4 +1,4 @@
-"""Prompts as an older compiler built them; what the tests of upgrades share."""
+"""Shared helpers of the upgrade tests: prompts built by an older compiler."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,19 +21,19 @@ def latest(agent: Agent) -> PromptVersion:
 
 
 def why(agent: Agent) -> str:
-    """The causes of the latest version, in the words of its page."""
+    """Return the causes of the latest version as its page shows them."""
     version = latest(agent)
     [causes] = describe_causes(version.workspace_id, [version.causes])
     return "; ".join(map(str, causes))
 
 
 @contextmanager
-def older_compiler(monkeypatch: pytest.MonkeyPatch, *, words: bool) -> Iterator[None]:
-    """The product before an upgrade: another digest of its code and, if asked for, other words."""
+def older_compiler(monkeypatch: pytest.MonkeyPatch, *, changes_text: bool) -> Iterator[None]:
+    """Simulate an older compiler: another code digest and, with `changes_text`, another text."""
     with monkeypatch.context() as before:
         before.setattr(compiler, "get_compiler_digest", lambda: "older")
         before.setattr(sweep, "get_compiler_digest", lambda: "older")
-        if words:
+        if changes_text:
             now = LAYOUTS["dramatis"]
             kept = tuple(part for part in now.parts if part.name != "soul")
             before.setitem(LAYOUTS, "dramatis", replace(now, parts=kept))
@@ -41,8 +41,8 @@ def older_compiler(monkeypatch: pytest.MonkeyPatch, *, words: bool) -> Iterator[
 
 
 def make_upgraded(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Agent:
-    """Built by an older compiler in other words; the sweep of that time has seen it."""
-    with older_compiler(monkeypatch, words=True):
+    """Create an agent built by an older compiler with another text, after that compiler's sweep."""
+    with older_compiler(monkeypatch, changes_text=True):
         channel = make_channel(workspace, "deck")
         soul = make_soul(workspace, text="Be brave.")
         agent = make_agent(workspace, "pilot", soul=soul, channels=[channel])

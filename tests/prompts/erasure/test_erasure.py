@@ -1,4 +1,4 @@
-"""An erased memory is nowhere, and history still stands."""
+"""Erasure: the text is nowhere in the database, and the hash chains still verify."""
 
 from typing import Any
 
@@ -43,17 +43,17 @@ def prompt_of(agent) -> Any:
     return AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest").get(agent=agent)
 
 
-def places_of(words: str) -> list[str]:
-    """Every table and column in which the words stand, whatever their type."""
-    found = []
+def find_columns_with(text: str) -> list[str]:
+    """Return every table column, of any type, that contains the text."""
+    matches = []
     with connection.cursor() as cursor:
         for model in apps.get_models():
             columns = [f'"{model._meta.db_table}"."{field.column}"' for field in model._meta.concrete_fields]
             cursor.execute(f'SELECT {", ".join(columns)} FROM "{model._meta.db_table}"')  # noqa: S608  # our own names
             for column, *values in zip(columns, *cursor.fetchall(), strict=True):
-                if any(words.encode() in as_bytes(value) for value in values):
-                    found.append(column)
-    return found
+                if any(text.encode() in as_bytes(value) for value in values):
+                    matches.append(column)
+    return matches
 
 
 def as_bytes(value: Any) -> bytes:
@@ -63,10 +63,10 @@ def as_bytes(value: Any) -> bytes:
 def test_an_erased_memory_is_nowhere_in_the_database(pilot, workspace, by_alice):
     memory = make_memory(workspace, SECRET, source="Overheard")
     memory = edit_record(memory, {"text": f"{SECRET} Still."}, expected=memory.revision, by=BY)
-    assert places_of("third flowerpot")
-    tomb = erase_record(memory, reason="She asked for it.", by=by_alice)
-    assert places_of("third flowerpot") == []
-    assert (len(tomb.versions), bool(tomb.digests)) == (2, True)
+    assert find_columns_with("third flowerpot")
+    erasure = erase_record(memory, reason="She asked for it.", by=by_alice)
+    assert find_columns_with("third flowerpot") == []
+    assert (len(erasure.versions), bool(erasure.digests)) == (2, True)
 
 
 def test_the_former_versions_say_so_and_their_chain_still_holds(pilot, workspace, by_alice):
@@ -79,7 +79,7 @@ def test_the_former_versions_say_so_and_their_chain_still_holds(pilot, workspace
         assert build_version_row(version).hash(version.previous_hash) == version.hash
 
 
-def test_labels_leave_what_can_be_read_no_more(pilot, workspace, by_alice):
+def test_labels_leave_erased_versions(pilot, workspace, by_alice):
     memory = make_memory(workspace, SECRET)
     assert PromptLabel.objects.in_workspace(workspace).get(name="production").version.number == 2
     erase_record(memory, reason="She asked for it.", by=by_alice)
@@ -88,7 +88,7 @@ def test_labels_leave_what_can_be_read_no_more(pilot, workspace, by_alice):
     )
 
 
-def test_words_that_another_record_says_too_stay_there(pilot, workspace, by_alice):
+def test_text_of_another_record_is_kept(pilot, workspace, by_alice):
     memory, _twin = make_memory(workspace, SECRET), make_memory(workspace, SECRET)
     erase_record(memory, reason="Said twice.", by=by_alice)
     assert SECRET in get_version_text(prompt_of(pilot).latest)
@@ -98,8 +98,8 @@ def test_a_profile_is_erased_with_its_names(workspace, by_alice):
     profile = make_profile(workspace, "Penhaligon", name="Rosamund Penhaligon", notes="Deaf in one ear.")
     make_agent(workspace, "cook", user_profile=profile, channels=[make_channel(workspace, "galley")])
     erase_record(profile, reason="She left.", by=by_alice)
-    assert places_of("Rosamund Penhaligon") == []
-    assert places_of("Deaf in one ear") == []
+    assert find_columns_with("Rosamund Penhaligon") == []
+    assert find_columns_with("Deaf in one ear") == []
 
 
 def test_an_erasure_needs_a_reason_and_a_person_to_be_about(pilot, workspace, by_alice):
@@ -108,7 +108,7 @@ def test_an_erasure_needs_a_reason_and_a_person_to_be_about(pilot, workspace, by
         erase_record(memory, reason=" ", by=by_alice)
     with pytest.raises(NotErasable):
         erase_record(make_soul(workspace), reason="No.", by=by_alice)
-    assert places_of("third flowerpot")
+    assert find_columns_with("third flowerpot")
 
 
 def test_what_was_erased_cannot_come_back(workspace, by_alice):

@@ -1,4 +1,4 @@
-"""Several people move one label at the same moment: one wins, and the others are told."""
+"""Concurrent moves of one label: one wins, the others get a conflict."""
 
 import threading
 from collections.abc import Callable
@@ -28,21 +28,21 @@ def quick(workspace, soul) -> Any:
     return make_prompt(workspace, "quick", soul, "automatic")
 
 
-def at_once(*verbs: Callable[[], object]) -> list[BaseException]:
-    """All verbs in threads of their own, begun together; what they raised."""
+def run_concurrently(*actions: Callable[[], object]) -> list[BaseException]:
+    """Run the actions in threads that start together, and return their exceptions."""
     errors: list[BaseException] = []
-    gate = threading.Barrier(len(verbs))
+    gate = threading.Barrier(len(actions))
 
-    def run(verb: Callable[[], object]) -> None:
+    def run(action: Callable[[], object]) -> None:
         try:
             gate.wait(20)
-            verb()
-        except BaseException as error:  # noqa: BLE001  # told to the test
+            action()
+        except BaseException as error:  # noqa: BLE001  # reported by the test
             errors.append(error)
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=run, args=(verb,)) for verb in verbs]
+    threads = [threading.Thread(target=run, args=(action,)) for action in actions]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -50,58 +50,58 @@ def at_once(*verbs: Callable[[], object]) -> list[BaseException]:
     return errors
 
 
-def chain_of(prompt: AgentPrompt) -> list[str]:
-    """The moves that do not follow from the one before."""
-    found, previous = [], ""
+def list_broken_moves(prompt: AgentPrompt) -> list[str]:
+    """Return the moves that break the hash chain."""
+    broken, previous = [], ""
     rows = LabelMove.unscoped.filter(prompt=prompt).order_by("sequence")
-    for place, move in enumerate(rows.select_related("prompt", "version", "previous_version"), 1):
+    for sequence, move in enumerate(rows.select_related("prompt", "version", "previous_version"), 1):
         if (
-            move.sequence != place
+            move.sequence != sequence
             or move.previous_hash != previous
             or build_label_move_row(move).hash(previous) != move.hash
         ):
-            found.append(f"move {move.sequence}")
+            broken.append(f"move {move.sequence}")
         previous = move.hash
-    return found
+    return broken
 
 
 def race(prompt: AgentPrompt, by: Any) -> list[BaseException]:
-    """Eight people, all of whom saw the label at version 1, move it to 2."""
+    """Move a label from version 1 to 2 in eight threads that all saw it at version 1."""
     first, second = numbered(prompt, 1), numbered(prompt, 2)
     move_label(prompt, "canary", first, expected=None, by=by)
 
-    def verb() -> None:
+    def action() -> None:
         move_label(prompt, "canary", second, expected=first.pk, by=by)
 
-    return at_once(*[verb] * 8)
+    return run_concurrently(*[action] * 8)
 
 
-def test_of_label_moves_that_race_one_wins_and_the_others_are_told(quick, by_alice):
+def test_of_concurrent_label_moves_one_wins_and_the_others_get_a_conflict(quick, by_alice):
     errors = race(quick, by_alice)
     assert [type(error) for error in errors] == [LabelConflict] * 7
     assert "was moved after you looked" in str(errors[0])
     assert LabelMove.unscoped.filter(prompt=quick, label="canary").count() == 2
     assert PromptLabel.unscoped.get(name="canary").version.number == 2
-    assert chain_of(quick) == []
+    assert list_broken_moves(quick) == []
 
 
 def test_a_roll_back_pressed_twice_at_once_goes_one_step_back(quick, soul, by_alice):
     reword(soul)
     places = {quick.pk: (numbered(quick, 3).pk, numbered(quick, 2).pk)}
 
-    def verb() -> None:
+    def action() -> None:
         roll_back([quick], by=by_alice, note="Too wise.", expected=places)
 
-    errors = at_once(*[verb] * 4)
+    errors = run_concurrently(*[action] * 4)
     assert [type(error) for error in errors] == [LabelConflict] * 3
     assert PromptLabel.unscoped.get(prompt=quick, name=PRODUCTION).version.number == 2
 
 
 @pytest.mark.planted
-def test_without_the_lock_a_race_is_not_refused_in_words(quick, by_alice, monkeypatch):
-    """The fault: the prompt is read but not held."""
+def test_without_the_lock_concurrent_moves_are_not_rejected_cleanly(quick, by_alice, monkeypatch):
+    """Planted fault: the prompt is read but not locked."""
     if connection.vendor == "sqlite":
         pytest.skip("SQLite lets one writer in at a time, lock or no lock")
     monkeypatch.setattr("django.db.models.query.QuerySet.select_for_update", lambda self, **_: self.all())
     errors = race(quick, by_alice)
-    assert [type(error) for error in errors] != [LabelConflict] * 7 or chain_of(quick)
+    assert [type(error) for error in errors] != [LabelConflict] * 7 or list_broken_moves(quick)

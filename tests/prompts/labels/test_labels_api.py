@@ -1,4 +1,4 @@
-"""Labels through the API: moved by those who saw where they stood, taken off, put back, protected."""
+"""Labels API: conditional moves, removal, roll-back and protection."""
 
 from collections.abc import Callable
 
@@ -59,7 +59,7 @@ def test_a_label_is_put_moved_and_taken_off(admin: Api, bot: Api, grown: Deck) -
     assert good(admin.get(f"{at}/moves?limit=1"))["data"][0]["version"] is None
 
 
-def test_whoever_moves_a_label_must_have_seen_where_it_was(admin: Api, grown: Deck) -> None:
+def test_a_label_move_needs_its_expected_version(admin: Api, grown: Deck) -> None:
     at = f"{LABELS}/canary"
     problem(admin.call("PUT", at, {"version": 1}), 428, "precondition_required")
     good(admin.call("PUT", at, {"version": 1, "expected": None}))
@@ -72,12 +72,12 @@ def test_whoever_moves_a_label_must_have_seen_where_it_was(admin: Api, grown: De
 def test_what_is_no_version_of_the_prompt_is_refused(admin: Api, grown: Deck, elsewhere_deck: Deck) -> None:
     at, foreign = f"{LABELS}/canary", elsewhere_deck.version(2).digest
     for name in (4, foreign, "0" * 64):
-        said = problem(admin.call("PUT", at, {"version": name, "expected": None}), 422, "invalid")
-        assert said["errors"] == [{"detail": "This prompt has no such version.", "pointer": "/version"}]
-        said = problem(admin.call("PUT", at, {"version": 1, "expected": name}), 422, "invalid")
-        assert said["errors"][0]["pointer"] == "/expected"
-        said = problem(admin.post(f"{LABELS}/production:rollBack", {"note": "x", "to": name}), 422)
-        assert said["errors"][0]["pointer"] == "/to"
+        body = problem(admin.call("PUT", at, {"version": name, "expected": None}), 422, "invalid")
+        assert body["errors"] == [{"detail": "This prompt has no such version.", "pointer": "/version"}]
+        body = problem(admin.call("PUT", at, {"version": 1, "expected": name}), 422, "invalid")
+        assert body["errors"][0]["pointer"] == "/expected"
+        body = problem(admin.post(f"{LABELS}/production:rollBack", {"note": "x", "to": name}), 422)
+        assert body["errors"][0]["pointer"] == "/to"
     for name in (0, -1, True, "v1", 2**40):
         problem(admin.call("PUT", at, {"version": name, "expected": None}), 422, "invalid")
 
@@ -90,8 +90,8 @@ def test_production_goes_back_and_follows_again(admin: Api, bot: Api, grown: Dec
     assert good(admin.post(f"{LABELS}/production:rollBack", {"note": "Too kind"}))["number"] == 2
     assert good(admin.post(f"{LABELS}/production:rollBack", {"note": "x", "to": 1}))["number"] == 1
     assert good(admin.get("prompts?agent=pilot"))["data"][0]["is_held"] is True
-    for verb, body in (("follow", None), ("rollBack", {"note": "x"})):
-        problem(bot.post(f"{LABELS}/production:{verb}", body), 403, "out_of_scope")
+    for action, body in (("follow", None), ("rollBack", {"note": "x"})):
+        problem(bot.post(f"{LABELS}/production:{action}", body), 403, "out_of_scope")
     assert good(admin.post(f"{LABELS}/production:follow"))["number"] == 3
     assert good(admin.get("prompts?agent=pilot"))["data"][0]["is_held"] is False
     assert admin.post(f"{LABELS}/canary:rollBack", {"note": "x"}).status_code == 404
@@ -102,8 +102,8 @@ def test_protected_labels_are_for_owners(
 ) -> None:
     editor = key_for(grown.workspace, bob)
     problem(editor.post("labels/canary:protect", {"is_protected": True}), 403, "out_of_scope")
-    said = good(admin.post("labels/canary:protect", {"is_protected": True}))
-    assert said == {"name": "canary", "prompts": 0, "is_protected": True}
+    rule = good(admin.post("labels/canary:protect", {"is_protected": True}))
+    assert rule == {"name": "canary", "prompts": 0, "is_protected": True}
     assert [row["name"] for row in good(editor.get("labels"))["data"]] == ["production", "canary"]
     body = {"version": 1, "expected": None}
     problem(editor.call("PUT", f"{LABELS}/canary", body), 403, "not_allowed")
@@ -118,7 +118,7 @@ def test_keys_stay_within_their_scopes(
     problem(bot.call("PUT", f"{LABELS}/canary", body), 403, "out_of_scope")
     problem(bot.call("DELETE", f"{LABELS}/canary", If_Match="*"), 403, "out_of_scope")
     problem(bot.post("labels/canary:protect", {"is_protected": True}), 403, "out_of_scope")
-    for method, address, said in (
+    for method, address, payload in (
         ("GET", LABELS, None),
         ("GET", f"{LABELS}/production", None),
         ("GET", f"{LABELS}/production/moves", None),
@@ -127,7 +127,7 @@ def test_keys_stay_within_their_scopes(
         ("POST", f"{LABELS}/production:rollBack", {"note": "x"}),
         ("POST", f"{LABELS}/production:follow", None),
     ):
-        problem(narrow.call(method, address, said, If_Match="*"), 404, "not_found")
+        problem(narrow.call(method, address, payload, If_Match="*"), 404, "not_found")
     problem(narrow.get("labels"), 403, "out_of_scope")
     problem(narrow.post("labels/canary:protect", {"is_protected": True}), 403, "out_of_scope")
     canaries = scoped(labels=["canary"])

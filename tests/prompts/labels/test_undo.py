@@ -1,4 +1,4 @@
-"""Labels and roll-backs taken back by the button of their message, and everything rebuilt by hand."""
+"""Undo of label moves and roll-backs by the button of their message, and the rebuild-all page."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def prompt(props: AgentPrompt) -> AgentPrompt:
 
 
 def at(prompt, label):
-    """The number of the version a label points at."""
+    """Return the number of the version that a label points to."""
     rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, name=label)
     return rows.values_list("version__number", flat=True).first()
 
@@ -76,7 +76,7 @@ def test_a_second_roll_back_is_undone_to_the_first(as_alice, workspace, prompt):
     assert find_undo(post_and_follow(as_alice, address, note="No.", to="1")) is None
 
 
-def test_everything_is_rebuilt_after_a_question(as_bob, workspace, prompt):
+def test_everything_is_rebuilt_after_confirmation(as_bob, workspace, prompt):
     address = f"/w/{workspace.slug}/rebuilding/"
     assert "Rebuild one prompt" in as_bob.get(address).content.decode()
     assert not BuildCause.objects.in_workspace(workspace).exists()

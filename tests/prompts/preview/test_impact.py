@@ -1,4 +1,4 @@
-"""What an edit would do, told before it is made; and nothing is written by asking."""
+"""Impact of an unsaved edit: it matches the later build, and computing it writes nothing."""
 
 from typing import NamedTuple
 
@@ -54,13 +54,13 @@ def crew(props: Ship) -> list[Agent]:
     return props.crew
 
 
-def asked(record, **values):
+def compute_edit_impact(record, **values):
     draft = build_draft(record, values)
     return compute_impact(record.workspace_id, draft, list_affected_agents(record, draft))
 
 
 def test_a_shared_soul_changes_every_prompt_that_has_it_in_one_way(crew, soul):
-    impact = asked(soul, text="Be wise and brave.")
+    impact = compute_edit_impact(soul, text="Be wise and brave.")
     assert (len(impact.affected), len(impact.agents), len(impact.groups)) == (3, 3, 1)
     assert [change.section for change in impact.groups[0].changes] == ["soul"]
     assert impact.token_delta == 3 * 2
@@ -70,23 +70,23 @@ def test_a_shared_soul_changes_every_prompt_that_has_it_in_one_way(crew, soul):
 
 def test_asking_writes_nothing(crew, soul):
     with CaptureQueriesContext(connection) as queries:
-        asked(soul, text="Be wise.")
+        compute_edit_impact(soul, text="Be wise.")
     assert not [q["sql"] for q in queries if q["sql"].startswith(("INSERT", "UPDATE", "DELETE"))]
     assert soul.text == "Be brave."
 
 
 def test_asking_takes_the_same_number_of_queries_for_many(workspace, deck, soul, crew):
     with CaptureQueriesContext(connection) as few:
-        asked(soul, text="Be wise.")
+        compute_edit_impact(soul, text="Be wise.")
     for at in range(2):
         make_agent(workspace, f"more-{at}", soul=soul, channels=[deck])
     with CaptureQueriesContext(connection) as many:
-        asked(soul, text="Be wise.")
+        compute_edit_impact(soul, text="Be wise.")
     assert len(many) == len(few)
 
 
-def test_what_was_told_is_what_then_happens(crew, soul):
-    impact = asked(soul, text="Be wise.")
+def test_the_predicted_impact_matches_the_build(crew, soul):
+    impact = compute_edit_impact(soul, text="Be wise.")
     promised = {one.prompt.pk: one.tokens_after for one in impact.affected}
     edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
     rows = AgentPrompt.objects.in_workspace(soul.workspace_id).select_related("latest")
@@ -95,14 +95,14 @@ def test_what_was_told_is_what_then_happens(crew, soul):
 
 def test_a_new_memory_and_a_skill_for_all_are_counted(workspace, crew):
     memory = Memory(workspace=workspace, text="The harbour closes at nine.")
-    assert len(asked(memory, text=memory.text).affected) == 3
+    assert len(compute_edit_impact(memory, text=memory.text).affected) == 3
     skill = make_skill(workspace, "splice-rope", agents=[])
-    assert len(asked(skill, for_all_agents=True).affected) == 3
+    assert len(compute_edit_impact(skill, for_all_agents=True).affected) == 3
 
 
 def test_an_agents_tools_and_channels_are_drafted_too(workspace, crew, deck):
     other = make_channel(workspace, "bridge")
-    impact = asked(crew[0], channels=[other], tools=[])
+    impact = compute_edit_impact(crew[0], channels=[other], tools=[])
     assert [str(channel) for _, channel in impact.new] == ["Bridge"]
     assert [row.channel_id for row in impact.gone] == [deck.pk]
 
@@ -110,7 +110,7 @@ def test_an_agents_tools_and_channels_are_drafted_too(workspace, crew, deck):
 def test_a_budget_that_would_be_passed_is_named(workspace, crew, soul):
     settings = PromptSettings(workspace=workspace, token_budget=1)
     settings.save()
-    assert len(asked(soul, text="Be wise and brave.").over_budget) == 3
+    assert len(compute_edit_impact(soul, text="Be wise and brave.").over_budget) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Preview, impact and settings through the API: the numbers of the page, and nothing stored by asking."""
+"""Preview, impact and settings API: the numbers of the page, and nothing is stored."""
 
 from collections.abc import Callable
 from typing import Any
@@ -40,14 +40,14 @@ def soul_of(deck: Deck, **values: Any) -> dict[str, Any]:
 
 
 def test_impact_has_the_numbers_of_the_page(admin: Api, deck: Deck) -> None:
-    said = good(admin.post("impact", soul_of(deck, text="Be wise and brave.")))
+    body = good(admin.post("impact", soul_of(deck, text="Be wise and brave.")))
     draft = build_draft(deck.soul, {"text": "Be wise and brave."})
     page = compute_impact(deck.workspace, draft, list_affected_agents(deck.soul, draft))
-    assert (said["prompts"], said["agents"], said["distinct_diffs"]) == (2, 2, 1)
-    assert said["token_delta"] == page.token_delta
-    assert said["broken_prefixes"] == page.broken_prefixes
-    assert said["rewritten_tokens"] == page.rewritten_tokens
-    [change] = said["groups"][0]["changes"]
+    assert (body["prompts"], body["agents"], body["distinct_diffs"]) == (2, 2, 1)
+    assert body["token_delta"] == page.token_delta
+    assert body["broken_prefixes"] == page.broken_prefixes
+    assert body["rewritten_tokens"] == page.rewritten_tokens
+    [change] = body["groups"][0]["changes"]
     assert [(line["kind"], line["text"]) for line in change["lines"]] == [
         ("removed", "Be brave."),
         ("added", "Be wise and brave."),
@@ -58,10 +58,10 @@ def test_impact_has_the_numbers_of_the_page(admin: Api, deck: Deck) -> None:
 def test_a_preview_is_what_a_build_would_give(admin: Api, deck: Deck) -> None:
     plain = good(admin.post("preview", PILOT))
     assert (plain["text"], plain["digest"]) == (get_version_text(deck.version(1)), deck.version(1).digest)
-    said = good(admin.post("preview", {**PILOT, "record": soul_of(deck, text="Be wise.")}))
-    assert "Be wise." in said["text"]
+    body = good(admin.post("preview", {**PILOT, "record": soul_of(deck, text="Be wise.")}))
+    assert "Be wise." in body["text"]
     deck.reword("Be wise.")
-    assert said["digest"] == deck.version(2).digest
+    assert body["digest"] == deck.version(2).digest
     other = good(admin.post("preview", {**PILOT, "layout": "nova"}))
     assert (other["layout"], other["text"] == plain["text"]) == ("nova", False)
 
@@ -112,16 +112,16 @@ def test_every_kind_of_record_can_be_drafted(admin: Api, deck: Deck, bodies: lis
     deck.build()
     for one in bodies:
         body = one | ({"key": memory.pk} if one.get("key") == "tea" else {})
-        said = good(admin.post("impact", body))
+        result = good(admin.post("impact", body))
         good(admin.post("preview", {**PILOT, "record": body}))
         if body["kind"] in ("memory", "responsibility", "skill"):
-            assert said["prompts"], body
-    said = good(admin.post("impact", {"kind": "agent", "key": "pilot", "values": {"channels": ["bridge"]}}))
-    assert (said["new"], said["gone"]) == ([{"agent": "pilot", "channel_name": "Bridge"}], [PILOT])
+            assert result["prompts"], body
+    result = good(admin.post("impact", {"kind": "agent", "key": "pilot", "values": {"channels": ["bridge"]}}))
+    assert (result["new"], result["gone"]) == ([{"agent": "pilot", "channel_name": "Bridge"}], [PILOT])
 
 
 @pytest.mark.parametrize("path", ["impact", pytest.param("preview", marks=pytest.mark.hard)])
-def test_values_are_held_to_the_shape_of_their_record(
+def test_values_are_validated_by_the_schema_of_their_record(
     path: str, admin: Api, deck: Deck, elsewhere_deck: Deck
 ) -> None:
     foreign = make_soul(elsewhere_deck.workspace, label="Foreign")
@@ -143,20 +143,20 @@ def test_values_are_held_to_the_shape_of_their_record(
         ({"kind": "memory", "key": memory.pk, "values": {"agent": "no-such"}}, "/values/agent"),
         ({"kind": "user_profile", "values": {"label": "G", "timezone": "Moon/Far"}}, "/values/timezone"),
     ):
-        asked, place = (body, "") if path == "impact" else ({**PILOT, "record": body}, "/record")
-        said = problem(admin.post(path, asked), 422, "invalid")
-        assert f"{place}{pointer}" in [error.get("pointer") for error in said["errors"]], (body, said)
+        payload, prefix = (body, "") if path == "impact" else ({**PILOT, "record": body}, "/record")
+        result = problem(admin.post(path, payload), 422, "invalid")
+        assert f"{prefix}{pointer}" in [error.get("pointer") for error in result["errors"]], (body, result)
 
 
 def test_a_preview_is_of_a_prompt_and_a_layout_that_are_here(admin: Api, deck: Deck) -> None:
     wrong = {"kind": "soul", "values": {}}
-    for asked, pointer in (
+    for payload, pointer in (
         ({"agent": "no-such", "channel": "deck"}, "/agent"),
         ({"agent": "pilot", "channel": "no-such"}, "/channel"),
         ({**PILOT, "layout": "baroque"}, "/layout"),
         ({**PILOT, "record": wrong}, "/record/values/label"),
     ):
-        assert problem(admin.post("preview", asked), 422)["errors"][0]["pointer"] == pointer
+        assert problem(admin.post("preview", payload), 422)["errors"][0]["pointer"] == pointer
 
 
 def test_only_those_who_edit_may_ask(bot: Api, narrow: Api, deck: Deck, scoped: Callable[..., Api]) -> None:
@@ -166,13 +166,13 @@ def test_only_those_who_edit_may_ask(bot: Api, narrow: Api, deck: Deck, scoped: 
     good(narrow.post("preview", {"agent": "cook", "channel": "deck"}))
     problem(narrow.post("impact", soul_of(deck, text="x")), 403, "out_of_scope")
     shared = make_memory(deck.workspace, "Likes tea.")
-    said = good(narrow.post("impact", {"kind": "memory", "key": shared.pk, "values": {"text": "Likes gin."}}))
-    assert {one["agent"] for group in said["groups"] for one in group["prompts"]} <= {"cook"}
+    body = good(narrow.post("impact", {"kind": "memory", "key": shared.pk, "values": {"text": "Likes gin."}}))
+    assert {one["agent"] for group in body["groups"] for one in group["prompts"]} <= {"cook"}
     channelled = scoped(channels=["deck"])
     problem(channelled.post("impact", soul_of(deck, text="x")), 403, "out_of_scope")
 
 
-def test_settings_are_said_level_by_level(admin: Api, bot: Api, deck: Deck) -> None:
+def test_settings_are_set_level_by_level(admin: Api, bot: Api, deck: Deck) -> None:
     empty = admin.get("prompt-settings/workspace")
     assert (good(empty)["revision"], empty["ETag"]) == (0, '"0"')
     put = admin.call(
@@ -193,8 +193,8 @@ def test_settings_are_said_level_by_level(admin: Api, bot: Api, deck: Deck) -> N
 def test_settings_link_to_what_is_here(admin: Api, narrow: Api, deck: Deck, elsewhere_deck: Deck) -> None:
     foreign = make_soul(elsewhere_deck.workspace, label="Foreign")
     for name in (foreign.slug, "no-such"):
-        said = problem(admin.call("PUT", "prompt-settings/workspace", {"soul": name}, If_Match='"0"'), 422)
-        assert said["errors"] == [{"detail": "There is no such record here.", "pointer": "/soul"}]
+        result = problem(admin.call("PUT", "prompt-settings/workspace", {"soul": name}, If_Match='"0"'), 422)
+        assert result["errors"] == [{"detail": "There is no such record here.", "pointer": "/soul"}]
     body = {"soul": deck.soul.slug}
     problem(admin.call("PUT", "prompt-settings/agents/pilot", body, If_Match='"0"'), 422, "invalid")
     for address in ("agents/no-such", "channels/no-such"):

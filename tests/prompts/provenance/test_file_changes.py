@@ -1,4 +1,4 @@
-"""Files that words came from say on a version's page that they have changed since."""
+"""Version pages show that a source file has changed since."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def origin(source, revision: int = 1) -> Origin:
     return Origin("context_file", str(file_at(source).pk), revision, "AGENTS.md")
 
 
-def test_a_changed_file_and_a_gone_one_are_told(source, workspace, tmp_path):
+def test_a_changed_file_and_a_missing_one_are_reported(source, workspace, tmp_path):
     write(tmp_path / "AGENTS.md", "Be kinder.\n")
     refreshed(source)
     assert describe_file_changes(workspace, [origin(source)]) == {
@@ -45,7 +45,7 @@ def test_a_changed_file_and_a_gone_one_are_told(source, workspace, tmp_path):
     assert describe_file_changes(workspace, [origin(source)]) == {origin(source): "Source gone"}
 
 
-def test_a_file_as_it_was_is_no_news_and_other_origins_and_houses_are_not_asked_about(
+def test_unchanged_files_other_origins_and_other_workspaces_are_left_out(
     source, workspace, elsewhere, django_assert_num_queries
 ):
     here = origin(source)
@@ -59,7 +59,7 @@ def test_a_file_as_it_was_is_no_news_and_other_origins_and_houses_are_not_asked_
     assert describe_file_changes(elsewhere, [origin(source, 7)]) == {}
 
 
-def test_the_page_of_a_version_says_it_where_the_words_stand(source, workspace, tmp_path, as_bob):
+def test_the_version_page_shows_the_change_next_to_the_text(source, workspace, tmp_path, as_bob):
     agent = make_agent(workspace, "reader", channels=[make_channel(workspace, "deck")])
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
     prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=agent)
@@ -67,9 +67,9 @@ def test_the_page_of_a_version_says_it_where_the_words_stand(source, workspace, 
     assert "Source changed" not in as_bob.get(path).content.decode()
     write(tmp_path / "AGENTS.md", "Be kinder.\n")
     refreshed(source)
-    said = as_bob.get(path).content.decode()
-    assert "1 source changed" in said
+    html = as_bob.get(path).content.decode()
+    assert "1 source changed" in html
     assert (
         f'<a href="/w/{workspace.slug}/files/{file_at(source).pk}/">Source changed: revision 2 now</a>'
-        in said
+        in html
     )

@@ -1,4 +1,4 @@
-"""From words to records and back: which versions hold what, under which labels, now and before."""
+"""Provenance: versions and labels that contain a record, and origins of text."""
 
 from itertools import pairwise
 from typing import Any
@@ -64,15 +64,15 @@ def version(agent, number) -> PromptVersion:
     return PromptVersion.objects.in_workspace(agent.workspace_id).get(prompt__agent=agent, number=number)
 
 
-# --- which versions hold what --------------------------------------------------------------------------
+# --- usage of records ----------------------------------------------------------------------------------
 
 
 @DATABASE
 def test_a_record_finds_the_versions_and_labels_it_is_in_now(workspace, pilot, soul):
-    found = get_record_usage(workspace, "soul", soul.pk)
-    [holding] = found.shown
-    assert (found.now, found.before) == (1, 0)
-    assert (holding.prompt, holding.stays, holding.labels) == (
+    summary = get_record_usage(workspace, "soul", soul.pk)
+    [usage] = summary.usages
+    assert (summary.now, summary.before) == (1, 0)
+    assert (usage.prompt, usage.ranges, usage.labels) == (
         prompt_of(pilot),
         [VersionRange(1, None)],
         ["latest", PRODUCTION],
@@ -83,18 +83,18 @@ def test_a_record_finds_the_versions_and_labels_it_is_in_now(workspace, pilot, s
 def test_another_revision_is_the_same_stay(workspace, pilot, soul):
     reword(soul, "Be wise.")
     reword(soul, "Be wiser.")
-    [holding] = get_record_usage(workspace, "soul", soul.pk).shown
-    assert (holding.stays, holding.last) == ([VersionRange(1, None)], 3)
+    [usage] = get_record_usage(workspace, "soul", soul.pk).usages
+    assert (usage.ranges, usage.last) == ([VersionRange(1, None)], 3)
 
 
 @DATABASE
-def test_what_came_and_went_finds_where_it_was(workspace, pilot):
+def test_a_removed_record_finds_where_it_was(workspace, pilot):
     memory = make_memory(workspace, "The cook likes tea.")
     revoke_memory(memory, by=BY)
-    found = get_record_usage(workspace, "memory", memory.pk)
-    [holding] = found.shown
-    assert (found.now, found.before) == (0, 1)
-    assert (holding.stays, holding.labels, holding.past_labels, holding.last) == (
+    summary = get_record_usage(workspace, "memory", memory.pk)
+    [usage] = summary.usages
+    assert (summary.now, summary.before) == (0, 1)
+    assert (usage.ranges, usage.labels, usage.past_labels, usage.last) == (
         [VersionRange(2, 2)],
         [],
         [PRODUCTION],
@@ -108,33 +108,37 @@ def test_a_record_that_only_an_older_labelled_version_holds_is_in_it_now(workspa
     prompt = prompt_of(pilot)
     move_label(prompt, "canary", prompt.latest, expected=None, by=BY)
     revoke_memory(memory, by=BY)
-    found = get_record_usage(workspace, "memory", memory.pk)
-    assert (found.now, found.shown[0].labels, found.shown[0].past_labels) == (1, ["canary"], [PRODUCTION])
+    summary = get_record_usage(workspace, "memory", memory.pk)
+    assert (summary.now, summary.usages[0].labels, summary.usages[0].past_labels) == (
+        1,
+        ["canary"],
+        [PRODUCTION],
+    )
 
 
 @DATABASE
 def test_a_rolled_back_production_no_longer_holds_what_came_later(workspace, pilot, by_alice):
     memory = make_memory(workspace, "The cook likes tea.")
     roll_back([prompt_of(pilot)], by=by_alice, note="Too much tea.")
-    [holding] = get_record_usage(workspace, "memory", memory.pk).shown
-    assert (holding.labels, holding.past_labels) == (["latest"], [PRODUCTION])
+    [usage] = get_record_usage(workspace, "memory", memory.pk).usages
+    assert (usage.labels, usage.past_labels) == (["latest"], [PRODUCTION])
 
 
 @DATABASE
-def test_what_goes_and_comes_back_has_two_stays(workspace, pilot, soul):
+def test_a_record_that_is_removed_and_added_again_has_two_ranges(workspace, pilot, soul):
     make_soul(workspace, "Other", text="Be quick.")
     other = make_soul(workspace, "Third", text="Be slow.")
     for chosen in (other, soul):
         pilot.refresh_from_db()
         edit_record(pilot, {"soul": chosen}, expected=pilot.revision, by=BY)
-    [holding] = get_record_usage(workspace, "soul", soul.pk).shown
-    assert holding.stays == [VersionRange(1, 1), VersionRange(3, None)]
-    [elsewhere] = get_record_usage(workspace, "soul", other.pk).shown
-    assert elsewhere.stays == [VersionRange(2, 2)]
+    [usage] = get_record_usage(workspace, "soul", soul.pk).usages
+    assert usage.ranges == [VersionRange(1, 1), VersionRange(3, None)]
+    [elsewhere] = get_record_usage(workspace, "soul", other.pk).usages
+    assert elsewhere.ranges == [VersionRange(2, 2)]
 
 
 @DATABASE
-def test_a_tool_offered_beside_the_text_is_held_too(workspace, deck):
+def test_a_tool_outside_the_text_is_tracked_too(workspace, deck):
     tool = make_tool(workspace, "ring_bell", description="Rings.")
     make_agent(workspace, "mute", layout="nova", channels=[deck], tools=[tool])
     assert get_record_usage(workspace, "tool", tool.pk).now == 1
@@ -144,17 +148,17 @@ def test_a_tool_offered_beside_the_text_is_held_too(workspace, deck):
 def test_a_record_the_layout_has_no_place_for_is_in_no_version(elsewhere):
     memory = make_memory(elsewhere, "The cook likes tea.")
     make_agent(elsewhere, "coder", layout="opal", channels=[make_channel(elsewhere, "deck")])
-    assert get_record_usage(elsewhere, "memory", memory.pk).shown == []
+    assert get_record_usage(elsewhere, "memory", memory.pk).usages == []
 
 
 @DATABASE
 def test_strangers_records_of_the_same_number_are_not_mixed_up(workspace, elsewhere, pilot, soul):
-    assert get_record_usage(elsewhere, "soul", soul.pk).shown == []
-    assert get_record_usage(workspace, "identity", soul.pk).shown == []
+    assert get_record_usage(elsewhere, "soul", soul.pk).usages == []
+    assert get_record_usage(workspace, "identity", soul.pk).usages == []
 
 
 @DATABASE
-def test_an_edit_leaves_one_row_and_the_database_lets_nobody_change_it(pilot, soul):
+def test_an_edit_adds_one_row_that_the_database_protects(pilot, soul):
     before = VersionPart.unscoped.count()
     reword(soul, "Be wise.")
     assert VersionPart.unscoped.count() == before + 1
@@ -178,13 +182,13 @@ def test_the_number_of_queries_does_not_grow_with_the_prompts(workspace, deck, s
 
 
 @DATABASE
-def test_an_archived_agents_prompts_still_say_what_they_held(workspace, pilot, soul):
+def test_an_archived_agents_prompts_are_still_listed(workspace, pilot, soul):
     archive_record(pilot, by=BY)
-    [holding] = get_record_usage(workspace, "soul", soul.pk).shown
-    assert holding.stays == [VersionRange(1, None)]
+    [usage] = get_record_usage(workspace, "soul", soul.pk).usages
+    assert usage.ranges == [VersionRange(1, None)]
 
 
-# --- what is noted -------------------------------------------------------------------------------------
+# --- stored parts --------------------------------------------------------------------------------------
 
 
 def test_parts_are_read_from_segments_and_offered_tools():
@@ -197,22 +201,22 @@ def test_parts_are_read_from_segments_and_offered_tools():
     assert get_part_revisions(segments, ["tool:7@4", "soul:9@1"]) == {("soul", 3): 2, ("tool", 7): 4}
 
 
-def test_only_what_differs_is_noted():
+def test_only_differences_are_stored():
     before = {("soul", 1): 1, ("memory", 1): 1, ("memory", 2): 1}
     after = {("soul", 1): 2, ("memory", 2): 1, ("memory", 3): 1}
     assert diff_part_revisions(before, after) == {("soul", 1): 2, ("memory", 3): 1, ("memory", 1): None}
 
 
-# --- where words came from -----------------------------------------------------------------------------
+# --- origins -------------------------------------------------------------------------------------------
 
 
 @DATABASE
-def test_every_origin_is_told_with_name_revision_author_and_page(workspace, pilot, soul):
+def test_every_origin_has_a_name_revision_author_and_url(workspace, pilot, soul):
     reword(soul, "Be wise.")
     origins = {segment.origin for segment in get_segments(version(pilot, 2))}
-    told = describe_origins(workspace, origins)
-    one = told[Origin("soul", str(soul.pk), 2)]
-    assert (one.words, one.name, one.revision, one.author) == ("Soul", "Calm", 2, "test")
+    labels = describe_origins(workspace, origins)
+    one = labels[Origin("soul", str(soul.pk), 2)]
+    assert (one.label, one.name, one.revision, one.author) == ("Soul", "Calm", 2, "test")
     assert one.url == f"/w/{workspace.slug}/souls/calm/history/2/"
 
 
@@ -224,32 +228,34 @@ def test_an_origin_keeps_the_name_it_had(workspace, pilot, soul):
 
 
 @DATABASE
-def test_a_strangers_record_is_told_without_its_name(workspace, elsewhere):
+def test_a_foreign_record_is_labelled_without_its_name(workspace, elsewhere):
     theirs = make_soul(elsewhere, "Secret")
     [one] = describe_origins(workspace, [Origin("soul", str(theirs.pk), 1)]).values()
     assert (one.name, one.author, one.url) == (f"number {theirs.pk}", "", "")
 
 
-# --- rows beside their origins -------------------------------------------------------------------------
+# --- rows with their origins ---------------------------------------------------------------------------
 
 SOUL, MEMORY, AGENT = Origin("soul", "1", 1), Origin("memory", "1", 1), Origin("agent", "1", 1)
 
 
 def rows(*segments):
     text = "".join([segment.text for segment in segments])
-    found = group_rows_by_section(segments)
-    return [(section, [(text[row.start : row.end], row.origins) for row in rows]) for section, rows in found]
+    sections = group_rows_by_section(segments)
+    return [
+        (section, [(text[row.start : row.end], row.origins) for row in rows]) for section, rows in sections
+    ]
 
 
 def test_rows_break_at_lines_and_say_whose_they_are():
-    said = rows(
+    sections = rows(
         Segment("soul", "<soul>\n", LAYOUT_ORIGIN, "release"),
         Segment("soul", "Be calm.\nStay.", SOUL, "release"),
         Segment("soul", "\n</soul>", LAYOUT_ORIGIN, "release"),
         Segment("memories", "\n\n<m>\n", LAYOUT_ORIGIN, "user", 2),
         Segment("memories", "- One.", MEMORY, "user"),
     )
-    assert said == [
+    assert sections == [
         (
             "soul",
             [("<soul>\n", [LAYOUT_ORIGIN]), ("Be calm.\nStay.\n", [SOUL]), ("</soul>\n", [LAYOUT_ORIGIN])],
@@ -259,12 +265,12 @@ def test_rows_break_at_lines_and_say_whose_they_are():
 
 
 def test_a_line_with_several_origins_stays_whole_and_names_all_of_them():
-    said = rows(
+    sections = rows(
         Segment("mission", "Keep ", AGENT, "release"),
         Segment("mission", "Gamsalm", MEMORY, "release"),
         Segment("mission", " reporting.\nAlways.", AGENT, "release"),
     )
-    assert said == [("mission", [("Keep Gamsalm reporting.\n", [AGENT, MEMORY]), ("Always.", [AGENT])])]
+    assert sections == [("mission", [("Keep Gamsalm reporting.\n", [AGENT, MEMORY]), ("Always.", [AGENT])])]
 
 
 def test_rows_cover_the_text_and_nothing_twice():
@@ -275,9 +281,9 @@ def test_rows_cover_the_text_and_nothing_twice():
         Segment("b", "\n\n", LAYOUT_ORIGIN, "release"),
         Segment("c", "w", AGENT, "release"),
     ]
-    found = [row for _, group in group_rows_by_section(segments) for row in group]
-    assert all(one.end == other.start for one, other in pairwise(found))
-    assert (found[0].start, found[-1].end) == (0, len("x\nyz\n\nw"))
+    text_rows = [row for _, group in group_rows_by_section(segments) for row in group]
+    assert all(one.end == other.start for one, other in pairwise(text_rows))
+    assert (text_rows[0].start, text_rows[-1].end) == (0, len("x\nyz\n\nw"))
 
 
 def test_a_slot_covers_its_whole_run():

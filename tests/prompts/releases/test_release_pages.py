@@ -1,4 +1,4 @@
-"""Releases as people make them: chosen, looked at, approved by someone else, carried out, refused."""
+"""Release pages: request, review, approve, run, reject, override."""
 
 import re
 
@@ -30,20 +30,20 @@ from tests.prompts.module_stage import (  # noqa: F401  # fixtures
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
 LIMIT = 8
-# The session, the person and the membership are asked for on every page.
+# Every page queries the session, the user and the membership.
 EVERY_PAGE = 3
 
 
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
-    """A reviewed agent on two channels, of which nothing is released; Ada is an admin."""
+def set_stage(standing: Standing) -> None:  # noqa: F811  # argument of the shared fixture
+    """Create a reviewed agent on two channels without releases, and the admin Ada."""
     workspace = standing.workspace
     ada = make_user("Ada")
     join(workspace, ada, Role.ADMIN)
     standing.let_in("Ada", ada)
     standing.soul = make_soul(workspace, text="Be brave.")
     standing.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
-    said = {"soul": standing.soul, "channels": standing.channels, "release_policy": "reviewed"}
-    standing.careful = make_agent(workspace, "careful", **said)
+    values = {"soul": standing.soul, "channels": standing.channels, "release_policy": "reviewed"}
+    standing.careful = make_agent(workspace, "careful", **values)
 
 
 @pytest.fixture
@@ -84,17 +84,17 @@ def ask(client, **data):
     return client.post("/w/harbour/releases/new/", form)
 
 
-def press(client, number, verb, **data):
-    """Press a button, and read what the next page says about it."""
-    answer = client.post(f"/w/harbour/releases/{number}/{verb}/", data, follow=True)
-    assert answer.redirect_chain, answer.status_code
-    return " ".join(str(message) for message in answer.context["messages"])
+def submit_action(client, number, action, **data):
+    """Submit a release action and return the messages of the next page."""
+    response = client.post(f"/w/harbour/releases/{number}/{action}/", data, follow=True)
+    assert response.redirect_chain, response.status_code
+    return " ".join(str(message) for message in response.context["messages"])
 
 
 def page(client, path):
-    answer = client.get(f"/w/harbour/{path}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    response = client.get(f"/w/harbour/{path}")
+    assert response.status_code == 200
+    return response.content.decode()
 
 
 def in_production():
@@ -113,21 +113,21 @@ def by_bob(bob) -> Actor:
 
 @pytest.fixture
 def live(careful, workspace, by_alice, by_bob) -> None:
-    """Everything that can be released, released."""
+    """Release everything that can be released."""
     release = request_release(workspace, list_releasable_prompts(workspace), message="Go", by=by_bob)
     approve_release(release, by=by_alice)
     run_release(release, by=by_alice)
 
 
-# --- asking --------------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------------
 
 
 def test_what_is_behind_is_offered_and_what_is_chosen_is_requested(as_bob, careful):
-    said = page(as_bob, "releases/new/")
-    assert said.count('name="prompts"') == 2
-    assert "Needs a second person’s approval" in said
-    answer = ask(as_bob, prompts=choices()[:1])
-    assert answer.url == "/w/harbour/releases/1/"
+    html = page(as_bob, "releases/new/")
+    assert html.count('name="prompts"') == 2
+    assert "Needs a second person’s approval" in html
+    response = ask(as_bob, prompts=choices()[:1])
+    assert response.url == "/w/harbour/releases/1/"
     release = Release.unscoped.get()
     assert (release.message, release.items.count()) == ("First words", 1)
 
@@ -137,11 +137,11 @@ def test_all_that_is_shown_can_be_requested_at_once(as_bob, careful):
     assert Release.unscoped.get().items.count() == 2
 
 
-def test_only_one_agents_prompts_are_offered_when_asked_for(as_bob, careful, workspace, soul, channels):
+def test_the_agent_filter_offers_only_that_agents_prompts(as_bob, careful, workspace, soul, channels):
     make_agent(workspace, "other", soul=soul, channels=channels, release_policy="reviewed")
-    said = page(as_bob, "releases/new/?agent=other")
-    assert said.count('name="prompts"') == 2
-    assert "Careful ·" not in said
+    html = page(as_bob, "releases/new/?agent=other")
+    assert html.count('name="prompts"') == 2
+    assert "Careful ·" not in html
 
 
 def test_a_request_needs_a_message_and_a_prompt(as_bob, careful):
@@ -153,15 +153,15 @@ def test_a_request_needs_a_message_and_a_prompt(as_bob, careful):
 def test_what_was_built_after_the_page_was_drawn_is_not_requested(as_bob, careful, soul):
     seen = re.findall(r'name="prompts" value="([^"]+)"', page(as_bob, "releases/new/"))
     reword(soul, "Be wise.")
-    answer = ask(as_bob, prompts=seen)
-    assert (len(seen), answer.status_code) == (2, 422)
-    assert "Something was built after you looked" in answer.content.decode()
+    response = ask(as_bob, prompts=seen)
+    assert (len(seen), response.status_code) == (2, 422)
+    assert "Something was built after you looked" in response.content.decode()
     assert not Release.unscoped.exists()
 
 
 def test_a_strangers_prompt_cannot_be_slipped_in(as_mallory, careful, elsewhere):
-    answer = as_mallory.post("/w/elsewhere/releases/new/", {"message": "Mine", "prompts": choices()})
-    assert answer.status_code == 422
+    response = as_mallory.post("/w/elsewhere/releases/new/", {"message": "Mine", "prompts": choices()})
+    assert response.status_code == 422
     assert not Release.unscoped.exists()
 
 
@@ -171,64 +171,64 @@ def test_nothing_to_release_says_so(as_alice, alice):
     assert "No release yet" in as_alice.get("/w/quay/releases/").content.decode()
 
 
-# --- deciding ------------------------------------------------------------------------------------------
+# --- decisions -----------------------------------------------------------------------------------------
 
 
 def test_a_second_person_approves_and_production_moves(as_alice, as_bob, requested):
-    assert "must approve this first" in press(as_bob, 1, "release")
-    assert press(as_alice, 1, "approve") == "Release 1: approved."
-    assert press(as_bob, 1, "release") == "Release 1: released."
+    assert "must approve this first" in submit_action(as_bob, 1, "release")
+    assert submit_action(as_alice, 1, "approve") == "Release 1: approved."
+    assert submit_action(as_bob, 1, "release") == "Release 1: released."
     assert in_production() == [1, 1]
-    said = page(as_bob, "releases/1/")
-    assert "Approved by" in said
-    assert "alice@example.com" in said
+    html = page(as_bob, "releases/1/")
+    assert "Approved by" in html
+    assert "alice@example.com" in html
 
 
-def test_nobody_approves_what_he_asked_for_himself(as_alice, careful):
+def test_a_user_cannot_approve_an_own_request(as_alice, careful):
     ask(as_alice)
     assert ">Approve<" not in page(as_alice, "releases/1/")
-    assert "Somebody else must approve" in press(as_alice, 1, "approve")
+    assert "Somebody else must approve" in submit_action(as_alice, 1, "approve")
     assert in_production() == []
 
 
 def test_an_editor_may_not_approve_reject_or_override(as_bob, requested):
-    for verb in ("approve", "reject", "override"):
-        answer = as_bob.post(f"/w/harbour/releases/1/{verb}/", {"reason": "Now."})
-        assert answer.status_code == 403
+    for action in ("approve", "reject", "override"):
+        response = as_bob.post(f"/w/harbour/releases/1/{action}/", {"reason": "Now."})
+        assert response.status_code == 403
     assert in_production() == []
 
 
 def test_a_change_voids_the_release_and_it_says_why(as_alice, as_bob, requested, soul):
     reword(soul, "Be wise.")
     assert "built anew since this was asked for" in page(as_alice, "releases/1/")
-    assert "Changed since it was asked for" in press(as_alice, 1, "approve")
-    said = page(as_alice, "releases/1/")
-    assert "Voided" in said
-    assert "Changed since it was asked for: Careful · Deck, Careful · Bridge. Ask again." in said
+    assert "Changed since it was asked for" in submit_action(as_alice, 1, "approve")
+    html = page(as_alice, "releases/1/")
+    assert "Voided" in html
+    assert "Changed since it was asked for: Careful · Deck, Careful · Bridge. Ask again." in html
     assert Release.unscoped.get().status == ReleaseStatus.VOIDED
     assert in_production() == []
 
 
 def test_a_rejection_says_why(as_alice, requested):
-    assert "Say why" in press(as_alice, 1, "reject", reason=" ")
-    press(as_alice, 1, "reject", reason="Too brave.")
-    said = page(as_alice, "releases/1/")
-    assert "Rejected by" in said
-    assert "Too brave." in said
+    assert "Say why" in submit_action(as_alice, 1, "reject", reason=" ")
+    submit_action(as_alice, 1, "reject", reason="Too brave.")
+    html = page(as_alice, "releases/1/")
+    assert "Rejected by" in html
+    assert "Too brave." in html
 
 
 def test_a_request_can_be_withdrawn_once(as_bob, requested):
-    assert "Release 1: withdrawn." in press(as_bob, 1, "withdraw")
-    assert "is withdrawn" in press(as_bob, 1, "withdraw")
+    assert "Release 1: withdrawn." in submit_action(as_bob, 1, "withdraw")
+    assert "is withdrawn" in submit_action(as_bob, 1, "withdraw")
 
 
 def test_an_emergency_is_for_admins_has_a_reason_and_shows(admin, requested):
-    assert "Say why" in press(admin, 1, "override")
-    press(admin, 1, "override", reason="The old one insults people.")
+    assert "Say why" in submit_action(admin, 1, "override")
+    submit_action(admin, 1, "override", reason="The old one insults people.")
     assert in_production() == [1, 1]
-    said = page(admin, "releases/1/")
-    assert "Released without approval by" in said
-    assert "The old one insults people." in said
+    html = page(admin, "releases/1/")
+    assert "Released without approval by" in html
+    assert "The old one insults people." in html
     assert AuditEvent.unscoped.filter(verb="overrode").exists()
 
 
@@ -238,7 +238,7 @@ def test_a_release_of_an_automatic_agent_needs_no_approval(as_bob, workspace, ch
     quick = prompts()[-1]
     roll_back([quick], by=by_alice, note="Back.")
     ask(as_bob, prompts=choices()[-1:])
-    assert "Release 1: released." in press(as_bob, 1, "release")
+    assert "Release 1: released." in submit_action(as_bob, 1, "release")
     assert in_production() == [2]
 
 
@@ -248,7 +248,7 @@ def test_a_release_that_is_not_there_is_not_found(as_bob, requested):
     assert as_bob.post("/w/harbour/releases/2/withdraw/").status_code == 404
 
 
-# --- what it changes -----------------------------------------------------------------------------------
+# --- changes -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("live")
@@ -273,7 +273,7 @@ def test_other_changes_are_shown_apart(as_alice, as_bob, channels, soul):
     ]
 
 
-def test_first_releases_are_told_without_a_difference(as_alice, requested):
+def test_first_releases_are_listed_without_a_diff(as_alice, requested):
     [group] = as_alice.get("/w/harbour/releases/1/").context["changes"].groups
     assert (group.is_first, group.diff, len(group.items)) == (True, None, 2)
     assert "For the first time" in page(as_alice, "releases/1/")
@@ -303,20 +303,20 @@ def test_what_both_begin_and_end_with_is_left_out():
 # --- lists and labels ----------------------------------------------------------------------------------
 
 
-def test_the_list_asks_few_questions_whatever_its_length(as_bob, requested):
-    page(as_bob, "releases/")  # the first visit of a session is noted in it
+def test_the_list_takes_few_queries_whatever_its_length(as_bob, requested):
+    page(as_bob, "releases/")  # the first visit writes to the session
     counts = []
     for _ in range(2):
         with CaptureQueriesContext(connection) as queries:
             page(as_bob, "releases/")
         counts.append(len(queries))
         ask(as_bob)
-        page(as_bob, "releases/1/")  # takes away the message
+        page(as_bob, "releases/1/")  # consumes the message
     assert counts[0] == counts[-1] <= LIMIT + EVERY_PAGE
 
 
 def test_releases_are_narrowed_by_status(as_bob, requested):
-    press(as_bob, 1, "withdraw")
+    submit_action(as_bob, 1, "withdraw")
     ask(as_bob)
     assert "Release 1<" not in page(as_bob, "releases/?status=open")
     assert "Release 2<" in page(as_bob, "releases/?status=open")
@@ -324,8 +324,8 @@ def test_releases_are_narrowed_by_status(as_bob, requested):
 
 
 def test_owners_protect_labels_and_lift_it_again(as_alice, as_bob, workspace):
-    answer = as_alice.post("/w/harbour/labels/protect/", {"label": "canary", "protected": "1"}, follow=True)
-    assert "“canary”: only owners move it." in answer.content.decode()
+    response = as_alice.post("/w/harbour/labels/protect/", {"label": "canary", "protected": "1"}, follow=True)
+    assert "“canary”: only owners move it." in response.content.decode()
     assert LabelRule.unscoped.get().is_protected
     assert "Owners only" in page(as_bob, "labels/")
     assert as_bob.post("/w/harbour/labels/protect/", {"label": "canary"}).status_code == 403
@@ -333,8 +333,10 @@ def test_owners_protect_labels_and_lift_it_again(as_alice, as_bob, workspace):
     assert not LabelRule.unscoped.get().is_protected
 
 
-def test_a_bad_label_is_refused_with_words(as_alice, workspace):
+def test_a_bad_label_is_rejected_with_a_message(as_alice, workspace):
     for label in ("latest", "Not A Label", "", "x" * 41):
-        answer = as_alice.post("/w/harbour/labels/protect/", {"label": label, "protected": "1"}, follow=True)
-        assert [message.level_tag for message in answer.context["messages"]] == ["error"]
+        response = as_alice.post(
+            "/w/harbour/labels/protect/", {"label": label, "protected": "1"}, follow=True
+        )
+        assert [message.level_tag for message in response.context["messages"]] == ["error"]
     assert not LabelRule.unscoped.exists()

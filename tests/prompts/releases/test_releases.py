@@ -1,4 +1,4 @@
-"""Labels and releases: who may move what, bound to which words."""
+"""Release services: permissions, approval, exact digests, roll-back."""
 
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 
 
 class Ship(NamedTuple):
-    """Two prompts with one soul: one that is reviewed, one that goes live by itself."""
+    """Two prompts with one soul: one reviewed, one released automatically."""
 
     soul: Soul
     careful: AgentPrompt
@@ -91,7 +91,7 @@ def reword(soul, text: str) -> None:
     edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
 
 
-def test_a_reviewed_agent_goes_live_by_a_second_persons_word(careful, workspace, by_alice, by_bob):
+def test_a_reviewed_agent_goes_live_with_a_second_users_approval(careful, workspace, by_alice, by_bob):
     release = request_release(workspace, [careful], message="First", by=by_alice)
     with pytest.raises(NotAllowed, match="must approve this first"):
         run_release(release, by=by_alice)
@@ -101,7 +101,7 @@ def test_a_reviewed_agent_goes_live_by_a_second_persons_word(careful, workspace,
     assert LabelMove.unscoped.get(prompt=careful).reason == "release"
 
 
-def test_nobody_approves_what_he_asked_for(careful, workspace, by_alice):
+def test_the_requester_cannot_approve(careful, workspace, by_alice):
     release = request_release(workspace, [careful], message="First", by=by_alice)
     with pytest.raises(NotAllowed, match="Somebody else"):
         approve_release(release, by=by_alice)

@@ -1,4 +1,4 @@
-"""Releases through the API: a key acts for its maker, so nobody approves what he asked for himself."""
+"""Releases API: a key acts for the user who created it, so the requester cannot approve."""
 
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +41,7 @@ def reviewed(house: House, django_db_blocker: Any) -> Deck:
 
 @pytest.fixture(name="deck")
 def a_reviewed_deck(reviewed: Deck, workspace: Workspace) -> Deck:
-    """Read anew: objects are not rolled back."""
+    """Reload the objects: a rollback does not reset their attributes."""
     soul = Soul.objects.in_workspace(workspace).get(pk=reviewed.soul.pk)
     agents = Agent.objects.in_workspace(workspace).in_bulk([agent.pk for agent in reviewed.agents])
     return Deck(workspace, soul, [agents[agent.pk] for agent in reviewed.agents])
@@ -68,15 +68,13 @@ def production(deck: Deck) -> list[int]:
     return list(rows.order_by("prompt").values_list("version__number", flat=True))
 
 
-def test_a_release_is_asked_for_approved_and_carried_out(
-    editor: Api, reviewer: Api, bot: Api, deck: Deck
-) -> None:
-    made = ask(editor)
-    said = good(made, 201)
-    assert made["Location"] == "/api/v1/releases/1"
-    assert (said["status"], said["prompts"]) == ("requested", 2)
-    assert said["requested_by"].startswith("bob@example.com (key ")
-    assert [item["before"] for item in said["items"]] == [None, None]
+def test_a_release_is_requested_approved_and_run(editor: Api, reviewer: Api, bot: Api, deck: Deck) -> None:
+    response = ask(editor)
+    body = good(response, 201)
+    assert response["Location"] == "/api/v1/releases/1"
+    assert (body["status"], body["prompts"]) == ("requested", 2)
+    assert body["requested_by"].startswith("bob@example.com (key ")
+    assert [item["before"] for item in body["items"]] == [None, None]
     assert good(bot.get("releases?status=open"))["data"][0]["number"] == 1
     problem(editor.post("releases/1:carryOut"), 403, "not_allowed")
     assert good(reviewer.post("releases/1:approve"))["status"] == "approved"
@@ -87,7 +85,7 @@ def test_a_release_is_asked_for_approved_and_carried_out(
     assert problem(ask(editor), 409, "nothing_to_release")
 
 
-def test_nobody_approves_his_own_whatever_key_he_takes(
+def test_the_requester_cannot_approve_with_another_key(
     admin: Api, deck: Deck, key_for: Callable[..., Api], alice: User
 ) -> None:
     good(ask(admin), 201)
@@ -127,8 +125,8 @@ def test_only_what_was_seen_is_released(editor: Api, deck: Deck, elsewhere_deck:
     seen = deck.version(1).digest
     deck.reword("Be wise.")
     for digest in (seen, elsewhere_deck.version(2).digest, "0" * 64):
-        said = problem(ask(editor, COOK, PILOT | {"digest": digest}), 422, "invalid")
-        assert said["errors"][0]["pointer"] == "/prompts/1/digest"
+        body = problem(ask(editor, COOK, PILOT | {"digest": digest}), 422, "invalid")
+        assert body["errors"][0]["pointer"] == "/prompts/1/digest"
     assert not Release.objects.in_workspace(deck.workspace).exists()
     good(ask(editor, PILOT | {"digest": deck.version(2).digest}), 201)
 
@@ -138,10 +136,10 @@ def test_foreign_and_missing_prompts_look_alike(
 ) -> None:
     good(ask(admin), 201)
     for wish in ({"agent": "no-such", "channel": "deck"}, {"agent": "pilot", "channel": "no-such"}):
-        said = problem(ask(admin, wish), 422, "invalid")
-        assert said["errors"] == [{"detail": "There is no such prompt here.", "pointer": "/prompts/0"}]
-    said = problem(ask(narrow, PILOT), 422, "invalid")
-    assert said["errors"][0]["detail"] == "There is no such prompt here."
+        body = problem(ask(admin, wish), 422, "invalid")
+        assert body["errors"] == [{"detail": "There is no such prompt here.", "pointer": "/prompts/0"}]
+    body = problem(ask(narrow, PILOT), 422, "invalid")
+    assert body["errors"][0]["detail"] == "There is no such prompt here."
     for number in (2, 0, 2**40):
         problem(admin.get(f"releases/{number}"), 404, "not_found")
 
@@ -149,10 +147,10 @@ def test_foreign_and_missing_prompts_look_alike(
 def test_a_narrow_key_sees_releases_of_its_own_agent_alone(admin: Api, narrow: Api, deck: Deck) -> None:
     good(ask(admin), 201)
     problem(narrow.get("releases/1"), 404, "not_found")
-    for verb in ("approve", "carryOut", "withdraw"):
-        problem(narrow.post(f"releases/1:{verb}"), 404, "not_found")
-    for verb in ("reject", "override"):
-        problem(narrow.post(f"releases/1:{verb}", {"reason": "x"}), 404, "not_found")
+    for action in ("approve", "carryOut", "withdraw"):
+        problem(narrow.post(f"releases/1:{action}"), 404, "not_found")
+    for action in ("reject", "override"):
+        problem(narrow.post(f"releases/1:{action}", {"reason": "x"}), 404, "not_found")
     good(ask(narrow, COOK), 201)
     assert [row["number"] for row in good(narrow.get("releases"))["data"]] == [2]
     assert good(narrow.post("releases/2:withdraw"))["status"] == "withdrawn"

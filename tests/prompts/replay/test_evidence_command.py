@@ -1,4 +1,4 @@
-"""An evidence file is checked by someone who has this code, and neither the database nor its settings."""
+"""The verify_evidence command: needs neither the database nor its settings."""
 
 import json
 import os
@@ -27,19 +27,19 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def kept() -> dict[str, Any]:
-    """Evidence stands by itself: what was written once serves every test of the module."""
+    """Cache of the evidence, which every test of the module can use."""
     return {}
 
 
 @pytest.fixture
 def evidence(kept: dict[str, Any], history: History, tmp_path: Path) -> Path:
-    """Of a fetch that is sealed and signed."""
+    """Evidence file of a sealed and signed fetch."""
     if not kept:
-        kept |= sealed_and_signed(history)
-    return written(kept, tmp_path)
+        kept |= build_signed_evidence(history)
+    return write_evidence(kept, tmp_path)
 
 
-def sealed_and_signed(history: History) -> dict[str, Any]:
+def build_signed_evidence(history: History) -> dict[str, Any]:
     [served] = history.serve(1)
     with time_machine.travel(timezone.now() + timedelta(minutes=5), tick=False):
         seal_ledger(history.workspace.pk)
@@ -47,16 +47,16 @@ def sealed_and_signed(history: History) -> dict[str, Any]:
     return build_evidence(replay_entry(history.workspace, served.ledger_id))
 
 
-def written(data, folder: Path) -> Path:
+def write_evidence(data, folder: Path) -> Path:
     path = folder / "evidence.json"
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False), encoding="utf-8")
     return path
 
 
-def code_of(path: Path, *words: str) -> int:
-    """As a shell would get it."""
+def get_exit_code(path: Path, *arguments: str) -> int:
+    """Run the command and return its exit code."""
     try:
-        call_command("verify_evidence", str(path), *words)
+        call_command("verify_evidence", str(path), *arguments)
     except SystemExit as end:
         return int(end.code or 0)
     except CommandError as error:
@@ -64,26 +64,26 @@ def code_of(path: Path, *words: str) -> int:
     raise AssertionError("It did not say how it ended.")
 
 
-def test_what_is_wholly_proved_ends_with_0(evidence, capsys, tmp_path):
+def test_complete_evidence_exits_with_0(evidence, capsys, tmp_path):
     key, pem = get_public_key()
-    assert code_of(evidence, "--key", key) == 0
+    assert get_exit_code(evidence, "--key", key) == 0
     out = capsys.readouterr().out
     assert out.count("ok ") >= 16
     assert "FAILED" not in out
     assert "text built again" in out
     (tmp_path / "key.pem").write_text(pem)
-    assert code_of(evidence, "--key", str(tmp_path / "key.pem")) == 0
+    assert get_exit_code(evidence, "--key", str(tmp_path / "key.pem")) == 0
 
 
-def test_without_a_known_key_it_ends_with_3_and_says_so(evidence, capsys):
-    assert code_of(evidence) == 3
+def test_without_a_known_key_it_exits_with_3_and_says_so(evidence, capsys):
+    assert get_exit_code(evidence) == 3
     assert "absent  key is the expected one" in capsys.readouterr().out
 
 
 def test_another_key_ends_with_1(evidence, capsys, tmp_path):
-    assert code_of(evidence, "--key", "0" * 16) == 1
+    assert get_exit_code(evidence, "--key", "0" * 16) == 1
     (tmp_path / "other.pem").write_text(dump_public_key(generate_signing_key().public_key()))
-    assert code_of(evidence, "--key", str(tmp_path / "other.pem")) == 1
+    assert get_exit_code(evidence, "--key", str(tmp_path / "other.pem")) == 1
     assert "FAILED  key is the expected one" in capsys.readouterr().out
 
 
@@ -103,33 +103,35 @@ def test_a_tampered_file_ends_with_1_and_the_check_is_named(evidence, capsys, ol
     text = evidence.read_text(encoding="utf-8")
     assert old in text
     evidence.write_text(text.replace(old, new), encoding="utf-8")
-    assert code_of(evidence, "--key", get_public_key()[0]) == 1
+    assert get_exit_code(evidence, "--key", get_public_key()[0]) == 1
     failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAILED")]
     assert any(named in line for line in failed), failed
 
 
-def test_evidence_of_a_moment_is_wholly_proved_too(history, tmp_path, capsys):
+def test_evidence_by_time_exits_with_0_too(history, tmp_path, capsys):
     replay = replay_prompt_by_slugs(history.workspace, "pilot", "deck", history.times["erasure"])
-    assert code_of(written(build_evidence(replay), tmp_path), "--key", get_public_key()[0]) == 0
+    assert get_exit_code(write_evidence(build_evidence(replay), tmp_path), "--key", get_public_key()[0]) == 0
     assert "“production” pointed at version 4" in capsys.readouterr().out
 
 
-def test_erased_words_end_with_3(history, tmp_path, capsys):
+def test_erased_text_exits_with_3(history, tmp_path, capsys):
     replay = replay_entry(history.workspace, history.served[4].ledger_id)
-    assert code_of(written(build_evidence(replay), tmp_path), "--key", get_public_key()[0]) == 3
+    assert get_exit_code(write_evidence(build_evidence(replay), tmp_path), "--key", get_public_key()[0]) == 3
     assert "were erased" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"a": 1, "a": 2}', '{"a": 1.5}', "\x00"])
-def test_what_is_no_evidence_ends_with_1(tmp_path, text):
+def test_a_file_without_evidence_exits_with_1(tmp_path, text):
     path = tmp_path / "evidence.json"
     path.write_text(text)
-    assert code_of(path) == 1
-    assert code_of(tmp_path / "not-there.json") == 1
+    assert get_exit_code(path) == 1
+    assert get_exit_code(tmp_path / "not-there.json") == 1
 
 
-def by_a_stranger(path: Path, *words: str, cwd: Path = ROOT) -> "subprocess.CompletedProcess[str]":
-    """In a process of its own, whose database is not there."""
+def verify_without_database(
+    path: Path, *arguments: str, cwd: Path = ROOT
+) -> "subprocess.CompletedProcess[str]":
+    """Run the command in a separate process without a reachable database."""
     environment = {
         "PATH": os.environ["PATH"],
         "DRAMATIS_ENV": "development",
@@ -138,7 +140,7 @@ def by_a_stranger(path: Path, *words: str, cwd: Path = ROOT) -> "subprocess.Comp
         "REDIS_URL": "redis://127.0.0.1:1/0",
     }
     return subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), "verify_evidence", str(path), *words],
+        [sys.executable, str(ROOT / "manage.py"), "verify_evidence", str(path), *arguments],
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -150,13 +152,13 @@ def by_a_stranger(path: Path, *words: str, cwd: Path = ROOT) -> "subprocess.Comp
 
 @pytest.mark.hard
 def test_no_database_is_needed(evidence):
-    answer = by_a_stranger(evidence, "--key", get_public_key()[0])
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "FAILED" not in answer.stdout
+    process = verify_without_database(evidence, "--key", get_public_key()[0])
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "FAILED" not in process.stdout
 
 
 def test_the_example_of_the_page_is_read_too(capsys):
-    """Its slots are made up, and no layout of ours fills them; all else stands."""
-    assert code_of(GOLDEN, "--key", "56475aa75463474c") == 1
+    """The slots of the example are invented and cannot be filled; all other checks pass."""
+    assert get_exit_code(GOLDEN, "--key", "56475aa75463474c") == 1
     failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAILED")]
     assert [line.split("  ")[1].strip() for line in failed] == ["text built again"]

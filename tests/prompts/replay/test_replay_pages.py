@@ -1,4 +1,4 @@
-"""The time machine: from a moment or a request to the very bytes, with what proves them."""
+"""Replay pages: search by time or request, exact text, checks and downloads."""
 
 import json
 from datetime import timedelta
@@ -31,9 +31,9 @@ def address(history: History, path: str = "") -> str:
 
 
 def page(client: Client, path: str, status: int = 200) -> str:
-    answer = client.get(path)
-    assert answer.status_code == status, answer.content[:500]
-    return answer.content.decode()
+    response = client.get(path)
+    assert response.status_code == status, response.content[:500]
+    return response.content.decode()
 
 
 def at(history: History, name: str, label: str = "production", more: str = "") -> str:
@@ -41,42 +41,42 @@ def at(history: History, name: str, label: str = "production", more: str = "") -
     return address(history, f"prompts/{history.prompt().pk}/{label}/{when}/{more}")
 
 
-# --- finding -------------------------------------------------------------------------------------------
+# --- search --------------------------------------------------------------------------------------------
 
 
-def test_a_moment_leads_to_an_address_that_can_be_handed_on(history, bobs):
+def test_a_search_by_time_leads_to_a_shareable_url(history, bobs):
     local = timezone.localtime(history.times["moves"]).strftime("%Y-%m-%dT%H:%M:%S")
-    asked = f"?agent=pilot&channel=deck&at={quote(local)}&label=production"
-    answer = bobs.get(address(history, asked))
-    assert answer.status_code == 302
-    assert "/production/" in answer["Location"]
-    # To the second, as it was typed: the move came a fraction later.
-    assert "Fetched around then" in page(bobs, answer["Location"])
+    query = f"?agent=pilot&channel=deck&at={quote(local)}&label=production"
+    response = bobs.get(address(history, query))
+    assert response.status_code == 302
+    assert "/production/" in response["Location"]
+    # The form has a precision of one second; the move happened a fraction later.
+    assert "Fetched around then" in page(bobs, response["Location"])
 
 
-def test_the_moment_is_meant_in_the_readers_own_time(history, bobs):
+def test_the_time_is_read_in_the_users_time_zone(history, bobs):
     User.objects.filter(pk=history.users["bob"].pk).update(timezone="Asia/Tokyo")
     form = page(bobs, address(history))
     assert "In your time zone, Asia/Tokyo." in form
     typed = "2026-01-02T09:00:00"
-    answer = bobs.get(address(history, f"?agent=pilot&channel=deck&at={typed}&label=production"))
-    assert answer.status_code == 422
-    assert b"the first version was built on" in answer.content
+    response = bobs.get(address(history, f"?agent=pilot&channel=deck&at={typed}&label=production"))
+    assert response.status_code == 422
+    assert b"the first version was built on" in response.content
 
 
 def test_a_request_leads_to_its_fetch(history, bobs):
     served = history.served[-1]
-    for said in (served.request_id, str(served.ledger_id)):
-        answer = bobs.get(address(history, f"?request={said}"))
-        assert answer["Location"] == address(history, f"fetches/{served.ledger_id}/")
+    for identifier in (served.request_id, str(served.ledger_id)):
+        response = bobs.get(address(history, f"?request={identifier}"))
+        assert response["Location"] == address(history, f"fetches/{served.ledger_id}/")
 
 
 def test_a_request_for_many_prompts_lists_them(history, bobs):
     with unguarded():
         by_hand("UPDATE prompts_ledgerentry SET request_id = 'batch'")
-        found = page(bobs, address(history, "?request=batch"))
-        assert "That request was handed 9 prompts" in found
-        assert found.count("/time-machine/fetches/") == 9
+        html = page(bobs, address(history, "?request=batch"))
+        assert "That request was handed 9 prompts" in html
+        assert html.count("/time-machine/fetches/") == 9
 
 
 NOWHERE = {
@@ -92,11 +92,11 @@ NOWHERE = {
 }
 
 
-def test_what_leads_nowhere_is_said_under_its_field(history, bobs):
-    for asked, said in NOWHERE.items():
-        found = page(bobs, address(history, asked), 422)
-        assert said in found, asked
-        assert "was saved" not in found, "this form saves nothing"
+def test_search_errors_are_shown_at_their_field(history, bobs):
+    for query, message in NOWHERE.items():
+        html = page(bobs, address(history, query), 422)
+        assert message in html, query
+        assert "was saved" not in html, "this form saves nothing"
 
 
 def test_without_any_prompt_the_page_says_where_the_past_begins(elsewhere, mallory):
@@ -108,27 +108,27 @@ def test_without_any_prompt_the_page_says_where_the_past_begins(elsewhere, mallo
 
 def test_a_fetch_is_shown_with_its_digest_and_where_its_lines_came_from(history, bobs):
     served = history.served[-1]
-    found = page(bobs, address(history, f"fetches/{served.ledger_id}/"))
-    assert "These are the very bytes that were handed out" in found
-    assert served.served_digest in found
-    assert served.request_id in found
-    assert "Be careful." in found
-    assert "Revision" in found
-    assert "Text built again" not in found, "all checks are run when they are asked for"
+    html = page(bobs, address(history, f"fetches/{served.ledger_id}/"))
+    assert "These are the very bytes that were handed out" in html
+    assert served.served_digest in html
+    assert served.request_id in html
+    assert "Be careful." in html
+    assert "Revision" in html
+    assert "Text built again" not in html, "all checks are run when they are asked for"
 
 
-def test_all_checks_are_run_when_asked_for(history, bobs):
+def test_all_checks_are_run_on_request(history, bobs):
     served = history.served[-1]
-    found = page(bobs, address(history, f"fetches/{served.ledger_id}/?check=all"))
-    assert "Text built again" in found
-    assert "not yet sealed" in found
-    assert 'aria-label="Failed"' not in found
+    html = page(bobs, address(history, f"fetches/{served.ledger_id}/?check=all"))
+    assert "Text built again" in html
+    assert "not yet sealed" in html
+    assert 'aria-label="Failed"' not in html
 
 
 def test_a_version_that_is_not_in_force_any_more_can_be_compared_with_now(history, bobs):
-    found = page(bobs, at(history, "beginning"))
-    assert "?compare=now" in found
-    assert ">version 4</a> now" in found
+    html = page(bobs, at(history, "beginning"))
+    assert "?compare=now" in html
+    assert ">version 4</a> now" in html
     against = page(bobs, at(history, "beginning") + "?compare=now")
     assert "What the label led to then, and what it leads to now." in against
     assert f"/prompts/{history.prompt().pk}/diff/1/4/" in against
@@ -138,102 +138,102 @@ def test_a_version_that_is_not_in_force_any_more_can_be_compared_with_now(histor
     assert "is here still" in now
 
 
-def test_a_fetch_is_compared_with_what_the_same_call_would_be_told_now(history, bobs):
+def test_a_fetch_is_compared_with_the_same_call_now(history, bobs):
     paths = (address(history, f"fetches/{served.ledger_id}/") for served in history.served[4:])
     behind = next(path for path in paths if "?compare=now" in page(bobs, path))
-    found = page(bobs, f"{behind}?compare=now")
-    assert "the same call with the same facts would be told now" in found
-    assert "dr-diff-line is-" in found
+    html = page(bobs, f"{behind}?compare=now")
+    assert "the same call with the same facts would be told now" in html
+    assert "dr-diff-line is-" in html
 
 
 def test_the_changes_before_and_after_are_one_step_away(history, bobs):
-    found = page(bobs, at(history, "beginning"))
-    assert 'rel="prev"' not in found
-    assert "To version 2" in found
+    html = page(bobs, at(history, "beginning"))
+    assert 'rel="prev"' not in html
+    assert "To version 2" in html
     steps = 0
-    while 'rel="next"' in found:
-        path = found.partition('rel="next" href="')[2].partition('"')[0]
-        found, steps = page(bobs, path), steps + 1
+    while 'rel="next"' in html:
+        path = html.partition('rel="next" href="')[2].partition('"')[0]
+        html, steps = page(bobs, path), steps + 1
     assert steps > 1
-    assert "is here still" in found
-    assert 'rel="prev"' in found
+    assert "is here still" in html
+    assert 'rel="prev"' in html
 
 
-def test_a_link_from_an_agent_fills_in_what_it_knows(history, bobs):
-    found = page(bobs, address(history, "?agent=pilot&channel=deck"))
-    assert '<option value="pilot" selected>' in found
-    assert '<option value="deck" selected>' in found
+def test_a_link_from_an_agent_presets_the_form(history, bobs):
+    html = page(bobs, address(history, "?agent=pilot&channel=deck"))
+    assert '<option value="pilot" selected>' in html
+    assert '<option value="deck" selected>' in html
 
 
 def test_who_fetched_around_then_is_listed(history, bobs):
-    found = page(bobs, at(history, "moves"))
+    html = page(bobs, at(history, "moves"))
     for served in history.served[4:7]:
-        assert f"/time-machine/fetches/{served.ledger_id}/" in found
+        assert f"/time-machine/fetches/{served.ledger_id}/" in html
 
 
-def test_erased_words_are_said_to_be_so_and_by_whom(history, bobs):
-    held = history.served[4]
-    found = page(bobs, address(history, f"fetches/{held.ledger_id}/"))
-    assert "Words of this prompt were erased since" in found
-    assert "She asked for it." in found
-    assert "flowerpot" not in found
-    assert "⟦erased⟧" in found
-    assert "/text/" not in found
-    assert "were erased since" in page(bobs, address(history, f"fetches/{held.ledger_id}/text/"), 410)
+def test_an_erasure_is_shown_with_its_author(history, bobs):
+    served = history.served[4]
+    html = page(bobs, address(history, f"fetches/{served.ledger_id}/"))
+    assert "Words of this prompt were erased since" in html
+    assert "She asked for it." in html
+    assert "flowerpot" not in html
+    assert "⟦erased⟧" in html
+    assert "/text/" not in html
+    assert "were erased since" in page(bobs, address(history, f"fetches/{served.ledger_id}/text/"), 410)
 
 
 def test_other_bytes_than_were_recorded_are_loud(history, bobs):
     served = history.served[-1]
     with unguarded():
         by_hand("UPDATE prompts_ledgerentry SET served_digest = %s WHERE id = %s", "0" * 64, served.ledger_id)
-        found = page(bobs, address(history, f"fetches/{served.ledger_id}/?check=all"))
-        assert "These are not the bytes that were recorded" in found
-        assert 'aria-label="Failed"' in found
+        html = page(bobs, address(history, f"fetches/{served.ledger_id}/?check=all"))
+        assert "These are not the bytes that were recorded" in html
+        assert 'aria-label="Failed"' in html
         assert "NOT the bytes" in page(bobs, address(history, f"fetches/{served.ledger_id}/text/"), 410)
 
 
-def test_a_row_that_rolled_off_is_gone_with_its_date(history, bobs):
+def test_an_expired_row_is_shown_with_its_date(history, bobs):
     gone = history.served[0].ledger_id
     for more in ("", "text/", "evidence/"):
         assert "was let go on" in page(bobs, address(history, f"fetches/{gone}/{more}"), 410)
 
 
-def test_tenants_words_are_only_shown(history, bobs):
+def test_tenant_text_is_escaped(history, bobs):
     history.reword("<script>alert(1)</script> & <b>bold</b>")
-    found = page(bobs, at(history, "erasure", "latest"))
-    assert "<script>alert(1)" not in found
+    html = page(bobs, at(history, "erasure", "latest"))
+    assert "<script>alert(1)" not in html
     [served] = history.serve(1, label="latest")
-    found = page(bobs, address(history, f"fetches/{served.ledger_id}/"))
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in found
-    assert "<b>bold" not in found
+    html = page(bobs, address(history, f"fetches/{served.ledger_id}/"))
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "<b>bold" not in html
 
 
-# --- to take away --------------------------------------------------------------------------------------
+# --- downloads -----------------------------------------------------------------------------------------
 
 
-def test_the_text_is_taken_away_to_the_byte(history, bobs):
+def test_the_text_is_downloaded_to_the_byte(history, bobs):
     served = history.served[-1]
-    answer = bobs.get(address(history, f"fetches/{served.ledger_id}/text/"))
-    assert answer.content == served.text.encode()
-    assert f"pilot-deck-ledger-{served.ledger_id}.md" in answer["Content-Disposition"]
-    assert answer["Content-Type"].startswith("text/markdown")
+    response = bobs.get(address(history, f"fetches/{served.ledger_id}/text/"))
+    assert response.content == served.text.encode()
+    assert f"pilot-deck-ledger-{served.ledger_id}.md" in response["Content-Disposition"]
+    assert response["Content-Type"].startswith("text/markdown")
 
 
-def test_the_evidence_is_taken_away_and_stands(history, bobs):
+def test_the_evidence_is_downloaded_and_verifies(history, bobs):
     for path in (f"fetches/{history.served[-1].ledger_id}/evidence/",):
-        answer = bobs.get(address(history, path))
-        assert answer["Content-Type"] == "application/json"
+        response = bobs.get(address(history, path))
+        assert response["Content-Type"] == "application/json"
         states = {
-            check.state for check in run_evidence_checks(json.loads(answer.content), get_public_key()[0])
+            check.state for check in run_evidence_checks(json.loads(response.content), get_public_key()[0])
         }
         assert states <= {"ok", "absent"}
-    answer = bobs.get(at(history, "erasure", more="evidence/"))
-    states = {check.state for check in run_evidence_checks(json.loads(answer.content), get_public_key()[0])}
+    response = bobs.get(at(history, "erasure", more="evidence/"))
+    states = {check.state for check in run_evidence_checks(json.loads(response.content), get_public_key()[0])}
     assert states == {"ok"}
     assert bobs.get(at(history, "erasure", more="text/")).status_code == 200
 
 
-# --- strangers and nonsense ----------------------------------------------------------------------------
+# --- outsiders and invalid input -----------------------------------------------------------------------
 
 
 def test_strangers_get_404_for_everything(history, mallory, elsewhere):
@@ -262,7 +262,7 @@ def test_what_is_not_there_is_404(history, bobs):
         page(bobs, address(history, path), 404)
 
 
-def test_moments_in_an_address_are_held_to_the_same_rules(history, bobs):
+def test_times_in_urls_follow_the_same_rules(history, bobs):
     prompt = history.prompt().pk
     assert "pointed at nothing yet" in page(
         bobs, address(history, f"prompts/{prompt}/production/2019-01-01T00:00:00Z/"), 422
@@ -279,11 +279,11 @@ def test_moments_in_an_address_are_held_to_the_same_rules(history, bobs):
     )
 
 
-def test_the_way_in_asks_few_questions(history, bobs):
+def test_the_search_page_takes_few_queries(history, bobs):
     page(bobs, address(history))
     with CaptureQueriesContext(
         connection,
-    ) as asked:
+    ) as query:
         page(bobs, address(history))
-    # The session, the person and the membership are asked for on every page.
-    assert len(asked) <= 8 + 3
+    # Every page queries the session, the user and the membership.
+    assert len(query) <= 8 + 3
