@@ -45,9 +45,9 @@ class RecordUsage:
         """The newest version that contains the record."""
         return (self.ranges[-1].last if self.ranges else None) or self.prompt.last_number
 
-    def add_change(self, number: int, *, is_held: bool) -> None:
+    def add_change(self, number: int, *, is_included: bool) -> None:
         """Add the next version (in ascending order) at which the record was added or removed."""
-        if is_held:
+        if is_included:
             self.ranges.append(VersionRange(number, None))
         elif self.ranges:
             self.ranges[-1] = VersionRange(self.ranges[-1].first, number - 1)
@@ -111,7 +111,7 @@ def list_record_usages(
         .values_list("prompt_id", "version__number", "revision")
     )
     for prompt, number, revision in reversed(ends[:MAX_RANGE_ENDS]):
-        usages[prompt].add_change(number, is_held=revision is not None)
+        usages[prompt].add_change(number, is_included=revision is not None)
     add_current_labels(workspace, usages)
     add_past_labels(workspace, usages)
     return list(usages.values())
