@@ -11,6 +11,7 @@ from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.models import Agent
 from prompts.models import AgentPrompt, PromptVersion
+from prompts.versions.selectors import HEAVY_COLUMNS
 from prompts.versions.timeline import select_latest_version
 
 # Number columns are 32-bit integers, id columns 64-bit.
@@ -57,7 +58,7 @@ def list_prompt_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
 
 def get_named_version(prompt: AgentPrompt, name: int | str, pointer: str) -> PromptVersion:
     """Return a version by number or digest; of versions with the same digest, and so text, the newest."""
-    rows = list_prompt_versions(prompt).defer("segments", "sizes", "lockfile", "causes").order_by("-number")
+    rows = list_prompt_versions(prompt).defer(*HEAVY_COLUMNS).order_by("-number")
     conditions = {"number": name} if isinstance(name, int) else {"digest": name}
     version = rows.filter(**conditions).first()
     if version is None:

@@ -11,7 +11,6 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from personas.models import Agent, AgentChannel, AgentTool, AuditEvent, Memory, Responsibility
-from prompts.ledger.selectors import list_heavy_columns
 from prompts.models import (
     AgentPrompt,
     LabelMove,
@@ -22,6 +21,7 @@ from prompts.models import (
     VersionPart,
 )
 from prompts.provenance.causes import CauseLabel, describe_cause
+from prompts.versions.selectors import list_heavy_columns
 from skills.models import Skill, SkillLink
 
 ENTRIES_PER_PAGE = 50

@@ -33,10 +33,9 @@ from prompts.api_lookup import (
 )
 from prompts.errors import LabelConflict, NotAllowed
 from prompts.labels.services import move_label, protect_label, remove_label, roll_back, unpin_production
-from prompts.ledger.selectors import list_heavy_columns
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel
 from prompts.releases.selectors import list_label_usage
-from prompts.versions.selectors import get_prompt_labels
+from prompts.versions.selectors import get_prompt_labels, list_heavy_columns
 from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, label_json, version_ref_json
 
 LABEL_USAGE_SCHEMA = object_schema(

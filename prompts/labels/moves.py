@@ -8,9 +8,7 @@ from personas.models import Workspace
 from personas.tenancy.models import get_upsert_fields
 from prompts.hashed_rows import build_label_move_row
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion, Release
-
-# Heavy columns: only the number of the version that a label leaves is needed.
-DEFERRED_VERSION_FIELDS = [f"version__{name}" for name in ("segments", "sizes", "lockfile", "causes")]
+from prompts.versions.selectors import list_heavy_columns
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at:
         return []
     rows = PromptLabel.objects.in_workspace(workspace)
     prompts = {move.prompt.pk for move in moves}
-    labels = rows.filter(prompt__in=prompts).select_related("version").defer(*DEFERRED_VERSION_FIELDS)
+    labels = rows.filter(prompt__in=prompts).select_related("version").defer(*list_heavy_columns("version"))
     current = {(row.prompt_id, row.name): row for row in labels}
     label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]
     LabelMove.objects.in_workspace(workspace).bulk_create(label_moves)

@@ -9,8 +9,8 @@ from django.db.models import Exists, F, Max, OuterRef
 from django.utils import timezone
 
 from personas.models import ApiKey, Workspace
-from prompts.ledger.selectors import list_heavy_columns
 from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
+from prompts.versions.selectors import HEAVY_COLUMNS, list_heavy_columns
 
 # A bot without a fetch for this long counts as gone, not as outdated.
 LOOKBACK = timedelta(days=30)
@@ -47,7 +47,7 @@ def list_outdated_bots(
     targets = get_label_targets(workspace, {row.prompt_id for row in fetches}, using)
     target_ids = {targets.get((row.prompt_id, row.label)) or 0 for row in fetches}
     versions = PromptVersion.objects.in_workspace(workspace).using(using).filter(pk__in=target_ids)
-    current = versions.defer("segments", "sizes", "lockfile", "causes").in_bulk() if fetches else {}
+    current = versions.defer(*HEAVY_COLUMNS).in_bulk() if fetches else {}
     departures = find_label_departures(workspace, fetches, using) if fetches else {}
     bots = [
         build_outdated_bot(row, current.get(targets.get((row.prompt_id, row.label)) or 0), departures)

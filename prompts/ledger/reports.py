@@ -11,10 +11,8 @@ from personas.actors import Actor
 from personas.errors import InvalidInput
 from personas.models import ApiKey
 from prompts.models import AgentPrompt, DigestReport, LedgerEntry, PromptVersion
-from prompts.versions.selectors import get_prompt_labels
+from prompts.versions.selectors import HEAVY_COLUMNS, get_prompt_labels
 from prompts.versions.timeline import group_labels_by_version
-
-HEAVY_COLUMNS = ("segments", "sizes", "lockfile", "causes")
 
 
 class LastServedPrompt(NamedTuple):

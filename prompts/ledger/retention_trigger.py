@@ -39,7 +39,7 @@ BEGIN SELECT RAISE(ABORT, '{{table}} only grows: DELETE is refused'); END
 
 
 class AppendOnlyWithRetention(AppendOnly):
-    """Migration operation like `AppendOnly`, but rows older than six months may be deleted once rolled off.
+    """Migration operation like `AppendOnly`, but rows older than six months may be deleted once expired.
 
     SQLite cannot rebuild the table of roll-offs while this trigger refers to it: reverse the operation first.
     """
@@ -55,7 +55,7 @@ class AppendOnlyWithRetention(AppendOnly):
             schema_editor.execute(trigger.format(table=self.table))
 
     def describe(self) -> str:
-        return f"Let {self.table} lose only what was rolled off"
+        return f"Let {self.table} lose only what was expired"
 
 
 class RemoveAppendOnly(AppendOnly):

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from core.db.keyset_pagination import KeysetPage, get_keyset_page
 from personas.models import Workspace
 from prompts.models import AgentPrompt, LedgerEntry
+from prompts.versions.selectors import list_heavy_columns
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
 
@@ -68,8 +69,3 @@ def find_prompt_ids(workspace: Workspace | int, agent: str, channel: str) -> lis
     rows = rows.filter(agent__slug=agent) if agent else rows
     rows = rows.filter(channel__slug=channel) if channel else rows
     return list(rows.values_list("pk", flat=True))
-
-
-def list_heavy_columns(path: str) -> list[str]:
-    """List the large columns of a version, to be deferred in lists."""
-    return [f"{path}__{name}" for name in ("segments", "sizes", "lockfile", "causes")]

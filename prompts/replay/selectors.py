@@ -8,9 +8,9 @@ from typing import Any
 from django.db.models import F, QuerySet, Subquery
 
 from personas.models import Agent, Channel, Workspace
-from prompts.ledger.selectors import list_heavy_columns
 from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
 from prompts.replay.services import Replay
+from prompts.versions.selectors import list_heavy_columns
 
 FETCHES_PER_SIDE = 5
 

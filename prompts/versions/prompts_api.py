@@ -26,8 +26,8 @@ from personas.api.views import endpoint
 from personas.roles import Permission
 from prompts.api_lookup import get_visible_agent, list_visible_prompts, require_unlimited_scope
 from prompts.builds.services import rebuild_agent
-from prompts.ledger.selectors import list_heavy_columns
 from prompts.models import AgentPrompt, BuildCause, PromptLabel, PromptVersion
+from prompts.versions.selectors import list_heavy_columns
 from prompts.versions.serializers import LABEL_SCHEMA, TEXT_SCHEMA, label_json
 
 LATEST_VERSION_SCHEMA = object_schema(

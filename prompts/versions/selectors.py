@@ -12,6 +12,14 @@ from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.versions.lockfile import get_base_number, merge_lockfiles
 from prompts.versions.segments import list_content_digests, unpack_segments
 
+# Large columns of a version that lists do not show.
+HEAVY_COLUMNS = ("segments", "sizes", "lockfile", "causes")
+
+
+def list_heavy_columns(relation: str) -> list[str]:
+    """List the large columns of a version behind a relation, for `defer()`."""
+    return [f"{relation}__{name}" for name in HEAVY_COLUMNS]
+
 
 def list_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
     rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
