@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Page
 from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import QueryDict
 
 from personas.models import Memory, MemoryState, Workspace
 from personas.selectors import list_memories
+from personas.ui.counted_paginator import CountedPaginator
 
 COLUMN_PAGE_SIZE = 50
 BOARD_STATES = (MemoryState.PROPOSED, MemoryState.ACTIVE, MemoryState.SUPERSEDED)
@@ -56,18 +56,6 @@ def parse_memory_filter(params: QueryDict) -> MemoryFilter:
     )
 
 
-class PrecountedPaginator(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
-    """Paginator with a known total, which saves the COUNT query."""
-
-    def __init__(self, rows: QuerySet[Memory, Any], total: int) -> None:
-        super().__init__(rows, COLUMN_PAGE_SIZE)
-        self.total = total
-
-    @cached_property
-    def count(self) -> int:
-        return self.total
-
-
 @dataclass(frozen=True)
 class BoardColumn:
     """One column of the board: a page of the memories in one state."""
@@ -89,7 +77,7 @@ def list_board_columns(
     for state in BOARD_STATES:
         rows = filters.filter_rows(Memory.objects.in_workspace(workspace)).filter(state=state)
         ids = rows.order_by("-created_at", "-pk").values("pk")
-        page = PrecountedPaginator(ids, counts.get(state, 0)).get_page(pages.get(state))
+        page = CountedPaginator(ids, COLUMN_PAGE_SIZE, counts.get(state, 0)).get_page(pages.get(state))
         # Deferred join: the subquery sorts and limits ids only, so complete rows are read for one page.
         memories = list_board_memories(workspace).filter(pk__in=page.object_list)
         columns.append(BoardColumn(state, page, list(memories) if page.paginator.count else []))

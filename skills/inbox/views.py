@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.core.paginator import Paginator
-from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
@@ -20,6 +17,7 @@ from personas.errors import DomainError
 from personas.records.views import get_query_param
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.counted_paginator import CountedPaginator
 from personas.ui.responses import get_back_url, get_unchanged_response, hash_page_state
 from skills.files.reasons import STATES_BY_SEVERITY, describe_usage, list_state_reasons
 from skills.files.selectors import (
@@ -146,18 +144,6 @@ class InboxRow:
         return self.file.state in APPROVABLE_STATES
 
 
-class CountedPaginator(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
-    """Paginator that uses a known total instead of a COUNT query."""
-
-    def __init__(self, rows: QuerySet[ContextFile], total: int) -> None:
-        super().__init__(rows, PAGE_SIZE)
-        self.total = total
-
-    @cached_property
-    def count(self) -> int:
-        return self.total
-
-
 def index(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "skills/inbox/list.html", build_inbox_page(request))
 
@@ -226,7 +212,7 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
         get_inbox_fingerprint(groups, [(run.source_id, run.refusals_digest) for run in runs])
     )
     counts = build_inbox_counts(groups, filters)
-    page = CountedPaginator(list_inbox_files(workspace, filters), counts.total).get_page(
+    page = CountedPaginator(list_inbox_files(workspace, filters), PAGE_SIZE, counts.total).get_page(
         request.GET.get("page")
     )
     files, runs = list(page.object_list), [run for run in runs if is_run_shown(run, filters)]
