@@ -62,7 +62,7 @@ def count_outdated_bots() -> int:
 
 
 def count_workspace_outdated_bots(workspace_id: int, alias: str) -> int:
-    return get_bot_activity(workspace_id, using=alias).stale_count
+    return get_bot_activity(workspace_id, using=alias).outdated_count
 
 
 def list_changed_workspaces(since: datetime) -> list[int]:

@@ -1,1 +1,1 @@
-"""Pages of one agent that show its prompts."""
+"""Pages of one agent about its prompts: the channels tab and the activity tab."""

@@ -1,4 +1,4 @@
-"""What happened to one agent, newest first: changes to what feeds it, versions, labels, releases, fetches."""
+"""The activity of one agent, newest first: changed records, versions, label moves, releases; fetch counts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,9 +34,9 @@ BUILD_REASON = "build"
 
 @dataclass(frozen=True)
 class ActivityEntry:
-    """One line of the list; exactly one of the three is there."""
+    """One entry of the list; exactly one of event, version and move is set."""
 
-    what: ActivityKind
+    kind: ActivityKind
     at: datetime
     event: AuditEvent | None = None
     version: PromptVersion | None = None
@@ -46,9 +46,9 @@ class ActivityEntry:
 
 @dataclass(frozen=True)
 class ActivityPage:
-    """A page of it; whether there is more is known without counting."""
+    """One page of entries; `has_next` is known without a COUNT query."""
 
-    happenings: Sequence[ActivityEntry]
+    entries: Sequence[ActivityEntry]
     number: int
     has_next: bool
 
@@ -57,70 +57,70 @@ class ActivityPage:
         return self.number > 1
 
 
-def get_activity_page(agent: Agent, what: str = "", number: int = 1) -> ActivityPage:
-    """Four queries, whatever the length."""
+def get_activity_page(agent: Agent, kind: str = "", number: int = 1) -> ActivityPage:
+    """Load one page of entries with four queries, independent of the length of the list."""
     start = (number - 1) * ENTRIES_PER_PAGE
-    found = list(query_activity(agent, what)[start : start + ENTRIES_PER_PAGE + 1])
+    rows = list(query_activity(agent, kind)[start : start + ENTRIES_PER_PAGE + 1])
     return ActivityPage(
-        load_activity_entries(agent, found[:ENTRIES_PER_PAGE]), number, len(found) > ENTRIES_PER_PAGE
+        load_activity_entries(agent, rows[:ENTRIES_PER_PAGE]), number, len(rows) > ENTRIES_PER_PAGE
     )
 
 
-def query_activity(agent: Agent, what: str) -> QuerySet[Any]:
-    """Kind, id and moment of everything, in one statement; the details are looked up for one page only."""
-    wanted = [what] if what in ACTIVITY_KINDS else ACTIVITY_KINDS
-    parts = [query_activity_kind(agent, one) for one in wanted]
-    rows: QuerySet[Any] = parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0]
-    return rows.order_by("-moment", "-key")
+def query_activity(agent: Agent, kind: str) -> QuerySet[Any]:
+    """Query kind, id and timestamp of all entries with one UNION; details are loaded for one page only."""
+    kinds = [kind] if kind in ACTIVITY_KINDS else ACTIVITY_KINDS
+    queries = [query_activity_kind(agent, entry_kind) for entry_kind in kinds]
+    rows: QuerySet[Any] = queries[0].union(*queries[1:], all=True) if len(queries) > 1 else queries[0]
+    return rows.order_by("-occurred_at", "-key")
 
 
-def query_activity_kind(agent: Agent, what: str) -> QuerySet[Any]:
-    rows: QuerySet[Any] = ACTIVITY_QUERIES[what](agent).order_by()
-    marked: QuerySet[Any] = rows.annotate(
-        what=Value(what, output_field=CharField()),
+def query_activity_kind(agent: Agent, kind: str) -> QuerySet[Any]:
+    rows: QuerySet[Any] = ACTIVITY_QUERIES[kind](agent).order_by()
+    annotated: QuerySet[Any] = rows.annotate(
+        entry_kind=Value(kind, output_field=CharField()),
         key=Cast("pk", BigIntegerField()),
-        moment=F("created_at" if what == "version" else "at"),
+        occurred_at=F("created_at" if kind == "version" else "at"),
     )
-    entries: QuerySet[Any] = marked.values_list("what", "key", "moment")
+    entries: QuerySet[Any] = annotated.values_list("entry_kind", "key", "occurred_at")
     return entries
 
 
 def list_change_events(agent: Agent) -> QuerySet[AuditEvent]:
-    """Of the agent itself, of every record that feeds it now, and of the files its prompts have held."""
+    """Query audit events of the agent, of records it uses now, and of files its prompts have contained."""
     workspace = agent.workspace_id
     channels = AgentChannel.objects.in_workspace(workspace).filter(agent=agent).values("channel")
     tools = AgentTool.objects.in_workspace(workspace).filter(agent=agent).values("tool")
-    duties = Responsibility.objects.in_workspace(workspace).filter(agent=agent).values("pk")
+    responsibilities = Responsibility.objects.in_workspace(workspace).filter(agent=agent).values("pk")
     memories = Memory.objects.in_workspace(workspace).filter(Q(agent=agent) | Q(agent=None)).values("pk")
     links = SkillLink.objects.in_workspace(workspace).filter(agent=agent).values("skill")
     skills = Skill.objects.in_workspace(workspace).filter(Q(for_all_agents=True) | Q(pk__in=links))
-    levels = PromptSettings.objects.in_workspace(workspace).filter(
+    settings = PromptSettings.objects.in_workspace(workspace).filter(
         Q(agent=agent) | Q(channel__in=channels) | Q(agent=None, channel=None)
     )
     parts = VersionPart.objects.in_workspace(workspace).filter(
         kind="context_file", prompt__in=list_agent_prompt_ids(agent)
     )
-    feeding = {
+    keys_by_kind = {
         "agent": [agent.pk],
         "identity": [agent.identity_id],
         "soul": [agent.soul_id],
         "user_profile": [agent.user_profile_id],
         "channel": channels,
         "tool": tools,
-        "responsibility": duties,
+        "responsibility": responsibilities,
         "memory": memories,
         "skill": skills.values("pk"),
-        "prompt_settings": levels.values("pk"),
+        "prompt_settings": settings.values("pk"),
         "file": parts.values("object_id"),
     }
-    wanted = Q()
-    for kind, keys in feeding.items():
-        wanted |= Q(kind=kind, object_id__in=keys)
-    return AuditEvent.objects.in_workspace(workspace).filter(wanted)
+    condition = Q()
+    for kind, keys in keys_by_kind.items():
+        condition |= Q(kind=kind, object_id__in=keys)
+    return AuditEvent.objects.in_workspace(workspace).filter(condition)
 
 
 def list_release_events(agent: Agent) -> QuerySet[AuditEvent]:
-    """What was done about releases that hold a prompt of the agent."""
+    """Query audit events of releases that contain a prompt of the agent."""
     items = ReleaseItem.objects.in_workspace(agent.workspace_id).filter(prompt__agent=agent)
     events = AuditEvent.objects.in_workspace(agent.workspace_id)
     return events.filter(kind="release", object_id__in=items.values("release"))
@@ -133,7 +133,7 @@ def list_agent_versions(agent: Agent) -> QuerySet[PromptVersion]:
 
 
 def list_agent_moves(agent: Agent) -> QuerySet[LabelMove]:
-    """By hand or by release; production that follows a build is told by the version."""
+    """Query label moves made by a member or a release; a move by a build is covered by its version entry."""
     rows = LabelMove.objects.in_workspace(agent.workspace_id).filter(prompt__in=list_agent_prompt_ids(agent))
     return rows.exclude(reason=BUILD_REASON)
 
@@ -151,43 +151,43 @@ ACTIVITY_QUERIES: dict[str, Any] = {
 
 
 def load_activity_entries(
-    agent: Agent, found: Sequence[tuple[ActivityKind, int, datetime]]
+    agent: Agent, rows: Sequence[tuple[ActivityKind, int, datetime]]
 ) -> list[ActivityEntry]:
-    """The rows behind the entries, a query for each table."""
+    """Load the rows of the entries with one query per table."""
     keys: dict[str, list[int]] = {
-        what: [key for one, key, _ in found if one == what] for what in ACTIVITY_KINDS
+        kind: [key for row_kind, key, _ in rows if row_kind == kind] for kind in ACTIVITY_KINDS
     }
     events = AuditEvent.objects.in_workspace(agent.workspace_id).defer("before", "after")
     by_event = events.in_bulk([*keys["change"], *keys["release"]])
-    light = PromptVersion.objects.in_workspace(agent.workspace_id).defer("segments", "sizes", "lockfile")
-    by_version = light.select_related("prompt__channel").in_bulk(keys["version"])
+    versions = PromptVersion.objects.in_workspace(agent.workspace_id).defer("segments", "sizes", "lockfile")
+    by_version = versions.select_related("prompt__channel").in_bulk(keys["version"])
     links = ("prompt__channel", "version", "previous_version", "release")
-    rows = LabelMove.objects.in_workspace(agent.workspace_id).select_related(*links)
-    by_move = rows.defer(*list_heavy_columns("version"), *list_heavy_columns("previous_version")).in_bulk(
+    moves = LabelMove.objects.in_workspace(agent.workspace_id).select_related(*links)
+    by_move = moves.defer(*list_heavy_columns("version"), *list_heavy_columns("previous_version")).in_bulk(
         keys["label"]
     )
     return [
         ActivityEntry(
-            what,
+            kind,
             at,
-            by_event.get(key) if what in ("change", "release") else None,
-            by_version.get(key) if what == "version" else None,
-            by_move.get(key) if what == "label" else None,
-            list_last_causes(by_version[key]) if what == "version" and key in by_version else [],
+            by_event.get(key) if kind in ("change", "release") else None,
+            by_version.get(key) if kind == "version" else None,
+            by_move.get(key) if kind == "label" else None,
+            list_last_causes(by_version[key]) if kind == "version" and key in by_version else [],
         )
-        for what, key, at in found
+        for kind, key, at in rows
     ]
 
 
 def list_last_causes(version: PromptVersion) -> list[CauseLabel]:
-    """Kinds and revisions alone: their names stand on the version's own page."""
+    """List the latest causes with kind and revision; names are shown only on the version page."""
     causes = [describe_cause(cause, {}) for cause in reversed(version.causes)]
     return list(dict.fromkeys(causes))[:MAX_ENTRY_CAUSES]
 
 
 @dataclass(frozen=True)
 class FetchCounts:
-    """How often its prompts were handed out within a day, and to how many keys."""
+    """How often prompts were fetched, by how many keys, and when last."""
 
     count: int
     keys: int
@@ -195,12 +195,12 @@ class FetchCounts:
 
 
 def get_fetch_counts(
-    agent: Agent, prompt_ids: Sequence[int], within: timedelta = FETCH_WINDOW
+    agent: Agent, prompt_ids: Sequence[int], window: timedelta = FETCH_WINDOW
 ) -> FetchCounts:
     if not prompt_ids:
         return FetchCounts(0, 0, None)
     rows = LedgerEntry.objects.in_workspace(agent.workspace_id).filter(
-        prompt__in=list(prompt_ids), at__gte=timezone.now() - within
+        prompt__in=list(prompt_ids), at__gte=timezone.now() - window
     )
-    found = rows.aggregate(count=Count("pk"), keys=Count("key", distinct=True), last_at=Max("at"))
-    return FetchCounts(**found)
+    counts = rows.aggregate(count=Count("pk"), keys=Count("key", distinct=True), last_at=Max("at"))
+    return FetchCounts(**counts)

@@ -1,4 +1,4 @@
-"""What happened to one agent, newest first."""
+"""The activity tab of an agent: a list of changes, versions, label moves and releases."""
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -21,57 +21,61 @@ ACTIVITY_CHOICES = [
     ("label", _("Labels")),
     ("release", _("Releases")),
 ]
-# These are named in addresses by what an event calls them.
+# Kinds whose URL key is the object label of an audit event.
 ROUTES_BY_LABEL = {"tool": "tools", "skill": "skills"}
 ROUTES_BY_ID = {"memory": "memories", "responsibility": "responsibilities", "file": "files"}
 
 
 def index(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_object_or_404(list_agents_with_parts(request.workspace), slug=agent)
-    said = request.GET.get("what", "")
-    what = said if said in ACTIVITY_KINDS else ""
-    lines = list_channel_statuses(row)
-    activity = get_activity_page(row, what, parse_page_number(request.GET.get("page", "")))
+    value = request.GET.get("what", "")
+    kind = value if value in ACTIVITY_KINDS else ""
+    statuses = list_channel_statuses(row)
+    activity = get_activity_page(row, kind, parse_page_number(request.GET.get("page", "")))
     tasks = Task.objects.in_workspace(request.workspace).filter(agent=row, archived_at=None)
     context = {
         "agent": row,
-        "agent_lines": lines,
+        "channel_statuses": statuses,
         "activity": activity,
-        "rows": [(one, get_entry_url(request.workspace, row, lines, one)) for one in activity.happenings],
-        "what": what,
+        "rows": [
+            (entry, get_entry_url(request.workspace, row, statuses, entry)) for entry in activity.entries
+        ],
+        "selected_kind": kind,
         "choices": ACTIVITY_CHOICES,
-        "fetches": get_fetch_counts(row, [line.prompt_id for line in lines if line.prompt_id]),
+        "fetches": get_fetch_counts(row, [status.prompt_id for status in statuses if status.prompt_id]),
         "tasks": tasks.order_by("-number")[:MAX_SHOWN_TASKS],
     }
     return render(request, "prompts/agents/activity.html", context)
 
 
-def parse_page_number(said: str) -> int:
-    """What is no number of a page is the first."""
-    number = int(said) if said.isascii() and said.isdecimal() and len(said) < 5 else 1
+def parse_page_number(value: str) -> int:
+    """Parse a page number; invalid values mean the first page."""
+    number = int(value) if value.isascii() and value.isdecimal() and len(value) < 5 else 1
     return min(max(number, 1), MAX_PAGE_NUMBER)
 
 
-def get_entry_url(workspace: Workspace, agent: Agent, lines: list[ChannelStatus], one: ActivityEntry) -> str:
-    """The page of what an event tells of, as far as it is known without a further question."""
-    event = one.event
+def get_entry_url(
+    workspace: Workspace, agent: Agent, statuses: list[ChannelStatus], entry: ActivityEntry
+) -> str:
+    """Return the URL of the event's object, or an empty string if it would take another query."""
+    event = entry.event
     if event is None:
         return ""
     if event.kind in ROUTES_BY_ID:
         return reverse(f"{ROUTES_BY_ID[event.kind]}:detail", args=[workspace.slug, event.object_id])
     if event.kind in ROUTES_BY_LABEL:
         return reverse(f"{ROUTES_BY_LABEL[event.kind]}:detail", args=[workspace.slug, event.object_label])
-    slug = find_event_slug(agent, lines, event)
+    slug = find_event_slug(agent, statuses, event)
     return reverse(f"{RECORD_KINDS[event.kind].family}:detail", args=[workspace.slug, slug]) if slug else ""
 
 
-def find_event_slug(agent: Agent, lines: list[ChannelStatus], event: AuditEvent) -> str:
-    known = {("agent", agent.pk): agent.slug}
+def find_event_slug(agent: Agent, statuses: list[ChannelStatus], event: AuditEvent) -> str:
+    slugs = {("agent", agent.pk): agent.slug}
     for row in (agent.identity, agent.soul, agent.user_profile):
         if row is not None:
-            known[row.kind, row.pk] = row.slug
-    known |= {("channel", line.channel_id): line.channel_slug for line in lines}
-    return known.get((event.kind, event.object_id), "")
+            slugs[row.kind, row.pk] = row.slug
+    slugs |= {("channel", status.channel_id): status.channel_slug for status in statuses}
+    return slugs.get((event.kind, event.object_id), "")
 
 
 urlpatterns: list[URLPattern] = [path("", index, name="list")]

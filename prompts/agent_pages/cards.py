@@ -1,4 +1,4 @@
-"""Identity, soul and user profile of an agent as cards: what each says, and where it comes from."""
+"""Cards of an agent's identity, soul and user profile, and the tool guidance lines of its layout."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -30,7 +30,7 @@ PERSONA_ICONS = {"identity": "identity", "soul": "soul", "user_profile": "profil
 
 @dataclass(frozen=True)
 class PersonaCard:
-    """One card."""
+    """Identity, soul or user profile of an agent with the level it comes from."""
 
     name: str
     level: str
@@ -38,10 +38,10 @@ class PersonaCard:
     text: str = ""
     facts: Sequence[str] = ()
     url: str = ""
-    # How many live agents have it, where the agent chose it itself.
-    users: int = 0
-    # Channels whose settings put another in its place.
-    others: Sequence[str] = ()
+    # Number of active agents that use the record, if the level is "agent".
+    agent_count: int = 0
+    # Channels whose settings replace it.
+    overriding_channels: Sequence[str] = ()
 
     @property
     def label(self) -> str:
@@ -57,40 +57,50 @@ class PersonaCard:
 
     @property
     def is_shared(self) -> bool:
-        return self.users > 1
+        return self.agent_count > 1
 
 
-def list_persona_cards(workspace: Workspace, deciding: EffectiveSettings) -> list[PersonaCard]:
-    rows, levels = deciding.get_persona()
-    return [build_persona_card(workspace, deciding, name, rows[name], levels) for name in PERSONA_FIELDS]
+def list_persona_cards(workspace: Workspace, effective_settings: EffectiveSettings) -> list[PersonaCard]:
+    rows, levels = effective_settings.get_persona()
+    return [
+        build_persona_card(workspace, effective_settings, name, rows[name], levels) for name in PERSONA_FIELDS
+    ]
 
 
 def build_persona_card(
-    workspace: Workspace, deciding: EffectiveSettings, name: str, row: Record | None, levels: SettingSources
+    workspace: Workspace,
+    effective_settings: EffectiveSettings,
+    name: str,
+    row: Record | None,
+    levels: SettingSources,
 ) -> PersonaCard:
-    level, others = levels[name], deciding.list_overriding_channels(name)
-    file = deciding.find_file(name) if level == "file" else None
+    level, overriding_channels = levels[name], effective_settings.list_overriding_channels(name)
+    file = effective_settings.find_file(name) if level == "file" else None
     if row is not None:
         url = reverse(f"{PERSONA_FAMILIES[name]}:detail", args=[workspace.slug, cast("Named", row).slug])
         text, facts = get_persona_text(row)
-        shared = count_sharing_agents(deciding.agent, name) if level == "agent" else 0
-        return PersonaCard(name, level, str(row), build_excerpt(text), facts, url, shared, others)
+        agent_count = count_sharing_agents(effective_settings.agent, name) if level == "agent" else 0
+        return PersonaCard(
+            name, level, str(row), build_excerpt(text), facts, url, agent_count, overriding_channels
+        )
     if file is not None:
         url = reverse("files:detail", args=[workspace.slug, file.file.pk])
-        return PersonaCard(name, level, file.file.path, url=url, others=others)
+        return PersonaCard(name, level, file.file.path, url=url, overriding_channels=overriding_channels)
     text = build_excerpt(DEFAULT_SOUL) if name == "soul" else ""
-    return PersonaCard(name, level, str(EMPTY_PERSONA_LABELS[name]), text, others=others)
+    return PersonaCard(
+        name, level, str(EMPTY_PERSONA_LABELS[name]), text, overriding_channels=overriding_channels
+    )
 
 
 def build_excerpt(text: str) -> str:
-    """The first words in a row, without headings and marks of Markdown: they take room and tell little."""
+    """Return the beginning of a text on one line, without Markdown headings, list marks and bold marks."""
     lines = [line.strip().removeprefix("- ") for line in text[:2_000].splitlines()]
-    said = " ".join([line for line in lines if line and not line.startswith("#")]).replace("**", "")
-    return said if len(said) <= MAX_EXCERPT_LENGTH else f"{said[:MAX_EXCERPT_LENGTH]}…"
+    excerpt = " ".join([line for line in lines if line and not line.startswith("#")]).replace("**", "")
+    return excerpt if len(excerpt) <= MAX_EXCERPT_LENGTH else f"{excerpt[:MAX_EXCERPT_LENGTH]}…"
 
 
 def get_persona_text(row: Record) -> tuple[str, list[str]]:
-    """Its own words, and the short facts beside them."""
+    """Return the text of a record and its short facts."""
     if isinstance(row, Identity):
         return row.text, [fact for fact in (row.name, row.creature, row.vibe) if fact]
     if isinstance(row, UserProfile):
@@ -99,11 +109,11 @@ def get_persona_text(row: Record) -> tuple[str, list[str]]:
 
 
 def count_sharing_agents(agent: Agent, name: str) -> int:
-    """Counted with the agent, where its page asked for it."""
+    """Read the annotation that the query of the agent page adds; zero on other pages."""
     return int(getattr(agent, f"{name}_users", 0))
 
 
-# Layouts that are not here say nothing about the use of single tools.
+# Other layouts contain no guidance for single tools.
 GUIDELINES_BY_LAYOUT: dict[str, ToolGuidelines] = {
     "dramatis": dramatis.DRAMATIS_GUIDELINES,
     "opal": opal.OPAL_GUIDELINES,
@@ -114,29 +124,29 @@ GUIDELINES_BY_LAYOUT: dict[str, ToolGuidelines] = {
 
 @dataclass(frozen=True)
 class GuidanceLine:
-    """One line, and the tools that it stands there for; none where it always stands."""
+    """A line of tool guidance and the tools that cause it; no tools if it is always included."""
 
-    words: str
+    text: str
     tools: Sequence[str]
-    # Whether the tool's own record says it, and not the layout.
+    # Whether it comes from the tool's record instead of the layout.
     is_own: bool = False
 
 
-def list_guidance_lines(layout: str, own: Mapping[str, Sequence[str]]) -> list[GuidanceLine]:
-    """In the order of the prompt; `own` are the active tools by name with their own guidelines."""
+def list_guidance_lines(layout: str, own_guidelines: Mapping[str, Sequence[str]]) -> list[GuidanceLine]:
+    """List guidance in prompt order; `own_guidelines` maps the active tools to their own guidelines."""
     table = GUIDELINES_BY_LAYOUT.get(layout)
     if table is None:
         return []
     rules = {line: rule for rule in (*table.rules, *table.general_rules) for line in rule.lines}
-    told = table.select_lines(own, own)
+    selected = table.select_lines(own_guidelines, own_guidelines)
     return [
         GuidanceLine(line, [name], is_own=True)
         if name
-        else GuidanceLine(line, list_rule_tools(rules[line], own.keys()))
-        for line, name in told.items()
+        else GuidanceLine(line, list_rule_tools(rules[line], own_guidelines.keys()))
+        for line, name in selected.items()
     ]
 
 
 def list_rule_tools(rule: ToolRule, names: AbstractSet[str]) -> list[str]:
-    """The tools of an agent that a rule looks at."""
+    """List the tools that a rule depends on."""
     return [name for name in names if name in rule.needs.every or name in rule.needs.some]

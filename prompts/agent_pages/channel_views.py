@@ -1,4 +1,4 @@
-"""An agent's channels: what bots get on each, how large it is, and which settings made it so."""
+"""The channels tab of an agent: production version, size, recent readers and effective settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,61 +23,61 @@ from skills.agent_context.withheld import get_agent_files
 
 @dataclass(frozen=True)
 class ChannelPersona:
-    """Identity, soul or profile on one channel."""
+    """Identity, soul or user profile of the agent on one channel."""
 
     label: str
-    words: str
+    title: str
     level: str
     url: str = ""
 
 
 @dataclass(frozen=True)
 class ChannelCard:
-    """One channel of an agent."""
+    """One channel on the channels tab."""
 
-    line: ChannelStatus
+    status: ChannelStatus
     budget: int | None
-    who: Sequence[ChannelPersona]
+    personas: Sequence[ChannelPersona]
     values: Sequence[EffectiveValue]
     readers: ReaderSummary
 
 
 def index(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_object_or_404(list_agents_with_parts(request.workspace), slug=agent)
-    lines = list_channel_statuses(row)
-    deciding = EffectiveSettings.load(row, get_agent_files(row).persona_files)
-    readers = get_recent_readers(row, [line.prompt_id for line in lines if line.prompt_id])
+    statuses = list_channel_statuses(row)
+    effective_settings = EffectiveSettings.load(row, get_agent_files(row).persona_files)
+    readers = get_recent_readers(row, [status.prompt_id for status in statuses if status.prompt_id])
     cards = [
         ChannelCard(
-            line,
-            deciding.get_token_budget(line.channel_id),
-            list_channel_personas(request.workspace, deciding, line.channel_id),
-            deciding.list_values(line.channel_id),
-            readers.get(line.prompt_id or 0, ReaderSummary()),
+            status,
+            effective_settings.get_token_budget(status.channel_id),
+            list_channel_personas(request.workspace, effective_settings, status.channel_id),
+            effective_settings.list_values(status.channel_id),
+            readers.get(status.prompt_id or 0, ReaderSummary()),
         )
-        for line in lines
+        for status in statuses
     ]
     return render(
-        request, "prompts/agents/channels.html", {"agent": row, "agent_lines": lines, "cards": cards}
+        request, "prompts/agents/channels.html", {"agent": row, "channel_statuses": statuses, "cards": cards}
     )
 
 
 def list_channel_personas(
-    workspace: Workspace, deciding: EffectiveSettings, channel: int
+    workspace: Workspace, effective_settings: EffectiveSettings, channel: int
 ) -> list[ChannelPersona]:
-    """Who the agent is on a channel, and who decided that."""
-    rows, levels = deciding.get_persona(channel)
-    found = []
+    """List identity, soul and user profile on a channel with the levels they come from."""
+    rows, levels = effective_settings.get_persona(channel)
+    personas = []
     for name in PERSONA_FIELDS:
-        record, file = rows[name], deciding.find_file(name) if levels[name] == "file" else None
-        words = str(record) if record else file.file.path if file else str(EMPTY_PERSONA_LABELS[name])
+        record, file = rows[name], effective_settings.find_file(name) if levels[name] == "file" else None
+        title = str(record) if record else file.file.path if file else str(EMPTY_PERSONA_LABELS[name])
         url = (
             reverse(f"{PERSONA_FAMILIES[name]}:detail", args=[workspace.slug, getattr(record, "slug", "")])
             if record
             else ""
         )
-        found.append(ChannelPersona(str(PERSONA_LABELS[name]), words, levels[name], url))
-    return found
+        personas.append(ChannelPersona(str(PERSONA_LABELS[name]), title, levels[name], url))
+    return personas
 
 
 urlpatterns: list[URLPattern] = [path("", index, name="list")]

@@ -1,4 +1,4 @@
-"""One agent on each of its channels at a glance: what bots get, what waits, and when it was last fetched."""
+"""The status of an agent's channels: production and latest version, last fetch, recent readers."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from prompts.models import PRODUCTION, LedgerEntry, PromptLabel, VersionPart
 
 @dataclass(frozen=True)
 class ChannelStatus:
-    """A channel of an agent; without a prompt, nothing was built for it yet."""
+    """A channel of an agent; `prompt_id` is None before the first build."""
 
     channel_id: int
     channel_slug: str
@@ -35,65 +35,65 @@ class ChannelStatus:
     fetched_at: datetime | None
 
     @property
-    def is_behind(self) -> bool:
+    def is_unreleased(self) -> bool:
         return self.latest is not None and self.latest != self.production
 
 
 def list_channel_statuses(agent: Agent) -> list[ChannelStatus]:
-    """Every channel it speaks on, in its own order; one query."""
+    """List the channels of the agent in its own order, with one query."""
     rows = AgentChannel.objects.in_workspace(agent.workspace_id).filter(
         agent=agent, channel__archived_at=None
     )
     rows = rows.annotate(
-        line=FilteredRelation("channel__prompts", condition=Q(channel__prompts__agent=agent.pk))
+        agent_prompt=FilteredRelation("channel__prompts", condition=Q(channel__prompts__agent=agent.pk))
     )
     labels = PromptLabel.objects.in_workspace(agent.workspace_id).filter(
-        prompt=OuterRef("line__pk"), name=PRODUCTION
+        prompt=OuterRef("agent_prompt__pk"), name=PRODUCTION
     )
-    fetches = LedgerEntry.objects.in_workspace(agent.workspace_id).filter(prompt=OuterRef("line__pk"))
-    columns = {
+    fetches = LedgerEntry.objects.in_workspace(agent.workspace_id).filter(prompt=OuterRef("agent_prompt__pk"))
+    subqueries = {
         "production_id": Subquery(labels.values("version_id")[:1]),
         "production": Subquery(labels.values("version__number")[:1]),
         "production_tokens": Subquery(labels.values("version__tokens")[:1]),
         "production_at": Subquery(labels.values("moved_at")[:1]),
         "fetched_at": Subquery(fetches.order_by("-at").values("at")[:1]),
     }
-    plain = {
+    columns = {
         "channel_slug": F("channel__slug"),
         "channel_name": F("channel__name"),
-        "prompt_id": F("line__pk"),
-        "problem": F("line__problem"),
-        "is_held": F("line__is_held"),
-        "latest": F("line__latest__number"),
-        "latest_tokens": F("line__latest__tokens"),
-        "latest_at": F("line__latest__created_at"),
+        "prompt_id": F("agent_prompt__pk"),
+        "problem": F("agent_prompt__problem"),
+        "is_held": F("agent_prompt__is_held"),
+        "latest": F("agent_prompt__latest__number"),
+        "latest_tokens": F("agent_prompt__latest__tokens"),
+        "latest_at": F("agent_prompt__latest__created_at"),
     }
-    found = rows.order_by("position", "pk").values("channel_id", **plain, **columns)
-    return [ChannelStatus(**row) for row in cast("Iterable[dict[str, Any]]", found)]
+    values = rows.order_by("position", "pk").values("channel_id", **columns, **subqueries)
+    return [ChannelStatus(**row) for row in cast("Iterable[dict[str, Any]]", values)]
 
 
 @dataclass(frozen=True)
 class AgentSummary:
-    """The figures at the top of an agent's pages."""
+    """The numbers in the header of the agent pages."""
 
-    lines: Sequence[ChannelStatus]
+    statuses: Sequence[ChannelStatus]
     changed_at: datetime
     fetched_at: datetime | None
-    # The smallest and the largest prompt in production; none while nothing is.
-    fewest: int | None
-    most: int | None
+    # Smallest and largest prompt in production; None if nothing is in production.
+    min_tokens: int | None
+    max_tokens: int | None
 
     @property
     def problems(self) -> list[ChannelStatus]:
-        return [line for line in self.lines if line.problem]
+        return [status for status in self.statuses if status.problem]
 
 
-def build_agent_summary(agent: Agent, lines: Sequence[ChannelStatus]) -> AgentSummary:
-    tokens = [line.production_tokens for line in lines if line.production_tokens is not None]
-    fetched = [line.fetched_at for line in lines if line.fetched_at is not None]
-    changed = [line.latest_at for line in lines if line.latest_at is not None]
+def build_agent_summary(agent: Agent, statuses: Sequence[ChannelStatus]) -> AgentSummary:
+    tokens = [status.production_tokens for status in statuses if status.production_tokens is not None]
+    fetched = [status.fetched_at for status in statuses if status.fetched_at is not None]
+    changed = [status.latest_at for status in statuses if status.latest_at is not None]
     return AgentSummary(
-        lines,
+        statuses,
         max([agent.updated_at, *changed]),
         max(fetched, default=None),
         min(tokens, default=None),
@@ -107,7 +107,7 @@ MAX_SHOWN_READERS = 5
 
 @dataclass(frozen=True)
 class PromptReader:
-    """A key or person that fetched a prompt: how often, and when last."""
+    """A key or member that fetched a prompt: how often, and when last."""
 
     label: str
     count: int
@@ -116,59 +116,60 @@ class PromptReader:
 
 @dataclass(frozen=True)
 class ReaderSummary:
-    """All who fetched one prompt of late; the first few by name."""
+    """The recent readers of one prompt: the first few, and the total number."""
 
-    shown: Sequence[PromptReader] = ()
+    readers: Sequence[PromptReader] = ()
     total: int = 0
 
     @property
-    def more(self) -> int:
-        return self.total - len(self.shown)
+    def hidden_count(self) -> int:
+        return self.total - len(self.readers)
 
 
 def get_recent_readers(agent: Agent, prompt_ids: Sequence[int]) -> dict[int, ReaderSummary]:
-    """By prompt, those who came last first; one query."""
+    """Return the readers of each prompt, most recent first, with one query."""
     rows = LedgerEntry.objects.in_workspace(agent.workspace_id).filter(
         prompt__in=list(prompt_ids), at__gte=timezone.now() - READER_WINDOW
     )
     counted = (
         rows.order_by().values("prompt_id", "reader_label").annotate(count=Count("pk"), last_at=Max("at"))
     )
-    found: dict[int, list[PromptReader]] = defaultdict(list)
+    readers_by_prompt: dict[int, list[PromptReader]] = defaultdict(list)
     for row in counted.order_by("-last_at"):
-        found[row["prompt_id"]].append(PromptReader(row["reader_label"], row["count"], row["last_at"]))
+        readers_by_prompt[row["prompt_id"]].append(
+            PromptReader(row["reader_label"], row["count"], row["last_at"])
+        )
     return {
-        prompt: ReaderSummary(readers[:MAX_SHOWN_READERS], len(readers)) for prompt, readers in found.items()
+        prompt: ReaderSummary(readers[:MAX_SHOWN_READERS], len(readers))
+        for prompt, readers in readers_by_prompt.items()
     }
 
 
-# Kind and id.
 KindAndId = tuple[str, int]
 
 
 def get_production_channels(
-    agent: Agent, parts: Iterable[KindAndId], lines: Sequence[ChannelStatus]
+    agent: Agent, parts: Iterable[KindAndId], statuses: Sequence[ChannelStatus]
 ) -> dict[KindAndId, list[str]]:
-    """By kind and id, the channels on whose production version it stands; one query."""
-    served = {line.prompt_id: line for line in lines if line.prompt_id and line.production_id}
-    wanted: dict[str, list[int]] = defaultdict(list)
+    """Map each part to the channels whose production version contains it, with one query."""
+    served = {status.prompt_id: status for status in statuses if status.prompt_id and status.production_id}
+    keys_by_kind: dict[str, list[int]] = defaultdict(list)
     for kind, key in parts:
-        wanted[kind].append(key)
-    if not served or not wanted:
+        keys_by_kind[kind].append(key)
+    if not served or not keys_by_kind:
         return {}
-    named = reduce(or_, [Q(kind=kind, object_id__in=keys) for kind, keys in wanted.items()])
-    rows = VersionPart.objects.in_workspace(agent.workspace_id).filter(named, prompt__in=list(served))
-    held: dict[tuple[KindAndId, int], bool] = {}
-    # Only changes are kept: the last one up to the version in production says whether it holds the part.
+    condition = reduce(or_, [Q(kind=kind, object_id__in=keys) for kind, keys in keys_by_kind.items()])
+    rows = VersionPart.objects.in_workspace(agent.workspace_id).filter(condition, prompt__in=list(served))
+    contains_part: dict[tuple[KindAndId, int], bool] = {}
+    # Rows are stored only for changes: the last one up to the production version decides.
     for kind, key, prompt, version, revision in rows.order_by("version_id").values_list(
         "kind", "object_id", "prompt_id", "version_id", "revision"
     ):
         if version <= (served[prompt].production_id or 0):
-            held[(kind, key), prompt] = revision is not None
-    found: dict[KindAndId, list[str]] = defaultdict(list)
-    for line in served.values():
-        for part in [
-            part for (part, prompt), is_held in held.items() if is_held and prompt == line.prompt_id
-        ]:
-            found[part].append(line.channel_name)
-    return dict(found)
+            contains_part[(kind, key), prompt] = revision is not None
+    channels_by_part: dict[KindAndId, list[str]] = defaultdict(list)
+    for status in served.values():
+        for (part, prompt), is_contained in contains_part.items():
+            if is_contained and prompt == status.prompt_id:
+                channels_by_part[part].append(status.channel_name)
+    return dict(channels_by_part)

@@ -1,1 +1,1 @@
-"""What the fleet page asks: every agent on every channel, how it stands, and what waits for someone."""
+"""The fleet page, home of a workspace: the status of every agent on every channel, and pending work."""

@@ -1,4 +1,4 @@
-"""The agents on a page of the fleet: searched, narrowed, sorted and counted in one question."""
+"""One page of agents for the fleet: searched, filtered, sorted and counted in one query."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ from prompts.fleet.filters import SORT_BY_CHANGE, SORT_BY_PROBLEMS, SORT_BY_TOKE
 from prompts.fleet.prompt_status import build_state_condition, list_prompts_with_status
 from prompts.models import PRODUCTION, BuildCause
 
-# As many as a browser draws well within a second, on six channels.
+# A browser renders this many agents on six channels in well under a second.
 AGENTS_PER_PAGE = 30
 AGENT_COLUMNS = (
     *("slug", "name", "layout", "workspace_id", "updated_at"),
@@ -21,19 +21,19 @@ AGENT_COLUMNS = (
 
 
 class CountedPaginator(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
-    """Rows that were cut out of a longer list already, by the database, which also told the length."""
+    """A paginator for rows that the database has already sliced and counted."""
 
     def __init__(self, count: int) -> None:
         super().__init__([], AGENTS_PER_PAGE)
-        self.length = count
+        self.total = count
 
     @property
     def count(self) -> int:
-        return self.length
+        return self.total
 
 
 def list_channels_in_use(workspace: Workspace | int) -> list[Channel]:
-    """The columns: wherever some agent in use speaks."""
+    """List the channels of active agents: the columns of the matrix."""
     links = AgentChannel.objects.in_workspace(workspace).filter(
         channel=OuterRef("pk"), agent__archived_at=None
     )
@@ -41,50 +41,60 @@ def list_channels_in_use(workspace: Workspace | int) -> list[Channel]:
     return list(rows.only("slug", "name", "workspace_id").order_by("name", "pk"))
 
 
-def get_agent_page(workspace: Workspace, asked: FleetFilter, stale: Iterable[int]) -> Page[Any]:
-    rows = sort_agents(filter_agents(workspace, asked, stale), asked.sort)
+def get_agent_page(workspace: Workspace, fleet_filter: FleetFilter, outdated: Iterable[int]) -> Page[Any]:
+    rows = sort_agents(filter_agents(workspace, fleet_filter, outdated), fleet_filter.sort)
     rows = rows.annotate(
         total=Window(Count("*")),
         is_waiting=Exists(BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("pk"))),
     )
-    found, number = slice_agent_page(rows, asked.page), asked.page
-    if not found and number > 1:
-        # Somebody asks for a page beyond the end: they get the last one there is.
+    agents, number = slice_agent_page(rows, fleet_filter.page), fleet_filter.page
+    if not agents and number > 1:
+        # A page number beyond the end shows the last page.
         number = CountedPaginator(rows.count()).num_pages
-        found = slice_agent_page(rows, number)
-    return Page(found, number, CountedPaginator(found[0].total if found else 0))
+        agents = slice_agent_page(rows, number)
+    return Page(agents, number, CountedPaginator(agents[0].total if agents else 0))
 
 
 def slice_agent_page(rows: QuerySet[Any], number: int) -> list[Any]:
     return list(rows[(number - 1) * AGENTS_PER_PAGE : number * AGENTS_PER_PAGE])
 
 
-def filter_agents(workspace: Workspace, asked: FleetFilter, stale: Iterable[int]) -> QuerySet[Agent]:
+def filter_agents(
+    workspace: Workspace, fleet_filter: FleetFilter, outdated: Iterable[int]
+) -> QuerySet[Agent]:
     rows = Agent.objects.in_workspace(workspace).filter(archived_at=None)
     rows = rows.select_related("identity", "parent").only(*AGENT_COLUMNS)
-    if asked.words:
+    if fleet_filter.search:
         fields = ("name", "slug", "description", "identity__name")
-        rows = rows.filter(Q(*[(f"{field}__icontains", asked.words) for field in fields], _connector=Q.OR))
-    if asked.layout:
-        rows = rows.filter(layout=asked.layout)
-    if asked.channel or asked.state:
-        prompts = list_prompts_with_status(workspace).filter(build_state_condition(asked.state, stale))
-        prompts = prompts.filter(channel__slug=asked.channel) if asked.channel else prompts
+        rows = rows.filter(
+            Q(*[(f"{field}__icontains", fleet_filter.search) for field in fields], _connector=Q.OR)
+        )
+    if fleet_filter.layout:
+        rows = rows.filter(layout=fleet_filter.layout)
+    if fleet_filter.channel or fleet_filter.state:
+        prompts = list_prompts_with_status(workspace).filter(
+            build_state_condition(fleet_filter.state, outdated)
+        )
+        prompts = prompts.filter(channel__slug=fleet_filter.channel) if fleet_filter.channel else prompts
         rows = rows.filter(pk__in=prompts.order_by().values("agent"))
     return rows
 
 
 def sort_agents(rows: QuerySet[Agent], sort: str) -> QuerySet[Agent]:
-    """Figures are summed up over all prompts in one go, so that a long list stays one plain join."""
-    by_name, live = ("name", "pk"), Q(prompts__is_live=True)
+    """Sort agents; the sort keys are aggregates over a join of the prompts, not a subquery per agent."""
+    by_name, is_live = ("name", "pk"), Q(prompts__is_live=True)
     if sort == SORT_BY_CHANGE:
-        last = Max("prompts__latest__created_at", filter=live)
-        return rows.annotate(changed_at=Coalesce(last, "updated_at")).order_by("-changed_at", *by_name)
+        last_built_at = Max("prompts__latest__created_at", filter=is_live)
+        return rows.annotate(changed_at=Coalesce(last_built_at, "updated_at")).order_by(
+            "-changed_at", *by_name
+        )
     if sort == SORT_BY_TOKENS:
-        most = Max("prompts__labels__version__tokens", filter=live & Q(prompts__labels__name=PRODUCTION))
-        return rows.annotate(most=most).order_by(F("most").desc(nulls_last=True), *by_name)
+        max_tokens = Max(
+            "prompts__labels__version__tokens", filter=is_live & Q(prompts__labels__name=PRODUCTION)
+        )
+        return rows.annotate(most=max_tokens).order_by(F("most").desc(nulls_last=True), *by_name)
     if sort == SORT_BY_PROBLEMS:
-        wrong = Count("prompts", filter=live & ~Q(prompts__problem=""))
-        held = Count("prompts", filter=live & Q(prompts__is_held=True))
-        return rows.annotate(wrong=wrong, held=held).order_by("-wrong", "-held", *by_name)
+        failed = Count("prompts", filter=is_live & ~Q(prompts__problem=""))
+        pinned = Count("prompts", filter=is_live & Q(prompts__is_held=True))
+        return rows.annotate(wrong=failed, held=pinned).order_by("-wrong", "-held", *by_name)
     return rows.order_by(*by_name)

@@ -1,4 +1,4 @@
-"""What somebody should look at: how much of each, in words, and where."""
+"""Items that need attention and setup steps of a workspace, with labels and links."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,77 +13,88 @@ from prompts.fleet.counts import WorkspaceCounts
 
 @dataclass(frozen=True)
 class AttentionItem:
-    """One kind of thing that waits for someone."""
+    """A number of pending things of one kind."""
 
     count: int
-    words: str
+    label: str
     url: str
     icon: str
-    is_grave: bool = False
+    is_urgent: bool = False
 
 
-def list_attention_items(figures: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
-    """The gravest first, and nothing that is at nought."""
-    found = [*list_problem_items(figures, slug), *list_review_items(figures, slug)]
-    return [one for one in found if one.count]
+def list_attention_items(counts: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
+    """List items with a count above zero, problems first."""
+    items = [*list_problem_items(counts, slug), *list_review_items(counts, slug)]
+    return [item for item in items if item.count]
 
 
-def list_problem_items(figures: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
-    """Something is wrong."""
-    unbuilt, held, failing = figures.unbuilt, figures.quarantined, figures.failing_sources
+def list_problem_items(counts: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
+    unbuilt, quarantined, failing = counts.unbuilt, counts.quarantined, counts.failing_sources
     rows = [
         (unbuilt, ngettext("prompt not built", "prompts not built", unbuilt), "home", "error"),
-        (held, ngettext("file in quarantine", "files in quarantine", held), "inbox:list", "quarantine"),
+        (
+            quarantined,
+            ngettext("file in quarantine", "files in quarantine", quarantined),
+            "inbox:list",
+            "quarantine",
+        ),
         (failing, ngettext("source unread", "sources unread", failing), "sources:list", "source"),
     ]
     queries = {"home": "?state=problems", "inbox:list": "?state=quarantined"}
     return [
-        AttentionItem(count, words, reverse(route, args=[slug]) + queries.get(route, ""), icon, is_grave=True)
-        for count, words, route, icon in rows
+        AttentionItem(
+            count, label, reverse(route, args=[slug]) + queries.get(route, ""), icon, is_urgent=True
+        )
+        for count, label, route, icon in rows
     ]
 
 
-def list_review_items(figures: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
-    """Somebody's word is wanted."""
-    asked, memories, files = figures.requested, figures.proposed, figures.waiting_files
+def list_review_items(counts: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
+    """List what waits for a decision: releases, memories, files."""
+    releases, memories, files = counts.requested, counts.proposed, counts.waiting_files
     rows = [
-        (asked, ngettext("release to approve", "releases to approve", asked), "releases:list", "release"),
+        (
+            releases,
+            ngettext("release to approve", "releases to approve", releases),
+            "releases:list",
+            "release",
+        ),
         (memories, ngettext("memory to approve", "memories to approve", memories), "memories:list", "memory"),
         (files, ngettext("file in the inbox", "files in the inbox", files), "inbox:list", "inbox"),
     ]
     queries = {"releases:list": "?status=requested", "memories:list": "?state=proposed"}
     return [
-        AttentionItem(count, words, reverse(route, args=[slug]) + queries.get(route, ""), icon)
-        for count, words, route, icon in rows
+        AttentionItem(count, label, reverse(route, args=[slug]) + queries.get(route, ""), icon)
+        for count, label, route, icon in rows
     ]
 
 
 @dataclass(frozen=True)
 class SetupStep:
-    """Something to do once; no address for those who may not do it."""
+    """A step of the setup checklist; `url` is empty for members who may not do it."""
 
-    words: str
+    label: str
     is_done: bool
     url: str = ""
 
 
-def list_setup_steps(figures: WorkspaceCounts, slug: str, role: str) -> Sequence[SetupStep]:
+def list_setup_steps(counts: WorkspaceCounts, slug: str, role: str) -> Sequence[SetupStep]:
     rows = [
         (_("Name the workspace"), True, "workspace-settings", Permission.MANAGE_MEMBERS),
-        (_("Make the first agent"), figures.agents > 0, "agents:new", Permission.EDIT),
-        (_("Let it speak on a channel"), figures.has_channel, "agents:list", Permission.EDIT),
-        (_("Write a soul"), figures.has_soul, "souls:new", Permission.EDIT),
-        (_("Make a key for a bot"), figures.has_key, "keys:new", Permission.MANAGE_KEYS),
-        (_("See a first fetch"), figures.has_fetch, "ledger:list", Permission.READ),
-        (_("Invite a second person"), figures.has_company, "members:list", Permission.MANAGE_MEMBERS),
+        (_("Make the first agent"), counts.agents > 0, "agents:new", Permission.EDIT),
+        (_("Let it speak on a channel"), counts.has_channel, "agents:list", Permission.EDIT),
+        (_("Write a soul"), counts.has_soul, "souls:new", Permission.EDIT),
+        (_("Make a key for a bot"), counts.has_key, "keys:new", Permission.MANAGE_KEYS),
+        (_("See a first fetch"), counts.has_fetch, "ledger:list", Permission.READ),
+        (_("Invite a second person"), counts.has_company, "members:list", Permission.MANAGE_MEMBERS),
     ]
     return [
         SetupStep(
-            words,
+            label,
             is_done,
-            reverse(route, args=[slug]) if not is_done and has_permission(role, needed) else "",
+            reverse(route, args=[slug]) if not is_done and has_permission(role, permission) else "",
         )
-        for words, is_done, route, needed in rows
+        for label, is_done, route, permission in rows
     ]
 
 

@@ -1,4 +1,7 @@
-"""Which bots came lately and for what, and which of them hold something else than they would get now."""
+"""Bot activity from the ledger: recently active bots, outdated bots, and fetches per hour.
+
+A bot is an API key. It is outdated if its last fetch returned another version than a fetch would now.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,30 +19,30 @@ from personas.models import ApiKey, Workspace
 from prompts.models import LATEST, AgentPrompt, LedgerEntry
 
 ACTIVE_WINDOW, OUTDATED_WINDOW = timedelta(hours=1), timedelta(hours=24)
-# No label points at "latest": that is the newest version there is.
+# There is no label row for "latest": it always means the newest version.
 CURRENT_VERSION_CONDITION = Q(label=LATEST, version=F("prompt__latest")) | (
     ~Q(label=LATEST) & Q(version=F("pointer__version"))
 )
 
 
 class BotFetch(NamedTuple):
-    """A key that came for a prompt lately, or holds something else of it than it would get now."""
+    """The last fetch of a prompt by a key that is recently active, outdated, or both."""
 
-    key: int
-    prompt: int
-    is_lately: bool
-    is_behind: bool
+    key_id: int
+    prompt_id: int
+    is_recent: bool
+    is_outdated: bool
 
 
 @dataclass(frozen=True)
 class BotActivity:
-    """By prompt: how many came within the last hour, and how many of the last day are behind."""
+    """By prompt id: the number of keys active in the last hour and of outdated keys of the last day."""
 
-    lately: Mapping[int, int] = field(default_factory=dict)
-    behind: Mapping[int, int] = field(default_factory=dict)
-    # Keys, not prompts: one bot that is behind on three channels is one bot.
-    stale_count: int = 0
-    lately_count: int = 0
+    recent: Mapping[int, int] = field(default_factory=dict)
+    outdated: Mapping[int, int] = field(default_factory=dict)
+    # Distinct keys: a bot that is outdated on three channels counts once.
+    outdated_count: int = 0
+    recent_count: int = 0
 
 
 def get_bot_activity(
@@ -47,73 +50,74 @@ def get_bot_activity(
 ) -> BotActivity:
     now = now or timezone.now()
     fetches = list_bot_fetches(workspace, now - OUTDATED_WINDOW, now - ACTIVE_WINDOW, using)
-    lately = group_keys_by_prompt(one for one in fetches if one.is_lately)
-    behind = group_keys_by_prompt(one for one in fetches if one.is_behind)
+    recent = group_keys_by_prompt(fetch for fetch in fetches if fetch.is_recent)
+    outdated = group_keys_by_prompt(fetch for fetch in fetches if fetch.is_outdated)
     return BotActivity(
-        {prompt: len(keys) for prompt, keys in lately.items()},
-        {prompt: len(keys) for prompt, keys in behind.items()},
-        len(set().union(*behind.values())),
-        len(set().union(*lately.values())),
+        {prompt: len(keys) for prompt, keys in recent.items()},
+        {prompt: len(keys) for prompt, keys in outdated.items()},
+        len(set().union(*outdated.values())),
+        len(set().union(*recent.values())),
     )
 
 
 def list_bot_fetches(
-    workspace: Workspace | int, since: datetime, lately: datetime, using: str = DEFAULT_DB_ALIAS
+    workspace: Workspace | int, since: datetime, recent_since: datetime, using: str = DEFAULT_DB_ALIAS
 ) -> list[BotFetch]:
-    """Judged by the database, which hands over only those that matter; keys that have ended do not count."""
+    """List recent or outdated fetches; the database filters them. Revoked and expired keys do not count."""
     keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=timezone.now())
     rows = (
         LedgerEntry.objects.in_workspace(workspace)
         .using(using)
         .filter(
-            Q(at__gte=lately) | Q(prompt__in=list_moved_prompt_ids(workspace, since)),
+            Q(at__gte=recent_since) | Q(prompt__in=list_moved_prompt_ids(workspace, since)),
             at__gte=since,
             key__in=keys.values("pk"),
             prompt__is_live=True,
         )
     )
-    # Those who asked for the past hold what they asked for.
+    # A label with "@" requests a past version, so its fetches are never outdated.
     rows = rows.exclude(label__contains="@").order_by()
-    # A join, not a look-up: the database would do that for every row, and there may be many.
+    # A join instead of a subquery, which would run once per ledger row.
     rows = rows.annotate(
         pointer=FilteredRelation("prompt__labels", condition=Q(prompt__labels__name=F("label")))
     )
-    # Per key, prompt and label the newest decides: it is what they would get now, or they are behind.
+    # Per key, prompt and label the newest fetch decides: outdated unless it returned the current version.
     grouped = rows.values("key_id", "prompt_id", "label").annotate(
         newest=Max("pk"), newest_current=Max("pk", filter=CURRENT_VERSION_CONDITION), last_at=Max("at")
     )
-    behind = Q(newest_current=None) | Q(newest__gt=F("newest_current"))
-    told = grouped.filter(behind | Q(last_at__gte=lately))
-    said = told.values_list("key_id", "prompt_id", "newest", "newest_current", "last_at")
+    is_outdated = Q(newest_current=None) | Q(newest__gt=F("newest_current"))
+    relevant = grouped.filter(is_outdated | Q(last_at__gte=recent_since))
+    fetch_rows = relevant.values_list("key_id", "prompt_id", "newest", "newest_current", "last_at")
     return [
-        BotFetch(key, prompt, at >= lately, newest != current) for key, prompt, newest, current, at in said
+        BotFetch(key, prompt, at >= recent_since, newest != current)
+        for key, prompt, newest, current, at in fetch_rows
     ]
 
 
 def list_moved_prompt_ids(workspace: Workspace | int, since: datetime) -> QuerySet[AgentPrompt, int]:
-    """Where a label has stood still, whoever fetched by it holds what it points at; that is most of them."""
+    """List prompts with a new version or a moved label since then; only their readers can be outdated."""
     rows = AgentPrompt.objects.in_workspace(workspace)
     moved = rows.filter(Q(labels__moved_at__gte=since) | Q(latest__created_at__gte=since))
     return moved.values_list("pk", flat=True)
 
 
 def group_keys_by_prompt(fetches: Iterable[BotFetch]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = defaultdict(set)
-    for one in fetches:
-        found[one.prompt].add(one.key)
-    return found
+    keys_by_prompt: dict[int, set[int]] = defaultdict(set)
+    for fetch in fetches:
+        keys_by_prompt[fetch.prompt_id].add(fetch.key_id)
+    return keys_by_prompt
 
 
 CHART_HOURS = 24
-# The drawing's own units; a page may give it any size.
+# Units of the SVG view box; pages scale it.
 BAR_STEP, CHART_HEIGHT, BAR_GAP = 10, 40, 2
 
 
 @dataclass(frozen=True)
 class HourBar:
-    """One hour: when it began, how much was served, and where its bar stands."""
+    """The bar of one hour: its start, the number of fetches, and its position."""
 
-    begun_at: datetime
+    started_at: datetime
     count: int
     x: int
     y: float
@@ -121,12 +125,12 @@ class HourBar:
 
     @property
     def hour(self) -> str:
-        return time_format(self.begun_at, "H:i")
+        return time_format(self.started_at, "H:i")
 
 
 @dataclass(frozen=True)
 class HourlyChart:
-    """The bars of a day, the oldest first."""
+    """A bar chart of the last 24 hours, oldest first."""
 
     bars: Sequence[HourBar]
     width: int = CHART_HOURS * BAR_STEP
@@ -153,25 +157,31 @@ class HourlyChart:
 def get_hourly_chart(
     workspace: Workspace | int, now: datetime | None = None, *, using: str = DEFAULT_DB_ALIAS
 ) -> HourlyChart:
-    """Whole hours of the reader's own clock, the current one included."""
+    """Count fetches per full hour in the user's timezone, including the current hour."""
     current = timezone.localtime(now or timezone.now()).replace(minute=0, second=0, microsecond=0)
-    hours = [current.astimezone(UTC) - timedelta(hours=back) for back in reversed(range(CHART_HOURS))]
+    hours = [
+        current.astimezone(UTC) - timedelta(hours=hours_ago) for hours_ago in reversed(range(CHART_HOURS))
+    ]
     rows = LedgerEntry.objects.in_workspace(workspace).using(using).filter(at__gte=hours[0]).order_by()
-    # Of the rows nothing but their time is asked for, so that the index by time answers alone.
+    # Only the timestamp is selected, so that an index-only scan is possible.
     counted = rows.annotate(hour=TruncHour("at")).values_list("hour").annotate(count=Count("*"))
     counts = {hour.timestamp(): count for hour, count in counted if hour is not None}
     return HourlyChart(build_hour_bars([(hour, counts.get(hour.timestamp(), 0)) for hour in hours]))
 
 
 def build_hour_bars(counts: Sequence[tuple[datetime, int]]) -> list[HourBar]:
-    """The highest fills the drawing; what is not nothing is seen."""
+    """Scale the bars to the highest count; a count above zero gets a visible minimum height."""
     highest = max(count for _, count in counts) or 1
     bars = []
-    for place, (begun_at, count) in enumerate(counts):
+    for position, (started_at, count) in enumerate(counts):
         height = round(max(CHART_HEIGHT * count / highest, 1.5), 1) if count else 0.0
         bars.append(
             HourBar(
-                timezone.localtime(begun_at), count, place * BAR_STEP, round(CHART_HEIGHT - height, 1), height
+                timezone.localtime(started_at),
+                count,
+                position * BAR_STEP,
+                round(CHART_HEIGHT - height, 1),
+                height,
             )
         )
     return bars

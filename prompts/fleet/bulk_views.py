@@ -1,4 +1,4 @@
-"""What people do with many prompts at once: release, roll back, rebuild; all that were chosen, or none."""
+"""Bulk actions on selected prompts: release, roll back, rebuild. They apply to all of them or none."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,95 +33,95 @@ from prompts.versions.timeline import HEAVY_COLUMNS, select_latest_version
 
 @dataclass(frozen=True)
 class RollbackTarget:
-    """One prompt: where production is, and where it was before; or why it cannot go back."""
+    """The current and the earlier production version of a prompt, or why it cannot be rolled back."""
 
     prompt: AgentPrompt
-    present: PromptVersion | None
+    current: PromptVersion | None
     target: PromptVersion | None
     reason: str = ""
 
     @property
-    def seen(self) -> str:
-        """What somebody agrees to: whatever moves meanwhile makes it another word."""
-        prompt, (present, target) = self.places
-        return f"{prompt}:{present}:{target}"
+    def confirmation(self) -> str:
+        """The value submitted with the confirmation; it differs if a label moved in the meantime."""
+        prompt, (current, target) = self.version_ids
+        return f"{prompt}:{current}:{target}"
 
     @property
-    def places(self) -> tuple[int, tuple[int, int]]:
-        present, target = self.present, self.target
-        return self.prompt.pk, (present.pk if present else 0, target.pk if target else 0)
+    def version_ids(self) -> tuple[int, tuple[int, int]]:
+        current, target = self.current, self.target
+        return self.prompt.pk, (current.pk if current else 0, target.pk if target else 0)
 
 
 def list_rollback_targets(workspace: Workspace, prompts: Sequence[AgentPrompt]) -> list[RollbackTarget]:
-    """Two questions, however many prompts; the same rule as the verb has for each."""
+    """Find the rollback target of each prompt with two queries, by the same rule as `roll_back`."""
     ids = [prompt.pk for prompt in prompts]
     labels = PromptLabel.objects.in_workspace(workspace).filter(name=PRODUCTION, prompt__in=ids)
     moves = LabelMove.objects.in_workspace(workspace).filter(
         prompt=OuterRef("prompt_id"), label=PRODUCTION, version__number__lt=OuterRef("version__number")
     )
     target = Subquery(moves.order_by("-sequence").values("version")[:1])
-    places = {
-        prompt: (present, earlier)
-        for prompt, present, earlier in labels.annotate(target=target).values_list(
+    version_ids = {
+        prompt: (current, earlier)
+        for prompt, current, earlier in labels.annotate(target=target).values_list(
             "prompt_id", "version_id", "target"
         )
     }
-    wanted = {key for pair in places.values() for key in pair if key}
-    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=wanted)
+    needed = {key for pair in version_ids.values() for key in pair if key}
+    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=needed)
     versions = {version.pk: version for version in rows.defer(*HEAVY_COLUMNS)}
     return [
-        build_rollback_target(prompt, *(versions.get(key) for key in places.get(prompt.pk, (0, 0))))
+        build_rollback_target(prompt, *(versions.get(key) for key in version_ids.get(prompt.pk, (0, 0))))
         for prompt in prompts
     ]
 
 
 def build_rollback_target(
-    prompt: AgentPrompt, present: PromptVersion | None, target: PromptVersion | None
+    prompt: AgentPrompt, current: PromptVersion | None, target: PromptVersion | None
 ) -> RollbackTarget:
-    if present is None:
+    if current is None:
         return RollbackTarget(prompt, None, None, _("Nothing is in production yet."))
     if target is None:
-        return RollbackTarget(prompt, present, None, _("Production was never at an earlier version."))
-    return RollbackTarget(prompt, present, target)
+        return RollbackTarget(prompt, current, None, _("Production was never at an earlier version."))
+    return RollbackTarget(prompt, current, target)
 
 
 AgentPrompts = Sequence[AgentPrompt]
-# As many as a release has room for.
+# The maximum number of prompts in a release.
 MAX_BULK_PROMPTS = 400
 
 
 @require_permission(Permission.READ)
 def run_bulk_action(request: WorkspaceRequest) -> HttpResponse:
-    """The gate lets every member in; what it takes depends on the verb."""
-    verb = BULK_ACTIONS.get(request.POST.get("verb", ""))
-    needed = verb[0] if verb else Permission.EDIT
-    if not has_permission(request.membership.role, needed):
-        raise PermissionDenied(describe_required_roles(needed))
+    """Run the submitted action; the required permission depends on the action."""
+    action = BULK_ACTIONS.get(request.POST.get("verb", ""))
+    permission = action[0] if action else Permission.EDIT
+    if not has_permission(request.membership.role, permission):
+        raise PermissionDenied(describe_required_roles(permission))
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    if verb is None:
+    if action is None:
         raise Http404("There is no such verb.")
     prompts = get_selected_prompts(request)
     if not prompts or len(prompts) > MAX_BULK_PROMPTS:
-        few = _("Choose at least one prompt.")
+        message = _("Choose at least one prompt.")
         messages.error(
-            request, few if not prompts else _("Choose at most %d prompts at once.") % MAX_BULK_PROMPTS
+            request, message if not prompts else _("Choose at most %d prompts at once.") % MAX_BULK_PROMPTS
         )
         return redirect_back(request)
-    return verb[1](request, prompts)
+    return action[1](request, prompts)
 
 
 def get_selected_prompts(request: WorkspaceRequest) -> AgentPrompts:
-    """What was ticked; one id that is not of this workspace, or not in use, refuses all of them."""
-    said = set(request.POST.getlist("chosen"))
-    ids = {int(key) for key in said if key.isascii() and key.isdecimal() and len(key) < 11}
+    """Return the selected prompts; 404 if one of them is not a live prompt of this workspace."""
+    values = set(request.POST.getlist("chosen"))
+    ids = {int(key) for key in values if key.isascii() and key.isdecimal() and len(key) < 11}
     rows = AgentPrompt.objects.in_workspace(request.workspace).filter(
         pk__in=[key for key in ids if key <= MAX_URL_NUMBER], is_live=True
     )
-    found = list(select_latest_version(rows).order_by("agent__name", "channel__name", "pk"))
-    if len(found) != len(said):
+    prompts = list(select_latest_version(rows).order_by("agent__name", "channel__name", "pk"))
+    if len(prompts) != len(values):
         raise Http404("Not all of these prompts are here.")
-    return found
+    return prompts
 
 
 def redirect_back(request: WorkspaceRequest) -> HttpResponse:
@@ -129,17 +129,17 @@ def redirect_back(request: WorkspaceRequest) -> HttpResponse:
 
 
 def bulk_release(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpResponse:
-    """On to the page on which a release is asked for, with these ticked."""
+    """Redirect to the release request form with these prompts selected."""
     ids = ",".join(str(prompt.pk) for prompt in prompts)
-    address = reverse("releases:new", args=[request.workspace.slug])
-    return redirect(f"{address}?{urlencode({'prompts': ids}).replace('%2C', ',')}")
+    url = reverse("releases:new", args=[request.workspace.slug])
+    return redirect(f"{url}?{urlencode({'prompts': ids}).replace('%2C', ',')}")
 
 
 # --- rebuild -------------------------------------------------------------------------------------------
 
 
 def bulk_rebuild(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpResponse:
-    """Builds work by the agent, on all its channels: few are built now, many are left to the workers."""
+    """Rebuild the agents of the prompts on all their channels: few at once, many by the workers."""
     agents = {prompt.agent_id for prompt in prompts}
     count = list_agent_channels(request.workspace, agents).count()
     request_rebuild(request.workspace, agents, by=request.actor)
@@ -148,20 +148,20 @@ def bulk_rebuild(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpRespon
         enqueue_rebuilds(request.workspace.pk, sorted(agents))
         return redirect_back(request)
     built = rebuild_agents(request.workspace, agents)
-    words = ngettext("Built %(count)d prompt anew", "Built %(count)d prompts anew", count - built.failed)
-    words = words % {"count": count - built.failed}
-    fresh = len(built.versions)
-    more = ngettext("%(count)d has other words now", "%(count)d have other words now", fresh)
-    more = more % {"count": fresh} if fresh else _("every word is as it was")
+    message = ngettext("Built %(count)d prompt anew", "Built %(count)d prompts anew", count - built.failed)
+    message = message % {"count": count - built.failed}
+    new_versions = len(built.versions)
+    detail = ngettext("%(count)d has other words now", "%(count)d have other words now", new_versions)
+    detail = detail % {"count": new_versions} if new_versions else _("every word is as it was")
     if count > built.failed:
-        messages.success(request, f"{words}: {more}.")
+        messages.success(request, f"{message}: {detail}.")
     if built.failed:
-        failed = ngettext(
+        failure = ngettext(
             "%(count)d prompt could not be built and stays as it was.",
             "%(count)d prompts could not be built and stay as they were.",
             built.failed,
         )
-        messages.error(request, failed % {"count": built.failed})
+        messages.error(request, failure % {"count": built.failed})
     return redirect_back(request)
 
 
@@ -169,36 +169,36 @@ def bulk_rebuild(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpRespon
 
 
 def bulk_roll_back(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpResponse:
-    """First the page that says what would move; then, with a reason, the move itself."""
-    found = list_rollback_targets(request.workspace, prompts)
-    moving = [one for one in found if one.target]
+    """Show what would move; after confirmation with a note, roll back."""
+    targets = list_rollback_targets(request.workspace, prompts)
+    moving = [target for target in targets if target.target]
     if not moving:
         messages.error(request, _("Nothing to roll back: production was never anywhere before."))
         return redirect_back(request)
     if "seen" not in request.POST:
-        return render_rollback_page(request, found, RollBackForm())
+        return render_rollback_page(request, targets, RollBackForm())
     form = RollBackForm(request.POST)
-    if set(request.POST.getlist("seen")) != {one.seen for one in moving}:
+    if set(request.POST.getlist("seen")) != {target.confirmation for target in moving}:
         form.add_error(None, _("Something moved after you looked. Look again, then roll back."))
     elif form.is_valid() and (moves := try_roll_back(request, form, moving)):
-        words = ngettext(
+        message = ngettext(
             "Rolled %(count)d prompt back in production. Builds leave it there until someone releases.",
             "Rolled %(count)d prompts back in production. Builds leave them there until someone releases.",
             len(moves),
         )
-        messages.success(request, words % {"count": len(moves)})
+        messages.success(request, message % {"count": len(moves)})
         return redirect_back(request)
-    return render_rollback_page(request, found, form, status=422)
+    return render_rollback_page(request, targets, form, status=422)
 
 
 def try_roll_back(
     request: WorkspaceRequest, form: RollBackForm, moving: Sequence[RollbackTarget]
 ) -> Sequence[LabelMove]:
-    """All in one transaction; what the verb refuses stands on the form."""
-    prompts, seen = [one.prompt for one in moving], dict(one.places for one in moving)
+    """Roll back all prompts in one transaction; errors are added to the form."""
+    prompts, expected = [target.prompt for target in moving], dict(target.version_ids for target in moving)
     try:
-        # Looked at once more by the verb, which holds them: a second click may be as quick as the first.
-        return roll_back(prompts, by=request.actor, note=form.cleaned_data["note"], expected=seen)
+        # Checked again under the lock of `roll_back`: a second submit may run at the same time.
+        return roll_back(prompts, by=request.actor, note=form.cleaned_data["note"], expected=expected)
     except InvalidInput as error:
         form.add_service_errors(error)
     except DomainError as error:
@@ -207,12 +207,12 @@ def try_roll_back(
 
 
 def render_rollback_page(
-    request: WorkspaceRequest, found: Sequence[RollbackTarget], form: RollBackForm, status: int = 200
+    request: WorkspaceRequest, targets: Sequence[RollbackTarget], form: RollBackForm, status: int = 200
 ) -> HttpResponse:
     context = {
         "form": form,
-        "moving": [one for one in found if one.target],
-        "staying": [one for one in found if not one.target],
+        "moving": [target for target in targets if target.target],
+        "staying": [target for target in targets if not target.target],
         "back": get_back_url(request, reverse("home", args=[request.workspace.slug])),
     }
     return render(request, "prompts/fleet/roll_back.html", context, status=status)

@@ -1,4 +1,4 @@
-"""The figures above the matrix, and what has been done of a first set-up: one statement for all of them."""
+"""Counts above the matrix and completed setup steps of a workspace, loaded with one query."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ BUILT_WINDOW = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class WorkspaceCounts:
-    """Counts of what waits, of what was built, and whether each first step was taken."""
+    """Counts of pending and built things, and which setup steps are done."""
 
     agents: int
     built: int
@@ -47,13 +47,13 @@ class WorkspaceCounts:
 
 
 def get_workspace_counts(workspace: Workspace) -> WorkspaceCounts:
-    asked = (
+    annotations = (
         build_count_annotations(workspace)
         | build_setup_annotations(workspace)
         | {"waiting_since": build_oldest_cause_subquery(workspace)}
     )
     names = list(WorkspaceCounts.__annotations__)
-    row = Workspace.objects.filter(pk=workspace.pk).annotate(**asked).values(*names).get()
+    row = Workspace.objects.filter(pk=workspace.pk).annotate(**annotations).values(*names).get()
     return WorkspaceCounts(**row)
 
 
@@ -62,7 +62,7 @@ def build_count_annotations(workspace: Workspace) -> dict[str, Any]:
     files = list_pending_files(workspace)
     memories = Memory.objects.in_workspace(workspace).filter(archived_at=None)
     releases = Release.objects.in_workspace(workspace)
-    rows: dict[str, QuerySet[Any]] = {
+    querysets: dict[str, QuerySet[Any]] = {
         "agents": Agent.objects.in_workspace(workspace).filter(archived_at=None),
         "built": prompts.filter(built_at__gte=timezone.now() - BUILT_WINDOW),
         "unbuilt": prompts.exclude(problem=""),
@@ -72,7 +72,7 @@ def build_count_annotations(workspace: Workspace) -> dict[str, Any]:
         "quarantined": files.filter(state=FileState.QUARANTINED),
         "failing_sources": list_last_runs(workspace).filter(status=RunStatus.FAILED),
     }
-    return {name: build_count_subquery(found) for name, found in rows.items()}
+    return {name: build_count_subquery(queryset) for name, queryset in querysets.items()}
 
 
 def build_count_subquery(rows: QuerySet[Any]) -> Coalesce:

@@ -1,4 +1,4 @@
-"""What somebody wants to see of the fleet, read from the address; unknown words mean the default."""
+"""Filters of the fleet page, parsed from the query string; unknown values mean the default."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,9 +43,9 @@ def list_sort_options() -> FilterOptions:
 
 @dataclass(frozen=True)
 class FleetFilter:
-    """Words to search for, the choices made, and the page."""
+    """Search text, filters, sort order and page number."""
 
-    words: str = ""
+    search: str = ""
     layout: str = ""
     channel: str = ""
     state: str = STATE_ALL
@@ -54,35 +54,35 @@ class FleetFilter:
 
     @property
     def is_narrowed(self) -> bool:
-        return bool(self.words or self.layout or self.channel or self.state)
+        return bool(self.search or self.layout or self.channel or self.state)
 
 
-def parse_fleet_filter(said: QueryDict, channels: Sequence[Channel]) -> FleetFilter:
-    number = said.get("page", "")
+def parse_fleet_filter(params: QueryDict, channels: Sequence[Channel]) -> FleetFilter:
+    number = params.get("page", "")
     return FleetFilter(
-        words=said.get("q", "").replace("\x00", "").strip()[:200],
-        layout=get_known_value(said, "layout", LAYOUTS),
-        channel=get_known_value(said, "channel", [channel.slug for channel in channels]),
-        state=get_known_value(said, "state", [value for value, _words in list_state_options()]),
-        sort=get_known_value(said, "sort", [value for value, _words in list_sort_options()]),
+        search=params.get("q", "").replace("\x00", "").strip()[:200],
+        layout=get_known_value(params, "layout", LAYOUTS),
+        channel=get_known_value(params, "channel", [channel.slug for channel in channels]),
+        state=get_known_value(params, "state", [value for value, _label in list_state_options()]),
+        sort=get_known_value(params, "sort", [value for value, _label in list_sort_options()]),
         page=int(number) if number.isascii() and number.isdecimal() and 0 < len(number) < 7 else 1,
     )
 
 
-def get_known_value(said: QueryDict, name: str, known: Sequence[str]) -> str:
-    value = said.get(name, "")
+def get_known_value(params: QueryDict, name: str, known: Sequence[str]) -> str:
+    value = params.get(name, "")
     return value if value in known else ""
 
 
-def build_filter_fields(asked: FleetFilter, channels: Sequence[Channel]) -> list[dict[str, Any]]:
-    """The choices beside the search box, as the component draws them."""
-    layouts = [("", _("Every layout")), *((name, name) for name in LAYOUTS)]
-    places = [("", _("Every channel")), *((channel.slug, channel.name) for channel in channels)]
+def build_filter_fields(fleet_filter: FleetFilter, channels: Sequence[Channel]) -> list[dict[str, Any]]:
+    """Build the select fields next to the search box for the filter component."""
+    layout_options = [("", _("Every layout")), *((name, name) for name in LAYOUTS)]
+    channel_options = [("", _("Every channel")), *((channel.slug, channel.name) for channel in channels)]
     rows: list[tuple[str, str, FilterOptions, str]] = [
-        ("state", _("State"), list_state_options(), asked.state),
-        ("channel", _("Channel"), places, asked.channel),
-        ("layout", _("Layout"), layouts, asked.layout),
-        ("sort", _("Sort"), list_sort_options(), asked.sort),
+        ("state", _("State"), list_state_options(), fleet_filter.state),
+        ("channel", _("Channel"), channel_options, fleet_filter.channel),
+        ("layout", _("Layout"), layout_options, fleet_filter.layout),
+        ("sort", _("Sort"), list_sort_options(), fleet_filter.sort),
     ]
     return [
         {"name": name, "label": label, "options": options, "value": value}

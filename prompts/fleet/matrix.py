@@ -1,4 +1,4 @@
-"""The matrix: a row per agent, and in each column what production is at, or nothing."""
+"""The matrix of the fleet page: a row per agent, a column per channel, in each cell the production status."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,42 +17,42 @@ from prompts.fleet.prompt_status import PromptStatus, build_state_condition, lis
 
 @dataclass(frozen=True)
 class StatusFlag:
-    """A short word of warning, with more of it for whoever asks; a tone is never the only sign."""
+    """A short status label with a longer detail; the label is readable without the color of the tone."""
 
     tone: str
-    words: str
-    more: str = ""
+    label: str
+    detail: str = ""
 
 
 @dataclass(frozen=True)
 class MatrixCell:
     """One agent on one channel."""
 
-    prompt: int
-    # Agent and channel, for those who hear a link or a box without its row and column.
-    named: str
+    prompt_id: int
+    # Agent and channel, for screen readers that announce a link or checkbox without its row and column.
+    label: str
     url: str
-    timeline: str
-    # What bots get; while nothing was released, the latest version, and nought before the first build.
+    timeline_url: str
+    # The production version; the latest version before the first release, zero before the first build.
     number: int
     tokens: int
     budget: int | None
     since: datetime | None
     flags: Sequence[StatusFlag]
     bots: int
-    # What was filtered for; the others stand there quietly.
+    # Whether the cell matches the filter; other cells are dimmed.
     is_match: bool
 
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """An agent with its cells, one per column; None where it does not speak."""
+    """An agent with one cell per channel; None if the agent does not use the channel."""
 
     agent: Any
     cells: Sequence[tuple[Channel, MatrixCell | None]]
 
     @property
-    def is_silent(self) -> bool:
+    def is_empty(self) -> bool:
         return not any(cell for _channel, cell in self.cells)
 
 
@@ -60,81 +60,87 @@ def build_matrix_rows(
     workspace: Workspace,
     agents: Sequence[Any],
     channels: Sequence[Channel],
-    asked: FleetFilter,
+    fleet_filter: FleetFilter,
     bots: BotActivity,
 ) -> list[MatrixRow]:
-    """One question for all cells of a page."""
-    rule = build_state_condition(asked.state, bots.behind)
-    found = list_prompt_statuses(workspace, [agent.pk for agent in agents], rule, asked.channel)
-    standings = {(one["agent_id"], one["channel_id"]): one for one in found}
-    columns = [channel for channel in channels if asked.channel in {"", channel.slug}]
-    drawing = CellBuilder(workspace, bots)
+    """Build the rows of a page; all cells are loaded with one query."""
+    condition = build_state_condition(fleet_filter.state, bots.outdated)
+    statuses = list_prompt_statuses(
+        workspace, [agent.pk for agent in agents], condition, fleet_filter.channel
+    )
+    statuses_by_cell = {(status["agent_id"], status["channel_id"]): status for status in statuses}
+    columns = [channel for channel in channels if fleet_filter.channel in {"", channel.slug}]
+    builder = CellBuilder(workspace, bots)
 
-    def cell(agent: Any, channel: Channel) -> MatrixCell | None:
-        one = standings.get((agent.pk, channel.pk))
-        return drawing.cell(one, agent, channel) if one else None
+    def find_cell(agent: Any, channel: Channel) -> MatrixCell | None:
+        status = statuses_by_cell.get((agent.pk, channel.pk))
+        return builder.build_cell(status, agent, channel) if status else None
 
-    return [MatrixRow(agent, [(channel, cell(agent, channel)) for channel in columns]) for agent in agents]
+    return [
+        MatrixRow(agent, [(channel, find_cell(agent, channel)) for channel in columns]) for agent in agents
+    ]
 
 
 class CellBuilder:
-    """Makes cells; addresses are asked of the router once and then filled in, for there are hundreds."""
+    """Builds cells from URL patterns that are reversed once, because a page has hundreds of cells."""
 
     def __init__(self, workspace: Workspace, bots: BotActivity) -> None:
         self.bots = bots
         version = reverse("versions:detail", args=[workspace.slug, 0, 0])
-        self.version = version.replace("/0/versions/0/", "/{}/versions/{}/")
-        # The last nought is the agent's: a workspace may be called so, too.
-        before, _nought, after = reverse("versions:list", args=[workspace.slug, "0"]).rpartition("/0/")
-        self.timeline = f"{before}/{{}}/{after}"
+        self.version_url_format = version.replace("/0/versions/0/", "/{}/versions/{}/")
+        # Replace only the last "/0/", which is the agent's: a workspace may have the slug "0", too.
+        before, _zero, after = reverse("versions:list", args=[workspace.slug, "0"]).rpartition("/0/")
+        self.timeline_url_format = f"{before}/{{}}/{after}"
 
-    def cell(self, one: PromptStatus, agent: Any, channel: Channel) -> MatrixCell:
-        number = one["production_number"] or one["latest_number"] or 0
-        timeline = f"{self.timeline.format(agent.slug)}?channel={channel.slug}"
-        behind = self.bots.behind.get(one["pk"], 0)
+    def build_cell(self, status: PromptStatus, agent: Any, channel: Channel) -> MatrixCell:
+        number = status["production_number"] or status["latest_number"] or 0
+        timeline_url = f"{self.timeline_url_format.format(agent.slug)}?channel={channel.slug}"
+        outdated_bots = self.bots.outdated.get(status["pk"], 0)
         return MatrixCell(
-            prompt=one["pk"],
-            named=f"{agent.name}, {channel.name}",
-            url=self.version.format(one["pk"], number) if number else timeline,
-            timeline=timeline,
+            prompt_id=status["pk"],
+            label=f"{agent.name}, {channel.name}",
+            url=self.version_url_format.format(status["pk"], number) if number else timeline_url,
+            timeline_url=timeline_url,
             number=number,
-            tokens=one["production_tokens"] or one["latest_tokens"] or 0,
-            budget=one["budget"],
-            since=one["production_at"] or one["latest_at"],
-            flags=list(list_status_flags(one, behind, is_waiting=agent.is_waiting)),
-            bots=self.bots.lately.get(one["pk"], 0),
-            is_match=one["is_match"],
+            tokens=status["production_tokens"] or status["latest_tokens"] or 0,
+            budget=status["budget"],
+            since=status["production_at"] or status["latest_at"],
+            flags=list(list_status_flags(status, outdated_bots, is_waiting=agent.is_waiting)),
+            bots=self.bots.recent.get(status["pk"], 0),
+            is_match=status["is_match"],
         )
 
 
-def list_status_flags(one: PromptStatus, behind: int, *, is_waiting: bool) -> Iterator[StatusFlag]:
-    """The gravest first."""
-    if one["problem"]:
-        yield StatusFlag("error", _("Not built"), one["problem"])
-    if one["is_held"]:
+def list_status_flags(status: PromptStatus, outdated_bots: int, *, is_waiting: bool) -> Iterator[StatusFlag]:
+    """Yield the flags of a cell, most severe first."""
+    if status["problem"]:
+        yield StatusFlag("error", _("Not built"), status["problem"])
+    if status["is_held"]:
         yield StatusFlag("warning", _("Held back"), _("Rolled back: builds leave production where it is."))
-    tokens, budget = one["production_tokens"] or one["latest_tokens"] or 0, one["budget"]
+    tokens, budget = status["production_tokens"] or status["latest_tokens"] or 0, status["budget"]
     if budget is not None and tokens > budget:
         yield StatusFlag(
             "warning", _("Over budget"), _("%(count)d tokens too many.") % {"count": tokens - budget}
         )
-    if behind:
-        words = ngettext("%(count)d bot behind", "%(count)d bots behind", behind) % {"count": behind}
-        yield StatusFlag("warning", words, _("Since their last fetch their label has moved on."))
-    yield from list_release_flags(one)
+    if outdated_bots:
+        label = ngettext("%(count)d bot behind", "%(count)d bots behind", outdated_bots) % {
+            "count": outdated_bots
+        }
+        yield StatusFlag("warning", label, _("Since their last fetch their label has moved on."))
+    yield from list_release_flags(status)
     if is_waiting:
         yield StatusFlag("info", _("Rebuilding"), _("A change waits to be built into it."))
 
 
-def list_release_flags(one: PromptStatus) -> Iterator[StatusFlag]:
-    """How far the latest version is from what bots get."""
-    latest, production = one["latest_number"], one["production_number"]
+def list_release_flags(status: PromptStatus) -> Iterator[StatusFlag]:
+    """Yield a flag if the latest version is not in production."""
+    latest, production = status["latest_number"], status["production_number"]
     if latest is None:
-        if not one["problem"]:
+        if not status["problem"]:
             yield StatusFlag("info", _("Not built yet"))
     elif production is None:
         yield StatusFlag("warning", _("Not released"), _("Bots get nothing here until the first release."))
     elif latest > production:
-        words = _("%(count)d ahead") % {"count": latest - production}
-        more = _("The latest version is %(latest)d, production is at %(production)d.")
-        yield StatusFlag("info", words, more % {"latest": latest, "production": production})
+        label = _("%(count)d ahead") % {"count": latest - production}
+        detail = _("The latest version is %(latest)d, production is at %(production)d.")
+        yield StatusFlag("info", label, detail % {"latest": latest, "production": production})

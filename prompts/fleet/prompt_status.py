@@ -1,4 +1,4 @@
-"""Prompts with how they stand: what production is at, what it may take, and which states that makes."""
+"""The status of prompts: production version, token budget, and the states the fleet can be filtered by."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -33,7 +33,7 @@ STATE_ALL, STATE_AHEAD, STATE_PROBLEMS, STATE_OVER_BUDGET, STATE_OUTDATED, STATE
 
 
 class PromptStatus(TypedDict):
-    """One prompt, as the matrix shows it."""
+    """The row of one prompt as selected for the matrix."""
 
     pk: int
     agent_id: int
@@ -51,7 +51,7 @@ class PromptStatus(TypedDict):
 
 
 def list_prompts_with_status(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
-    """Live prompts, each with the version production is at and the nearest budget that is set."""
+    """Query live prompts with their production version and effective token budget."""
     rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
     rows = rows.annotate(at_production=FilteredRelation("labels", condition=Q(labels__name=PRODUCTION)))
     return rows.annotate(
@@ -68,7 +68,7 @@ def list_prompts_with_status(workspace: Workspace | int) -> QuerySet[AgentPrompt
 
 
 def build_budget_subquery(workspace: Workspace | int) -> Coalesce:
-    """In the order in which settings are inherited: the channel's, the agent's, the workspace's."""
+    """Build the effective token budget in the order of inheritance: channel, agent, workspace."""
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None)
     levels = (
         rows.filter(channel=OuterRef("channel_id")),
@@ -80,24 +80,28 @@ def build_budget_subquery(workspace: Workspace | int) -> Coalesce:
     )
 
 
-def build_state_condition(state: str, stale: Iterable[int]) -> Q:
-    """What makes a prompt one of a state; every one is of the empty state."""
-    rules = {
+def build_state_condition(state: str, outdated: Iterable[int]) -> Q:
+    """Return the condition for prompts in a state; the empty state matches all prompts."""
+    conditions = {
         STATE_AHEAD: Q(latest__isnull=False) & (Q(production_id=None) | ~Q(production_id=F("latest_id"))),
         STATE_PROBLEMS: ~Q(problem=""),
         STATE_OVER_BUDGET: Q(tokens__gt=F("budget")),
-        STATE_OUTDATED: Q(pk__in=list(stale)),
+        STATE_OUTDATED: Q(pk__in=list(outdated)),
         STATE_PINNED: Q(is_held=True),
     }
-    return rules.get(state, Q())
+    return conditions.get(state, Q())
 
 
 def list_prompt_statuses(
-    workspace: Workspace | int, agent_ids: Iterable[int], rule: Q, channel: str = ""
+    workspace: Workspace | int, agent_ids: Iterable[int], condition: Q, channel: str = ""
 ) -> list[PromptStatus]:
-    """The prompts of some agents; those that are not asked for are told apart, not left out."""
+    """List the prompts of some agents; those that do not match the condition are marked, not omitted."""
     rows = list_prompts_with_status(workspace).filter(agent__in=list(agent_ids))
     rows = rows.filter(channel__slug=channel) if channel else rows
-    matches = Case(When(rule, then=True), default=False, output_field=BooleanField()) if rule else Value(True)
-    found = rows.annotate(is_match=matches).values(*PromptStatus.__annotations__)
-    return cast("list[PromptStatus]", list(found))
+    matches = (
+        Case(When(condition, then=True), default=False, output_field=BooleanField())
+        if condition
+        else Value(True)
+    )
+    statuses = rows.annotate(is_match=matches).values(*PromptStatus.__annotations__)
+    return cast("list[PromptStatus]", list(statuses))

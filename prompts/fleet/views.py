@@ -1,4 +1,4 @@
-"""The fleet, home of a workspace: every agent on every channel, and what waits for someone."""
+"""The fleet page, home of a workspace: the matrix of agents and channels, and pending work."""
 
 from datetime import datetime
 from typing import Any
@@ -33,24 +33,24 @@ from prompts.fleet.filters import build_filter_fields, parse_fleet_filter
 from prompts.fleet.matrix import build_matrix_rows
 
 MAX_SHOWN_EVENTS = 6
-# In the browser of whoever has put the first steps away; a year is as good as for ever.
+# Set in browsers in which a member dismissed the setup steps.
 STEPS_DISMISSED_COOKIE, COOKIE_MAX_AGE = "dr_no_steps", 365 * 24 * 3_600
 
 
 def fleet_overview(request: WorkspaceRequest) -> HttpResponse:
-    figures = get_workspace_counts(request.workspace)
+    counts = get_workspace_counts(request.workspace)
     context = (
-        {"figures": figures}
-        | get_setup_context(request, figures)
-        | get_rebuild_context(request, figures.waiting_since)
+        {"counts": counts}
+        | get_setup_context(request, counts)
+        | get_rebuild_context(request, counts.waiting_since)
     )
-    if not figures.agents:
+    if not counts.agents:
         return render(request, "prompts/fleet/first_run.html", context)
     context |= get_matrix_context(request) | {
         "chart": read_from_replica(
             lambda alias: get_hourly_chart(request.workspace, using=alias), fresh=has_recent_write(request)
         ),
-        "waiting": list_attention_items(figures, request.workspace.slug),
+        "attention_items": list_attention_items(counts, request.workspace.slug),
         "events": list_audit_events(request.workspace).defer("before", "after")[:MAX_SHOWN_EVENTS],
     }
     return render(request, "prompts/fleet/show.html", context)
@@ -59,62 +59,62 @@ def fleet_overview(request: WorkspaceRequest) -> HttpResponse:
 def get_matrix_context(request: WorkspaceRequest) -> dict[str, Any]:
     workspace = request.workspace
     channels = list_channels_in_use(workspace)
-    asked = parse_fleet_filter(request.GET, channels)
+    fleet_filter = parse_fleet_filter(request.GET, channels)
     bots = read_from_replica(
         lambda alias: get_bot_activity(workspace, using=alias), fresh=has_recent_write(request)
     )
-    page = get_agent_page(workspace, asked, bots.behind)
+    page = get_agent_page(workspace, fleet_filter, bots.outdated)
     return {
         "page": page,
-        "rows": build_matrix_rows(workspace, list(page), channels, asked, bots),
-        "columns": [channel for channel in channels if asked.channel in {"", channel.slug}],
+        "rows": build_matrix_rows(workspace, list(page), channels, fleet_filter, bots),
+        "columns": [channel for channel in channels if fleet_filter.channel in {"", channel.slug}],
         "bots": bots,
-        "asked": asked,
-        "filters": build_filter_fields(asked, channels),
+        "fleet_filter": fleet_filter,
+        "filters": build_filter_fields(fleet_filter, channels),
     }
 
 
-def get_setup_context(request: WorkspaceRequest, figures: WorkspaceCounts) -> dict[str, Any]:
-    """What a new workspace has still to do, unless it was put away."""
+def get_setup_context(request: WorkspaceRequest, counts: WorkspaceCounts) -> dict[str, Any]:
+    """Return the setup steps unless they are complete or dismissed."""
     if STEPS_DISMISSED_COOKIE in request.COOKIES:
         return {}
-    found = list_setup_steps(figures, request.workspace.slug, request.membership.role)
-    done = sum(step.is_done for step in found)
-    return {} if is_setup_complete(found) else {"steps": found, "steps_done": done}
+    steps = list_setup_steps(counts, request.workspace.slug, request.membership.role)
+    done = sum(step.is_done for step in steps)
+    return {} if is_setup_complete(steps) else {"steps": steps, "steps_done": done}
 
 
 def get_rebuild_context(request: WorkspaceRequest, oldest: datetime | None) -> dict[str, Any]:
-    """How far a wide change has come; asked only where something waits or was waited for."""
+    """Return the progress of rebuilds; queried only if builds are pending or this session started some."""
     since = parse_since(request.session.pop(REBUILD_SESSION_KEY, ""))
-    moments = [moment for moment in (since, oldest) if moment is not None]
-    if not moments:
+    start_times = [time for time in (since, oldest) if time is not None]
+    if not start_times:
         return {}
-    progress = get_progress_since(request.workspace, min(moments), oldest)
+    progress = get_progress_since(request.workspace, min(start_times), oldest)
     if not progress.waiting and (since is None or not progress.total):
         return {}
     return get_progress_context(request.workspace, progress, everything=False)
 
 
-def get_progress_since(workspace: Workspace, begun: datetime, oldest: datetime | None) -> BuildProgress:
+def get_progress_since(workspace: Workspace, started_at: datetime, oldest: datetime | None) -> BuildProgress:
     is_slow = oldest is not None and timezone.now() - oldest > SLOW_AFTER
-    return BuildProgress(begun, **count_builds_since(workspace, begun), is_slow=is_slow)
+    return BuildProgress(started_at, **count_builds_since(workspace, started_at), is_slow=is_slow)
 
 
 @require_permission(Permission.READ)
 @require_POST
 def dismiss_setup_steps(request: WorkspaceRequest) -> HttpResponse:
-    """Put the first steps away, in this browser and for this workspace."""
-    answer = redirect("home", request.workspace.slug)
-    answer.set_cookie(
+    """Hide the setup steps in this browser for this workspace."""
+    response = redirect("home", request.workspace.slug)
+    response.set_cookie(
         STEPS_DISMISSED_COOKIE,
         "1",
         max_age=COOKIE_MAX_AGE,
-        path=answer["Location"],
+        path=response["Location"],
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
         samesite="Lax",
     )
-    return answer
+    return response
 
 
 urlpatterns: list[URLPattern] = [

@@ -1,1 +1,1 @@
-"""Commands of the prompts app."""
+"""Management commands of the prompts app."""

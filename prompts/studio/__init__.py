@@ -1,1 +1,1 @@
-"""The Studio: one part of a prompt in an editor, and the prompt as it would be beside it."""
+"""The Studio: an editor for one part of a prompt next to a live preview of the assembled prompt."""

@@ -1,4 +1,4 @@
-"""Drafts that a member keeps: saved without leaving the page, listed, discarded."""
+"""Views that save, list and discard the drafts of the signed-in member."""
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -33,45 +33,45 @@ DRAFTS_PER_PAGE = 50
 @require_permission(Permission.EDIT)
 @require_POST
 def save_draft_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """Keep what is typed, sound or not; nobody else sees it and no prompt changes."""
-    desk = get_studio_or_404(request, agent)
-    place = get_studio_location(request, desk)
-    opened = get_submitted_part(request, desk, place)
+    """Save the submitted form as a private draft, even if it is invalid; no prompt changes."""
+    studio = get_studio_or_404(request, agent)
+    location = get_studio_location(request, studio)
+    open_part = get_submitted_part(request, studio, location)
     try:
-        kept = save_submitted_draft(request, desk, opened)
+        draft = save_submitted_draft(request, studio, open_part)
     except DomainError as error:
-        return render_draft_error(request, place, opened, error)
+        return render_draft_error(request, location, open_part, error)
     if request.headers.get("HX-Request"):
-        return HttpResponse(render_to_string("prompts/studio/_saved.html", {"kept": kept}))
+        return HttpResponse(render_to_string("prompts/studio/_saved.html", {"saved_draft": draft}))
     add_toast(request, _("Draft saved. Nobody else sees it, and no prompt has changed."))
-    return redirect(place.url())
+    return redirect(location.get_url())
 
 
-def save_submitted_draft(request: WorkspaceRequest, desk: StudioState, opened: OpenPart) -> KeptDraft:
+def save_submitted_draft(request: WorkspaceRequest, studio: StudioState, open_part: OpenPart) -> KeptDraft:
     return store_draft(
         request.workspace,
-        opened.part.family,
-        opened.record,
-        get_submitted_values(opened.form, request.POST),
-        key=opened.part.key,
+        open_part.part.family,
+        open_part.record,
+        get_submitted_values(open_part.form, request.POST),
+        key=open_part.part.key,
         base_revision=get_submitted_revision(request),
-        agent=desk.agent,
+        agent=studio.agent,
         by=request.actor,
     )
 
 
 def render_draft_error(
-    request: WorkspaceRequest, place: StudioLocation, opened: OpenPart, error: DomainError
+    request: WorkspaceRequest, location: StudioLocation, open_part: OpenPart, error: DomainError
 ) -> HttpResponse:
     if request.headers.get("HX-Request"):
-        opened.form.add_error(None, error.message)
-        return render_form_errors(StudioFields(opened.form))
+        open_part.form.add_error(None, error.message)
+        return render_form_errors(StudioFields(open_part.form))
     messages.error(request, error.message)
-    return redirect(place.url())
+    return redirect(location.get_url())
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
-    """One's own, with where each can be opened again."""
+    """List the member's own drafts with links that open them in the Studio."""
     rows = list_drafts(request.workspace, request.user)
     page = Paginator(rows, DRAFTS_PER_PAGE).get_page(request.GET.get("page"))
     entries = [
@@ -84,19 +84,21 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 def get_draft_url(request: WorkspaceRequest, draft: KeptDraft) -> str:
     if draft.agent is None:
         return ""
-    return StudioLocation(request.workspace.slug, draft.agent.slug, PartRef(draft.family, draft.key)).url()
+    return StudioLocation(
+        request.workspace.slug, draft.agent.slug, PartRef(draft.family, draft.key)
+    ).get_url()
 
 
 @require_permission(Permission.EDIT)
 @require_POST
 def discard_draft_view(request: WorkspaceRequest) -> HttpResponse:
-    """One's own of the part that is named; others' are not even looked for."""
-    part = PartRef.read(request.POST.get("part", "").replace("\x00", ""))
-    kept = find_draft(request.workspace, request.user, part.family, part.key)
-    if kept is None:
+    """Discard the member's own draft of the submitted part; drafts of other members are never queried."""
+    part = PartRef.parse(request.POST.get("part", "").replace("\x00", ""))
+    draft = find_draft(request.workspace, request.user, part.family, part.key)
+    if draft is None:
         messages.error(request, _("There is no such draft any more."))
         return redirect("studio:drafts", request.workspace.slug)
-    discard_draft(kept)
+    discard_draft(draft)
     add_toast(request, _("Draft discarded."))
-    back = get_draft_url(request, kept) if request.POST.get("back") == "studio" else ""
-    return redirect(back) if back else redirect("studio:drafts", request.workspace.slug)
+    back_url = get_draft_url(request, draft) if request.POST.get("back") == "studio" else ""
+    return redirect(back_url) if back_url else redirect("studio:drafts", request.workspace.slug)

@@ -1,4 +1,4 @@
-"""A record's own form as the Studio shows it: the long text first, the rest folded."""
+"""Record forms in the Studio: the main text first, the other fields collapsed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,93 +12,98 @@ from personas.agents.forms import AgentForm
 from personas.drafts.services import DraftValues
 from personas.records.forms import RecordForm
 
-# Besides the long text, what a person sees without unfolding anything.
+# Shown together with the main text; all other fields are collapsed.
 PRIMARY_FIELDS = {"label", "name", "title", "description", "snippet", "agent", "state", "slug"}
 
 
 def set_form_access(form: RecordForm, *, is_open: bool) -> RecordForm:
-    """Shut, where the reader may not write."""
-    for one in () if is_open else form.fields.values():
-        # What can only be read can still be selected and copied.
-        if isinstance(one.widget, ChoiceWidget | CheckboxInput):
-            one.disabled = True
+    """Make the form read-only for members without edit permission."""
+    for field in () if is_open else form.fields.values():
+        # The text of a readonly field can still be selected and copied; that of a disabled field cannot.
+        if isinstance(field.widget, ChoiceWidget | CheckboxInput):
+            field.disabled = True
         else:
-            one.widget.attrs["readonly"] = True
+            field.widget.attrs["readonly"] = True
     return form
 
 
-def build_form_data(typed: DraftValues) -> MultiValueDict[str, str]:
-    return MultiValueDict({name: list(many) for name, many in typed.items()})
+def build_form_data(values: DraftValues) -> MultiValueDict[str, str]:
+    return MultiValueDict({name: list(items) for name, items in values.items()})
 
 
 def get_submitted_values(form: RecordForm, data: Mapping[str, Any]) -> DraftValues:
-    """What was sent for this form's fields, and nothing else."""
-    sent = data if isinstance(data, MultiValueDict) else MultiValueDict(data)
-    names = [name for name in form.fields if name in sent and name != "revision"]
-    return {name: list(sent.getlist(name)) for name in names}
+    """Return the submitted values of the form's own fields, without the revision."""
+    submitted = data if isinstance(data, MultiValueDict) else MultiValueDict(data)
+    names = [name for name in form.fields if name in submitted and name != "revision"]
+    return {name: list(submitted.getlist(name)) for name in names}
 
 
 class StudioFields:
-    """The fields in the order of the Studio, each with what is wrong in it."""
+    """The fields of a form in Studio order, each with its error messages."""
 
     def __init__(self, form: RecordForm) -> None:
         self.form = form
-        self.mistakes = {name: list(map(str, said)) for name, said in form.errors.items()}
-        # Told beside the fields, where each answer of the live preview can tell them anew.
-        form._errors = ErrorDict()  # type: ignore[attr-defined]  # drawn by us, not by each field
+        self.errors_by_field = {name: list(map(str, errors)) for name, errors in form.errors.items()}
+        # The Studio renders errors outside the fields, where each live preview response can replace them.
+        form._errors = ErrorDict()  # type: ignore[attr-defined]  # so that fields do not render them too
 
     @property
-    def shown(self) -> list[BoundField]:
+    def visible_fields(self) -> list[BoundField]:
         return [bound for group in self.form.groups() for bound in group["fields"]]
 
     @property
-    def main(self) -> BoundField | None:
+    def main_field(self) -> BoundField | None:
         name = next((name for name in self.form.editors if name in self.form.fields), None)
         return self.form[name] if name else None
 
     @property
-    def upfront(self) -> list[tuple[BoundField, list[str]]]:
+    def primary_fields(self) -> list[tuple[BoundField, list[str]]]:
         return [
-            self.told(bound)
-            for bound in self.shown
-            if bound.name in PRIMARY_FIELDS and not self.is_main(bound)
+            self.pair_with_errors(bound)
+            for bound in self.visible_fields
+            if bound.name in PRIMARY_FIELDS and not self.is_main_field(bound)
         ]
 
     @property
-    def more(self) -> list[tuple[BoundField, list[str]]]:
+    def other_fields(self) -> list[tuple[BoundField, list[str]]]:
         return [
-            self.told(bound)
-            for bound in self.shown
-            if bound.name not in PRIMARY_FIELDS and not self.is_main(bound)
+            self.pair_with_errors(bound)
+            for bound in self.visible_fields
+            if bound.name not in PRIMARY_FIELDS and not self.is_main_field(bound)
         ]
 
     @property
-    def all(self) -> list[tuple[BoundField, list[str]]]:
-        return [self.told(bound) for bound in self.shown]
+    def all_fields(self) -> list[tuple[BoundField, list[str]]]:
+        return [self.pair_with_errors(bound) for bound in self.visible_fields]
 
     @property
-    def general(self) -> list[str]:
-        """What is said of no single field."""
-        known = {bound.name for bound in self.shown}
-        return [said for name, many in self.mistakes.items() if name not in known for said in many]
+    def general_errors(self) -> list[str]:
+        """Errors that belong to no visible field."""
+        field_names = {bound.name for bound in self.visible_fields}
+        return [
+            error
+            for name, errors in self.errors_by_field.items()
+            if name not in field_names
+            for error in errors
+        ]
 
     @property
-    def wrong(self) -> list[BoundField]:
-        return [bound for bound in self.shown if bound.name in self.mistakes]
+    def invalid_fields(self) -> list[BoundField]:
+        return [bound for bound in self.visible_fields if bound.name in self.errors_by_field]
 
-    def told(self, bound: BoundField) -> tuple[BoundField, list[str]]:
-        return bound, self.mistakes.get(bound.name, [])
+    def pair_with_errors(self, bound: BoundField) -> tuple[BoundField, list[str]]:
+        return bound, self.errors_by_field.get(bound.name, [])
 
-    def is_main(self, bound: BoundField) -> bool:
-        return self.main is not None and bound.name == self.main.name
+    def is_main_field(self, bound: BoundField) -> bool:
+        return self.main_field is not None and bound.name == self.main_field.name
 
     @property
-    def main_told(self) -> tuple[BoundField, list[str]] | None:
-        return self.told(self.main) if self.main else None
+    def main_field_with_errors(self) -> tuple[BoundField, list[str]] | None:
+        return self.pair_with_errors(self.main_field) if self.main_field else None
 
 
 class AgentTextForm(AgentForm):
-    """Without the links, which then stay as they are."""
+    """The agent form without its relations, so that saving leaves those unchanged."""
 
     identity = soul = user_profile = parent = None  # type: ignore[assignment]  # how a form drops fields
     tools = planning_tools = channels = None  # type: ignore[assignment]
@@ -107,4 +112,4 @@ class AgentTextForm(AgentForm):
         return RecordForm.initial_values(self)
 
     def set_querysets(self) -> None:
-        """There is nothing to choose."""
+        """Do nothing: this form has no relation fields."""

@@ -1,4 +1,4 @@
-"""Where somebody is in the Studio: agent, channel, layout and open part, all of it in the address."""
+"""The state of the Studio that is kept in the URL: agent, channel, layout and open part."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,14 +9,14 @@ from django.urls import reverse
 
 @dataclass(frozen=True)
 class PartRef:
-    """A record by its family of pages and what stands for it in an address; without a key, a new one."""
+    """A reference to a record by its page family and URL key; an empty key means a new record."""
 
     family: str
     key: str = ""
 
     @classmethod
-    def read(cls, said: str) -> "PartRef":
-        family, _, key = said.partition(":")
+    def parse(cls, value: str) -> "PartRef":
+        family, _, key = value.partition(":")
         return cls(family[:40], key[:80])
 
     def __str__(self) -> str:
@@ -25,7 +25,7 @@ class PartRef:
 
 @dataclass(frozen=True)
 class StudioLocation:
-    """One state of the Studio; a layout is named only where it is not the agent's own."""
+    """One Studio URL; `layout` is empty when the agent's own layout is shown."""
 
     workspace: str
     agent: str
@@ -33,10 +33,10 @@ class StudioLocation:
     channel: str = ""
     layout: str = ""
 
-    def url(self, page: str = "show", **more: Any) -> str:
-        said = {"part": str(self.part), "channel": self.channel, "layout": self.layout} | more
-        query = urlencode({name: value for name, value in said.items() if value != ""})
+    def get_url(self, page: str = "show", **extra_params: Any) -> str:
+        params = {"part": str(self.part), "channel": self.channel, "layout": self.layout} | extra_params
+        query = urlencode({name: value for name, value in params.items() if value != ""})
         return f"{reverse(f'studio:{page}', args=[self.workspace, self.agent])}?{query}"
 
-    def at(self, **changes: Any) -> "StudioLocation":
+    def with_changes(self, **changes: Any) -> "StudioLocation":
         return replace(self, **changes)

@@ -1,4 +1,4 @@
-"""What lies on the desk: the agent, the part that is open, its form, and the draft kept of it."""
+"""The part that is open in the Studio editor: its record, its form and its saved draft."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,21 +23,21 @@ AGENT_FIELDS_BY_FAMILY = {"souls": "soul", "identities": "identity", "user-profi
 
 
 def get_studio_or_404(request: WorkspaceRequest, agent: str) -> StudioState:
-    desk = StudioState.of(request.workspace, agent)
-    if desk is None:
+    studio = StudioState.load(request.workspace, agent)
+    if studio is None:
         raise Http404("No such agent.")
-    return desk
+    return studio
 
 
-def get_studio_location(request: WorkspaceRequest, desk: StudioState) -> StudioLocation:
-    """From the address; a form that is drawn in place says anew which channel and layout it shows."""
-    part = PartRef.read(get_query_param(request, "part"))
-    channel = desk.channel(get_view_parameter(request, "channel"))
+def get_studio_location(request: WorkspaceRequest, studio: StudioState) -> StudioLocation:
+    """Read the location from the URL; channel and layout submitted with the form take precedence."""
+    part = PartRef.parse(get_query_param(request, "part"))
+    channel = studio.get_channel(get_view_parameter(request, "channel"))
     layout = get_view_parameter(request, "layout")
     return StudioLocation(
         request.workspace.slug,
-        desk.agent.slug,
-        part if part.family else get_default_part(desk.agent),
+        studio.agent.slug,
+        part if part.family else get_default_part(studio.agent),
         channel.slug if channel else "",
         layout if layout in LAYOUTS else "",
     )
@@ -53,28 +53,28 @@ def get_default_part(agent: Agent) -> PartRef:
 
 @dataclass
 class OpenPart:
-    """One part, ready to be written in."""
+    """The open part with its form, bound to a draft or to submitted values."""
 
     pages: RecordPages[Any]
     part: PartRef
-    # None: it would be a new one.
+    # None for a new record.
     record: Record | None
     form: RecordForm
-    kept: KeptDraft | None = None
+    saved_draft: KeptDraft | None = None
 
     @property
     def base_revision(self) -> int:
-        if self.kept is not None:
-            return self.kept.base_revision
+        if self.saved_draft is not None:
+            return self.saved_draft.base_revision
         return self.record.revision if self.record else 0
 
     @property
     def is_outdated(self) -> bool:
-        """Somebody saved after this draft was begun."""
+        """Whether the record was saved after this draft was started."""
         return self.record is not None and self.base_revision != self.record.revision
 
-    def draft(self) -> DraftRecord | None:
-        """What the form would make of the record; None where it has mistakes, which it then tells."""
+    def build_draft(self) -> DraftRecord | None:
+        """Build the record as the form would save it; None if the form is invalid, with its errors set."""
         if not self.form.is_bound or not self.form.is_valid():
             return None
         record = self.record or build_new_record(self.pages.model, self.form.workspace, self.form.values())
@@ -89,59 +89,59 @@ class OpenPart:
         return self.record or build_new_record(self.pages.model, self.form.workspace, self.form.values())
 
 
-def get_open_part(request: WorkspaceRequest, desk: StudioState, place: StudioLocation) -> OpenPart:
-    """With the draft that is kept of it, if there is one; else as it is saved."""
-    may_edit = has_permission(request.membership.role, Permission.EDIT)
-    part = place.part
-    kept = find_draft(request.workspace, request.user, part.family, part.key) if may_edit else None
-    opened = build_open_part(request, desk, place, kept.values if kept else None)
-    opened.kept = kept
-    return opened
+def get_open_part(request: WorkspaceRequest, studio: StudioState, location: StudioLocation) -> OpenPart:
+    """Return the part of the location with the member's saved draft, or as stored if there is none."""
+    can_edit = has_permission(request.membership.role, Permission.EDIT)
+    part = location.part
+    saved_draft = find_draft(request.workspace, request.user, part.family, part.key) if can_edit else None
+    open_part = build_open_part(request, studio, location, saved_draft.values if saved_draft else None)
+    open_part.saved_draft = saved_draft
+    return open_part
 
 
-def get_submitted_part(request: WorkspaceRequest, desk: StudioState, place: StudioLocation) -> OpenPart:
-    """With what the form sent."""
-    opened = build_open_part(request, desk, place, None)
+def get_submitted_part(request: WorkspaceRequest, studio: StudioState, location: StudioLocation) -> OpenPart:
+    """Return the part of the location with its form bound to the submitted values."""
+    open_part = build_open_part(request, studio, location, None)
     return build_open_part(
-        request, desk, place, get_submitted_values(opened.form, request.POST), record=opened.record
+        request, studio, location, get_submitted_values(open_part.form, request.POST), record=open_part.record
     )
 
 
 def build_open_part(
     request: WorkspaceRequest,
-    desk: StudioState,
-    place: StudioLocation,
-    typed: DraftValues | None,
+    studio: StudioState,
+    location: StudioLocation,
+    values: DraftValues | None,
     record: Record | None = None,
 ) -> OpenPart:
-    pages = get_record_pages(place.part.family)
-    record = record or find_part_record(request, desk, pages, place.part)
-    data = None if typed is None else build_form_data(typed)
-    initial = {} if record else {"agent": desk.agent}
-    made = AgentTextForm if record and pages.name == "agents" else pages.form
-    form = made(data, workspace=request.workspace, record=record, initial=initial)
-    is_open = has_permission(request.membership.role, Permission.EDIT)
-    return OpenPart(pages, place.part, record, set_form_access(form, is_open=is_open))
+    pages = get_record_pages(location.part.family)
+    record = record or find_part_record(request, studio, pages, location.part)
+    data = None if values is None else build_form_data(values)
+    initial = {} if record else {"agent": studio.agent}
+    form_class = AgentTextForm if record and pages.name == "agents" else pages.form
+    form = form_class(data, workspace=request.workspace, record=record, initial=initial)
+    can_edit = has_permission(request.membership.role, Permission.EDIT)
+    return OpenPart(pages, location.part, record, set_form_access(form, is_open=can_edit))
 
 
 def find_part_record(
-    request: WorkspaceRequest, desk: StudioState, pages: RecordPages[Any], part: PartRef
+    request: WorkspaceRequest, studio: StudioState, pages: RecordPages[Any], part: PartRef
 ) -> Record | None:
-    """The agent's own parts are at hand already."""
+    """Return the record of a part; the agent and its persona are already loaded and need no query."""
     if not part.key:
         return None
-    own: Record | None = desk.agent if part.family == "agents" else None
+    own: Record | None = studio.agent if part.family == "agents" else None
     if part.family in AGENT_FIELDS_BY_FAMILY:
-        own = getattr(desk.agent, AGENT_FIELDS_BY_FAMILY[part.family])
+        own = getattr(studio.agent, AGENT_FIELDS_BY_FAMILY[part.family])
     if own is not None and getattr(own, pages.key) == part.key:
         return own
     return get_page_record(request, pages, part.key)
 
 
 def get_submitted_revision(request: WorkspaceRequest) -> int:
-    """The revision the person saw; after a conflict, the one they chose to overwrite."""
+    """Return the revision the form was based on or, after a conflict, the one the user chose to overwrite."""
     for name in ("overwrite", "revision"):
-        sent = request.POST.get(name, "")
-        if sent.isascii() and sent.isdecimal() and len(sent) < 10:
-            return int(sent)
+        value = request.POST.get(name, "")
+        if value.isascii() and value.isdecimal() and len(value) < 10:
+            return int(value)
     return 0

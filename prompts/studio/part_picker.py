@@ -1,4 +1,4 @@
-"""Every part that feeds a prompt, grouped by kind, for whoever wants to open another."""
+"""The part picker: all parts of a prompt, grouped by kind, with links that open them in the Studio."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,14 +23,14 @@ PART_KIND_TITLES: dict[str, str | Promise] = {
     "channel": _("Channel"),
     "context_file": _("Context files"),
 }
-# Kinds that can be begun here, for they belong to the agent.
+# Kinds that can be created here because they belong to the agent.
 NEW_PART_LABELS = {"responsibility": _("New responsibility"), "memory": _("New memory")}
 MAX_PART_CHOICES = 40
 
 
 @dataclass(frozen=True)
 class PartChoice:
-    """One part: where it is opened, and whether it is."""
+    """One link of the part picker."""
 
     kind: str
     name: str
@@ -43,27 +43,27 @@ class PartGroup:
     kind: str
     title: str | Promise
     choices: list[PartChoice] = field(default_factory=list)
-    more: int = 0
+    hidden_count: int = 0
     add_href: str = ""
-    add_words: str | Promise = ""
+    add_label: str | Promise = ""
 
 
 def list_part_groups(
-    reading: StudioText | None, place: StudioLocation, agent: Agent, channel: Channel | None
+    studio_text: StudioText | None, location: StudioLocation, agent: Agent, channel: Channel | None
 ) -> list[PartGroup]:
-    """What the prompt is made of, with the agent's own parts even where they say nothing."""
-    found: dict[str, dict[str, PartChoice]] = {kind: {} for kind in PART_KIND_TITLES}
+    """List the parts of the prompt and the agent's own parts, even those without text in the prompt."""
+    choices: dict[str, dict[str, PartChoice]] = {kind: {} for kind in PART_KIND_TITLES}
     for record in list_agent_parts(agent, channel):
         add_part_choice(
-            found, place, record.kind, str(getattr(record, RECORD_KINDS[record.kind].key)), str(record)
+            choices, location, record.kind, str(getattr(record, RECORD_KINDS[record.kind].key)), str(record)
         )
-    for source in reading.sources.values() if reading else ():
-        told = source.told
-        if told.kind in found and told.key and not source.part:
-            found[told.kind].setdefault(told.key, PartChoice(told.kind, told.name, source.href))
-        elif told.kind in found and told.key:
-            add_part_choice(found, place, told.kind, told.key, told.name)
-    return [made for kind in PART_KIND_TITLES if (made := build_part_group(kind, found[kind], place))]
+    for source in studio_text.sources.values() if studio_text else ():
+        label = source.label
+        if label.kind in choices and label.key and not source.part:
+            choices[label.kind].setdefault(label.key, PartChoice(label.kind, label.name, source.href))
+        elif label.kind in choices and label.key:
+            add_part_choice(choices, location, label.kind, label.key, label.name)
+    return [group for kind in PART_KIND_TITLES if (group := build_part_group(kind, choices[kind], location))]
 
 
 def list_agent_parts(agent: Agent, channel: Channel | None) -> Iterable[Record]:
@@ -72,19 +72,21 @@ def list_agent_parts(agent: Agent, channel: Channel | None) -> Iterable[Record]:
 
 
 def add_part_choice(
-    found: dict[str, dict[str, PartChoice]], place: StudioLocation, kind: str, key: str, name: str
+    choices: dict[str, dict[str, PartChoice]], location: StudioLocation, kind: str, key: str, name: str
 ) -> None:
     part = PartRef(RECORD_KINDS[kind].family, key)
-    choice = PartChoice(kind, name, place.at(part=part).url(), part == place.part)
-    found[kind].setdefault(key, choice)
+    choice = PartChoice(kind, name, location.with_changes(part=part).get_url(), part == location.part)
+    choices[kind].setdefault(key, choice)
 
 
-def build_part_group(kind: str, choices: dict[str, PartChoice], place: StudioLocation) -> PartGroup | None:
-    every = list(choices.values())
-    # However many there are, the open one is among those that are shown.
-    shown = every[:MAX_PART_CHOICES] + [choice for choice in every[MAX_PART_CHOICES:] if choice.is_current]
-    made = PartGroup(kind, PART_KIND_TITLES[kind], shown, len(choices) - len(shown))
+def build_part_group(kind: str, choices: dict[str, PartChoice], location: StudioLocation) -> PartGroup | None:
+    all_choices = list(choices.values())
+    # The open part is always visible, even beyond the limit.
+    visible = all_choices[:MAX_PART_CHOICES] + [
+        choice for choice in all_choices[MAX_PART_CHOICES:] if choice.is_current
+    ]
+    group = PartGroup(kind, PART_KIND_TITLES[kind], visible, len(choices) - len(visible))
     if kind in NEW_PART_LABELS:
-        made.add_href = place.at(part=PartRef(RECORD_KINDS[kind].family)).url()
-        made.add_words = NEW_PART_LABELS[kind]
-    return made if shown or made.add_href else None
+        group.add_href = location.with_changes(part=PartRef(RECORD_KINDS[kind].family)).get_url()
+        group.add_label = NEW_PART_LABELS[kind]
+    return group if visible or group.add_href else None

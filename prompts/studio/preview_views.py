@@ -1,4 +1,4 @@
-"""The assembled prompt beside the editor, drawn anew while somebody types; nothing is stored."""
+"""The live preview: the prompt assembled with the submitted draft. Nothing is stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,27 +29,30 @@ from skills.record_scan import scan_record
 
 @dataclass(frozen=True)
 class LayoutPreview:
-    """One layout: what it would make of the draft, or why it can make nothing."""
+    """Size and losses of the draft in one layout, or the reason why it cannot be assembled."""
 
     name: str
     href: str
     tokens: int = 0
     sections: int = 0
     lost: Sequence[str] = ()
-    # By section, how many characters did not fit.
+    # Section name and number of characters that did not fit.
     cut: Sequence[tuple[str, int]] = ()
     problems: Sequence[str] = ()
     failure: str = ""
 
 
-def list_layout_previews(found: PromptPreview, place: StudioLocation) -> list[LayoutPreview]:
-    return [build_layout_preview(found.with_layout(name), place.at(layout=name).url()) for name in LAYOUTS]
+def list_layout_previews(preview: PromptPreview, location: StudioLocation) -> list[LayoutPreview]:
+    return [
+        build_layout_preview(preview.with_layout(name), location.with_changes(layout=name).get_url())
+        for name in LAYOUTS
+    ]
 
 
-def build_layout_preview(found: PromptPreview, href: str) -> LayoutPreview:
-    name = found.collected.layout
+def build_layout_preview(preview: PromptPreview, href: str) -> LayoutPreview:
+    name = preview.collected.layout
     try:
-        prompt = assemble_prompt(found.collected)
+        prompt = assemble_prompt(preview.collected)
     except NotBuildable as error:
         return LayoutPreview(name, href, failure=str(error))
     texts = get_texts_by_section(prompt.segments)
@@ -68,28 +71,34 @@ MAX_SHOWN_FLAGS = 5
 
 
 class PreviewPane:
-    """What is to be seen in the right pane."""
+    """The right pane of the Studio: the assembled prompt and its template context."""
 
     def __init__(
         self,
         request: WorkspaceRequest,
-        desk: StudioState,
-        place: StudioLocation,
+        studio: StudioState,
+        location: StudioLocation,
         slots: SlotForm,
         draft: DraftRecord | None,
     ) -> None:
-        self.request, self.desk, self.place, self.slots, self.draft = request, desk, place, slots, draft
+        self.request, self.studio, self.location, self.slots, self.draft = (
+            request,
+            studio,
+            location,
+            slots,
+            draft,
+        )
         self.problem = ""
 
     @cached_property
-    def shown(self) -> PreviewResult | None:
-        channel = self.desk.channel(self.place.channel)
+    def preview(self) -> PreviewResult | None:
+        channel = self.studio.get_channel(self.location.channel)
         if channel is None:
             return None
         try:
             if self.draft is None:
-                return self.desk.saved(channel, self.place.layout, self.slots)
-            return self.desk.drafted(channel, self.place.layout, self.slots, self.draft)
+                return self.studio.preview_saved(channel, self.location.layout, self.slots)
+            return self.studio.preview_draft(channel, self.location.layout, self.slots, self.draft)
         except NotBuildable as error:
             self.problem = str(error)
         except DomainError as error:
@@ -97,79 +106,102 @@ class PreviewPane:
         return None
 
     @cached_property
-    def reading(self) -> StudioText | None:
-        return StudioText(self.request.workspace, self.place, self.shown, self.draft) if self.shown else None
+    def studio_text(self) -> StudioText | None:
+        return (
+            StudioText(self.request.workspace, self.location, self.preview, self.draft)
+            if self.preview
+            else None
+        )
 
-    def context(self) -> dict[str, Any]:
-        reading, place = self.reading, self.place
+    def get_context(self) -> dict[str, Any]:
+        studio_text, location = self.studio_text, self.location
         flags = scan_record(self.draft.record) if self.draft else []
         return {
             "workspace": self.request.workspace,
-            "agent": self.desk.agent,
-            "place": place,
-            "reading": reading,
-            "shown": self.shown,
+            "agent": self.studio.agent,
+            "location": location,
+            "studio_text": studio_text,
+            "preview": self.preview,
             "problem": self.problem,
-            "unreleased": self.desk.unreleased(self.desk.channel(place.channel)),
+            "unreleased": self.studio.get_unreleased_version(self.studio.get_channel(location.channel)),
             "slots": self.slots,
             "flags": flags[:MAX_SHOWN_FLAGS],
             "more_flags": max(0, len(flags) - MAX_SHOWN_FLAGS),
             "channels": [
-                (one, place.at(channel=one.slug).url(), one.slug == place.channel)
-                for one in self.desk.channels
+                (
+                    channel,
+                    location.with_changes(channel=channel.slug).get_url(),
+                    channel.slug == location.channel,
+                )
+                for channel in self.studio.channels
             ],
-            "layouts": [(name, place.at(layout=name).url(), name == self.layout) for name in LAYOUTS],
+            "layouts": [
+                (name, location.with_changes(layout=name).get_url(), name == self.layout) for name in LAYOUTS
+            ],
             "is_live": has_permission(self.request.membership.role, Permission.EDIT),
-            **{f"{page}_url": place.url(page) for page in ("show", "preview", "layouts", "save", "review")},
+            **{
+                f"{page}_url": location.get_url(page)
+                for page in ("show", "preview", "layouts", "save", "review")
+            },
         }
 
     @property
     def layout(self) -> str:
-        if self.shown:
-            return self.shown.layout
-        return self.place.layout or self.desk.agent.layout
+        if self.preview:
+            return self.preview.layout
+        return self.location.layout or self.studio.agent.layout
 
 
 @require_permission(Permission.EDIT)
 @require_POST
 def studio_preview(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """The text with the draft in it; with mistakes the last good one stays, and the fields tell."""
-    desk = get_studio_or_404(request, agent)
-    place = get_studio_location(request, desk)
-    opened = get_submitted_part(request, desk, place)
-    draft = opened.draft()
-    sheet = StudioFields(opened.form)
+    """Render the prompt with the submitted draft, or only the field errors if the draft is invalid.
+
+    With errors, htmx swaps nothing into the pane, so the last valid preview stays visible.
+    """
+    studio = get_studio_or_404(request, agent)
+    location = get_studio_location(request, studio)
+    open_part = get_submitted_part(request, studio, location)
+    draft = open_part.build_draft()
+    studio_fields = StudioFields(open_part.form)
     if draft is None:
-        return render_form_errors(sheet)
-    slots = SlotForm(request.POST, workspace=request.workspace, agent=desk.agent)
-    context = PreviewPane(request, desk, place, slots, draft).context() | {
-        "sheet": sheet,
+        return render_form_errors(studio_fields)
+    slots = SlotForm(request.POST, workspace=request.workspace, agent=studio.agent)
+    context = PreviewPane(request, studio, location, slots, draft).get_context() | {
+        "studio_fields": studio_fields,
         "is_fragment": True,
     }
-    # Without the frame's own questions: this is asked at every pause in typing.
+    # Rendered without the request, so without the queries of the page frame: this runs at every pause in
+    # typing.
     return HttpResponse(render_to_string("prompts/studio/_answer.html", context))
 
 
-def render_form_errors(sheet: StudioFields) -> HttpResponse:
-    words = render_to_string("prompts/studio/_mistakes.html", {"sheet": sheet, "is_fragment": True})
-    return HttpResponse(words, status=422, headers={"HX-Reswap": "none"})
+def render_form_errors(studio_fields: StudioFields) -> HttpResponse:
+    html = render_to_string(
+        "prompts/studio/_mistakes.html", {"studio_fields": studio_fields, "is_fragment": True}
+    )
+    return HttpResponse(html, status=422, headers={"HX-Reswap": "none"})
 
 
 @require_permission(Permission.EDIT)
 @require_POST
 def studio_layouts(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """The same draft in every layout: what each has room for, and what it loses."""
-    desk = get_studio_or_404(request, agent)
-    place = get_studio_location(request, desk)
-    opened = get_submitted_part(request, desk, place)
-    channel = desk.channel(place.channel)
-    draft = opened.draft()
+    """Compare the submitted draft in all layouts: tokens, sections, lost records, cut text."""
+    studio = get_studio_or_404(request, agent)
+    location = get_studio_location(request, studio)
+    open_part = get_submitted_part(request, studio, location)
+    channel = studio.get_channel(location.channel)
+    draft = open_part.build_draft()
     rows: list[LayoutPreview] = []
     if channel is not None:
         try:
-            rows = list_layout_previews(desk.preview(channel, "", draft), place)
+            rows = list_layout_previews(studio.load_preview(channel, "", draft), location)
         except DomainError:
             rows = []
-    context = {"rows": rows, "place": place, "chosen": place.layout or desk.agent.layout}
-    context |= {"layouts_url": place.url("layouts"), "is_unsound": draft is None, "agent": desk.agent}
+    context = {"rows": rows, "location": location, "chosen": location.layout or studio.agent.layout}
+    context |= {
+        "layouts_url": location.get_url("layouts"),
+        "is_unsound": draft is None,
+        "agent": studio.agent,
+    }
     return HttpResponse(render_to_string("prompts/studio/_layouts.html", context))

@@ -1,4 +1,4 @@
-"""A prompt ready to be shown in the Studio: stored or drafted, with size, losses and what is new."""
+"""The prompt shown in the Studio, stored or drafted: segments, token sizes, build report, edited lines."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -21,74 +21,76 @@ from prompts.studio.slot_form import SlotForm, fill_form_slots
 from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents, parse_build_report
 
-# Beyond this nobody looks for single lines, and looking takes too long while somebody types.
+# Longer texts are not diffed: the diff would be too slow for the live preview.
 MAX_COMPARED_LENGTH = 400_000
 CharacterRange = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class TextEdits:
-    """Stretches of the newer text that the older has not, in order; and lines that fell away, by offset."""
+    """A line diff: ordered character ranges added to the new text, and counts of deleted lines by offset."""
 
     ranges: Sequence[CharacterRange] = ()
-    gone: dict[int, int] = field(default_factory=dict)
+    deleted_lines: dict[int, int] = field(default_factory=dict)
 
-    def cut(self, start: int, end: int) -> list[tuple[int, int, bool]]:
-        """These characters in pieces, each either new or not."""
-        pieces: list[tuple[int, int, bool]] = []
-        at = start
-        for low, high in self.ranges[self._first(start) :]:
-            if low >= end:
+    def split_range(self, start: int, end: int) -> list[tuple[int, int, bool]]:
+        """Split a character range into (start, end, is_edited) parts."""
+        parts: list[tuple[int, int, bool]] = []
+        position = start
+        for range_start, range_end in self.ranges[self._find_first_range(start) :]:
+            if range_start >= end:
                 break
-            if low > at:
-                pieces.append((at, low, False))
-            pieces.append((max(low, at), min(high, end), True))
-            at = min(high, end)
-        return [*pieces, (at, end, False)] if at < end else pieces
+            if range_start > position:
+                parts.append((position, range_start, False))
+            parts.append((max(range_start, position), min(range_end, end), True))
+            position = min(range_end, end)
+        return [*parts, (position, end, False)] if position < end else parts
 
-    def _first(self, start: int) -> int:
-        """The first range that ends behind this offset."""
-        return bisect_right([high for _, high in self.ranges], start)
+    def _find_first_range(self, start: int) -> int:
+        """Return the index of the first range that ends after an offset."""
+        return bisect_right([range_end for _, range_end in self.ranges], start)
 
 
 NO_EDITS = TextEdits()
 
 
 def compute_text_edits(before: str, after: str) -> TextEdits:
-    """Whole lines, for a line is what people read."""
+    """Compare two texts line by line with a patience diff; blank lines do not count."""
     if before == after or len(before) + len(after) > MAX_COMPARED_LENGTH:
         return NO_EDITS
-    old, new = before.split("\n"), after.split("\n")
-    offsets = [0, *accumulate(len(line) + 1 for line in new)]
+    old_lines, new_lines = before.split("\n"), after.split("\n")
+    offsets = [0, *accumulate(len(line) + 1 for line in new_lines)]
     ranges: list[CharacterRange] = []
-    gone: dict[int, int] = {}
-    for kind, i1, i2, j1, j2 in PatienceSequenceMatcher(None, old, new).get_opcodes():
+    deleted_lines: dict[int, int] = {}
+    for kind, i1, i2, j1, j2 in PatienceSequenceMatcher(None, old_lines, new_lines).get_opcodes():
         if kind == "equal":
             continue
-        if any(line.strip() for line in new[j1:j2]):
+        if any(line.strip() for line in new_lines[j1:j2]):
             ranges.append((offsets[j1], min(offsets[j2], len(after))))
-        lost = sum(bool(line.strip()) for line in old[i1:i2]) - sum(bool(line.strip()) for line in new[j1:j2])
-        if lost > 0:
-            gone[min(offsets[j1], len(after))] = lost
-    return TextEdits(ranges, gone)
+        deleted = sum(bool(line.strip()) for line in old_lines[i1:i2]) - sum(
+            bool(line.strip()) for line in new_lines[j1:j2]
+        )
+        if deleted > 0:
+            deleted_lines[min(offsets[j1], len(after))] = deleted
+    return TextEdits(ranges, deleted_lines)
 
 
 @dataclass(frozen=True)
 class PreviewResult:
-    """The text in segments, and all that is said above it."""
+    """The segments of a prompt with the numbers and warnings shown above it."""
 
     segments: Sequence[Segment]
     layout: str
-    # Characters and tokens of each section.
+    # Characters and tokens by section.
     sizes: dict[str, list[int]]
     report: dict[str, Any] = field(default_factory=dict)
     budget: int | None = None
-    # The version that is stored, to compare the size with.
-    stored: PromptVersion | None = None
+    # The latest stored version, to compare the size with.
+    stored_version: PromptVersion | None = None
     edits: TextEdits = NO_EDITS
     is_filled: bool = False
-    # What stands in addresses for the records that it was made of.
-    keys: Mapping[RecordKey, str] = field(default_factory=dict)
+    # URL keys of the records that the prompt was made from.
+    url_keys: Mapping[RecordKey, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -99,44 +101,49 @@ class PreviewResult:
         return sum(tokens for _, tokens in self.sizes.values())
 
     @property
-    def delta(self) -> int | None:
-        """Against the stored version, where both are in one layout."""
-        if self.stored is None or self.stored.layout != self.layout:
+    def token_delta(self) -> int | None:
+        """Difference to the stored version; None if that has another layout."""
+        if self.stored_version is None or self.stored_version.layout != self.layout:
             return None
-        return self.tokens - self.stored.tokens
+        return self.tokens - self.stored_version.tokens
 
     @property
-    def over(self) -> int:
-        """Tokens beyond the budget."""
+    def tokens_over_budget(self) -> int:
         return max(0, self.tokens - self.budget) if self.budget is not None else 0
 
     @property
-    def boundaries(self) -> Sequence[CacheBoundary]:
+    def cache_boundaries(self) -> Sequence[CacheBoundary]:
         offsets = accumulate([len(segment.text) for segment in self.segments], initial=0)
         return find_cache_boundaries(
-            (one.volatility, at) for one, at in zip(self.segments, offsets, strict=False)
+            (segment.volatility, offset) for segment, offset in zip(self.segments, offsets, strict=False)
         )
 
     @property
     def cached_tokens(self) -> int:
-        """How much a provider's cache can keep from call to call: all before the first words of a call."""
+        """Tokens of the prefix that a provider's prompt cache can reuse between calls.
+
+        The prefix ends at the first segment that changes per session or turn.
+        """
         end = find_call_start(self.segments)
         texts = get_texts_by_section(self.segments)
-        counts = [(said, self.sizes[section][1]) for section, said in texts.items() if section in self.sizes]
+        counts = [(text, self.sizes[section][1]) for section, text in texts.items() if section in self.sizes]
         return max(0, self.tokens - count_tokens_from(counts, end))
 
 
 def find_call_start(segments: Sequence[Segment]) -> int:
-    at = 0
+    offset = 0
     for segment in segments:
         if segment.volatility in (SESSION, TURN):
             break
-        at += len(segment.text)
-    return at
+        offset += len(segment.text)
+    return offset
 
 
 def build_stored_preview(prompt: AgentPrompt, version: PromptVersion, budget: int | None) -> PreviewResult:
-    """What is stored is what is saved, as long as nothing waits to be built; nothing is assembled."""
+    """Build the preview from the stored version, without assembling it.
+
+    The caller makes sure that no build is pending.
+    """
     digests = [*list_content_digests(version.segments), version.report]
     contents = get_contents(version.workspace_id, digests)
     segments = unpack_segments(version.segments, contents)
@@ -146,40 +153,47 @@ def build_stored_preview(prompt: AgentPrompt, version: PromptVersion, budget: in
         version.sizes,
         parse_build_report(contents, version),
         budget,
-        stored=prompt.latest,
+        stored_version=prompt.latest,
     )
 
 
 def build_draft_preview(
-    found: PromptPreview, stored: PromptVersion | None, slots: SlotForm | None = None
+    preview: PromptPreview, stored_version: PromptVersion | None, slots: SlotForm | None = None
 ) -> PreviewResult:
-    """The draft's prompt, the lines lit that the saved record has not; else NotBuildable."""
-    shown = replace(build_compiled_preview(found.compile(), stored), keys=get_preview_url_keys(found))
-    saved = found.without_draft() if found.draft else None
-    if slots is not None and slots.is_asked:
-        shown = fill_preview_slots(shown, slots)
+    """Assemble the prompt with the draft and mark the lines that differ from the saved record.
+
+    Raises NotBuildable.
+    """
+    result = replace(
+        build_compiled_preview(preview.compile(), stored_version), url_keys=get_preview_url_keys(preview)
+    )
+    saved = preview.without_draft() if preview.draft else None
+    if slots is not None and slots.has_input:
+        result = fill_preview_slots(result, slots)
     if saved is None:
-        return shown
+        return result
     before: Sequence[Segment] = saved.compile().prompt.segments
-    if shown.is_filled and slots is not None:
+    if result.is_filled and slots is not None:
         before = fill_form_slots(before, slots)
-    return replace(shown, edits=compute_text_edits("".join([one.text for one in before]), shown.text))
+    return replace(
+        result, edits=compute_text_edits("".join([segment.text for segment in before]), result.text)
+    )
 
 
-def get_preview_url_keys(found: PromptPreview) -> dict[RecordKey, str]:
-    """Of all that was loaded for it; files and skills as they were given."""
-    loaded, agent = found.loaded, found.collected.agent
+def get_preview_url_keys(preview: PromptPreview) -> dict[RecordKey, str]:
+    """Map all records loaded for the preview to their URL keys, which saves queries for the links."""
+    loaded, agent = preview.loaded, preview.collected.agent
     settings = [part for row in loaded.settings for part in (row.identity, row.soul, row.user_profile)]
-    given = loaded.effective_contexts.get(agent.pk)
+    context = loaded.effective_contexts.get(agent.pk)
     rows: list[Record | None] = [
-        *(agent, agent.identity, agent.soul, agent.user_profile, found.collected.channel),
+        *(agent, agent.identity, agent.soul, agent.user_profile, preview.collected.channel),
         *settings,
         *(link.tool for link in loaded.tool_links),
         *loaded.responsibilities,
         *loaded.memories,
-        *(one.skill for one in (given.skills if given else ())),
+        *(one.skill for one in (context.skills if context else ())),
     ]
-    files = [*(one.file for one in given.files), *(one.file for one in given.skills)] if given else []
+    files = [*(one.file for one in context.files), *(one.file for one in context.skills)] if context else []
     return dict(
         [
             *(get_url_key(row, row.kind) for row in rows if row is not None),
@@ -188,20 +202,20 @@ def get_preview_url_keys(found: PromptPreview) -> dict[RecordKey, str]:
     )
 
 
-def build_compiled_preview(made: BuildResult, stored: PromptVersion | None) -> PreviewResult:
+def build_compiled_preview(build: BuildResult, stored_version: PromptVersion | None) -> PreviewResult:
     return PreviewResult(
-        made.prompt.segments,
-        made.collected.layout,
-        made.sizes,
-        build_prompt_report(made.prompt, made.collected.problems),
-        made.collected.token_budget,
-        stored,
+        build.prompt.segments,
+        build.collected.layout,
+        build.sizes,
+        build_prompt_report(build.prompt, build.collected.problems),
+        build.collected.token_budget,
+        stored_version,
     )
 
 
-def fill_preview_slots(shown: PreviewResult, slots: SlotForm) -> PreviewResult:
-    """As a call would get it; what the call says is counted too."""
-    segments = fill_form_slots(shown.segments, slots)
+def fill_preview_slots(preview: PreviewResult, slots: SlotForm) -> PreviewResult:
+    """Fill the slots as a call would and count the tokens of the filled text."""
+    segments = fill_form_slots(preview.segments, slots)
     texts = get_texts_by_section(segments)
     sizes = {section: [len(text), count_tokens_cached(text)] for section, text in texts.items()}
-    return replace(shown, segments=segments, sizes=sizes, is_filled=True)
+    return replace(preview, segments=segments, sizes=sizes, is_filled=True)

@@ -1,4 +1,4 @@
-"""The review of a kept draft: what saving it would do, and the button that does it."""
+"""The review page of a saved draft: shows the impact of applying it, and applies it."""
 
 from typing import Any
 
@@ -40,116 +40,136 @@ MAX_MESSAGE_LENGTH = 200
 
 @require_permission(Permission.EDIT)
 def studio_review(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """A form from the desk is kept and led here; the button here applies what was kept."""
-    desk = get_studio_or_404(request, agent)
-    place = get_studio_location(request, desk)
+    """Show the review page; a post from the editor saves the draft first, one from here applies it."""
+    studio = get_studio_or_404(request, agent)
+    location = get_studio_location(request, studio)
     if request.method != "POST":
-        return render_review(request, desk, place, get_open_part(request, desk, place))
+        return render_review(request, studio, location, get_open_part(request, studio, location))
     if "apply" not in request.POST:
-        return submit_for_review(request, desk, place)
-    return apply_reviewed_draft(request, desk, place, get_open_part(request, desk, place))
+        return submit_for_review(request, studio, location)
+    return apply_reviewed_draft(request, studio, location, get_open_part(request, studio, location))
 
 
-def submit_for_review(request: WorkspaceRequest, desk: StudioState, place: StudioLocation) -> HttpResponse:
-    opened = get_submitted_part(request, desk, place)
+def submit_for_review(
+    request: WorkspaceRequest, studio: StudioState, location: StudioLocation
+) -> HttpResponse:
+    open_part = get_submitted_part(request, studio, location)
     try:
-        save_submitted_draft(request, desk, opened)
+        save_submitted_draft(request, studio, open_part)
     except DomainError as error:
         messages.error(request, error.message)
-        return redirect(place.url())
-    return redirect(place.url("review"))
+        return redirect(location.get_url())
+    return redirect(location.get_url("review"))
 
 
 def render_review(
     request: WorkspaceRequest,
-    desk: StudioState,
-    place: StudioLocation,
-    opened: OpenPart,
+    studio: StudioState,
+    location: StudioLocation,
+    open_part: OpenPart,
     status: int = 200,
-    **more: Any,
+    **extra_context: Any,
 ) -> HttpResponse:
-    draft = opened.draft() if opened.kept else None
-    context: dict[str, Any] = {"opened": opened, "record": opened.record, "place": place, "agent": desk.agent}
-    context |= {"pages": opened.pages, "show_url": place.url(), "review_url": place.url("review")}
+    draft = open_part.build_draft() if open_part.saved_draft else None
+    context: dict[str, Any] = {
+        "open_part": open_part,
+        "record": open_part.record,
+        "location": location,
+        "agent": studio.agent,
+    }
+    context |= {
+        "pages": open_part.pages,
+        "show_url": location.get_url(),
+        "review_url": location.get_url("review"),
+    }
     if draft is not None:
-        context |= get_review_context(request, opened, draft)
-    if draft is not None and opened.is_outdated and opened.record is not None and "conflict" not in more:
+        context |= get_review_context(request, open_part, draft)
+    if (
+        draft is not None
+        and open_part.is_outdated
+        and open_part.record is not None
+        and "conflict" not in extra_context
+    ):
         context["conflict"] = describe_conflict(
-            EditConflict(opened.record, opened.base_revision), opened.form
+            EditConflict(open_part.record, open_part.base_revision), open_part.form
         )
-    context["sheet"] = StudioFields(opened.form)
-    return render(request, "prompts/studio/review.html", context | more, status=status)
+    context["studio_fields"] = StudioFields(open_part.form)
+    return render(request, "prompts/studio/review.html", context | extra_context, status=status)
 
 
-def get_review_context(request: WorkspaceRequest, opened: OpenPart, draft: DraftRecord) -> dict[str, Any]:
-    subject = opened.subject
+def get_review_context(request: WorkspaceRequest, open_part: OpenPart, draft: DraftRecord) -> dict[str, Any]:
+    subject = open_part.subject
     impact = compute_impact(request.workspace, draft, list_affected_agents(subject, draft))
     effect = get_save_effect(impact)
-    verb = _("Save over theirs") if opened.is_outdated else _("Save") if opened.record else _("Create")
+    action = (
+        _("Save over theirs") if open_part.is_outdated else _("Save") if open_part.record else _("Create")
+    )
     return {
         "impact": impact,
         "effect": effect,
         "review": build_impact_review(impact, scan_record(draft.record)),
-        "button": effect.format_button(verb),
+        "button": effect.format_button(action),
         "approvers": list_approvers(request.workspace, request.user) if effect.waiting else [],
         "drafted": draft.record,
     }
 
 
 def apply_reviewed_draft(
-    request: WorkspaceRequest, desk: StudioState, place: StudioLocation, opened: OpenPart
+    request: WorkspaceRequest, studio: StudioState, location: StudioLocation, open_part: OpenPart
 ) -> HttpResponse:
-    if opened.kept is None:
+    if open_part.saved_draft is None:
         messages.error(request, _("There is no draft of this any more: nothing was saved."))
-        return redirect(place.url())
-    if opened.draft() is None:
-        return render_review(request, desk, place, opened, status=422)
-    message, kept = get_change_message(request), opened.kept
+        return redirect(location.get_url())
+    if open_part.build_draft() is None:
+        return render_review(request, studio, location, open_part, status=422)
+    message, saved_draft = get_change_message(request), open_part.saved_draft
     try:
-        if request.POST.get("draft", kept.mark) != kept.mark:
+        if request.POST.get("draft", saved_draft.mark) != saved_draft.mark:
             raise DraftChanged(
                 _("Your draft was changed after you looked, perhaps in another tab. Look again.")
             )
-        saved = apply_draft(kept, lambda: save_draft_record(request, opened, message))
+        saved = apply_draft(saved_draft, lambda: save_draft_record(request, open_part, message))
     except InvalidInput as error:
-        opened.form.add_service_errors(error)
-        return render_review(request, desk, place, opened, status=422)
+        open_part.form.add_service_errors(error)
+        return render_review(request, studio, location, open_part, status=422)
     except EditConflict as conflict:
-        told_words = describe_conflict(conflict, opened.form)
-        return render_review(request, desk, place, opened, status=409, conflict=told_words, message=message)
+        description = describe_conflict(conflict, open_part.form)
+        return render_review(
+            request, studio, location, open_part, status=409, conflict=description, message=message
+        )
     except DomainError as error:
         messages.error(request, error.message)
-        return redirect(place.url("review"))
-    add_saved_message(request, opened, saved)
-    part = PartRef(opened.part.family, str(getattr(saved, opened.pages.key)))
-    return redirect(place.at(part=part).url())
+        return redirect(location.get_url("review"))
+    add_saved_message(request, open_part, saved)
+    part = PartRef(open_part.part.family, str(getattr(saved, open_part.pages.key)))
+    return redirect(location.with_changes(part=part).get_url())
 
 
 def get_change_message(request: WorkspaceRequest) -> str:
-    """One line, without what no history could keep."""
+    """Return the change message as one line without control characters, cut to the maximum length."""
     line = LINE_BREAKS.sub(" ", request.POST.get("message", ""))
     return FORBIDDEN_CHARACTERS.sub("", line).strip()[:MAX_MESSAGE_LENGTH]
 
 
-def save_draft_record(request: WorkspaceRequest, opened: OpenPart, message: str) -> Record:
-    values = opened.form.values()
-    if opened.record is None:
-        made: Record = opened.pages.create(request, values)
-        return made
-    expected = get_submitted_revision(request) if "overwrite" in request.POST else opened.base_revision
-    return edit_record(opened.record, values, expected=expected, by=request.actor, message=message)
+def save_draft_record(request: WorkspaceRequest, open_part: OpenPart, message: str) -> Record:
+    values = open_part.form.values()
+    if open_part.record is None:
+        record: Record = open_part.pages.create(request, values)
+        return record
+    expected = get_submitted_revision(request) if "overwrite" in request.POST else open_part.base_revision
+    return edit_record(open_part.record, values, expected=expected, by=request.actor, message=message)
 
 
-def add_saved_message(request: WorkspaceRequest, opened: OpenPart, saved: Record) -> None:
-    before = opened.record.revision if opened.record else 0
-    if opened.record is not None and saved.revision == before:
+def add_saved_message(request: WorkspaceRequest, open_part: OpenPart, saved: Record) -> None:
+    before = open_part.record.revision if open_part.record else 0
+    if open_part.record is not None and saved.revision == before:
         add_toast(request, _("Nothing had changed."))
         return
     name = {"name": str(saved)}
-    if opened.record is None:
+    if open_part.record is None:
         add_toast(request, _("“%(name)s” created.") % name)
         return
-    place = [request.workspace.slug, getattr(saved, opened.pages.key), before]
-    undo = reverse(f"{opened.pages.name}:revert", args=place)
+    url_args = [request.workspace.slug, getattr(saved, open_part.pages.key), before]
+    undo_url = reverse(f"{open_part.pages.name}:revert", args=url_args)
     fields = {"expected": str(saved.revision)}
-    add_toast(request, _("“%(name)s” saved.") % name, undo_url=undo, undo_fields=fields)
+    add_toast(request, _("“%(name)s” saved.") % name, undo_url=undo_url, undo_fields=fields)

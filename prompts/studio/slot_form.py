@@ -1,4 +1,4 @@
-"""What a bot's call would say, tried out in the Studio: filled in by the same code that serves."""
+"""Trial slot values in the Studio, filled into the prompt by the same code that serves prompts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ BOOLEAN_VALUES: dict[str, Any] = {"true": True, "false": False}
 
 
 class SlotForm(forms.Form):
-    """The facts of one call; without any the prompt is shown as it is stored."""
+    """Slot values of one call; without values the prompt is shown with its placeholders."""
 
     prefix = "slot"
     fill = forms.BooleanField(
@@ -64,51 +64,53 @@ class SlotForm(forms.Form):
         self.fields["facts"].help_text = _("One name=value a line, such as %(names)s.") % {"names": known}
 
     def clean_facts(self) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {"host": {}, "sandbox": {}}
+        facts: dict[str, dict[str, Any]] = {"host": {}, "sandbox": {}}
         for number, line in enumerate(self.cleaned_data["facts"].splitlines(), start=1):
-            name, sign, value = map(str.strip, line.partition("="))
+            name, separator, value = map(str.strip, line.partition("="))
             if not line.strip():
                 continue
-            if not sign or not name:
+            if not separator or not name:
                 raise forms.ValidationError(_("Line %(number)d is no name=value.") % {"number": number})
-            place = "sandbox" if name.startswith(SANDBOX_PREFIX) else "host"
-            found[place][name.removeprefix(SANDBOX_PREFIX)] = BOOLEAN_VALUES.get(value.lower(), value)
-        return found
+            group = "sandbox" if name.startswith(SANDBOX_PREFIX) else "host"
+            facts[group][name.removeprefix(SANDBOX_PREFIX)] = BOOLEAN_VALUES.get(value.lower(), value)
+        return facts
 
     def clean_task(self) -> dict[str, Any] | None:
         number = self.cleaned_data["task"]
         if number is None:
             return None
-        found = find_task_json(self.workspace, self.agent.slug, number)
-        if found is None:
+        task = find_task_json(self.workspace, self.agent.slug, number)
+        if task is None:
             raise forms.ValidationError(_("There is no such task."))
-        return found
+        return task
 
-    def said(self) -> dict[str, Any]:
-        """What is said, as the body of a render call says it."""
+    def get_slot_values(self) -> dict[str, Any]:
+        """Return the slot values in the format of the body of a render call."""
         cleaned = self.cleaned_data
         facts = cleaned["facts"]
-        said = {
+        values = {
             "now": cleaned["now"].isoformat() if cleaned["now"] else None,
             "timezone": cleaned["timezone"],
             "task": cleaned["task"],
             "is_background": cleaned["is_background"],
             **facts,
         }
-        return {name: value for name, value in said.items() if value}
+        return {name: value for name, value in values.items() if value}
 
     @property
-    def is_asked(self) -> bool:
-        """Whether anything is to be filled in at all."""
-        return self.is_valid() and bool(self.cleaned_data["fill"] or self.said())
+    def has_input(self) -> bool:
+        """Whether the form is valid and slots have to be filled."""
+        return self.is_valid() and bool(self.cleaned_data["fill"] or self.get_slot_values())
 
 
 def fill_form_slots(segments: Sequence[Segment], form: SlotForm) -> tuple[Segment, ...]:
-    """The segments with the call's facts in their slots, settled as serving settles them."""
-    zone = next((zone for one in segments if (zone := (one.given or {}).get("timezone"))), "")
+    """Fill the slots of the segments as serving does; on an error, add it to the form and fill nothing."""
+    zone = next((zone for segment in segments if (zone := (segment.given or {}).get("timezone"))), "")
     try:
-        ready, _facts = normalize_slots(fill_clock(parse_dataclass(Slots, form.said()), timezone.now(), zone))
+        slots, _facts = normalize_slots(
+            fill_clock(parse_dataclass(Slots, form.get_slot_values()), timezone.now(), zone)
+        )
     except (InvalidInput, AssemblyError) as error:
         form.add_error(None, error.message)
         return tuple(segments)
-    return fill_segments(segments, ready)
+    return fill_segments(segments, slots)

@@ -1,4 +1,4 @@
-"""The text of the Studio as people read it: sections and rows, each beside who said it, new lines lit."""
+"""The prompt text as the Studio renders it: sections of rows with their origins and edited spans."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,30 +16,30 @@ from prompts.studio.prompt_view import PreviewResult
 from prompts.versions.text_rows import OriginSpan, TextRow, group_rows_by_section
 from skills.files.visible_text import VisibleText
 
-# More rows than anybody scrolls through; the rest is counted.
+# Rows beyond this limit are counted but not rendered.
 MAX_SHOWN_ROWS = 1_200
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """Who said some words, in words; `part` where the Studio can open it."""
+    """The origin of some text; `part` is set if the Studio can open the record."""
 
-    told: OriginLabel
+    label: OriginLabel
     part: str = ""
     href: str = ""
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Record, revision and author in one line."""
-        told = self.told
-        name = f"{told.label} “{told.name}”" if told.name else told.label
-        said = [name, _("revision %(number)d") % {"number": told.revision} if told.revision else ""]
-        return ", ".join([one for one in [*said, told.author] if one])
+        label = self.label
+        name = f"{label.label} “{label.name}”" if label.name else label.label
+        parts = [name, _("revision %(number)d") % {"number": label.revision} if label.revision else ""]
+        return ", ".join([part for part in [*parts, label.author] if part])
 
 
 @dataclass(frozen=True)
 class StudioSpan:
-    """Some characters of one source, either new or not."""
+    """A character range from one source that is entirely edited or entirely unchanged."""
 
     start: int
     end: int
@@ -50,21 +50,21 @@ class StudioSpan:
 
 @dataclass(frozen=True)
 class StudioRow:
-    """Whole lines of the text beside who said them."""
+    """Complete lines of the text with their sources."""
 
     start: int
     end: int
-    pieces: Sequence[StudioSpan]
+    spans: Sequence[StudioSpan]
     sources: Sequence[TextSource]
 
     @property
     def is_edited(self) -> bool:
-        return any(piece.is_edited for piece in self.pieces)
+        return any(span.is_edited for span in self.spans)
 
 
 @dataclass(frozen=True)
 class StudioSection:
-    """A section of the text, and how much of the whole it is."""
+    """A section of the prompt with its token count."""
 
     name: str
     rows: Sequence[StudioRow]
@@ -72,114 +72,138 @@ class StudioSection:
     kind: str
     slots: Sequence[str] = ()
     boundary: str = ""
-    gone: int = 0
+    deleted_lines: int = 0
 
     @property
     def is_edited(self) -> bool:
-        return bool(self.gone) or any(row.is_edited for row in self.rows)
+        return bool(self.deleted_lines) or any(row.is_edited for row in self.rows)
 
 
 class StudioText:
-    """What is shown, with every origin in words."""
+    """The previewed prompt text with a readable label for every origin."""
 
     def __init__(
         self,
         workspace: Workspace,
-        place: StudioLocation,
-        shown: PreviewResult,
+        location: StudioLocation,
+        preview: PreviewResult,
         draft: DraftRecord | None = None,
     ) -> None:
-        self.workspace, self.place, self.shown, self.draft = workspace, place, shown, draft
+        self.workspace, self.location, self.preview, self.draft = workspace, location, preview, draft
 
     @cached_property
-    def seen(self) -> VisibleText:
-        return VisibleText(self.shown.text)
+    def visible_text(self) -> VisibleText:
+        return VisibleText(self.preview.text)
 
     @cached_property
-    def told(self) -> Mapping[Origin, OriginLabel]:
-        origins = {segment.origin for segment in self.shown.segments}
-        own = self.drafted_origin
-        others = origins - {own} if own else origins
-        found = describe_origins(self.workspace, others, url_keys=self.shown.keys)
-        return found | {own: self.told_draft(own)} if own and own in origins else found
+    def origin_labels(self) -> Mapping[Origin, OriginLabel]:
+        origins = {segment.origin for segment in self.preview.segments}
+        draft_origin = self.draft_origin
+        others = origins - {draft_origin} if draft_origin else origins
+        labels = describe_origins(self.workspace, others, url_keys=self.preview.url_keys)
+        return (
+            labels | {draft_origin: self.build_draft_label(draft_origin)}
+            if draft_origin and draft_origin in origins
+            else labels
+        )
 
     @cached_property
-    def drafted_origin(self) -> Origin | None:
+    def draft_origin(self) -> Origin | None:
         return build_record_origin(self.draft.record) if self.draft else None
 
-    def told_draft(self, origin: Origin) -> OriginLabel:
+    def build_draft_label(self, origin: Origin) -> OriginLabel:
         record = self.draft.record if self.draft else None
         key = getattr(record, RECORD_KINDS[origin.kind].key, "") or ""
-        words, revision = str(RECORD_KINDS[origin.kind].label), origin.revision if record and record.pk else 0
-        return OriginLabel(origin.kind, words, str(record), revision, _("you, not saved yet"), key=str(key))
+        label, revision = str(RECORD_KINDS[origin.kind].label), origin.revision if record and record.pk else 0
+        return OriginLabel(origin.kind, label, str(record), revision, _("you, not saved yet"), key=str(key))
 
-    def source(self, origin: Origin) -> TextSource:
-        told = self.told.get(origin, LAYOUT_LABEL)
-        family = RECORD_KINDS[told.kind].family if told.kind in RECORD_KINDS else ""
-        if not family or not told.key or told.kind == "context_file":
-            return TextSource(told, "", told.url)
-        part = PartRef(family, told.key)
-        return TextSource(told, str(part), self.place.at(part=part).url())
+    def build_source(self, origin: Origin) -> TextSource:
+        label = self.origin_labels.get(origin, LAYOUT_LABEL)
+        family = RECORD_KINDS[label.kind].family if label.kind in RECORD_KINDS else ""
+        if not family or not label.key or label.kind == "context_file":
+            return TextSource(label, "", label.url)
+        part = PartRef(family, label.key)
+        return TextSource(label, str(part), self.location.with_changes(part=part).get_url())
 
     @cached_property
     def sources(self) -> dict[Origin, TextSource]:
-        origins = dict.fromkeys(segment.origin for segment in self.shown.segments)
-        return {origin: self.source(origin) for origin in origins}
+        origins = dict.fromkeys(segment.origin for segment in self.preview.segments)
+        return {origin: self.build_source(origin) for origin in origins}
 
     @cached_property
-    def grouped(self) -> list[tuple[str, list[TextRow]]]:
-        return group_rows_by_section(self.shown.segments)
+    def rows_by_section(self) -> list[tuple[str, list[TextRow]]]:
+        return group_rows_by_section(self.preview.segments)
 
     @cached_property
     def sections(self) -> list[StudioSection]:
-        ends = {boundary.offset: boundary.volatility for boundary in self.shown.boundaries}
-        found, room = [], MAX_SHOWN_ROWS
-        for name, rows in self.grouped:
-            found.append(self.section(name, rows, rows[:room], ends))
-            room = max(0, room - len(rows))
-        return found
+        boundaries = {boundary.offset: boundary.volatility for boundary in self.preview.cache_boundaries}
+        sections, remaining = [], MAX_SHOWN_ROWS
+        for name, rows in self.rows_by_section:
+            sections.append(self.build_section(name, rows, rows[:remaining], boundaries))
+            remaining = max(0, remaining - len(rows))
+        return sections
 
     @property
-    def more_rows(self) -> int:
-        """Rows that are not drawn."""
-        drawn = sum(len(section.rows) for section in self.sections)
-        return sum(len(rows) for _name, rows in self.grouped) - drawn
+    def hidden_row_count(self) -> int:
+        visible = sum(len(section.rows) for section in self.sections)
+        return sum(len(rows) for _name, rows in self.rows_by_section) - visible
 
-    def section(
-        self, name: str, rows: Sequence[TextRow], drawn: Sequence[TextRow], ends: Mapping[int, str]
+    def build_section(
+        self,
+        name: str,
+        rows: Sequence[TextRow],
+        visible_rows: Sequence[TextRow],
+        boundaries: Mapping[int, str],
     ) -> StudioSection:
-        # The line end before a section's first row belongs to the section too.
-        begin = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
+        # A cache boundary may lie before the line break in front of the first row.
+        boundary_offset = next(
+            (offset for offset in (rows[0].start, rows[0].start - 1) if offset in boundaries), -1
+        )
         slots = list(dict.fromkeys(slot for row in rows for slot in row.slots))
-        tokens = self.shown.sizes.get(name, [0, 0])[1]
-        gone = sum(count for at, count in self.shown.edits.gone.items() if rows[0].start <= at < rows[-1].end)
-        lines = [self.line(row) for row in drawn]
-        return StudioSection(name, lines, tokens, find_section_kind(rows), slots, ends.get(begin, ""), gone)
+        tokens = self.preview.sizes.get(name, [0, 0])[1]
+        deleted_lines = sum(
+            count
+            for offset, count in self.preview.edits.deleted_lines.items()
+            if rows[0].start <= offset < rows[-1].end
+        )
+        studio_rows = [self.build_row(row) for row in visible_rows]
+        return StudioSection(
+            name,
+            studio_rows,
+            tokens,
+            find_section_kind(rows),
+            slots,
+            boundaries.get(boundary_offset, ""),
+            deleted_lines,
+        )
 
-    def line(self, row: TextRow) -> StudioRow:
-        pieces = [piece for stretch in row.spans for piece in self.pieces(stretch)]
-        return StudioRow(row.start, row.end, pieces, [self.sources[origin] for origin in row.origins])
+    def build_row(self, row: TextRow) -> StudioRow:
+        spans = [span for origin_span in row.spans for span in self.build_spans(origin_span)]
+        return StudioRow(row.start, row.end, spans, [self.sources[origin] for origin in row.origins])
 
-    def pieces(self, stretch: OriginSpan) -> list[StudioSpan]:
-        source = self.sources[stretch.origin]
+    def build_spans(self, origin_span: OriginSpan) -> list[StudioSpan]:
+        source = self.sources[origin_span.origin]
         return [
-            StudioSpan(start, end, source, stretch.slot, is_edited)
-            for start, end, is_edited in self.shown.edits.cut(stretch.start, stretch.end)
+            StudioSpan(start, end, source, origin_span.slot, is_edited)
+            for start, end, is_edited in self.preview.edits.split_range(origin_span.start, origin_span.end)
         ]
 
     @property
-    def is_in_it(self) -> bool:
-        """Whether the open part says anything in this prompt."""
-        if self.drafted_origin is not None:
-            return self.drafted_origin in self.sources
-        return any(source.part == str(self.place.part) for source in self.sources.values())
+    def has_open_part(self) -> bool:
+        """Whether the prompt contains text of the open part."""
+        if self.draft_origin is not None:
+            return self.draft_origin in self.sources
+        return any(source.part == str(self.location.part) for source in self.sources.values())
 
 
 def find_section_kind(rows: Sequence[TextRow]) -> str:
-    """Whose words most of a section is; the layout's own count only where there are no others."""
+    """Return the kind that most of a section's text comes from.
+
+    Text of the layout and of slots counts only if there is no other.
+    """
     sizes: dict[str, int] = {}
     for row in rows:
-        for stretch in row.spans:
-            sizes[stretch.origin.kind] = sizes.get(stretch.origin.kind, 0) + stretch.end - stretch.start
+        for span in row.spans:
+            sizes[span.origin.kind] = sizes.get(span.origin.kind, 0) + span.end - span.start
     others = {kind: size for kind, size in sizes.items() if kind not in ("layout", "slot")}
     return max(others or sizes, key=lambda kind: sizes[kind], default="layout")

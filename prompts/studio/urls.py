@@ -1,4 +1,4 @@
-"""The pages of the Studio: the desk, its live preview, kept drafts and the review before saving."""
+"""URLs of the Studio: editor, live preview, saved drafts and the review before saving."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The desk itself: the editor, the prompt beside it, and news of what others have saved meanwhile."""
+"""The Studio editor page, its start page, and polling for changes saved by other members."""
 
 from typing import Any
 
@@ -33,10 +33,12 @@ from skills.models import ContextFile
 MAX_WATCHED_FILES = 50
 
 
-def format_file_revisions(reading: StudioText | None) -> str:
-    """The files of a prompt with their revisions, short enough for an address."""
-    sources = reading.sources if reading else {}
-    files = sorted({(int(one.id), one.revision) for one in sources if is_context_file(one.kind, one.id)})
+def format_file_revisions(studio_text: StudioText | None) -> str:
+    """Encode the context files of a prompt and their revisions as a short URL parameter."""
+    sources = studio_text.sources if studio_text else {}
+    files = sorted(
+        {(int(origin.id), origin.revision) for origin in sources if is_context_file(origin.kind, origin.id)}
+    )
     return ",".join(f"{key}.{number}" for key, number in files[:MAX_WATCHED_FILES])
 
 
@@ -44,14 +46,16 @@ def is_context_file(kind: str, key: str) -> bool:
     return kind == "context_file" and key.isdecimal()
 
 
-def list_changed_files(workspace: Workspace, said: str) -> list[ContextFile]:
-    """Those that are at another revision by now."""
-    pairs = [pair.partition(".")[::2] for pair in said.split(",")[:MAX_WATCHED_FILES]]
-    seen = {int(key): number for key, number in pairs if key.isascii() and key.isdecimal() and len(key) < 19}
-    if not seen:
+def list_changed_files(workspace: Workspace, file_revisions: str) -> list[ContextFile]:
+    """Return the files whose current revision differs from the one in the URL parameter."""
+    pairs = [pair.partition(".")[::2] for pair in file_revisions.split(",")[:MAX_WATCHED_FILES]]
+    known_numbers = {
+        int(key): number for key, number in pairs if key.isascii() and key.isdecimal() and len(key) < 19
+    }
+    if not known_numbers:
         return []
-    rows = ContextFile.objects.in_workspace(workspace).filter(pk__in=seen).select_related("in_force")
-    return [row for row in rows if str(row.in_force.number if row.in_force else 0) != seen[row.pk]]
+    rows = ContextFile.objects.in_workspace(workspace).filter(pk__in=known_numbers).select_related("in_force")
+    return [row for row in rows if str(row.in_force.number if row.in_force else 0) != known_numbers[row.pk]]
 
 
 LAST_AGENTS_SESSION_KEY = "studio_agents"
@@ -59,7 +63,7 @@ MAX_SHOWN_AGENTS = 60
 
 
 def studio_home(request: WorkspaceRequest) -> HttpResponse:
-    """Back to the agent one worked on last; else a choice of all."""
+    """Redirect to the agent edited last in this session, or list all agents."""
     last = request.session.get(LAST_AGENTS_SESSION_KEY, {}).get(request.workspace.slug)
     agents = list_agents(request.workspace).filter(archived_at=None)
     if last and "all" not in request.GET and agents.filter(slug=last).exists():
@@ -72,41 +76,45 @@ def studio_home(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "prompts/studio/home.html", context)
 
 
-# On the way back a browser would show the page of before, without the draft that was kept on leaving it.
+# Without never_cache the back button shows a cached page that lacks the draft saved on leaving it.
 @never_cache
 def studio_editor(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    desk = get_studio_or_404(request, agent)
-    save_last_agent(request, desk.agent)
-    place = get_studio_location(request, desk)
-    opened = get_open_part(request, desk, place)
-    slots = SlotForm(request.GET, workspace=request.workspace, agent=desk.agent)
-    prospect = PreviewPane(request, desk, place, slots, opened.draft())
-    context = prospect.context() | get_editor_context(request, place, opened)
-    context["groups"] = list_part_groups(prospect.reading, place, desk.agent, desk.channel(place.channel))
-    context["state_url"] = place.url(
-        "state", seen=opened.base_revision, files=format_file_revisions(prospect.reading)
+    studio = get_studio_or_404(request, agent)
+    save_last_agent(request, studio.agent)
+    location = get_studio_location(request, studio)
+    open_part = get_open_part(request, studio, location)
+    slots = SlotForm(request.GET, workspace=request.workspace, agent=studio.agent)
+    preview_pane = PreviewPane(request, studio, location, slots, open_part.build_draft())
+    context = preview_pane.get_context() | get_editor_context(request, location, open_part)
+    context["groups"] = list_part_groups(
+        preview_pane.studio_text, location, studio.agent, studio.get_channel(location.channel)
+    )
+    context["state_url"] = location.get_url(
+        "state", seen=open_part.base_revision, files=format_file_revisions(preview_pane.studio_text)
     )
     return render(request, "prompts/studio/show.html", context)
 
 
 def save_last_agent(request: WorkspaceRequest, agent: Agent) -> None:
-    """For the way back; written only when it is another one."""
-    known: dict[str, str] = request.session.get(LAST_AGENTS_SESSION_KEY, {})
-    if known.get(request.workspace.slug) != agent.slug:
-        request.session[LAST_AGENTS_SESSION_KEY] = known | {request.workspace.slug: agent.slug}
+    """Store the agent in the session for `studio_home`; the session is written only if it changed."""
+    last_agents: dict[str, str] = request.session.get(LAST_AGENTS_SESSION_KEY, {})
+    if last_agents.get(request.workspace.slug) != agent.slug:
+        request.session[LAST_AGENTS_SESSION_KEY] = last_agents | {request.workspace.slug: agent.slug}
 
 
-def get_editor_context(request: WorkspaceRequest, place: StudioLocation, opened: OpenPart) -> dict[str, Any]:
-    part = opened.part
-    newer = find_latest_revision(opened.record) if opened.is_outdated and opened.record else None
+def get_editor_context(
+    request: WorkspaceRequest, location: StudioLocation, open_part: OpenPart
+) -> dict[str, Any]:
+    part = open_part.part
+    newer = find_latest_revision(open_part.record) if open_part.is_outdated and open_part.record else None
     return {
-        "opened": opened,
-        "record": opened.record,
-        "pages": opened.pages,
-        "sheet": StudioFields(opened.form),
+        "open_part": open_part,
+        "record": open_part.record,
+        "pages": open_part.pages,
+        "studio_fields": StudioFields(open_part.form),
         "can_write": has_permission(request.membership.role, Permission.EDIT),
-        "draft_key": f"{place.workspace}/{part.family}/{part.key}/{request.user.pk}",
-        **get_newer_revision_context(request, opened.pages, part, newer),
+        "draft_key": f"{location.workspace}/{part.family}/{part.key}/{request.user.pk}",
+        **get_newer_revision_context(request, open_part.pages, part, newer),
     }
 
 
@@ -115,23 +123,27 @@ def find_latest_revision(record: Record) -> Revision | None:
 
 
 def studio_updates(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """Asked again and again by an open page: nothing, unless somebody saved the part or a file changed."""
-    desk = get_studio_or_404(request, agent)
-    place = get_studio_location(request, desk)
-    pages = get_record_pages(place.part.family)
-    record = find_part_record(request, desk, pages, place.part)
-    seen = get_query_param(request, "seen")
-    newer = find_latest_revision(record) if record is not None and str(record.revision) != seen else None
-    changed = list_changed_files(request.workspace, get_query_param(request, "files"))
-    if seen and newer is None and not changed:
+    """Answer the polling of an open page: 204 unless the part or one of the prompt's files has changed."""
+    studio = get_studio_or_404(request, agent)
+    location = get_studio_location(request, studio)
+    pages = get_record_pages(location.part.family)
+    record = find_part_record(request, studio, pages, location.part)
+    known_revision = get_query_param(request, "seen")
+    newer = (
+        find_latest_revision(record)
+        if record is not None and str(record.revision) != known_revision
+        else None
+    )
+    changed_files = list_changed_files(request.workspace, get_query_param(request, "files"))
+    if known_revision and newer is None and not changed_files:
         return HttpResponse(status=204)
     context = {
         "workspace": request.workspace,
-        "changed": changed,
+        "changed": changed_files,
         "is_live": has_permission(request.membership.role, Permission.EDIT),
-        "show_url": place.url(),
-        "save_url": place.url("save"),
-        **get_newer_revision_context(request, pages, place.part, newer),
+        "show_url": location.get_url(),
+        "save_url": location.get_url("save"),
+        **get_newer_revision_context(request, pages, location.part, newer),
     }
     return HttpResponse(render_to_string("prompts/studio/_state.html", context))
 
@@ -141,5 +153,5 @@ def get_newer_revision_context(
 ) -> dict[str, Any]:
     if newer is None:
         return {"newer": None}
-    place = [request.workspace.slug, part.key, newer.number]
-    return {"newer": newer, "compare_url": reverse(f"{pages.name}:revision", args=place)}
+    url_args = [request.workspace.slug, part.key, newer.number]
+    return {"newer": newer, "compare_url": reverse(f"{pages.name}:revision", args=url_args)}

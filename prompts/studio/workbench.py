@@ -1,4 +1,4 @@
-"""One agent on the Studio's desk: its channels, what is stored for each, and whether that still holds."""
+"""The agent that is open in the Studio: its channels, its stored prompts, and whether those are current."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,25 +34,28 @@ from prompts.versions.timeline import HEAVY_COLUMNS
 
 @dataclass
 class StudioState:
-    """Loaded with one query as a rule: the agent's prompts know the agent and all its channels."""
+    """An agent with its live prompts.
+
+    Usually loaded with one query, because the prompts join the agent and its channels.
+    """
 
     workspace: Workspace
     agent: Agent
     prompts: Sequence[AgentPrompt] = ()
 
     @classmethod
-    def of(cls, workspace: Workspace, slug: str) -> "StudioState | None":
-        waiting = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
+    def load(cls, workspace: Workspace, slug: str) -> "StudioState | None":
+        causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
         rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug, is_live=True)
         labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
         rows = rows.annotate(
-            is_waiting=Exists(waiting),
+            is_waiting=Exists(causes),
             budget=build_studio_budget(workspace),
             in_production=Subquery(labels.values("version")[:1]),
         ).defer(*[f"latest__{name}" for name in HEAVY_COLUMNS])
-        parts = [f"agent__{name}" for name in AGENT_RELATIONS]
+        relations = [f"agent__{name}" for name in AGENT_RELATIONS]
         prompts = list(
-            rows.select_related("agent", *parts, "channel", "latest").order_by("channel__name", "pk")
+            rows.select_related("agent", *relations, "channel", "latest").order_by("channel__name", "pk")
         )
         if prompts:
             return cls(workspace, prompts[0].agent, prompts)
@@ -62,12 +65,12 @@ class StudioState:
 
     @property
     def is_waiting(self) -> bool:
-        """Something was saved that no version has taken in yet."""
+        """Whether a saved change has not been built into a version yet."""
         return any(getattr(prompt, "is_waiting", False) for prompt in self.prompts)
 
     @cached_property
     def channels(self) -> list[Channel]:
-        """Where the agent speaks; the prompts know, unless something waits to be built."""
+        """The channels of the agent, taken from its prompts unless a build is pending."""
         if self.agent.is_archived:
             return []
         if self.prompts and not self.is_waiting:
@@ -77,23 +80,23 @@ class StudioState:
         )
         return [link.channel for link in links.select_related("channel").order_by("channel__name", "pk")]
 
-    def channel(self, slug: str) -> Channel | None:
-        """The one asked for, else the first."""
-        named = [channel for channel in self.channels if channel.slug == slug]
-        return next(iter(named or self.channels), None)
+    def get_channel(self, slug: str) -> Channel | None:
+        """Return the channel with this slug, or the first one."""
+        matches = [channel for channel in self.channels if channel.slug == slug]
+        return next(iter(matches or self.channels), None)
 
-    def prompt(self, channel: Channel) -> AgentPrompt | None:
+    def get_prompt(self, channel: Channel) -> AgentPrompt | None:
         return next((row for row in self.prompts if row.channel_id == channel.pk), None)
 
-    def unreleased(self, channel: Channel | None) -> PromptVersion | None:
-        """The stored version, where it is not the one that bots get."""
-        prompt = self.prompt(channel) if channel else None
+    def get_unreleased_version(self, channel: Channel | None) -> PromptVersion | None:
+        """Return the latest version of a channel if it is not the one in production."""
+        prompt = self.get_prompt(channel) if channel else None
         if prompt is None or prompt.latest_id == getattr(prompt, "in_production", None):
             return None
         return prompt.latest
 
-    def is_fresh(self, prompt: AgentPrompt | None, layout: str) -> bool:
-        """Whether the stored version says what a build would say now."""
+    def is_current(self, prompt: AgentPrompt | None, layout: str) -> bool:
+        """Whether a build would now produce the stored version again."""
         if prompt is None or prompt.latest is None or self.is_waiting or prompt.problem:
             return False
         is_due = prompt.changes_at is not None and prompt.changes_at <= timezone.now()
@@ -104,24 +107,24 @@ class StudioState:
             and version.layout == (layout or self.agent.layout)
         )
 
-    def saved(self, channel: Channel, layout: str, slots: SlotForm) -> PreviewResult:
-        """As everything is saved: read where it is stored, assembled where it is not."""
-        prompt = self.prompt(channel)
-        if prompt is None or prompt.latest is None or not self.is_fresh(prompt, layout):
-            return self.drafted(channel, layout, slots, None)
+    def preview_saved(self, channel: Channel, layout: str, slots: SlotForm) -> PreviewResult:
+        """Preview the prompt without a draft: from the stored version if it is current, else assembled."""
+        prompt = self.get_prompt(channel)
+        if prompt is None or prompt.latest is None or not self.is_current(prompt, layout):
+            return self.preview_draft(channel, layout, slots, None)
         version = PromptVersion.objects.in_workspace(self.workspace).get(pk=prompt.latest.pk)
-        shown = build_stored_preview(prompt, version, getattr(prompt, "budget", None))
-        return fill_preview_slots(shown, slots) if slots.is_asked else shown
+        preview = build_stored_preview(prompt, version, getattr(prompt, "budget", None))
+        return fill_preview_slots(preview, slots) if slots.has_input else preview
 
-    def drafted(
+    def preview_draft(
         self, channel: Channel, layout: str, slots: SlotForm, draft: DraftRecord | None
     ) -> PreviewResult:
-        found = self.preview(channel, layout, draft)
-        prompt = self.prompt(channel)
-        return build_draft_preview(found, prompt.latest if prompt else None, slots)
+        preview = self.load_preview(channel, layout, draft)
+        prompt = self.get_prompt(channel)
+        return build_draft_preview(preview, prompt.latest if prompt else None, slots)
 
-    def preview(self, channel: Channel, layout: str, draft: DraftRecord | None) -> PromptPreview:
-        """With what lies here already."""
+    def load_preview(self, channel: Channel, layout: str, draft: DraftRecord | None) -> PromptPreview:
+        """Collect the inputs of a preview, reusing the rows that are already loaded."""
         loaded = LoadedRows.for_agent(self.workspace, self.agent, self.channels)
         return build_preview(
             self.workspace, self.agent, channel.slug, draft=draft, layout=layout, loaded=loaded
@@ -129,7 +132,7 @@ class StudioState:
 
 
 def build_studio_budget(workspace: Workspace) -> Coalesce:
-    """The nearest level that has one: channel, agent, workspace; asked along with the prompts."""
+    """Build the effective token budget: of the channel, else the agent, else the workspace."""
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None, token_budget__isnull=False)
     levels: list[dict[str, Any]] = [
         {"channel": OuterRef("channel")},

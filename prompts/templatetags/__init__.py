@@ -1,1 +1,1 @@
-"""What templates may say about versions."""
+"""Template tags of the prompts app."""

@@ -1,4 +1,4 @@
-"""What the pages of an agent show of its prompts: the header, the tabs, and where each value comes from."""
+"""Template tags of the agent pages: header, tabs, effective settings and tool guidance."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ from prompts.agent_pages.selectors import (
     AgentSummary,
     ChannelStatus,
     build_agent_summary,
+    get_production_channels,
     list_channel_statuses,
 )
-from prompts.agent_pages.selectors import get_production_channels as channels_holding
 from prompts.inputs.effective_settings import EffectiveSettings, EffectiveValue, describe_ledger_retention
 from skills.agent_context.effective import EffectiveFile
 
@@ -41,7 +41,7 @@ AGENT_TABS = (
     ("versions", gettext_lazy("Versions"), "versions:list"),
     ("activity", gettext_lazy("Activity"), "agent-activity:list"),
 )
-# Pages below a tab: all of a namespace, except that two tabs share one.
+# The tab of a view, by view name, else by namespace; three tabs share the namespace "agents".
 TABS_BY_VIEW = {
     "agents:memory": "memory",
     "agents:add-memory": "memory",
@@ -64,7 +64,7 @@ LEVEL_LABELS = {
 
 @dataclass(frozen=True)
 class AgentTab:
-    """One of an agent's pages."""
+    """A tab of the agent pages."""
 
     key: str
     label: str
@@ -74,19 +74,19 @@ class AgentTab:
 
 @register.simple_tag(takes_context=True)
 def agent_tabs(context: dict[str, Any], agent: Agent) -> list[AgentTab]:
-    """All tabs, with the one that the page at hand belongs to."""
+    """List all tabs and mark the one of the current page."""
     match = context["request"].resolver_match
     current = TABS_BY_VIEW.get(match.view_name) or TABS_BY_VIEW.get(match.namespace, "")
-    place = [context["workspace"].slug, agent.slug]
+    url_args = [context["workspace"].slug, agent.slug]
     return [
-        AgentTab(key, str(label), reverse(route, args=place), key == current)
+        AgentTab(key, str(label), reverse(route, args=url_args), key == current)
         for key, label, route in AGENT_TABS
     ]
 
 
 @register.simple_tag(takes_context=True)
 def current_agent_tab(context: dict[str, Any]) -> str:
-    """The word of the current tab, for the page's own heading."""
+    """Return the label of the current tab, for the heading of the page."""
     match = context["request"].resolver_match
     current = TABS_BY_VIEW.get(match.view_name) or TABS_BY_VIEW.get(match.namespace, "")
     return next((str(label) for key, label, _ in AGENT_TABS if key == current), "")
@@ -98,31 +98,33 @@ def agent_summary(context: dict[str, Any], agent: Agent) -> AgentSummary:
 
 
 def get_channel_statuses(context: dict[str, Any], agent: Agent) -> Sequence[ChannelStatus]:
-    """The header and the tab below it ask the same, so it is worked out once for each page."""
-    if "agent_lines" in context:
-        return list(context["agent_lines"])
+    """Return the channel statuses, loaded once per request for both the header and the tab."""
+    if "channel_statuses" in context:
+        return list(context["channel_statuses"])
     request = context["request"]
-    if not hasattr(request, "agent_lines"):
-        request.agent_lines = list_channel_statuses(agent)
-    return list(request.agent_lines)
+    if not hasattr(request, "channel_statuses"):
+        request.channel_statuses = list_channel_statuses(agent)
+    return list(request.channel_statuses)
 
 
 @register.simple_tag(takes_context=True)
 def production_channels(
     context: dict[str, Any], agent: Agent, items: Iterable[Any]
 ) -> list[tuple[Any, list[str]]]:
-    """Each record with the channels whose production version holds it."""
-    rows = [(one, (one.kind, getattr(one, "key", None) or one.pk)) for one in items]
-    held = channels_holding(agent, [part for _, part in rows], get_channel_statuses(context, agent))
-    return [(one, held.get(part, [])) for one, part in rows]
+    """Pair each record with the channels whose production version contains it."""
+    rows = [(item, (item.kind, getattr(item, "key", None) or item.pk)) for item in items]
+    channels_by_part = get_production_channels(
+        agent, [part for _, part in rows], get_channel_statuses(context, agent)
+    )
+    return [(item, channels_by_part.get(part, [])) for item, part in rows]
 
 
-# --- where values come from ----------------------------------------------------------------------------
+# --- effective settings --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class AgentDefaults:
-    """What holds for an agent wherever no channel says otherwise."""
+    """The effective settings of an agent without channel overrides."""
 
     parts: Sequence[PersonaCard]
     values: Sequence[EffectiveValue]
@@ -133,28 +135,30 @@ class AgentDefaults:
 def agent_effective_settings(
     context: dict[str, Any], agent: Agent, files: Sequence[EffectiveFile] = ()
 ) -> AgentDefaults:
-    deciding = EffectiveSettings.load(agent, files)
-    parts = list_persona_cards(context["workspace"], deciding)
-    return AgentDefaults(parts, deciding.list_values(), describe_ledger_retention(context["workspace"]))
+    effective_settings = EffectiveSettings.load(agent, files)
+    parts = list_persona_cards(context["workspace"], effective_settings)
+    return AgentDefaults(
+        parts, effective_settings.list_values(), describe_ledger_retention(context["workspace"])
+    )
 
 
 @register.simple_tag
 def agent_setting(agent: Agent, name: str) -> EffectiveValue:
-    """One value with its level."""
-    deciding = EffectiveSettings.load(agent)
-    return deciding.get_value(name, deciding.get_settings())
+    """Return one effective setting with its level."""
+    effective_settings = EffectiveSettings.load(agent)
+    return effective_settings.get_value(name, effective_settings.get_settings())
 
 
 @register.simple_tag(takes_context=True)
 def level_chip(
     context: dict[str, Any], level: str, agent: Agent, channel: str = "", url: str = ""
 ) -> SafeString:
-    """Quietly, where a value was decided; a link for those who may change it there."""
-    words = LEVEL_LABELS.get(level, level)
-    place = (url or get_level_url(context, level, agent, channel)) if context["can"].edit else ""
-    if not place:
-        return format_html('<span class="dr-from">{}</span>', words)
-    return format_html('<a class="dr-from" href="{}">{}</a>', place, words)
+    """Render the level a value comes from; a link for members who may edit the settings of that level."""
+    label = LEVEL_LABELS.get(level, level)
+    target_url = (url or get_level_url(context, level, agent, channel)) if context["can"].edit else ""
+    if not target_url:
+        return format_html('<span class="dr-from">{}</span>', label)
+    return format_html('<a class="dr-from" href="{}">{}</a>', target_url, label)
 
 
 def get_level_url(context: dict[str, Any], level: str, agent: Agent, channel: str) -> str:
@@ -171,23 +175,23 @@ def get_level_url(context: dict[str, Any], level: str, agent: Agent, channel: st
 
 @register.simple_tag
 def tool_guidance(agent: Agent, active: Sequence[AgentTool]) -> list[GuidanceLine]:
-    """The lines that the agent's active tools put into its prompts."""
+    """List the guidance lines that the agent's active tools add to its prompts."""
     return list_guidance_lines(agent.layout, {link.tool.name: link.tool.guideline_lines() for link in active})
 
 
 @register.filter
 def has_tool_guidance(layout: str) -> bool:
-    """Whether a layout says anything about the use of single tools."""
+    """Return whether a layout contains guidance for single tools."""
     return layout in GUIDELINES_BY_LAYOUT
 
 
 @register.filter
-def skill_assignment_label(way: str) -> str:
-    """How an agent came to have a skill."""
+def skill_assignment_label(assignment: str) -> str:
+    """Describe how a skill was assigned to an agent."""
     return {
         "attached": _("Attached to this agent"),
         "for all": _("For every agent"),
         "found": _("Found by its rules"),
         "handed": _("Handed to this agent"),
         "handed to all": _("Handed to every agent"),
-    }.get(way, way)
+    }.get(assignment, assignment)

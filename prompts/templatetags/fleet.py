@@ -1,4 +1,4 @@
-"""Template tags of the fleet: its cells, of which there are hundreds on a page, and the words in them."""
+"""Template tags of the fleet page: matrix cells and budget bars."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -28,7 +28,7 @@ CHECKBOX_HTML = (
     '<label class="dr-fleet-pick"><input class="checkbox checkbox-xs" type="checkbox" name="chosen"'
     ' value="{}" aria-label="{} {}" data-pick data-column="{}"></label>'
 )
-# Who speaks to the page says what they see: "v5".
+# The visible text "v5" is part of the accessible name, so that voice control finds the link.
 VERSION_LINK_HTML = '<a class="dr-fleet-version" href="{}"><span class="sr-only">{}: </span>v{}</a>'
 NO_VERSION_LINK_HTML = '<a class="dr-fleet-version" href="{}">{}<span class="sr-only">: {}</span></a>'
 FLAG_HTML = '<li class="dr-fleet-flag is-{}"{}>{}</li>'
@@ -41,106 +41,121 @@ BUDGET_BAR_HTML = (
 
 @register.simple_tag
 def fleet_cells(cells: Sequence[tuple[Channel, MatrixCell | None]], can_pick: object = False) -> SafeString:
-    """A row of the matrix; drawn here, for a template takes ten times as long over as many."""
-    pen = CellRenderer(can_pick=bool(can_pick))
-    return format_html_join("", "{}", ((pen.place(channel, cell),) for channel, cell in cells))
+    """Render the cells of a matrix row in Python: a template takes ten times as long for that many."""
+    renderer = CellRenderer(can_pick=bool(can_pick))
+    return format_html_join("", "{}", ((renderer.render_cell(channel, cell),) for channel, cell in cells))
 
 
 class CellRenderer:
-    """Draws cells; what they share is looked up once."""
+    """Renders cells and caches HTML that many of them share."""
 
     def __init__(self, *, can_pick: bool) -> None:
         self.can_pick = can_pick
-        self.choose, self.bots = _("Choose"), _("Bots in the last hour:")
+        self.choose_label, self.bots_label = _("Choose"), _("Bots in the last hour:")
         self.ages: dict[datetime | None, SafeString | str] = {}
         self.sizes: dict[tuple[int, int | None], SafeString] = {}
 
-    def place(self, channel: Channel, cell: MatrixCell | None) -> SafeString:
+    def render_cell(self, channel: Channel, cell: MatrixCell | None) -> SafeString:
         if cell is None:
             return format_html(EMPTY_CELL_HTML, _("Does not speak here"))
         if not cell.is_match:
-            return format_html(CELL_HTML, channel.name, " is-other", "", self.link(cell), "", "", "")
-        box = self.box(channel, cell) if self.can_pick else ""
-        size = self.size(cell) if cell.number else ""
+            return format_html(
+                CELL_HTML, channel.name, " is-other", "", self.render_version_link(cell), "", "", ""
+            )
+        checkbox = self.render_checkbox(channel, cell) if self.can_pick else ""
+        budget_bar_html = self.render_budget_bar(cell) if cell.number else ""
         return format_html(
-            CELL_HTML, channel.name, "", box, self.link(cell), self.age(cell), size, self.flags(cell)
+            CELL_HTML,
+            channel.name,
+            "",
+            checkbox,
+            self.render_version_link(cell),
+            self.render_cell_age(cell),
+            budget_bar_html,
+            self.render_flags(cell),
         )
 
-    def box(self, channel: Channel, cell: MatrixCell) -> SafeString:
-        return format_html(CHECKBOX_HTML, cell.prompt, self.choose, cell.named, channel.slug)
+    def render_checkbox(self, channel: Channel, cell: MatrixCell) -> SafeString:
+        return format_html(CHECKBOX_HTML, cell.prompt_id, self.choose_label, cell.label, channel.slug)
 
-    def link(self, cell: MatrixCell) -> SafeString:
+    def render_version_link(self, cell: MatrixCell) -> SafeString:
         if cell.number:
-            return format_html(VERSION_LINK_HTML, cell.url, cell.named, cell.number)
-        return format_html(NO_VERSION_LINK_HTML, cell.url, _("No version"), cell.named)
+            return format_html(VERSION_LINK_HTML, cell.url, cell.label, cell.number)
+        return format_html(NO_VERSION_LINK_HTML, cell.url, _("No version"), cell.label)
 
-    def age(self, cell: MatrixCell) -> SafeString | str:
-        """Prompts of one agent are often released together."""
+    def render_cell_age(self, cell: MatrixCell) -> SafeString | str:
+        """Render the age, cached by timestamp: prompts of one agent are often released together."""
         if cell.since not in self.ages:
             self.ages[cell.since] = render_age(cell.since, "dr-fleet-age")
         return self.ages[cell.since]
 
-    def size(self, cell: MatrixCell) -> SafeString:
+    def render_budget_bar(self, cell: MatrixCell) -> SafeString:
         key = cell.tokens, cell.budget
         if key not in self.sizes:
             self.sizes[key] = budget_bar(*key)
         return self.sizes[key]
 
-    def flags(self, cell: MatrixCell) -> SafeString | str:
+    def render_flags(self, cell: MatrixCell) -> SafeString | str:
         if not cell.flags and not cell.bots:
             return ""
-        said = [self.flag(cell, flag) for flag in cell.flags]
+        items = [self.render_flag(cell, flag) for flag in cell.flags]
         if cell.bots:
-            said.append(
+            items.append(
                 format_html(
-                    '<li class="dr-fleet-bots" title="{}">{}{}</li>', self.bots, self.bots_icon, cell.bots
+                    '<li class="dr-fleet-bots" title="{}">{}{}</li>',
+                    self.bots_label,
+                    self.bots_icon,
+                    cell.bots,
                 )
             )
-        return format_html('<ul class="dr-fleet-flags">{}</ul>', join_html(said))
+        return format_html('<ul class="dr-fleet-flags">{}</ul>', join_html(items))
 
-    def flag(self, cell: MatrixCell, flag: StatusFlag) -> SafeString:
-        title = format_html(' title="{}"', flag.more) if flag.more else ""
-        words: SafeString | str = flag.words
+    def render_flag(self, cell: MatrixCell, flag: StatusFlag) -> SafeString:
+        title = format_html(' title="{}"', flag.detail) if flag.detail else ""
+        content: SafeString | str = flag.label
         if flag.tone == "error":
-            words = format_html(
-                '<a href="{}">{}</a><span class="sr-only">: {}</span>', cell.timeline, flag.words, flag.more
+            content = format_html(
+                '<a href="{}">{}</a><span class="sr-only">: {}</span>',
+                cell.timeline_url,
+                flag.label,
+                flag.detail,
             )
-        return format_html(FLAG_HTML, flag.tone, title, words)
+        return format_html(FLAG_HTML, flag.tone, title, content)
 
     @cached_property
     def bots_icon(self) -> SafeString:
-        return icon("agents", label=self.bots)
+        return icon("agents", label=self.bots_label)
 
 
-def join_html(pieces: Iterable[SafeString]) -> SafeString:
-    return format_html_join("", "{}", ((piece,) for piece in pieces))
+def join_html(fragments: Iterable[SafeString]) -> SafeString:
+    return format_html_join("", "{}", ((fragment,) for fragment in fragments))
 
 
 @register.simple_tag
 def budget_bar(tokens: int, budget: int | None) -> SafeString:
-    """The figures are the bar's words; without a budget there is no bar."""
-    most = format_html('<span class="dr-budget-most"> / {}</span>', intcomma(budget)) if budget else ""
+    """Render the token count as text and, if there is a budget, as a bar."""
+    limit = format_html('<span class="dr-budget-most"> / {}</span>', intcomma(budget)) if budget else ""
     return format_html(
         '<span class="dr-budget{}"><span class="dr-budget-words">{}{} {}</span>{}</span>',
         " is-over" if budget and tokens > budget else "",
         intcomma(tokens),
-        most,
+        limit,
         _("tokens"),
         format_html(BUDGET_BAR_HTML, percent_of(tokens, budget)) if budget else "",
     )
 
 
-def render_age(moment: datetime | None, look: str = "") -> SafeString | str:
-    """As long as this; the exact moment is in the title."""
-    if moment is None:
+def render_age(at: datetime | None, css_class: str = "") -> SafeString | str:
+    """Render the time since a timestamp, with the exact time in the title."""
+    if at is None:
         return ""
-    exact = timezone.localtime(moment)
-    is_fresh = (timezone.now() - moment).total_seconds() < 60
-    words = _("just now") if is_fresh else timesince(moment, depth=1).replace("\xa0", " ")
+    local_time = timezone.localtime(at)
+    is_fresh = (timezone.now() - at).total_seconds() < 60
+    text = _("just now") if is_fresh else timesince(at, depth=1).replace("\xa0", " ")
     return format_html(
         '<time class="{}" datetime="{}" title="{}">{}</time>',
-        look,
-        exact.isoformat(timespec="seconds"),
-        date_format(exact, "d M Y, H:i:s T"),
-        words,
+        css_class,
+        local_time.isoformat(timespec="seconds"),
+        date_format(local_time, "d M Y, H:i:s T"),
+        text,
     )

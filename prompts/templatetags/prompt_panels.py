@@ -1,4 +1,4 @@
-"""The panel that tells, on a record's or a file's own page, in which prompts it is."""
+"""Template tags for panels on pages of other apps: usage in prompts, recent fetches, rebuild progress."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from prompts.provenance.usage import MemoryUsage, MemoryUsageSummary, get_memory
 
 register = template.Library()
 
-# An agent's prompts are all its own: they have a tab there.
+# The prompts of an agent have their own tab.
 EXCLUDED_KINDS = {"agent"}
 
 
@@ -23,19 +23,19 @@ def record_usage_panel(context: dict[str, Any], record: WorkspaceOwned) -> dict[
     kind = getattr(record, "kind", "context_file")
     if kind not in RECORD_KINDS or kind in EXCLUDED_KINDS:
         return {}
-    found = get_record_usage(context["workspace"], kind, record.pk)
-    return {"workspace": context["workspace"], "kind": kind, "key": record.pk, "found": found}
+    usage = get_record_usage(context["workspace"], kind, record.pk)
+    return {"workspace": context["workspace"], "kind": kind, "key": record.pk, "record_usage": usage}
 
 
 @register.simple_tag(takes_context=True)
 def memory_usage(context: dict[str, Any], memories: Sequence[Memory]) -> MemoryUsageSummary:
-    """For all memories of a page at once."""
+    """Load the usage of all memories of a page at once."""
     return get_memory_usage(context["workspace"], memories)
 
 
 @register.filter
-def usage_for_memory(found: MemoryUsageSummary, memory: Memory) -> MemoryUsage:
-    return found.by_memory.get(memory.pk, MemoryUsage(0, 0))
+def usage_for_memory(summary: MemoryUsageSummary, memory: Memory) -> MemoryUsage:
+    return summary.by_memory.get(memory.pk, MemoryUsage(0, 0))
 
 
 MAX_SHOWN_FETCHES = 8
@@ -43,7 +43,7 @@ MAX_SHOWN_FETCHES = 8
 
 @register.inclusion_tag("prompts/ledger/_lately.html", takes_context=True)
 def recent_fetches(context: dict[str, Any], key: ApiKey) -> dict[str, Any]:
-    """The last prompts it was handed, and the way to all of them."""
+    """Show the last fetches of a key and a link to all of them."""
     workspace = context["workspace"]
     rows = list(list_ledger_entries(workspace, LedgerFilter(key_id=key.pk))[: MAX_SHOWN_FETCHES + 1])
     return {
@@ -56,7 +56,10 @@ def recent_fetches(context: dict[str, Any], key: ApiKey) -> dict[str, Any]:
 
 @register.inclusion_tag("components/rebuilding.html", takes_context=True)
 def rebuild_status(context: dict[str, Any], everything: bool = False) -> dict[str, Any]:
-    """Whoever has just saved is also told when it is over already; others only while something waits."""
+    """Show the progress of rebuilds while builds are pending.
+
+    After a save by this session it is shown even if the builds are already finished.
+    """
     since = parse_since(context["request"].session.pop(REBUILD_SESSION_KEY, ""))
     workspace = context["workspace"]
     return get_progress_context(workspace, get_build_progress(workspace, since), everything=everything)

@@ -1,4 +1,4 @@
-"""Template tags of the Studio: the words of a row, each stretch with its source and lit where it is new."""
+"""Template tags of the Studio: the text of a row as spans with sources; edited spans are highlighted."""
 
 from collections.abc import Iterator
 
@@ -18,35 +18,35 @@ PART_ATTRIBUTES_HTML = ' data-part="{}" data-origin="{}"'
 
 
 @register.simple_tag
-def studio_row_text(row: StudioRow, seen: VisibleText, is_first: bool = False) -> SafeString:
-    """The words of a row; the line end that closes it is left out."""
-    return format_html_join("", "{}", ((one,) for one in render_studio_spans(row, seen, is_first)))
+def studio_row_text(row: StudioRow, visible_text: VisibleText, is_first: bool = False) -> SafeString:
+    """Render the text of a row without its final line break."""
+    return format_html_join("", "{}", ((html,) for html in render_studio_spans(row, visible_text, is_first)))
 
 
-def render_studio_spans(row: StudioRow, seen: VisibleText, is_first: bool) -> Iterator[SafeString]:
-    for piece in row.pieces:
-        start, end = piece.start, piece.end
+def render_studio_spans(row: StudioRow, visible_text: VisibleText, is_first: bool) -> Iterator[SafeString]:
+    for span in row.spans:
+        start, end = span.start, span.end
         if is_first and start == row.start:
-            start += count_leading_line_ends(seen.text, start, end)
-        if end == row.end and seen.text.endswith("\n", start, end):
+            start += count_leading_line_ends(visible_text.text, start, end)
+        if end == row.end and visible_text.text.endswith("\n", start, end):
             end -= 1
         if start < end:
-            pieces = seen.split_chunks(start, end)
-            words = render_slot_text(pieces) if piece.slot else render_pieces(pieces)
-            yield render_studio_span(piece, words)
+            pieces = visible_text.split_chunks(start, end)
+            html = render_slot_text(pieces) if span.slot else render_pieces(pieces)
+            yield render_studio_span(span, html)
 
 
-def render_studio_span(piece: StudioSpan, words: SafeString) -> SafeString:
-    source = piece.source
-    known = format_html(PART_ATTRIBUTES_HTML, source.part, source.words) if source.part else ""
+def render_studio_span(span: StudioSpan, html: SafeString) -> SafeString:
+    source = span.source
+    attributes = format_html(PART_ATTRIBUTES_HTML, source.part, source.description) if source.part else ""
     return format_html(
-        SPAN_HTML, kind_css_class(source.told.kind), " is-edited" if piece.is_edited else "", known, words
+        SPAN_HTML, kind_css_class(source.label.kind), " is-edited" if span.is_edited else "", attributes, html
     )
 
 
 @register.filter
 def field_error_id(auto_id: str) -> str:
-    """The line behind a field in which the live preview says what is wrong."""
+    """Return the id of the element in which the live preview shows the errors of a field."""
     return f"{auto_id}_mistake"
 
 

@@ -1,4 +1,4 @@
-"""The stacked bar of a prompt's tokens: where each section begins and ends, budget and cache line."""
+"""The stacked bar of a prompt's tokens: one block per section, the budget line and the cached prefix."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from django import template
 
 register = template.Library()
 
-# The bar is drawn in these units, so that rounding stays invisible.
+# Width of the SVG view box: large enough that rounding is invisible.
 BAR_WIDTH = 1_000
-# What is too small to be seen still has to be there.
+# Blocks are at least this wide, so that small sections stay visible.
 MIN_BLOCK_WIDTH = 2.0
 
 
@@ -20,7 +20,7 @@ class TokenBarBlock:
 
     name: str
     tokens: int
-    look: str
+    css_class: str
     x: str
     width: str
     share: int
@@ -28,7 +28,7 @@ class TokenBarBlock:
 
 @dataclass(frozen=True)
 class TokenBar:
-    """Everything the drawing needs; positions are texts, for a language may write them with a comma."""
+    """The data of the SVG; positions are strings, because localized numbers may contain a comma."""
 
     blocks: list[TokenBarBlock]
     tokens: int
@@ -36,32 +36,39 @@ class TokenBar:
     budget_at: str
     cache_at: str
     cache_share: int
-    over: int
+    tokens_over_budget: int
 
 
 @register.simple_tag
 def build_token_bar(
     sections: Iterable[Any], tokens: int, budget: int | None = None, cache_share: float | None = None
 ) -> TokenBar:
-    """From sections with name, tokens and look (or kind); the scale is the budget, or all if that is more."""
-    whole = max(tokens, budget or 0, 1)
-    blocks, at = [], 0.0
+    """Build the bar from sections with name, tokens and look (or kind); the scale is max(tokens, budget)."""
+    scale = max(tokens, budget or 0, 1)
+    blocks, x = [], 0.0
     for section in sections:
-        name, count, look = get_section_values(section)
-        width = count / whole * BAR_WIDTH
-        shown = max(width, MIN_BLOCK_WIDTH) if count else 0.0
+        name, count, css_class = get_section_values(section)
+        width = count / scale * BAR_WIDTH
+        visible_width = max(width, MIN_BLOCK_WIDTH) if count else 0.0
         blocks.append(
-            TokenBarBlock(name, count, look, f"{at:.1f}", f"{shown:.1f}", round(100 * count / max(tokens, 1)))
+            TokenBarBlock(
+                name,
+                count,
+                css_class,
+                f"{x:.1f}",
+                f"{visible_width:.1f}",
+                round(100 * count / max(tokens, 1)),
+            )
         )
-        at += width
-    kept = min(max(cache_share or 0.0, 0.0), 1.0)
+        x += width
+    cached = min(max(cache_share or 0.0, 0.0), 1.0)
     return TokenBar(
         blocks,
         tokens,
         budget,
-        f"{(budget or 0) / whole * BAR_WIDTH:.1f}" if budget is not None else "",
-        f"{kept * tokens / whole * BAR_WIDTH:.1f}" if cache_share is not None else "",
-        round(100 * kept),
+        f"{(budget or 0) / scale * BAR_WIDTH:.1f}" if budget is not None else "",
+        f"{cached * tokens / scale * BAR_WIDTH:.1f}" if cache_share is not None else "",
+        round(100 * cached),
         max(0, tokens - budget) if budget is not None else 0,
     )
 
@@ -72,5 +79,5 @@ def get_section_values(section: Any) -> tuple[str, int, str]:
         if isinstance(section, Mapping)
         else lambda name, default="": getattr(section, name, default)
     )
-    look = get("look", "") or f"is-{str(get('kind', '') or 'layout').replace('_', '-')}"
-    return str(get("name", "")), int(get("tokens", 0) or 0), look
+    css_class = get("look", "") or f"is-{str(get('kind', '') or 'layout').replace('_', '-')}"
+    return str(get("name", "")), int(get("tokens", 0) or 0), css_class

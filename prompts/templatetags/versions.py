@@ -1,4 +1,4 @@
-"""Template tags for versions: labels, sizes, and texts beside their origins with what hides in them drawn."""
+"""Template tags for versions: badges, sizes, and prompt text with origins and visible hidden characters."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,13 +38,13 @@ CACHE_LABELS = {
     "user": gettext_lazy("All above is the same for every call for this user"),
     "session": gettext_lazy("All above is the same within a session"),
 }
-# What the builder writes where a call will speak.
+# The placeholder that the builder writes for a slot.
 PLACEHOLDER_PATTERN = re.compile(r"(⟦[^⟦⟧\n]+⟧)")
 
 
 @register.simple_tag
 def label_badge(name: str) -> SafeString:
-    """A label as a coloured word."""
+    """Render a label as a colored badge."""
     return badge(name, LABEL_TONES.get(name, "accent"))
 
 
@@ -56,11 +56,11 @@ def status_badge(status: str) -> SafeString:
 
 @register.simple_tag
 def cause_list(causes: Sequence[CauseLabel]) -> SafeString:
-    """Causes in a row; names are set apart, for what a tenant writes must not turn our words around."""
+    """Render causes as a list; names are wrapped in <bdi>, so that their text direction cannot leak out."""
     return format_html_join(
         ", ",
         "{}{}{}",
-        ((one.label, render_quoted_name(one.name), format_revision(one.revision)) for one in causes),
+        ((cause.label, render_quoted_name(cause.name), format_revision(cause.revision)) for cause in causes),
     )
 
 
@@ -74,109 +74,109 @@ def format_revision(revision: int) -> str:
 
 @register.filter
 def section_title(name: str) -> str:
-    """A section's name as people write it."""
+    """Return the display name of a section."""
     return get_display_name(name)
 
 
 @register.filter
 def omission_label(reason: str) -> str:
-    """Why a part is not in a prompt."""
+    """Describe why a part is not in a prompt."""
     return describe_omission(reason)
 
 
 @register.filter
 def cache_label(volatility: str) -> str:
-    """What a cache that ends at a line can count on."""
+    """Describe how stable the prefix before a cache boundary is."""
     return str(CACHE_LABELS.get(volatility, ""))
 
 
 @register.filter
 def signed_number(number: int | None) -> str:
-    """A difference with its sign; a proper minus, and nothing for none."""
+    """Format a difference with its sign, using the Unicode minus; empty for None."""
     if number is None:
         return ""
     return f"+{number:,}" if number > 0 else f"−{-number:,}" if number else "±0"
 
 
 @register.filter
-def time_difference(moment: datetime, other: datetime) -> str:
-    """How long before or after another moment this one is; to the second where that is near."""
-    seconds = int(abs((moment - other).total_seconds()))
-    first, last = sorted([moment, other])
-    words = ngettext("%(n)s second", "%(n)s seconds", seconds) % {"n": seconds}
-    long = words if seconds < 60 else timesince(first, last, depth=1)
-    said = _("%(long)s after") if moment > other else _("%(long)s before")
-    return said % {"long": long}
+def time_difference(at: datetime, other: datetime) -> str:
+    """Describe how long before or after another timestamp this one is; below a minute, in seconds."""
+    seconds = int(abs((at - other).total_seconds()))
+    first, last = sorted([at, other])
+    seconds_text = ngettext("%(n)s second", "%(n)s seconds", seconds) % {"n": seconds}
+    duration = seconds_text if seconds < 60 else timesince(first, last, depth=1)
+    template = _("%(long)s after") if at > other else _("%(long)s before")
+    return template % {"long": duration}
 
 
 @register.filter
-def percent_of(part: int, whole: int) -> str:
-    """So many hundredths of a whole, for the width of a bar; a point as the sign, whatever the language."""
-    return f"{100 * part / whole:.2f}" if whole else "0"
+def percent_of(part: int, total: int) -> str:
+    """Format a percentage for the width of a bar, with a decimal point in every language."""
+    return f"{100 * part / total:.2f}" if total else "0"
 
 
 @register.simple_tag
-def hash_status(is_linked: bool, digest: str, words: str) -> SafeString:
-    """The beginning of a hash with whether it holds; the words say what was compared."""
-    mark = icon("chain" if is_linked else "warning")
-    look = "dr-chain" if is_linked else "dr-chain is-broken"
-    said = words if is_linked else _("Broken: %(words)s") % {"words": words}
+def hash_status(is_linked: bool, digest: str, description: str) -> SafeString:
+    """Render the beginning of a hash and whether it is valid; the description names what was compared."""
+    icon_html = icon("chain" if is_linked else "warning")
+    css_class = "dr-chain" if is_linked else "dr-chain is-broken"
+    text = description if is_linked else _("Broken: %(words)s") % {"words": description}
     return format_html(
         '<span class="{}" title="{}">{}<span class="dr-mono">{}</span><span class="sr-only">{}</span></span>',
-        look,
-        f"{said}. {digest}",
-        mark,
+        css_class,
+        f"{text}. {digest}",
+        icon_html,
         digest[:8],
-        said,
+        text,
     )
 
 
 @register.simple_tag
-def row_text(row: TextRow, seen: VisibleText, is_first: bool = False) -> SafeString:
-    """The words of a row, each stretch coloured by its kind; the line end that closes the row is left out."""
-    return format_html_join("", "{}", ((one,) for one in render_origin_spans(row, seen, is_first)))
+def row_text(row: TextRow, visible_text: VisibleText, is_first: bool = False) -> SafeString:
+    """Render the text of a row in spans colored by kind, without its final line break."""
+    return format_html_join("", "{}", ((html,) for html in render_origin_spans(row, visible_text, is_first)))
 
 
-def render_origin_spans(row: TextRow, seen: VisibleText, is_first: bool) -> Iterator[SafeString]:
-    for stretch in row.spans:
-        start, end = stretch.start, stretch.end
+def render_origin_spans(row: TextRow, visible_text: VisibleText, is_first: bool) -> Iterator[SafeString]:
+    for span in row.spans:
+        start, end = span.start, span.end
         if is_first and start == row.start:
-            start += count_leading_line_ends(seen.text, start, end)
-        if end == row.end and seen.text.endswith("\n", start, end):
+            start += count_leading_line_ends(visible_text.text, start, end)
+        if end == row.end and visible_text.text.endswith("\n", start, end):
             end -= 1
         if start < end:
-            words = (
-                render_slot_text(seen.split_chunks(start, end))
-                if stretch.slot
-                else render_pieces(seen.split_chunks(start, end))
+            html = (
+                render_slot_text(visible_text.split_chunks(start, end))
+                if span.slot
+                else render_pieces(visible_text.split_chunks(start, end))
             )
-            yield format_html('<span class="dr-seg {}">{}</span>', get_span_css_class(stretch), words)
+            yield format_html('<span class="dr-seg {}">{}</span>', get_span_css_class(span), html)
 
 
 def count_leading_line_ends(text: str, start: int, end: int) -> int:
-    """A section begins with a gap; its heading stands there already."""
-    words = text[start:end]
-    return len(words) - len(words.lstrip("\n"))
+    """Count the line breaks at the start of a section, which the page replaces by a heading."""
+    span_text = text[start:end]
+    return len(span_text) - len(span_text.lstrip("\n"))
 
 
-def render_slot_text(pieces: Iterable[str | Glyph]) -> SafeString:
-    """Words of a slot: what stands in for the call's own is a chip."""
-    return format_html_join("", "{}", ((one,) for piece in pieces for one in split_placeholders(piece)))
+def render_slot_text(chunks: Iterable[str | Glyph]) -> SafeString:
+    """Render the text of a slot; placeholders become chips."""
+    return format_html_join("", "{}", ((html,) for chunk in chunks for html in split_placeholders(chunk)))
 
 
-def split_placeholders(piece: str | Glyph) -> Iterator[str | SafeString]:
-    if isinstance(piece, Glyph):
-        yield render_pieces([piece])
+def split_placeholders(chunk: str | Glyph) -> Iterator[str | SafeString]:
+    if isinstance(chunk, Glyph):
+        yield render_pieces([chunk])
         return
-    for at, said in enumerate(PLACEHOLDER_PATTERN.split(piece)):
-        yield format_html('<span class="dr-slot">{}</span>', said) if at % 2 else said
+    for index, part in enumerate(PLACEHOLDER_PATTERN.split(chunk)):
+        yield format_html('<span class="dr-slot">{}</span>', part) if index % 2 else part
 
 
-def get_span_css_class(stretch: OriginSpan) -> str:
-    return kind_css_class(stretch.origin.kind)
+def get_span_css_class(span: OriginSpan) -> str:
+    return kind_css_class(span.origin.kind)
 
 
 @register.filter
 def kind_css_class(kind: str) -> str:
-    """The class that gives a kind its colour; only kinds of ours come here, never a tenant's word."""
+    """Return the CSS class for the color of a kind; kinds come from our code, never from tenant input."""
     return f"is-{kind.replace('_', '-')}"

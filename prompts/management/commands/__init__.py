@@ -1,1 +1,1 @@
-"""Commands of the prompts app, one module each."""
+"""Management commands of the prompts app, one module each."""

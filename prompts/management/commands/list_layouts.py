@@ -1,4 +1,4 @@
-"""Lists the layouts with their parts in order."""
+"""List the layouts with their parts in order."""
 
 from typing import Any
 
@@ -14,6 +14,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         for layout in LAYOUTS.values():
             self.stdout.write(f"{layout.name}: {layout.summary}")
-            for place, part in enumerate(layout.parts, start=1):
+            for number, part in enumerate(layout.parts, start=1):
                 filled = ", filled per call" if part.slot else ""
-                self.stdout.write(f"  {place:2}. {part.name} ({part.volatility}{filled})")
+                self.stdout.write(f"  {number:2}. {part.name} ({part.volatility}{filled})")

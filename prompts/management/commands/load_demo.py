@@ -1,4 +1,4 @@
-"""Fills the demo workspace."""
+"""Load the demo data into the demo workspace."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Builds prompts by hand: of one agent, of a workspace, or all."""
+"""Rebuild the prompts of one agent, one workspace or all workspaces."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -30,37 +30,42 @@ class Command(BaseCommand):
         parser.add_argument("--later", action="store_true", help="leave it to the workers")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        chosen = [(home, list_selected_agents(home, options)) for home in list_selected_workspaces(options)]
-        failed = sum(self.take_on(home, agents, options) for home, agents in chosen)
+        agents_by_workspace = [
+            (workspace, list_selected_agents(workspace, options))
+            for workspace in list_selected_workspaces(options)
+        ]
+        failed = sum(self.rebuild(workspace, agents, options) for workspace, agents in agents_by_workspace)
         if failed:
             raise CommandError(f"{failed:,} could not be built: bots still get what they got before.")
 
-    def take_on(self, home: Workspace, agents: list[Agent], options: dict[str, Any]) -> int:
-        """Now or later; how many prompts could not be built."""
+    def rebuild(self, workspace: Workspace, agents: list[Agent], options: dict[str, Any]) -> int:
+        """Rebuild or enqueue the agents; return the number of prompts that could not be built."""
         ids = [agent.pk for agent in agents if not agent.is_archived]
-        # An archived agent is left out among many; where it is named it is refused, now and for later.
+        # Archived agents are skipped, but one named with --agent is an error, with and without --later.
         if options["later"] and (ids or not options["agent"]):
-            self.leave_to_workers(home, ids)
+            self.enqueue(workspace, ids)
             return 0
-        built = rebuild_single_agent(agents[0]) if options["agent"] else rebuild_agents(home, ids)
-        self.tell(home, built, ids)
-        return built.failed
+        result = rebuild_single_agent(agents[0]) if options["agent"] else rebuild_agents(workspace, ids)
+        self.write_result(workspace, result, ids)
+        return result.failed
 
-    def leave_to_workers(self, home: Workspace, ids: list[int]) -> None:
-        # The rows say what is to be done, so a broker that is down only delays it.
-        request_rebuild(home, ids, by=SYSTEM_ACTOR)
-        enqueue_rebuilds(home.pk, ids)
-        self.stdout.write(f"{home.slug}: {list_agent_channels(home, ids).count():,} left to the workers")
-
-    def tell(self, home: Workspace, built: RebuildResult, ids: list[int]) -> None:
+    def enqueue(self, workspace: Workspace, ids: list[int]) -> None:
+        # The work is recorded in the database first, so an unavailable broker only delays it.
+        request_rebuild(workspace, ids, by=SYSTEM_ACTOR)
+        enqueue_rebuilds(workspace.pk, ids)
         self.stdout.write(
-            f"{home.slug}: {len(built.versions):,} built, {built.unchanged:,} unchanged, "
-            f"{built.failed:,} failed"
+            f"{workspace.slug}: {list_agent_channels(workspace, ids).count():,} left to the workers"
         )
-        for version in built.versions:
+
+    def write_result(self, workspace: Workspace, result: RebuildResult, ids: list[int]) -> None:
+        self.stdout.write(
+            f"{workspace.slug}: {len(result.versions):,} built, {result.unchanged:,} unchanged, "
+            f"{result.failed:,} failed"
+        )
+        for version in result.versions:
             self.stdout.write(f"  built {version.prompt}: version {version.number}")
-        if built.failed:
-            for prompt in list_unbuilt_prompts(home).filter(agent__in=ids):
+        if result.failed:
+            for prompt in list_unbuilt_prompts(workspace).filter(agent__in=ids):
                 self.stdout.write(f"  failed {prompt}: {prompt.problem}")
 
 
@@ -82,21 +87,21 @@ def list_selected_workspaces(options: dict[str, Any]) -> list[Workspace]:
     return list(rows)
 
 
-def list_selected_agents(home: Workspace, options: dict[str, Any]) -> list[Agent]:
-    """Named ones must be there: a slip of the pen is not the same as nothing to do."""
-    rows = Agent.objects.in_workspace(home).order_by("pk")
+def list_selected_agents(workspace: Workspace, options: dict[str, Any]) -> list[Agent]:
+    """List the agents to rebuild; an unknown agent or channel name is an error, not an empty selection."""
+    rows = Agent.objects.in_workspace(workspace).order_by("pk")
     if options["channel"]:
-        rows = filter_by_channel(home, options["channel"], rows)
+        rows = filter_by_channel(workspace, options["channel"], rows)
     if not options["agent"]:
         return list(rows)
-    found = list(rows.filter(slug=options["agent"]))
-    if not found:
+    agents = list(rows.filter(slug=options["agent"]))
+    if not agents:
         where = f" on “{options['channel']}”" if options["channel"] else ""
-        raise CommandError(f"There is no agent “{options['agent']}”{where} in “{home.slug}”.")
-    return found
+        raise CommandError(f"There is no agent “{options['agent']}”{where} in “{workspace.slug}”.")
+    return agents
 
 
-def filter_by_channel(home: Workspace, channel: str, rows: QuerySet[Agent]) -> QuerySet[Agent]:
-    if not Channel.objects.in_workspace(home).filter(slug=channel, archived_at=None).exists():
-        raise CommandError(f"There is no channel “{channel}” in use in “{home.slug}”.")
+def filter_by_channel(workspace: Workspace, channel: str, rows: QuerySet[Agent]) -> QuerySet[Agent]:
+    if not Channel.objects.in_workspace(workspace).filter(slug=channel, archived_at=None).exists():
+        raise CommandError(f"There is no channel “{channel}” in use in “{workspace.slug}”.")
     return rows.filter(channel_links__channel__slug=channel)

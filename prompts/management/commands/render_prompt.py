@@ -1,4 +1,4 @@
-"""Prints the exact text that a layout makes of inputs given as JSON."""
+"""Print the prompt that a layout assembles from inputs in JSON, without a database."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ from prompts.builds.tokens import count_tokens
 
 class Command(BaseCommand):
     help = "Prints the text of a prompt, byte for byte, or with --report what became of its inputs, as JSON."
-    # Nothing here touches the database.
+    # The command does not use the database.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -41,14 +41,14 @@ class Command(BaseCommand):
             prompt = build_filled_prompt(layout, inputs, slots)
         except AssemblyError as error:
             exit_with_error(str(error))
-        said = format_json(prompt_report_json(prompt)) + "\n" if options["report"] else prompt.text
-        # Bytes, so that no platform's line ends or encoding come between.
-        sys.stdout.buffer.write(said.encode())
+        output = format_json(prompt_report_json(prompt)) + "\n" if options["report"] else prompt.text
+        # Written as bytes to avoid line ending and encoding conversions of the platform.
+        sys.stdout.buffer.write(output.encode())
         sys.stdout.buffer.flush()
 
 
 def read_json_file(name: str) -> Any:
-    """The JSON in a file, or on standard input for `-`."""
+    """Read JSON from a file, or from standard input for `-`."""
     try:
         raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         return json.loads(raw.decode("utf-8-sig"))
@@ -61,7 +61,7 @@ def read_json_file(name: str) -> Any:
 
 
 def prompt_report_json(prompt: AssembledPrompt) -> dict[str, Any]:
-    """Everything known about a prompt but its text."""
+    """Return everything about a prompt except its text."""
     return {
         "layout": prompt.layout,
         "characters": len(prompt.text),
@@ -75,8 +75,8 @@ def prompt_report_json(prompt: AssembledPrompt) -> dict[str, Any]:
 
 
 def segment_report_json(segment: Any) -> dict[str, Any]:
-    said = {"section": segment.section, "characters": len(segment.text), "volatility": segment.volatility}
-    return said | {"origin": dataclass_json(segment.origin), "slot": segment.slot}
+    report = {"section": segment.section, "characters": len(segment.text), "volatility": segment.volatility}
+    return report | {"origin": dataclass_json(segment.origin), "slot": segment.slot}
 
 
 def format_json(data: Any) -> str:
@@ -84,5 +84,5 @@ def format_json(data: Any) -> str:
 
 
 def exit_with_error(message: str) -> NoReturn:
-    """One line on standard error and exit 2."""
+    """Exit with code 2 and one line on standard error."""
     raise CommandError(message, returncode=2)

@@ -1,4 +1,4 @@
-"""Prints again what an agent was told, byte for byte, and writes the evidence for it."""
+"""Print a served prompt again, byte for byte, and write the evidence for it."""
 
 import json
 import sys
@@ -37,65 +37,65 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            replay = self.find(get_chosen_workspace(options["workspace"]), options)
+            replay = self.load_replay(get_chosen_workspace(options["workspace"]), options)
             if options["evidence"]:
                 self.write_evidence(replay, Path(options["evidence"]))
             replay.require_exact()
         except DomainError as error:
             raise CommandError(error.message) from None
-        self.tell(replay)
-        # Bytes, so that no platform's line ends or encoding come between.
+        self.write_summary(replay)
+        # Written as bytes to avoid line ending and encoding conversions of the platform.
         sys.stdout.buffer.write(replay.text.encode())
         sys.stdout.buffer.flush()
 
-    def find(self, workspace: Workspace, options: dict[str, Any]) -> Replay:
+    def load_replay(self, workspace: Workspace, options: dict[str, Any]) -> Replay:
         if options["ledger"] is not None:
             return replay_entry(workspace, options["ledger"])
         if options["request"]:
-            return self.of_request(workspace, options["request"])
+            return self.replay_request(workspace, options["request"])
         if not (options["agent"] and options["channel"] and options["at"]):
             raise CommandError("Name a --ledger row, a --request, or --agent, --channel and --at.")
         at = parse_replay_time(options["at"])
         return replay_prompt_by_slugs(workspace, options["agent"], options["channel"], at, options["label"])
 
-    def of_request(self, workspace: Workspace, request_id: str) -> Replay:
-        found = list_request_entries(workspace, request_id)
-        if len(found) > 1:
+    def replay_request(self, workspace: Workspace, request_id: str) -> Replay:
+        entries = list_request_entries(workspace, request_id)
+        if len(entries) > 1:
             rows = "".join(
-                f"\n  --ledger {row.pk}: {row.prompt}, version {row.version.number}" for row in found
+                f"\n  --ledger {row.pk}: {row.prompt}, version {row.version.number}" for row in entries
             )
-            raise CommandError(f"That request was handed {len(found)} prompts. Name one:{rows}")
-        return build_replay(found[0])
+            raise CommandError(f"That request was handed {len(entries)} prompts. Name one:{rows}")
+        return build_replay(entries[0])
 
     def write_evidence(self, replay: Replay, path: Path) -> None:
         data = json.dumps(build_evidence(replay), indent=2, ensure_ascii=False)
         path.write_text(f"{data}\n", encoding="utf-8")
         self.stderr.write(f"The evidence is in {path}.")
 
-    def tell(self, replay: Replay) -> None:
-        """Beside the words, so that they can be sent on as they are."""
+    def write_summary(self, replay: Replay) -> None:
+        """Write to standard error, so that standard output contains only the prompt."""
         entry = replay.entry
-        who = (
+        context = (
             f"handed to {entry.reader_label} at {entry.at.isoformat()}"
             if entry
             else f"at {replay.at.isoformat()}"
         )
         self.stderr.write(
-            f"{replay.prompt}, version {replay.version.number}, {replay.label}, {who}; "
+            f"{replay.prompt}, version {replay.version.number}, {replay.label}, {context}; "
             f"SHA-256 {replay.digest}"
         )
 
 
 def get_chosen_workspace(slug: str | None) -> Workspace:
-    found = list(Workspace.objects.filter(slug=slug) if slug else Workspace.objects.all()[:2])
-    if len(found) == 1:
-        return found[0]
+    workspaces = list(Workspace.objects.filter(slug=slug) if slug else Workspace.objects.all()[:2])
+    if len(workspaces) == 1:
+        return workspaces[0]
     raise CommandError(f"There is no workspace “{slug}”." if slug else "Name the workspace by its address.")
 
 
-def parse_replay_time(said: str) -> datetime:
+def parse_replay_time(value: str) -> datetime:
     try:
-        at = datetime.fromisoformat(said)
+        at = datetime.fromisoformat(value)
     except ValueError:
-        raise CommandError(f"{said}: not a moment such as 2026-03-07T14:55:05Z.") from None
+        raise CommandError(f"{value}: not a moment such as 2026-03-07T14:55:05Z.") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Signs how far the record of one workspace or of all has come, here and now."""
+"""Sign a checkpoint of the hash chains of one workspace or of all workspaces."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -24,10 +24,10 @@ class Command(BaseCommand):
 
     def sign(self, workspace: Workspace) -> str:
         try:
-            made = sign_checkpoint(workspace.pk)
+            checkpoint = sign_checkpoint(workspace.pk)
         except DomainError as error:
             raise CommandError(error.message) from None
-        if made is None:
+        if checkpoint is None:
             return "nothing has moved since the last checkpoint"
-        copy = get_checkpoint_path(workspace.pk)
-        return f"checkpoint {made.sequence}, signed with {made.key_id}, copied to {copy}"
+        path = get_checkpoint_path(workspace.pk)
+        return f"checkpoint {checkpoint.sequence}, signed with {checkpoint.key_id}, copied to {path}"

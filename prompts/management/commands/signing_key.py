@@ -1,4 +1,4 @@
-"""Tells which key signs checkpoints, or makes a new one for the settings."""
+"""Print the key that signs checkpoints, or generate a new one for the settings."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -17,16 +17,16 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        how = parser.add_mutually_exclusive_group()
-        how.add_argument("--public", action="store_true", help="print the public key as PEM")
-        how.add_argument("--new", action="store_true", help="print a new private key; nothing uses it yet")
+        group = parser.add_mutually_exclusive_group()
+        group.add_argument("--public", action="store_true", help="print the public key as PEM")
+        group.add_argument("--new", action="store_true", help="print a new private key; nothing uses it yet")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["new"]:
             self.stdout.write(dump_private_key(generate_signing_key()).decode(), ending="")
             return
         try:
-            key, pem = get_public_key()
+            key_id, pem = get_public_key()
         except DomainError as error:
             raise CommandError(error.message) from None
-        self.stdout.write(pem if options["public"] else f"{key}\n", ending="")
+        self.stdout.write(pem if options["public"] else f"{key_id}\n", ending="")

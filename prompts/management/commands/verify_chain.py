@@ -1,4 +1,4 @@
-"""Recomputes the record of one workspace or of all, and names the first bad row."""
+"""Verify the hash chains of one workspace or of all workspaces and report the first bad row."""
 
 import json
 import sys
@@ -22,39 +22,39 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="tell it to a program")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = {
+        results = {
             workspace.slug: self.verify(workspace, options) for workspace in list_named_workspaces(options)
         }
         if options["json"]:
-            told = {slug: one.to_json() for slug, one in found.items()}
-            self.stdout.write(json.dumps(told, indent=2, ensure_ascii=False))
-        if not all(one.is_sound for one in found.values()):
+            report = {slug: result.to_json() for slug, result in results.items()}
+            self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
+        if not all(result.is_sound for result in results.values()):
             sys.exit(1)
 
     def verify(self, workspace: Workspace, options: dict[str, Any]) -> WorkspaceVerification:
-        has_patience = options["verbosity"] > 1 and not options["json"]
-        found = verify_workspace(workspace, self.tell_progress if has_patience else None)
+        shows_progress = options["verbosity"] > 1 and not options["json"]
+        result = verify_workspace(workspace, self.write_progress if shows_progress else None)
         if not options["json"]:
-            self.tell(workspace, found)
-        return found
+            self.write_result(workspace, result)
+        return result
 
-    def tell_progress(self, table: str, checked: int) -> None:
+    def write_progress(self, table: str, checked: int) -> None:
         self.stderr.write(f"  {checked:,} {table}")
 
-    def tell(self, workspace: Workspace, found: WorkspaceVerification) -> None:
-        speed = found.checked / found.seconds if found.seconds else 0
+    def write_result(self, workspace: Workspace, result: WorkspaceVerification) -> None:
+        speed = result.checked / result.seconds if result.seconds else 0
         self.stdout.write(
-            f"{workspace.slug}: {found.checked:,} rows in {found.seconds:.1f} s ({speed:,.0f} a second)"
+            f"{workspace.slug}: {result.checked:,} rows in {result.seconds:.1f} s ({speed:,.0f} a second)"
         )
-        for table, count in found.rows.items():
+        for table, count in result.rows.items():
             self.stdout.write(f"  {count:>12,} {table}")
-        for note in found.notes:
+        for note in result.notes:
             self.stdout.write(f"  {note}")
-        if found.first is None:
+        if result.first is None:
             self.stdout.write("  Everything stands as it was written.")
             return
-        first, *others = describe_faults(workspace, [vars(fault) for fault in found.faults])
-        self.stdout.write(f"  {found.bad:,} BAD. The first: {first.name}: {first.reason}")
+        first, *others = describe_faults(workspace, [vars(fault) for fault in result.faults])
+        self.stdout.write(f"  {result.bad:,} BAD. The first: {first.name}: {first.reason}")
         for fault in others:
             self.stdout.write(f"  {fault.name}: {fault.reason}")
 
@@ -63,7 +63,7 @@ def list_named_workspaces(options: dict[str, Any]) -> list[Workspace]:
     rows = Workspace.objects.order_by("pk")
     if not options["workspace"]:
         return list(rows)
-    found = list(rows.filter(slug=options["workspace"]))
-    if not found:
+    workspaces = list(rows.filter(slug=options["workspace"]))
+    if not workspaces:
         raise CommandError(f"There is no workspace “{options['workspace']}”.")
-    return found
+    return workspaces

@@ -1,4 +1,4 @@
-"""Checks an evidence file, without a database: each check by name, and what came of it."""
+"""Verify an evidence file without a database and print the result of each check."""
 
 import sys
 from argparse import ArgumentParser
@@ -19,7 +19,7 @@ class Command(BaseCommand):
     help = (
         "Checks an evidence file. Ends with 0 if all is proved, 1 if a check failed, 3 if parts are absent."
     )
-    # No database is needed, and none is asked.
+    # The command does not use the database.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def read_evidence(name: str) -> Any:
 
 
 def read_expected_key(key: str | None) -> str | None:
-    """An id stays as it is; a file is read."""
+    """Return the key id as given, or the contents if it names a file."""
     if key is None or not Path(key).is_file():
         return key
     return Path(key).read_text(encoding="utf-8")

@@ -103,9 +103,9 @@ def test_the_header_counts_channels_tokens_and_fetches(pilot, deck):
     lines = list_channel_statuses(pilot)
     card = build_agent_summary(pilot, lines)
     assert [line.channel_slug for line in lines] == ["deck", "bridge"]
-    assert card.fewest is not None
-    assert card.most is not None
-    assert 0 < card.fewest < card.most
+    assert card.min_tokens is not None
+    assert card.max_tokens is not None
+    assert 0 < card.min_tokens < card.max_tokens
     assert card.fetched_at is None
     fetched(prompt_of(pilot, deck))
     assert build_agent_summary(pilot, list_channel_statuses(pilot)).fetched_at is not None
@@ -209,7 +209,7 @@ def test_a_kind_is_chosen_in_the_address(as_bob, pilot, deck, soul):
     roll_back([prompt_of(pilot, deck)], by=BY, note="Too wise.")
     for what in ("change", "version", "label", "release"):
         answer = as_bob.get(f"/w/harbour/agents/pilot/activity/?what={what}")
-        kinds = {one.what for one, _ in answer.context["rows"]}
+        kinds = {one.kind for one, _ in answer.context["rows"]}
         assert kinds == (set() if what == "release" else {what})
     assert as_bob.get("/w/harbour/agents/pilot/activity/?what=nonsense&page=x").status_code == 200
 
@@ -220,10 +220,10 @@ def test_long_activity_comes_in_pages(as_bob, workspace, pilot, monkeypatch):
         for number in range(8):
             make_memory(workspace, f"Fact {number}.", agent=pilot)
     first, second = get_activity_page(pilot), get_activity_page(pilot, number=2)
-    assert len(first.happenings) == 8
+    assert len(first.entries) == 8
     assert first.has_next
     assert second.has_previous
-    assert {one.at for one in first.happenings}.isdisjoint({one.at for one in second.happenings})
+    assert {one.at for one in first.entries}.isdisjoint({one.at for one in second.entries})
     assert "Older" in page(as_bob, "activity/")
     assert "Newer" in page(as_bob, "activity/?page=2")
     assert as_bob.get("/w/harbour/agents/pilot/activity/?page=9999").status_code == 200
@@ -244,14 +244,14 @@ def test_the_tabs_ask_few_questions(as_bob, workspace, pilot, deck, django_asser
 
 def test_guidance_names_the_tools_that_call_for_it():
     lines = list_guidance_lines("opal", {"read_file": [], "shell": ["Ask first."]})
-    by_words = {line.words: line for line in lines}
+    by_words = {line.text: line for line in lines}
     assert by_words["Ask first."].tools == ["shell"]
     assert by_words["Ask first."].is_own
-    reading = next(line for line in lines if line.words.startswith("Use the `read_file` tool"))
+    reading = next(line for line in lines if line.text.startswith("Use the `read_file` tool"))
     assert (sorted(reading.tools), reading.is_own) == (["read_file", "shell"], False)
 
 
 def test_guidance_is_what_the_layout_would_say():
     assert list_guidance_lines("nova", {"shell": []}) == []
     always = [line for line in list_guidance_lines("pi", {}) if not line.tools]
-    assert [line.words for line in always][:1] == ["Be concise in your responses"]
+    assert [line.text for line in always][:1] == ["Be concise in your responses"]

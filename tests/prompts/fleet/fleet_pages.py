@@ -34,7 +34,7 @@ def cell(answer: Any, slug: str, channel: str = "deck") -> Any:
 
 
 def flags(answer: Any, slug: str, channel: str = "deck") -> list[str]:
-    return [flag.words for flag in cell(answer, slug, channel).flags]
+    return [flag.label for flag in cell(answer, slug, channel).flags]
 
 
 def told(answer: Any) -> str:

@@ -83,7 +83,7 @@ def test_production_goes_back_on_many_at_once_after_a_page_that_says_what_moves(
     assert "Roll back 2 prompts in production" in page
     assert "Nothing is in production yet." in page
     assert production_of(pilot) == 2
-    seen = [one.seen for one in answer.context["moving"]]
+    seen = [one.confirmation for one in answer.context["moving"]]
     answer = bulk(as_alice, "roll-back", *prompts[:2], seen=seen)
     assert answer.status_code == 422
     assert "This field is required" in answer.content.decode()
@@ -96,7 +96,7 @@ def test_production_goes_back_on_many_at_once_after_a_page_that_says_what_moves(
 
 def test_a_roll_back_that_was_overtaken_is_shown_again(as_alice, pilot, soul):
     prompt = prompt_of(pilot)
-    seen = [one.seen for one in bulk(as_alice, "roll-back", prompt).context["moving"]]
+    seen = [one.confirmation for one in bulk(as_alice, "roll-back", prompt).context["moving"]]
     reword(soul, "Be wiser.", pilot)
     answer = bulk(as_alice, "roll-back", prompt, seen=seen, note="Too wise.")
     assert (answer.status_code, production_of(pilot)) == (422, 3)
@@ -106,7 +106,7 @@ def test_a_roll_back_that_was_overtaken_is_shown_again(as_alice, pilot, soul):
 def test_a_refusal_of_the_verb_stands_on_the_page_and_nothing_moves(reviewers, workspace, by_alice, pilot):
     prompt = prompt_of(pilot)
     protect_label(workspace, "production", protected=True, by=by_alice)
-    seen = [one.seen for one in bulk(reviewers, "roll-back", prompt).context["moving"]]
+    seen = [one.confirmation for one in bulk(reviewers, "roll-back", prompt).context["moving"]]
     answer = bulk(reviewers, "roll-back", prompt, seen=seen, note="Too wise.")
     assert "only owners move it" in answer.content.decode()
     assert production_of(pilot) == 2

@@ -138,24 +138,24 @@ def test_bots_are_counted_by_the_hour_and_told_behind_by_the_day(as_bob, workspa
     fetched(bridge, other, at=now - timedelta(hours=30))
     fetched(bridge, other, at=now - timedelta(hours=2), label="production@2020-01-01", version_id=0)
     found = get_bot_activity(workspace)
-    assert (found.lately, found.behind) == ({deck.pk: 2}, {})
+    assert (found.recent, found.outdated) == ({deck.pk: 2}, {})
     reword(stage.soul, "Be wise.", pilot)
     found = get_bot_activity(workspace)
-    assert (found.behind, found.stale_count) == ({deck.pk: 2, bridge.pk: 1}, 2)
+    assert (found.outdated, found.outdated_count) == ({deck.pk: 2, bridge.pk: 1}, 2)
     fetched(prompt_of(pilot), key)
-    assert get_bot_activity(workspace).behind == {deck.pk: 1, bridge.pk: 1}
+    assert get_bot_activity(workspace).outdated == {deck.pk: 1, bridge.pk: 1}
     answer = look(as_bob)
     assert "1 bot behind" in flags(answer, "pilot")
     assert cell(answer, "pilot").bots == 2
     other.revoked_at = now
     other.save()
-    assert get_bot_activity(workspace).behind == {}
+    assert get_bot_activity(workspace).outdated == {}
 
 
 def test_bots_of_another_workspace_are_not_seen(workspace, elsewhere, stage):
     key, _ = create_key(elsewhere, "Spy", {}, by=BY)
     fetched(prompt_of(stage.pilot), key, workspace_id=elsewhere.pk)
-    assert get_bot_activity(workspace).lately == {}
+    assert get_bot_activity(workspace).recent == {}
     assert get_hourly_chart(workspace).total == 0
 
 
@@ -178,8 +178,8 @@ def test_what_waits_leads_to_where_it_is_dealt_with(as_bob, workspace, stage):
     assert "Nothing waits for you." in words_of(look(as_bob))
     make_memory(workspace, state="proposed")
     AgentPrompt.unscoped.filter(agent=stage.pilot).update(problem="Not built: no.")
-    rows = look(as_bob).context["waiting"]
-    assert [(row.count, row.words) for row in rows] == [(2, "prompts not built"), (1, "memory to approve")]
+    rows = look(as_bob).context["attention_items"]
+    assert [(row.count, row.label) for row in rows] == [(2, "prompts not built"), (1, "memory to approve")]
     for row in rows:
         assert as_bob.get(row.url).status_code == 200
 
@@ -189,7 +189,7 @@ def test_what_waits_leads_to_where_it_is_dealt_with(as_bob, workspace, stage):
 
 def test_the_first_steps_tick_themselves_and_go_when_done(as_alice, workspace, stage):
     def done():
-        return {step.words: step.is_done for step in look(as_alice).context.get("steps") or []}
+        return {step.label: step.is_done for step in look(as_alice).context.get("steps") or []}
 
     steps = done()
     assert steps["Make the first agent"]

@@ -113,5 +113,5 @@ def test_a_workspace_called_nought_has_a_fleet_too(alice, as_alice):
     built(agent)
     [row] = as_alice.get("/w/0/").context["rows"]
     [(_channel, cell)] = row.cells
-    assert cell.timeline == "/w/0/agents/pilot/versions/?channel=deck"
+    assert cell.timeline_url == "/w/0/agents/pilot/versions/?channel=deck"
     assert as_alice.get(cell.url).status_code == 200

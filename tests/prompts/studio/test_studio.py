@@ -73,7 +73,7 @@ def typed(text: str = "Be wise.", **more: Any) -> dict[str, Any]:
 
 def shown_in(answer: Any) -> Any:
     assert answer.status_code == 200, answer.content.decode()[:2_000]
-    return answer.context["shown"]
+    return answer.context["preview"]
 
 
 class Words(HTMLParser):
@@ -138,7 +138,7 @@ def test_so_it_is_for_every_kind_of_part(deck: Deck, as_alice: Client) -> None:
         },
     }
     for part, values in parts.items():
-        values["revision"] = as_alice.get(at(part=part)).context["opened"].base_revision
+        values["revision"] = as_alice.get(at(part=part)).context["open_part"].base_revision
         told = shown_in(as_alice.post(at("preview", part), values, **HTMX)).text
         assert as_alice.post(at("review", part), values).status_code == 302
         answer = as_alice.post(at("review", part), {"apply": "1"})
@@ -172,7 +172,7 @@ def test_another_layout_and_channel_are_shown_as_asked(deck: Deck, as_alice: Cli
     shown = shown_in(as_alice.post(at("preview"), body, **HTMX))
     assert (shown.layout, "Short." in shown.text or shown.layout == "nova") == ("nova", True)
     page = as_alice.get(at(channel="bridge", layout="nova"))
-    assert page.context["place"].channel == "bridge"
+    assert page.context["location"].channel == "bridge"
     assert shown_in(page).layout == "nova"
     assert shown_in(as_alice.get(at(channel="no-such", layout="no-such"))).layout == "dramatis"
     table = as_alice.post(at("layouts"), typed(), **HTMX)
