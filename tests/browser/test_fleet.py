@@ -13,7 +13,7 @@ from tests.browser.looking import complaints, overflows
 from tests.browser.people import Visit
 from tests.browser.test_versions import reword
 from tests.factories import BY, join, make_agent, make_channel, make_soul
-from tests.prompts.fleet.fleet_stage import fetched, prompt_of
+from tests.prompts.fleet.fleet_stage import add_ledger_entry, get_prompt
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_column_is_chosen_rolled_back_and_released_again(alices, crew):
 def test_the_fleet_is_searched_and_suits_everyone(alices, crew, workspace):
     key, _ = create_key(workspace, "Reception", {}, by=BY)
     for agent in Agent.unscoped.filter(slug__in=["pilot", "cook"]):
-        fetched(prompt_of(agent), key)
+        add_ledger_entry(get_prompt(agent), key)
     reword(crew, "Be wise.")
     alices.go()
     page = alices.page

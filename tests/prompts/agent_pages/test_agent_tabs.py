@@ -1,4 +1,4 @@
-"""Channels and activity of an agent, and what its header counts."""
+"""The channels and activity tabs of an agent, its header and its tool guidance."""
 
 import pytest
 from django.db import transaction
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard"
 
 
 def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
-    """A pilot on deck and on the bridge, where more is said."""
+    """Create an agent on two channels; the prompt on the bridge is longer."""
     workspace = standing.workspace
     standing.soul = make_soul(workspace, text="Be brave.")
     standing.deck = make_channel(workspace, "deck")
@@ -61,17 +61,17 @@ def pilot(stage):
     return stage.pilot
 
 
-def reword(soul, text):
+def change_soul(soul, text):
     soul.refresh_from_db()
     edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
 
 
-def prompt_of(agent, channel) -> AgentPrompt:
+def get_prompt(agent, channel) -> AgentPrompt:
     return AgentPrompt.unscoped.get(agent=agent, channel=channel)
 
 
-def fetched(prompt, label="bot:gull", times=1):
-    """Rows of the ledger, as a fetch leaves them."""
+def add_ledger_entries(prompt, label="bot:gull", times=1):
+    """Insert ledger rows as fetches do."""
     now = timezone.now()
     for number in range(times):
         LedgerEntry(
@@ -90,55 +90,57 @@ def fetched(prompt, label="bot:gull", times=1):
         ).save()
 
 
-def page(client, path):
-    answer = client.get(f"/w/harbour/agents/pilot/{path}")
-    assert answer.status_code == 200, path
-    return answer.content.decode()
+def get_html(client, path):
+    response = client.get(f"/w/harbour/agents/pilot/{path}")
+    assert response.status_code == 200, path
+    return response.content.decode()
 
 
 # --- the header ----------------------------------------------------------------------------------------
 
 
 def test_the_header_counts_channels_tokens_and_fetches(pilot, deck):
-    lines = list_channel_statuses(pilot)
-    card = build_agent_summary(pilot, lines)
-    assert [line.channel_slug for line in lines] == ["deck", "bridge"]
-    assert card.min_tokens is not None
-    assert card.max_tokens is not None
-    assert 0 < card.min_tokens < card.max_tokens
-    assert card.fetched_at is None
-    fetched(prompt_of(pilot, deck))
+    statuses = list_channel_statuses(pilot)
+    summary = build_agent_summary(pilot, statuses)
+    assert [status.channel_slug for status in statuses] == ["deck", "bridge"]
+    assert summary.min_tokens is not None
+    assert summary.max_tokens is not None
+    assert 0 < summary.min_tokens < summary.max_tokens
+    assert summary.fetched_at is None
+    add_ledger_entries(get_prompt(pilot, deck))
     assert build_agent_summary(pilot, list_channel_statuses(pilot)).fetched_at is not None
 
 
 def test_another_agents_prompts_on_the_same_channel_are_not_counted(workspace, pilot, deck, soul):
     mate = make_agent(workspace, "mate", soul=soul, channels=[deck])
-    fetched(prompt_of(mate, deck))
-    assert [line.fetched_at for line in list_channel_statuses(pilot)] == [None, None]
+    add_ledger_entries(get_prompt(mate, deck))
+    assert [status.fetched_at for status in list_channel_statuses(pilot)] == [None, None]
     assert len(list_channel_statuses(mate)) == 1
 
 
-def test_a_channel_that_nothing_was_built_for_is_shown_all_the_same(as_bob, pilot, deck):
+def test_a_channel_without_a_build_is_listed(as_bob, pilot, deck):
     PromptLabel.unscoped.filter(prompt__agent=pilot).delete()
     AgentPrompt.unscoped.filter(agent=pilot).update(is_live=True, latest=None)
-    said = page(as_bob, "channels/")
-    assert said.count("Not built yet") == 2
-    assert said.count("Nothing released") == 2
+    html = get_html(as_bob, "channels/")
+    assert html.count("Not built yet") == 2
+    assert html.count("Nothing released") == 2
 
 
 # --- channels ------------------------------------------------------------------------------------------
 
 
-def test_a_channel_tells_versions_size_bots_and_settings(as_bob, workspace, pilot, deck, soul):
+def test_a_channel_shows_versions_size_bots_and_settings(as_bob, workspace, pilot, deck, soul):
     put_settings(workspace, {"token_budget": 4_000}, expected=0, by=BY)
     fox = make_identity(workspace, "Fox")
     put_settings(workspace, {"identity": fox, "token_budget": 900}, expected=0, by=BY, channel=deck)
-    reword(soul, "Be wise.")
-    roll_back([prompt_of(pilot, deck)], by=BY, note="Too wise.")
-    fetched(prompt_of(pilot, deck), times=3)
-    said = page(as_bob, "channels/")
-    first = said[said.index('id="deck"') : said.index('id="bridge"')]
-    number = next(line.production for line in list_channel_statuses(pilot) if line.channel_slug == "deck")
+    change_soul(soul, "Be wise.")
+    roll_back([get_prompt(pilot, deck)], by=BY, note="Too wise.")
+    add_ledger_entries(get_prompt(pilot, deck), times=3)
+    html = get_html(as_bob, "channels/")
+    first = html[html.index('id="deck"') : html.index('id="bridge"')]
+    number = next(
+        status.production for status in list_channel_statuses(pilot) if status.channel_slug == "deck"
+    )
     assert f"/versions/{number}/" in first
     assert "not released" in first
     assert "Held" in first
@@ -147,74 +149,74 @@ def test_a_channel_tells_versions_size_bots_and_settings(as_bob, workspace, pilo
     assert "3 times" in first
     assert "Fox" in first
     assert "prompt-settings/channels/deck/" in first
-    second = said[said.index('id="bridge"') :]
+    second = html[html.index('id="bridge"') :]
     assert "/ 4,000" in second
     assert "prompt-settings/workspace/" in second
     assert "Fox" not in second
 
 
-def test_what_is_decided_agrees_with_what_is_built(workspace, pilot, deck):
+def test_effective_settings_equal_the_settings_of_a_build(workspace, pilot, deck):
     put_settings(workspace, {"mode": "single_turn", "token_budget": 4_000}, expected=0, by=BY)
     put_settings(workspace, {"mode": "agent"}, expected=0, by=BY, agent=pilot)
     put_settings(workspace, {"token_budget": 900}, expected=0, by=BY, channel=deck)
-    deciding = EffectiveSettings.load(pilot)
-    for one in collect_inputs(workspace, [pilot], at=timezone.now()):
-        values = {value.name: value.level for value in deciding.list_values(one.channel.pk)}
-        assert values == {name: one.levels.get(name, values[name]) for name in values}
-        assert deciding.get_persona(one.channel.pk)[1] == {
-            name: one.levels[name] for name in ("identity", "soul", "user_profile")
+    effective_settings = EffectiveSettings.load(pilot)
+    for entry in collect_inputs(workspace, [pilot], at=timezone.now()):
+        values = {value.name: value.level for value in effective_settings.list_values(entry.channel.pk)}
+        assert values == {name: entry.levels.get(name, values[name]) for name in values}
+        assert effective_settings.get_persona(entry.channel.pk)[1] == {
+            name: entry.levels[name] for name in ("identity", "soul", "user_profile")
         }
-        assert deciding.get_token_budget(one.channel.pk) == one.token_budget
+        assert effective_settings.get_token_budget(entry.channel.pk) == entry.token_budget
 
 
-def test_an_agent_without_a_channel_is_told_what_follows(as_bob, workspace):
+def test_an_agent_without_channels_shows_a_hint(as_bob, workspace):
     make_agent(workspace, "mute")
-    answer = as_bob.get("/w/harbour/agents/mute/channels/")
-    assert "Bots cannot fetch this agent yet" in answer.content.decode()
+    response = as_bob.get("/w/harbour/agents/mute/channels/")
+    assert "Bots cannot fetch this agent yet" in response.content.decode()
 
 
-def test_production_parts_follow_the_version_that_bots_get(workspace, pilot, deck):
+def test_production_channels_follow_the_production_version(workspace, pilot, deck):
     memory = make_memory(workspace, "High water at six.")
     part = ("memory", memory.pk)
     assert get_production_channels(pilot, [part], list_channel_statuses(pilot)) == {part: ["Deck", "Bridge"]}
-    roll_back([prompt_of(pilot, deck)], by=BY, note="Not yet.")
+    roll_back([get_prompt(pilot, deck)], by=BY, note="Not yet.")
     assert get_production_channels(pilot, [part], list_channel_statuses(pilot)) == {part: ["Bridge"]}
 
 
 # --- activity ------------------------------------------------------------------------------------------
 
 
-def test_activity_tells_changes_versions_and_label_moves(as_bob, workspace, pilot, deck, soul):
-    reword(soul, "Be wise.")
-    roll_back([prompt_of(pilot, deck)], by=BY, note="Too wise.")
+def test_activity_lists_changes_versions_and_label_moves(as_bob, workspace, pilot, deck, soul):
+    change_soul(soul, "Be wise.")
+    roll_back([get_prompt(pilot, deck)], by=BY, note="Too wise.")
     make_task(workspace, "Paint the boat", agent=pilot)
-    said = page(as_bob, "activity/")
-    assert said.index("rolled back to") < said.index("Soul revision 2") < said.index("Created:")
-    assert "Too wise." in said
-    assert "/souls/calm/" in said
-    assert "Paint the boat" in said
+    html = get_html(as_bob, "activity/")
+    assert html.index("rolled back to") < html.index("Soul revision 2") < html.index("Created:")
+    assert "Too wise." in html
+    assert "/souls/calm/" in html
+    assert "Paint the boat" in html
 
 
-def test_activity_of_others_stays_out(as_bob, workspace, pilot):
+def test_activity_of_other_agents_is_not_listed(as_bob, workspace, pilot):
     mate = make_agent(workspace, "mate", soul=make_soul(workspace, "Wild"))
     make_memory(workspace, "Foreign fact.", agent=mate)
-    said = page(as_bob, "activity/")
-    assert "Foreign fact." not in said
-    assert "Wild" not in said
-    assert "Mate" not in said
+    html = get_html(as_bob, "activity/")
+    assert "Foreign fact." not in html
+    assert "Wild" not in html
+    assert "Mate" not in html
 
 
-def test_a_kind_is_chosen_in_the_address(as_bob, pilot, deck, soul):
-    reword(soul, "Be wise.")
-    roll_back([prompt_of(pilot, deck)], by=BY, note="Too wise.")
-    for what in ("change", "version", "label", "release"):
-        answer = as_bob.get(f"/w/harbour/agents/pilot/activity/?what={what}")
-        kinds = {one.kind for one, _ in answer.context["rows"]}
-        assert kinds == (set() if what == "release" else {what})
+def test_activity_can_be_filtered_by_kind(as_bob, pilot, deck, soul):
+    change_soul(soul, "Be wise.")
+    roll_back([get_prompt(pilot, deck)], by=BY, note="Too wise.")
+    for kind in ("change", "version", "label", "release"):
+        response = as_bob.get(f"/w/harbour/agents/pilot/activity/?what={kind}")
+        kinds = {entry.kind for entry, _ in response.context["rows"]}
+        assert kinds == (set() if kind == "release" else {kind})
     assert as_bob.get("/w/harbour/agents/pilot/activity/?what=nonsense&page=x").status_code == 200
 
 
-def test_long_activity_comes_in_pages(as_bob, workspace, pilot, monkeypatch):
+def test_long_activity_is_paginated(as_bob, workspace, pilot, monkeypatch):
     monkeypatch.setattr("prompts.agent_pages.activity.ENTRIES_PER_PAGE", 8)
     with transaction.atomic():
         for number in range(8):
@@ -223,35 +225,35 @@ def test_long_activity_comes_in_pages(as_bob, workspace, pilot, monkeypatch):
     assert len(first.entries) == 8
     assert first.has_next
     assert second.has_previous
-    assert {one.at for one in first.entries}.isdisjoint({one.at for one in second.entries})
-    assert "Older" in page(as_bob, "activity/")
-    assert "Newer" in page(as_bob, "activity/?page=2")
+    assert {entry.at for entry in first.entries}.isdisjoint({entry.at for entry in second.entries})
+    assert "Older" in get_html(as_bob, "activity/")
+    assert "Newer" in get_html(as_bob, "activity/?page=2")
     assert as_bob.get("/w/harbour/agents/pilot/activity/?page=9999").status_code == 200
 
 
-def test_the_tabs_ask_few_questions(as_bob, workspace, pilot, deck, django_assert_max_num_queries):
+def test_the_tabs_take_few_queries(as_bob, workspace, pilot, deck, django_assert_max_num_queries):
     make_agent(workspace, "child", parent=pilot, channels=[deck])
     make_task(workspace, agent=pilot)
-    fetched(prompt_of(pilot, deck), times=3)
+    add_ledger_entries(get_prompt(pilot, deck), times=3)
     for tab in ("channels/", "activity/"):
-        page(as_bob, tab)
+        get_html(as_bob, tab)
         with django_assert_max_num_queries(12, info=tab):
-            page(as_bob, tab)
+            get_html(as_bob, tab)
 
 
 # --- guidance ------------------------------------------------------------------------------------------
 
 
-def test_guidance_names_the_tools_that_call_for_it():
+def test_guidance_names_the_tools_that_cause_it():
     lines = list_guidance_lines("opal", {"read_file": [], "shell": ["Ask first."]})
-    by_words = {line.text: line for line in lines}
-    assert by_words["Ask first."].tools == ["shell"]
-    assert by_words["Ask first."].is_own
-    reading = next(line for line in lines if line.text.startswith("Use the `read_file` tool"))
-    assert (sorted(reading.tools), reading.is_own) == (["read_file", "shell"], False)
+    lines_by_text = {line.text: line for line in lines}
+    assert lines_by_text["Ask first."].tools == ["shell"]
+    assert lines_by_text["Ask first."].is_own
+    layout_line = next(line for line in lines if line.text.startswith("Use the `read_file` tool"))
+    assert (sorted(layout_line.tools), layout_line.is_own) == (["read_file", "shell"], False)
 
 
-def test_guidance_is_what_the_layout_would_say():
+def test_guidance_equals_the_lines_of_the_layout():
     assert list_guidance_lines("nova", {"shell": []}) == []
     always = [line for line in list_guidance_lines("pi", {}) if not line.tools]
     assert [line.text for line in always][:1] == ["Be concise in your responses"]

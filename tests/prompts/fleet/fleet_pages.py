@@ -1,4 +1,4 @@
-"""How tests read the fleet: one look at the page, several questions to it."""
+"""Helpers that request the fleet page and read its context."""
 
 from typing import Any
 
@@ -9,38 +9,38 @@ BULK = "/w/harbour/fleet/bulk/"
 MOST_QUERIES = 12
 
 
-def look(client: Client, asked: str = "") -> Any:
-    answer = client.get(f"{HOME}{asked}")
-    assert answer.status_code == 200
-    return answer
+def get_fleet_page(client: Client, query: str = "") -> Any:
+    response = client.get(f"{HOME}{query}")
+    assert response.status_code == 200
+    return response
 
 
-def words_of(answer: Any) -> str:
-    return str(answer.content.decode())
+def get_html(response: Any) -> str:
+    return str(response.content.decode())
 
 
-def names_on(answer: Any) -> list[str]:
-    """The agents on the page, in their order."""
-    return [row.agent.name for row in answer.context["rows"]] if "rows" in answer.context else []
+def list_agent_names(response: Any) -> list[str]:
+    """List the agents on the page in their order."""
+    return [row.agent.name for row in response.context["rows"]] if "rows" in response.context else []
 
 
-def shown(client: Client, asked: str = "") -> list[str]:
-    return names_on(look(client, asked))
+def get_agent_names(client: Client, query: str = "") -> list[str]:
+    return list_agent_names(get_fleet_page(client, query))
 
 
-def cell(answer: Any, slug: str, channel: str = "deck") -> Any:
-    [row] = [row for row in answer.context["rows"] if row.agent.slug == slug]
-    return next(cell for place, cell in row.cells if place.slug == channel)
+def find_cell(response: Any, slug: str, channel: str = "deck") -> Any:
+    [row] = [row for row in response.context["rows"] if row.agent.slug == slug]
+    return next(cell for column, cell in row.cells if column.slug == channel)
 
 
-def flags(answer: Any, slug: str, channel: str = "deck") -> list[str]:
-    return [flag.label for flag in cell(answer, slug, channel).flags]
+def list_flag_labels(response: Any, slug: str, channel: str = "deck") -> list[str]:
+    return [flag.label for flag in find_cell(response, slug, channel).flags]
 
 
-def told(answer: Any) -> str:
-    return " ".join(str(message) for message in answer.context["messages"])
+def get_messages_text(response: Any) -> str:
+    return " ".join(str(message) for message in response.context["messages"])
 
 
-def bulk(client: Client, verb: str, *prompts: Any, follow: bool = True, **more: Any) -> Any:
-    data = {"verb": verb, "chosen": [getattr(one, "pk", one) for one in prompts]} | more
+def post_bulk_action(client: Client, action: str, *prompts: Any, follow: bool = True, **extra: Any) -> Any:
+    data = {"verb": action, "chosen": [getattr(prompt, "pk", prompt) for prompt in prompts]} | extra
     return client.post(BULK, data, follow=follow)

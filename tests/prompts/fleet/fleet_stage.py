@@ -1,4 +1,4 @@
-"""A fleet to look at: a few real agents, or hundreds of rows put there by hand."""
+"""Fleets for tests: a few agents created by services, or hundreds of rows inserted in bulk."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,42 +16,44 @@ from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.prompts.module_stage import Standing
 
 
-def set_fleet(standing: Standing) -> None:
-    """Pilot is automatic, on both channels; Careful is reviewed, on deck only, and was never released."""
+def make_fleet(standing: Standing) -> None:
+    """Create Pilot (automatic, on both channels) and Careful (reviewed, on deck only, never released)."""
     workspace = standing.workspace
     standing.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
     standing.soul = make_soul(workspace, text="Be brave.")
-    said = {"soul": standing.soul, "channels": standing.channels}
-    standing.pilot = make_agent(workspace, "pilot", **said)
-    said |= {"channels": standing.channels[:1], "release_policy": "reviewed", "layout": "nova"}
-    standing.careful = make_agent(workspace, "careful", **said)
+    values = {"soul": standing.soul, "channels": standing.channels}
+    standing.pilot = make_agent(workspace, "pilot", **values)
+    values |= {"channels": standing.channels[:1], "release_policy": "reviewed", "layout": "nova"}
+    standing.careful = make_agent(workspace, "careful", **values)
 
 
-def reword(soul: Soul, text: str, *agents: Agent) -> None:
+def change_soul(soul: Soul, text: str, *agents: Agent) -> None:
     soul.refresh_from_db()
     edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
-    built(*agents)
+    rebuild(*agents)
 
 
-def built(*agents: Agent) -> None:
-    """A test in a transaction of its own never commits, and so does not hear the bell."""
+def rebuild(*agents: Agent) -> None:
+    """Rebuild explicitly: a test in a transaction never commits, so the signal handler does not run."""
     rebuild_agents(agents[0].workspace_id, [agent.pk for agent in agents])
 
 
-def prompt_of(agent: Agent, channel: str = "deck") -> AgentPrompt:
+def get_prompt(agent: Agent, channel: str = "deck") -> AgentPrompt:
     rows = AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest")
     return rows.get(agent=agent, channel__slug=channel)
 
 
-def production_of(agent: Agent, channel: str = "deck") -> int | None:
+def get_production_number(agent: Agent, channel: str = "deck") -> int | None:
     rows = PromptLabel.objects.in_workspace(agent.workspace_id).filter(
-        prompt=prompt_of(agent, channel), name=PRODUCTION
+        prompt=get_prompt(agent, channel), name=PRODUCTION
     )
     return rows.values_list("version__number", flat=True).first()
 
 
-def fetched(prompt: AgentPrompt, key: ApiKey, *, at: datetime | None = None, **said: Any) -> LedgerEntry:
-    """One row of the ledger, unsealed: the fleet reads who, what and when."""
+def add_ledger_entry(
+    prompt: AgentPrompt, key: ApiKey, *, at: datetime | None = None, **overrides: Any
+) -> LedgerEntry:
+    """Insert a ledger row with a dummy seal, which the fleet does not check."""
     values = {
         "workspace_id": prompt.workspace_id,
         "key": key,
@@ -67,36 +69,39 @@ def fetched(prompt: AgentPrompt, key: ApiKey, *, at: datetime | None = None, **s
         "at": at or timezone.now(),
         "seal": "0" * 64,
     }
-    row = LedgerEntry(**values | said)
+    row = LedgerEntry(**values | overrides)
     LedgerEntry.unscoped.bulk_create([row])
     return row
 
 
-def crowd(workspace: Workspace, agents: int, channels: int) -> Sequence[AgentPrompt]:
-    """So many agents, each on so many channels, with two versions of which the first is in production."""
-    places = Channel.unscoped.bulk_create(
+def make_large_fleet(workspace: Workspace, agents: int, channels: int) -> Sequence[AgentPrompt]:
+    """Insert agents on channels with two versions each, of which the first is in production."""
+    channel_rows = Channel.unscoped.bulk_create(
         [
             Channel(workspace=workspace, slug=f"line-{n}", name=f"Line {n}", revision=1)
             for n in range(channels)
         ]
     )
-    crew = Agent.unscoped.bulk_create(
+    agent_rows = Agent.unscoped.bulk_create(
         [
             Agent(workspace=workspace, slug=f"mate-{n:03}", name=f"Mate {n:03}", revision=1)
             for n in range(agents)
         ]
     )
-    pairs = [(agent, place) for agent in crew for place in places]
+    pairs = [(agent, channel) for agent in agent_rows for channel in channel_rows]
     AgentChannel.unscoped.bulk_create(
-        [AgentChannel(workspace=workspace, agent=agent, channel=place, position=0) for agent, place in pairs]
+        [
+            AgentChannel(workspace=workspace, agent=agent, channel=channel, position=0)
+            for agent, channel in pairs
+        ]
     )
     prompts = AgentPrompt.unscoped.bulk_create(
         [
-            AgentPrompt(workspace=workspace, agent=agent, channel=place, last_number=2)
-            for agent, place in pairs
+            AgentPrompt(workspace=workspace, agent=agent, channel=channel, last_number=2)
+            for agent, channel in pairs
         ]
     )
-    versions = [version_row(prompt, number) for prompt in prompts for number in (1, 2)]
+    versions = [build_version(prompt, number) for prompt in prompts for number in (1, 2)]
     PromptVersion.unscoped.bulk_create(versions)
     for prompt, latest in zip(prompts, versions[1::2], strict=True):
         prompt.latest, prompt.built_at = latest, timezone.now()
@@ -109,18 +114,18 @@ def crowd(workspace: Workspace, agents: int, channels: int) -> Sequence[AgentPro
             for prompt, first in zip(prompts, versions[::2], strict=True)
         ]
     )
-    count_rows(Channel, Agent, AgentChannel, AgentPrompt, PromptVersion, PromptLabel)
+    analyze_tables(Channel, Agent, AgentChannel, AgentPrompt, PromptVersion, PromptLabel)
     return prompts
 
 
-def count_rows(*models: type[Model]) -> None:
-    """By itself the database counts what was committed; of the rest it knows nothing, and plans badly."""
+def analyze_tables(*models: type[Model]) -> None:
+    """Run ANALYZE: without it the planner has no statistics about uncommitted rows and plans badly."""
     with connection.cursor() as cursor:
         for model in models:
             cursor.execute(f"ANALYZE {connection.ops.quote_name(model._meta.db_table)}")
 
 
-def version_row(prompt: AgentPrompt, number: int) -> PromptVersion:
+def build_version(prompt: AgentPrompt, number: int) -> PromptVersion:
     return PromptVersion(
         workspace_id=prompt.workspace_id,
         prompt=prompt,

@@ -1,4 +1,4 @@
-"""The fleet of a house without agents, of one with very many, and of one with a strange name."""
+"""The fleet of an empty workspace, of a large one, and of one with an unusual slug."""
 
 import gzip
 
@@ -10,11 +10,20 @@ from personas.api_keys.services import create_key
 from personas.models import Agent, AuditEvent, Memory
 from personas.roles import Role
 from personas.workspaces.services import create_workspace
-from prompts.demo.load import read_demo_data as cast_told
+from prompts.demo.load import read_demo_data
 from prompts.models import BuildCause, PromptLabel
 from tests.factories import BY, join, make_agent, make_channel, make_memory, make_user
-from tests.prompts.fleet.fleet_pages import BULK, HOME, MOST_QUERIES, look, names_on, shown, told, words_of
-from tests.prompts.fleet.fleet_stage import built, crowd, fetched
+from tests.prompts.fleet.fleet_pages import (
+    BULK,
+    HOME,
+    MOST_QUERIES,
+    get_agent_names,
+    get_fleet_page,
+    get_html,
+    get_messages_text,
+    list_agent_names,
+)
+from tests.prompts.fleet.fleet_stage import add_ledger_entry, make_large_fleet, rebuild
 from tests.prompts.module_stage import (  # noqa: F401  # fixtures
     Standing,
     a_copy_of_the_stage,
@@ -27,8 +36,8 @@ from tests.prompts.module_stage import (  # noqa: F401  # fixtures
 )
 
 pytestmark = pytest.mark.django_db
-FEW_QUESTIONS = ("", "?q=mate&channel=line-1", "?state=over&sort=tokens")
-OTHER_QUESTIONS = ("?page=2", "?state=stale", "?state=ahead&sort=problems", "?state=ahead&sort=changed")
+FEW_QUERIES = ("", "?q=mate&channel=line-1", "?state=over&sort=tokens")
+OTHER_QUERIES = ("?page=2", "?state=stale", "?state=ahead&sort=problems", "?state=ahead&sort=changed")
 
 
 def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
@@ -37,80 +46,80 @@ def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of 
     standing.let_in("Vera", vera)
 
 
-# --- very many -----------------------------------------------------------------------------------------
+# --- many agents ---------------------------------------------------------------------------------------
 
 
-def test_pages_hold_thirty_agents_and_one_beyond_the_end_is_the_last(as_bob, workspace):
-    crowd(workspace, 33, 1)
-    assert len(shown(as_bob)) == 30
-    second = look(as_bob, "?page=2")
-    assert names_on(second) == ["Mate 030", "Mate 031", "Mate 032"]
-    assert "31–33 of 33" in words_of(second)
-    assert shown(as_bob, "?page=99") == names_on(second)
-    assert len(shown(as_bob, "?page=nonsense")) == 30
+def test_a_page_has_thirty_agents_and_a_number_beyond_the_end_shows_the_last(as_bob, workspace):
+    make_large_fleet(workspace, 33, 1)
+    assert len(get_agent_names(as_bob)) == 30
+    second = get_fleet_page(as_bob, "?page=2")
+    assert list_agent_names(second) == ["Mate 030", "Mate 031", "Mate 032"]
+    assert "31–33 of 33" in get_html(second)
+    assert get_agent_names(as_bob, "?page=99") == list_agent_names(second)
+    assert len(get_agent_names(as_bob, "?page=nonsense")) == 30
 
 
 @pytest.mark.parametrize(
-    ("agents", "questions"),
+    ("agents", "queries"),
     [
-        (32, FEW_QUESTIONS),
-        pytest.param(70, FEW_QUESTIONS + OTHER_QUESTIONS, marks=pytest.mark.hard),
+        (32, FEW_QUERIES),
+        pytest.param(70, FEW_QUERIES + OTHER_QUERIES, marks=pytest.mark.hard),
     ],
 )
-def test_a_large_fleet_takes_few_queries_and_little_room(as_bob, workspace, agents, questions):
-    prompts = crowd(workspace, agents, 6)
+def test_a_large_fleet_takes_few_queries_and_bytes(as_bob, workspace, agents, queries):
+    prompts = make_large_fleet(workspace, agents, 6)
     key, _ = create_key(workspace, "Reception", {}, by=BY)
     for prompt in prompts[:20]:
-        fetched(prompt, key)
+        add_ledger_entry(prompt, key)
     BuildCause(workspace=workspace, agent=prompts[0].agent, cause={}).save()
-    for asked in questions:
-        with CaptureQueriesContext(connection) as caught:
-            answer = look(as_bob, asked)
-        assert len(caught) <= MOST_QUERIES, "\n".join(query["sql"][:200] for query in caught)
-        assert len(gzip.compress(answer.content)) < 100_000, asked
+    for query_string in queries:
+        with CaptureQueriesContext(connection) as captured:
+            response = get_fleet_page(as_bob, query_string)
+        assert len(captured) <= MOST_QUERIES, "\n".join(query["sql"][:200] for query in captured)
+        assert len(gzip.compress(response.content)) < 100_000, query_string
 
 
-def test_the_page_before_a_roll_back_takes_few_queries(as_alice, workspace):
-    prompts = crowd(workspace, 30, 2)
+def test_the_confirmation_of_a_rollback_takes_few_queries(as_alice, workspace):
+    prompts = make_large_fleet(workspace, 30, 2)
     labels = PromptLabel.objects.in_workspace(workspace).filter(prompt__in=prompts)
     assert labels.count() == 60
-    with CaptureQueriesContext(connection) as caught:
+    with CaptureQueriesContext(connection) as captured:
         as_alice.post(BULK, {"verb": "roll-back", "chosen": [prompt.pk for prompt in prompts]})
-    assert len(caught) <= MOST_QUERIES
+    assert len(captured) <= MOST_QUERIES
 
 
 # --- the first run -------------------------------------------------------------------------------------
 
 
-def test_an_empty_workspace_offers_three_ways_in(as_alice, as_bob, stage):
-    page = words_of(look(as_alice))
-    for words in ("Load the demo", "Import a folder", "Start blank", "First steps"):
-        assert words in page
-    assert "An owner or admin can load it." in words_of(look(as_bob))
-    page = words_of(look(stage.client("Vera")))
+def test_an_empty_workspace_offers_three_ways_to_start(as_alice, as_bob, stage):
+    page = get_html(get_fleet_page(as_alice))
+    for text in ("Load the demo", "Import a folder", "Start blank", "First steps"):
+        assert text in page
+    assert "An owner or admin can load it." in get_html(get_fleet_page(as_bob))
+    page = get_html(get_fleet_page(stage.client("Vera")))
     assert "An editor of this workspace can make the first one." in page
     assert "Start blank" not in page
 
 
 def test_the_demo_is_loaded_into_an_empty_workspace_only(as_alice, as_bob, alice, workspace):
     assert as_bob.post(f"{HOME}fleet/demo/").status_code == 403
-    [known] = [entry["text"] for entry in cast_told("memories") if entry["key"] == "storm-gate"]
+    [known] = [entry["text"] for entry in read_demo_data("memories") if entry["key"] == "storm-gate"]
     mine = make_memory(workspace, known, author_label=alice.email)
-    answer = as_alice.post("/w/harbour/fleet/demo/", follow=True)
-    assert "The demo is here" in told(answer)
-    # What the cast replaces by words that stood here already is replaced by those.
+    response = as_alice.post("/w/harbour/fleet/demo/", follow=True)
+    assert "The demo is here" in get_messages_text(response)
+    # A demo memory is superseded by the existing memory with the same text.
     assert Memory.objects.in_workspace(workspace).filter(superseded_by=mine).exists()
     assert Agent.objects.in_workspace(workspace).count() == 7
     assert not AuditEvent.objects.in_workspace(workspace).exclude(actor=alice).exclude(actor=None).exists()
-    answer = as_alice.post("/w/harbour/fleet/demo/", follow=True)
-    assert "has agents already" in told(answer)
+    response = as_alice.post("/w/harbour/fleet/demo/", follow=True)
+    assert "has agents already" in get_messages_text(response)
     assert Agent.objects.in_workspace(workspace).count() == 7
 
 
-def test_a_workspace_called_nought_has_a_fleet_too(alice, as_alice):
-    house = create_workspace("Nought", "0", owner=alice)
-    agent = make_agent(house, "pilot", channels=[make_channel(house, "deck")])
-    built(agent)
+def test_the_fleet_links_work_in_a_workspace_with_the_slug_zero(alice, as_alice):
+    workspace = create_workspace("Nought", "0", owner=alice)
+    agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
+    rebuild(agent)
     [row] = as_alice.get("/w/0/").context["rows"]
     [(_channel, cell)] = row.cells
     assert cell.timeline_url == "/w/0/agents/pilot/versions/?channel=deck"
