@@ -58,7 +58,7 @@ def list_part_groups(
             choices, location, record.kind, str(getattr(record, RECORD_KINDS[record.kind].key)), str(record)
         )
     for source in studio_text.sources.values() if studio_text else ():
-        label = source.label
+        label = source.origin_label
         if label.kind in choices and label.key and not source.part:
             choices[label.kind].setdefault(label.key, PartChoice(label.kind, label.name, source.href))
         elif label.kind in choices and label.key:

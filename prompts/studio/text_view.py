@@ -24,14 +24,14 @@ MAX_SHOWN_ROWS = 1_200
 class TextSource:
     """The origin of some text; `part` is set if the Studio can open the record."""
 
-    label: OriginLabel
+    origin_label: OriginLabel
     part: str = ""
     href: str = ""
 
     @property
     def description(self) -> str:
         """Record, revision and author in one line."""
-        label = self.label
+        label = self.origin_label
         name = f"{label.label} “{label.name}”" if label.name else label.label
         parts = [name, _("revision %(number)d") % {"number": label.revision} if label.revision else ""]
         return ", ".join([part for part in [*parts, label.author] if part])

@@ -31,8 +31,8 @@ def render_studio_spans(row: StudioRow, visible_text: VisibleText, is_first: boo
         if end == row.end and visible_text.text.endswith("\n", start, end):
             end -= 1
         if start < end:
-            pieces = visible_text.split_chunks(start, end)
-            html = render_slot_text(pieces) if span.slot else render_pieces(pieces)
+            chunks = visible_text.split_chunks(start, end)
+            html = render_slot_text(chunks) if span.slot else render_pieces(chunks)
             yield render_studio_span(span, html)
 
 
@@ -40,7 +40,11 @@ def render_studio_span(span: StudioSpan, html: SafeString) -> SafeString:
     source = span.source
     attributes = format_html(PART_ATTRIBUTES_HTML, source.part, source.description) if source.part else ""
     return format_html(
-        SPAN_HTML, kind_css_class(source.label.kind), " is-edited" if span.is_edited else "", attributes, html
+        SPAN_HTML,
+        kind_css_class(source.origin_label.kind),
+        " is-edited" if span.is_edited else "",
+        attributes,
+        html,
     )
 
 
