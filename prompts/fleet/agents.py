@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Page
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Window
 from django.db.models.functions import Coalesce
 
 from personas.models import Agent, AgentChannel, Channel, Workspace
+from personas.ui.counted_paginator import CountedPaginator
 from prompts.fleet.filters import SORT_BY_CHANGE, SORT_BY_PROBLEMS, SORT_BY_TOKENS, FleetFilter
 from prompts.fleet.prompt_status import build_state_condition, list_prompts_with_status
 from prompts.models import PRODUCTION, BuildCause
@@ -18,18 +19,6 @@ AGENT_COLUMNS = (
     *("slug", "name", "layout", "workspace_id", "updated_at"),
     *("identity__emoji", "identity__workspace_id", "parent__name", "parent__slug", "parent__workspace_id"),
 )
-
-
-class CountedPaginator(Paginator):  # type: ignore[type-arg]  # generic only in the stubs
-    """A paginator for rows that the database has already sliced and counted."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__([], AGENTS_PER_PAGE)
-        self.total = count
-
-    @property
-    def count(self) -> int:
-        return self.total
 
 
 def list_channels_in_use(workspace: Workspace | int) -> list[Channel]:
@@ -50,9 +39,9 @@ def get_agent_page(workspace: Workspace, fleet_filter: FleetFilter, outdated: It
     agents, number = slice_agent_page(rows, fleet_filter.page), fleet_filter.page
     if not agents and number > 1:
         # A page number beyond the end shows the last page.
-        number = CountedPaginator(rows.count()).num_pages
+        number = CountedPaginator([], AGENTS_PER_PAGE, rows.count()).num_pages
         agents = slice_agent_page(rows, number)
-    return Page(agents, number, CountedPaginator(agents[0].total if agents else 0))
+    return Page(agents, number, CountedPaginator([], AGENTS_PER_PAGE, agents[0].total if agents else 0))
 
 
 def slice_agent_page(rows: QuerySet[Any], number: int) -> list[Any]:

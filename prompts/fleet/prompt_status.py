@@ -9,18 +9,16 @@ from django.db.models import (
     Case,
     F,
     FilteredRelation,
-    IntegerField,
-    OuterRef,
     Q,
     QuerySet,
-    Subquery,
     Value,
     When,
 )
 from django.db.models.functions import Coalesce
 
 from personas.models import Workspace
-from prompts.models import PRODUCTION, AgentPrompt, PromptSettings
+from prompts.models import PRODUCTION, AgentPrompt
+from prompts.settings.selectors import build_effective_budget
 
 STATE_ALL, STATE_AHEAD, STATE_PROBLEMS, STATE_OVER_BUDGET, STATE_OUTDATED, STATE_PINNED = (
     "",
@@ -63,20 +61,7 @@ def list_prompts_with_status(workspace: Workspace | int) -> QuerySet[AgentPrompt
         production_tokens=F("at_production__version__tokens"),
         production_at=F("at_production__moved_at"),
         tokens=Coalesce("at_production__version__tokens", "latest__tokens"),
-        budget=build_budget_subquery(workspace),
-    )
-
-
-def build_budget_subquery(workspace: Workspace | int) -> Coalesce:
-    """Build the effective token budget in the order of inheritance: channel, agent, workspace."""
-    rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None)
-    levels = (
-        rows.filter(channel=OuterRef("channel_id")),
-        rows.filter(agent=OuterRef("agent_id")),
-        rows.filter(channel=None, agent=None),
-    )
-    return Coalesce(
-        *[Subquery(level.values("token_budget")[:1]) for level in levels], output_field=IntegerField()
+        budget=build_effective_budget(workspace),
     )
 
 

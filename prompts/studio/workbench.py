@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from django.db.models import Exists, OuterRef, Subquery
-from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from personas.models import Agent, AgentChannel, Channel, Workspace
@@ -18,10 +16,10 @@ from prompts.models import (
     AgentPrompt,
     BuildCause,
     PromptLabel,
-    PromptSettings,
     PromptVersion,
 )
 from prompts.preview.services import PromptPreview, build_preview
+from prompts.settings.selectors import build_effective_budget
 from prompts.studio.prompt_view import (
     PreviewResult,
     build_draft_preview,
@@ -50,7 +48,7 @@ class StudioState:
         labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
         rows = rows.annotate(
             is_waiting=Exists(causes),
-            budget=build_studio_budget(workspace),
+            budget=build_effective_budget(workspace),
             in_production=Subquery(labels.values("version")[:1]),
         ).defer(*[f"latest__{name}" for name in HEAVY_COLUMNS])
         relations = [f"agent__{name}" for name in AGENT_RELATIONS]
@@ -129,14 +127,3 @@ class StudioState:
         return build_preview(
             self.workspace, self.agent, channel.slug, draft=draft, layout=layout, loaded=loaded
         )
-
-
-def build_studio_budget(workspace: Workspace) -> Coalesce:
-    """Build the effective token budget: of the channel, else the agent, else the workspace."""
-    rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None, token_budget__isnull=False)
-    levels: list[dict[str, Any]] = [
-        {"channel": OuterRef("channel")},
-        {"agent": OuterRef("agent")},
-        {"agent": None, "channel": None},
-    ]
-    return Coalesce(*(Subquery(rows.filter(**level).values("token_budget")[:1]) for level in levels))
