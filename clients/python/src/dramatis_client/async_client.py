@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """Asyncio client of one server, with one API key, in one event loop. Use it in `async with`, or close it."""
+    """Asyncio client of one server with one API key, in one event loop. Close it, or use `async with`."""
 
     def __init__(
         self,

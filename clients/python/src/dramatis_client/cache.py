@@ -16,7 +16,7 @@ from dramatis_client.retries import send_with_retries
 log = logging.getLogger(__name__)
 
 UNAUTHORIZED = 401
-# The key may not read the prompt, the prompt does not exist, or its text was erased: no cached copy may be used.
+# The key may not read the prompt, it does not exist, or its text was erased: no cached copy may be used.
 FINAL_STATUSES = frozenset({UNAUTHORIZED, 403, 404, 410})
 
 
@@ -117,5 +117,5 @@ class PromptCache:
 
 
 def is_final(error: DramatisError) -> bool:
-    """Return whether Dramatis itself refuses the prompt; a proxy's 404 is not a Problem and evicts nothing."""
+    """Return whether Dramatis refuses the prompt; a proxy's 404 is not a Problem, so nothing is evicted."""
     return isinstance(error, Problem) and error.status in FINAL_STATUSES

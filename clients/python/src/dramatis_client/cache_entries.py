@@ -14,7 +14,7 @@ STALE_WHILE_REVALIDATE = 300
 # Seconds between requests while the server is unavailable; callers do not wait for them.
 RETRY_DELAY = 5.0
 MAX_RETRY_DELAY = 60.0
-# Prompts with slot values, such as the time, are downloaded again after an hour, even if the version is the same.
+# Prompts with slot values, such as the time, are downloaded again after an hour, even for the same version.
 SLOTS_MAX_AGE = 3_600.0
 
 
@@ -61,7 +61,7 @@ class CacheEntry:
         return 0 <= now - self.checked_at < self.max_age
 
     def can_revalidate(self, now: float) -> bool:
-        """Return whether a 304 is good enough; old slot values, such as the time, must be downloaded again."""
+        """Return whether a 304 is good enough; old slot values, such as the time, are downloaded again."""
         return not self.prompt.has_slots or 0 <= now - self.fetched_at < SLOTS_MAX_AGE
 
     def to_prompt(self, now: float) -> Prompt:

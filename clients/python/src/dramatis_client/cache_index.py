@@ -5,7 +5,7 @@ from threading import Lock
 
 from dramatis_client.cache_entries import CacheEntry, PromptKey
 
-# Previous versions, so that a roll back needs no download. They expire: their text may be erased on the server.
+# Previous versions, so that a roll back needs no download. They expire: their text may have been erased.
 MAX_PREVIOUS = 3
 PREVIOUS_MAX_AGE = 3_600.0
 

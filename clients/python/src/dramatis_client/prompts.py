@@ -25,7 +25,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class CacheBoundary:
-    """An offset in the text, in characters, for a provider's prompt cache; earlier text changes less often."""
+    """An offset in the text, in characters, for a provider's prompt cache; text before it is more stable."""
 
     offset: int
     volatility: str
