@@ -1,4 +1,4 @@
-"""The disk cache works while the server is unavailable, is private to its owner, and rejects corrupt files."""
+"""The disk cache works while the server is unavailable, is private to its owner and rejects corrupt files."""
 
 import os
 import random
