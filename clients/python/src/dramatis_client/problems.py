@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions: the server's own words, or no word from it at all."""
+"""Exceptions: a problem reported by the server, or no response from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
