@@ -1,1 +1,1 @@
-"""Measurements, run with python3 dev.py bench NAME: each module prints its figures and judges them."""
+"""Benchmarks, run with python3 dev.py bench NAME: each module prints its figures and checks its goals."""

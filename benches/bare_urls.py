@@ -1,4 +1,4 @@
-"""One address: the bytes of a fetch, from memory."""
+"""Baseline view: the response bytes of a fetch, from memory."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ BODY = Path(os.environ["BENCH_BODY"]).read_bytes()
 
 
 def bare(request: HttpRequest) -> HttpResponse:
-    # Said by hand, as middleware usually does: without it the answer would go out in chunks.
+    # Middleware usually sets Content-Length; without it the response would be chunked.
     return HttpResponse(BODY, content_type="application/json", headers={"Content-Length": str(len(BODY))})
 
 

@@ -1,4 +1,4 @@
-"""What rows weigh on PostgreSQL, and the capacity table of docs/scaling.md that follows from it."""
+"""Measure row sizes on PostgreSQL and print the capacity table of docs/scaling.md."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benches.capacity_table import Assumed, Measured, fetches_told, table, words
+from benches.capacity_table import Assumptions, Measurements, format_basis, format_table, parse_fetch_rate
 from tests.servers import start_postgres, start_redis
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,18 +16,18 @@ BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 
 
 def main() -> int:
-    began = time.monotonic()
-    fetches = fetches_told(BENCHMARKS.read_text(encoding="utf-8"))
-    told = weighed()
-    measured = Measured(fetches=fetches, **told["bytes"])
-    print(f"{told['words']}; {time.monotonic() - began:.0f} s\n")
-    print(words(measured, Assumed()), end="\n\n")
-    print(table(measured, Assumed()))
+    started_at = time.monotonic()
+    fetches = parse_fetch_rate(BENCHMARKS.read_text(encoding="utf-8"))
+    sizes = measure_sizes()
+    measured = Measurements(fetches=fetches, **sizes["bytes"])
+    print(f"{sizes['summary']}; {time.monotonic() - started_at:.0f} s\n")
+    print(format_basis(measured, Assumptions()), end="\n\n")
+    print(format_table(measured, Assumptions()))
     return 0
 
 
-def weighed() -> dict[str, dict[str, float]]:
-    """Filled and weighed in a process of its own, which is told where the servers are."""
+def measure_sizes() -> dict[str, dict[str, float]]:
+    """Fill and measure the database in a separate process, with the server addresses in its environment."""
     redis, server = start_redis(), start_postgres()
     try:
         with TemporaryDirectory() as var:
@@ -38,14 +38,14 @@ def weighed() -> dict[str, dict[str, float]]:
                 "DRAMATIS_VAR": var,
                 "DRAMATIS_ENV": "development",
                 "DATABASE_STATEMENT_MS": "0",
-                # Built when this says so, and once.
+                # The stage builds explicitly, once.
                 "DRAMATIS_BUILD_AT_ONCE": "0",
                 "LOG_LEVEL": "ERROR",
             }
             command = [sys.executable, "-m", "benches.capacity_stage"]
-            done = subprocess.run(command, env=environment, cwd=ROOT, check=True, stdout=subprocess.PIPE)  # noqa: S603  # ours
-            found: dict[str, dict[str, float]] = json.loads(done.stdout)
-            return found
+            process = subprocess.run(command, env=environment, cwd=ROOT, check=True, stdout=subprocess.PIPE)  # noqa: S603  # ours
+            sizes: dict[str, dict[str, float]] = json.loads(process.stdout)
+            return sizes
     finally:
         server.stop()
         redis.stop()

@@ -1,4 +1,4 @@
-"""Fills a PostgreSQL database with workspaces of ordinary size and weighs what each step has added."""
+"""Fill a PostgreSQL database with workspaces of ordinary size and measure the bytes that each step adds."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from django.core.management import call_command  # noqa: E402  # Django first
 from django.db import connection, transaction  # noqa: E402
 
 from benches.pages_rows import add_memories  # noqa: E402
-from benches.source import BODY, WORDS  # noqa: E402
+from benches.source import BODY, SENTENCE  # noqa: E402
 from personas.actors import Actor  # noqa: E402
 from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
@@ -28,12 +28,12 @@ from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest, 
 from tests.factories import make_agent, make_user  # noqa: E402
 
 WORKSPACES, AGENTS, CHANNELS, SOULS, MEMORIES = 20, 30, 3, 3, 10
-# Of them, those whose prompts are all built a second time.
+# Workspaces whose prompts are all rebuilt once more, and ledger rows.
 REWORDED, CALLS = 10, 200_000
 BY = Actor("bench")
 LEDGER = "prompts_ledgerentry"
-# What a new version leaves behind; words that others say as well are kept once.
-OF_VERSIONS = ("prompts_promptversion", "prompts_versionpart", "prompts_labelmove", "personas_content")
+# Tables to which a new version adds rows; equal texts are stored once.
+VERSION_TABLES = ("prompts_promptversion", "prompts_versionpart", "prompts_labelmove", "personas_content")
 SIZE = """
     SELECT c.relname,
         coalesce((SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(c.oid)),
@@ -41,8 +41,8 @@ SIZE = """
     FROM pg_class c
     WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 """
-# As many rows like one that a real fetch has left, over all prompts in turn, in the order of time; ids of
-# requests and digests are as random as real ones, so that indexes are filled as they would be.
+# Copies of the row of one real fetch, over all prompts in turn and ordered by time. Request ids and digests
+# are random, so that the indexes grow as with real rows.
 FETCHES = """
     INSERT INTO prompts_ledgerentry (workspace_id, key_id, user_id, reader_label, prompt_id, label,
         version_id, slots, served_digest, size, status, request_id, at, seal)
@@ -62,67 +62,69 @@ FETCHES = """
 def main() -> None:
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
-    empty = sum(sizes().values())
+    empty = sum(get_table_sizes().values())
     owner = make_user("Alice")
     spaces = [create_workspace(f"Team {at}", f"team-{at}", owner=owner) for at in range(WORKSPACES)]
     secrets = [create_key(workspace, "Bot", {}, by=BY)[1] for workspace in spaces]
     for workspace in spaces:
-        cast(workspace)
-    records = grown(lambda: list(map(remember, spaces)))
+        create_agents(workspace)
+    record_growth = measure_growth(lambda: list(map(create_memories, spaces)))
     for workspace in spaces:
-        build(workspace)
-    standing = sum(sizes().values()) - empty
-    first = versions()
-    built = grown(lambda: list(map(reword, spaces[:REWORDED])))
-    made = versions() - first
-    fetch(secrets[0])
-    calls = grown(lambda: run(FETCHES, {"calls": CALLS}))
-    found = {
-        "ledger_row": calls[LEDGER] / CALLS,
-        "version": sum(built[name] for name in OF_VERSIONS) / made,
-        "record": sum(records.values()) / (WORKSPACES * AGENTS * MEMORIES),
-        "agent": standing / (WORKSPACES * AGENTS),
+        build_prompts(workspace)
+    initial = sum(get_table_sizes().values()) - empty
+    versions_before = count_versions()
+    version_growth = measure_growth(lambda: list(map(edit_souls, spaces[:REWORDED])))
+    version_count = count_versions() - versions_before
+    fetch_prompt(secrets[0])
+    ledger_growth = measure_growth(lambda: run_sql(FETCHES, {"calls": CALLS}))
+    row_bytes = {
+        "ledger_row": ledger_growth[LEDGER] / CALLS,
+        "version": sum(version_growth[name] for name in VERSION_TABLES) / version_count,
+        "record": sum(record_growth.values()) / (WORKSPACES * AGENTS * MEMORIES),
+        "agent": initial / (WORKSPACES * AGENTS),
     }
-    [length] = one("SELECT avg(characters)::int FROM prompts_promptversion")
+    [length] = query_row("SELECT avg(characters)::int FROM prompts_promptversion")
     rows = sum(LedgerEntry.objects.in_workspace(workspace).count() for workspace in spaces)
-    said = f"{WORKSPACES} workspaces, {WORKSPACES * AGENTS} agents on {CHANNELS} channels, {versions():,} "
-    said += f"versions of {length:,} characters, {rows:,} ledger rows; "
-    said += f"{sum(sizes().values()) / 1e6:,.0f} MB in all"
-    json.dump({"bytes": found, "words": said}, sys.stdout)
+    summary = (
+        f"{WORKSPACES} workspaces, {WORKSPACES * AGENTS} agents on {CHANNELS} channels, {count_versions():,} "
+    )
+    summary += f"versions of {length:,} characters, {rows:,} ledger rows; "
+    summary += f"{sum(get_table_sizes().values()) / 1e6:,.0f} MB in all"
+    json.dump({"bytes": row_bytes, "summary": summary}, sys.stdout)
 
 
-def sizes() -> dict[str, int]:
-    """Bytes of each table with its indexes and long values, parts by month among them."""
+def get_table_sizes() -> dict[str, int]:
+    """Return the bytes of each table with its indexes, TOAST values and monthly partitions."""
     with connection.cursor() as cursor:
         cursor.execute(SIZE)
         return {name: int(size) for name, size in cursor.fetchall()}
 
 
-def grown(step: Callable[[], object]) -> dict[str, int]:
-    before = sizes()
+def measure_growth(step: Callable[[], object]) -> dict[str, int]:
+    before = get_table_sizes()
     step()
-    return {name: size - before[name] for name, size in sizes().items() if name in before}
+    return {name: size - before[name] for name, size in get_table_sizes().items() if name in before}
 
 
-def run(statement: str, values: dict[str, int]) -> None:
+def run_sql(statement: str, values: dict[str, int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
 
 
-def one(question: str) -> tuple[int, ...]:
+def query_row(query: str) -> tuple[int, ...]:
     with connection.cursor() as cursor:
-        cursor.execute(question)
+        cursor.execute(query)
         row: tuple[int, ...] = cursor.fetchone()
     return row
 
 
-def versions() -> int:
-    return one("SELECT count(*) FROM prompts_promptversion")[0]
+def count_versions() -> int:
+    return query_row("SELECT count(*) FROM prompts_promptversion")[0]
 
 
 @transaction.atomic
-def cast(workspace: Workspace) -> None:
-    """Souls that ten agents share, and agents that all speak on the same channels."""
+def create_agents(workspace: Workspace) -> None:
+    """Create souls shared by ten agents each, and agents on the same channels."""
     channels = list(Channel.objects.in_workspace(workspace).order_by("pk")[:CHANNELS])
     souls = [
         create_named_record(
@@ -135,40 +137,40 @@ def cast(workspace: Workspace) -> None:
             workspace,
             f"agent-{at:03}",
             name=f"Agent {at:03} of {workspace.name}",
-            description=WORDS,
+            description=SENTENCE,
             soul=souls[at % SOULS],
             instructions=f"{BODY}\n{workspace.slug} {at}",
             channels=channels,
         )
-        add_responsibility(workspace, {"agent": agent, "title": "Answer the desk", "text": WORDS}, by=BY)
+        add_responsibility(workspace, {"agent": agent, "title": "Answer the desk", "text": SENTENCE}, by=BY)
 
 
-def remember(workspace: Workspace) -> None:
+def create_memories(workspace: Workspace) -> None:
     agents = list(Agent.objects.in_workspace(workspace).order_by("pk"))
     add_memories(workspace, agents, AGENTS * MEMORIES)
 
 
-def build(workspace: Workspace) -> None:
+def build_prompts(workspace: Workspace) -> None:
     agents = Agent.objects.in_workspace(workspace).values_list("pk", flat=True)
     built = rebuild_agents(workspace, list(agents))
     if built.failed:
         raise SystemExit(f"{built.failed} prompts could not be built.")
 
 
-def reword(workspace: Workspace) -> None:
-    """Every soul, and so every prompt."""
+def edit_souls(workspace: Workspace) -> None:
+    """Edit every soul, which changes every prompt."""
     for soul in Soul.objects.in_workspace(workspace):
         text = soul.text.replace("same day", "next day") + "\nNews of today.\n"
         edit_record(soul, {"text": text}, expected=soul.revision, by=BY, message="News")
-    build(workspace)
+    build_prompts(workspace)
 
 
-def fetch(secret: str) -> None:
-    """One real row, of which the others are copies."""
+def fetch_prompt(secret: str) -> None:
+    """Fetch once, for the ledger row that the others copy."""
     workspace = Workspace.objects.get(slug="team-0")
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
-    wanted = PromptRequest("agent-000", channel.slug, "production")
-    serve_prompt(KeyClient(secret), wanted, CallContext(EMPTY_SLOTS, "bench", ()), cache=ServingCache())
+    request = PromptRequest("agent-000", channel.slug, "production")
+    serve_prompt(KeyClient(secret), request, CallContext(EMPTY_SLOTS, "bench", ()), cache=ServingCache())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What an installation takes and carries, computed from measured sizes and named assumptions; pure."""
+"""Capacity table: storage and machines of an installation, computed from measured sizes and assumptions."""
 
 import re
 from collections.abc import Sequence
@@ -7,16 +7,16 @@ from math import ceil
 
 HOURS_A_MONTH, DAYS_A_MONTH = 730, 30
 SECONDS_A_MONTH = HOURS_A_MONTH * 3_600
-LEAST_MONTHS = 6
+MIN_MONTHS = 6
 SIZES = (1, 100, 10_000)
-# The line of docs/benchmarks.md that says how many fetches PostgreSQL and the web on one machine carry.
+# The line of docs/benchmarks.md with the fetches per second of one machine with PostgreSQL and web server.
 FETCHES = re.compile(r"^postgresql: .*?^fetch +16 +([\d,]+) ", re.DOTALL | re.MULTILINE)
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Bytes on the disk, with indexes, of one more of each; and fetches a second on the machine."""
+class Measurements:
+    """Bytes on disk per row, with indexes; and fetches per second of one machine."""
 
     ledger_row: float
     version: float
@@ -26,21 +26,21 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Assumed:
-    """What a usual workspace has and does."""
+class Assumptions:
+    """Size and activity of a typical workspace."""
 
     agents: int = 30
     channels: int = 3
-    # Each agent on each channel is one bot, around the clock; a 304 leaves a row as well.
+    # Each agent on each channel is one bot that runs all day; a 304 writes a ledger row too.
     fetches_an_hour: int = 12
-    # The busiest second against the mean.
+    # Ratio of the busiest second to the mean.
     peak: float = 3.0
     edits_a_day: int = 20
-    # A shared soul reaches many, a memory one agent's.
+    # An edit of a shared soul changes many prompts, an edit of a memory those of one agent.
     prompts_an_edit: int = 10
-    # As a new workspace has it; six are the least.
+    # The default of a new workspace; the minimum is six.
     ledger_months: int = 24
-    # Of what the machine carried in the bench; the rest is for pages, builds and bad days.
+    # Share of the benchmark's fetch rate; the rest is for pages, builds and load peaks.
     used: float = 0.5
 
     @property
@@ -50,7 +50,7 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Capacity:
-    """One column of the table; bytes, and counts of a month where nothing else is said."""
+    """One column of the table: bytes and counts per month, unless a field says otherwise."""
 
     workspaces: int
     bots: int
@@ -61,7 +61,7 @@ class Capacity:
     ledger: float
     versions: float
     records: float
-    standing: float
+    initial: float
     year: float
     rolling: float
 
@@ -70,51 +70,51 @@ class Capacity:
         return self.ledger + self.versions + self.records
 
 
-def capacity(measured: Measured, assumed: Assumed, workspaces: int) -> Capacity:
-    bots = workspaces * assumed.bots
-    fetches = bots * assumed.fetches_an_hour * HOURS_A_MONTH
+def compute_capacity(measurements: Measurements, assumptions: Assumptions, workspaces: int) -> Capacity:
+    bots = workspaces * assumptions.bots
+    fetches = bots * assumptions.fetches_an_hour * HOURS_A_MONTH
     mean = fetches / SECONDS_A_MONTH
-    busiest = mean * assumed.peak
-    edits = workspaces * assumed.edits_a_day * DAYS_A_MONTH
-    ledger = fetches * measured.ledger_row
-    versions = edits * assumed.prompts_an_edit * measured.version
-    records = edits * measured.record
-    standing = workspaces * assumed.agents * measured.agent
+    busiest = mean * assumptions.peak
+    edits = workspaces * assumptions.edits_a_day * DAYS_A_MONTH
+    ledger = fetches * measurements.ledger_row
+    versions = edits * assumptions.prompts_an_edit * measurements.version
+    records = edits * measurements.record
+    initial = workspaces * assumptions.agents * measurements.agent
     return Capacity(
         workspaces=workspaces,
         bots=bots,
         fetches=fetches,
         mean=mean,
         busiest=busiest,
-        machines=ceil(busiest / (measured.fetches * assumed.used)),
+        machines=ceil(busiest / (measurements.fetches * assumptions.used)),
         ledger=ledger,
         versions=versions,
         records=records,
-        standing=standing,
-        year=standing + min(12, assumed.ledger_months) * ledger + 12 * (versions + records),
-        # The ledger when as much goes as comes; versions and records stay for ever.
-        rolling=assumed.ledger_months * ledger,
+        initial=initial,
+        year=initial + min(12, assumptions.ledger_months) * ledger + 12 * (versions + records),
+        # The ledger once retention deletes as much as is added; versions and records are never deleted.
+        rolling=assumptions.ledger_months * ledger,
     )
 
 
-def workspaces_of_a_machine(measured: Measured, assumed: Assumed) -> int:
-    one = capacity(measured, assumed, 1)
-    return int(measured.fetches * assumed.used / one.busiest)
+def count_workspaces_per_machine(measurements: Measurements, assumptions: Assumptions) -> int:
+    single = compute_capacity(measurements, assumptions, 1)
+    return int(measurements.fetches * assumptions.used / single.busiest)
 
 
-def fetches_told(benchmarks: str) -> float:
-    """Fetches a second at 16 connections on PostgreSQL, as docs/benchmarks.md has it."""
-    found = FETCHES.search(benchmarks)
-    if found is None:
+def parse_fetch_rate(benchmarks: str) -> float:
+    """Return the fetches per second at 16 connections on PostgreSQL from docs/benchmarks.md."""
+    match = FETCHES.search(benchmarks)
+    if match is None:
         raise ValueError("docs/benchmarks.md no longer tells the fetches at 16 connections.")
-    return float(found[1].replace(",", ""))
+    return float(match[1].replace(",", ""))
 
 
-# --- in words ------------------------------------------------------------------------------------------
+# --- formatting ----------------------------------------------------------------------------------------
 
 
-def bytes_told(count: float) -> str:
-    """Three digits that count, in powers of a thousand as disks are sold."""
+def format_bytes(count: float) -> str:
+    """Format with about three significant digits, in powers of a thousand."""
     size, unit = float(count), 0
     while size >= 1_000 and unit < len(UNITS) - 1:
         size, unit = size / 1_000, unit + 1
@@ -122,42 +122,47 @@ def bytes_told(count: float) -> str:
     return f"{size:,.{digits}f} {UNITS[unit]}"
 
 
-def rate_told(rate: float) -> str:
+def format_rate(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
 
 
-def table(measured: Measured, assumed: Assumed, sizes: Sequence[int] = SIZES) -> str:
-    found = [capacity(measured, assumed, size) for size in sizes]
+def format_table(measurements: Measurements, assumptions: Assumptions, sizes: Sequence[int] = SIZES) -> str:
+    columns = [compute_capacity(measurements, assumptions, size) for size in sizes]
     rows = {
-        "Bots": [f"{one.bots:,}" for one in found],
-        "Fetches a month": [f"{one.fetches:,}" for one in found],
-        "Fetches a second, mean": [rate_told(one.mean) for one in found],
-        "Fetches a second, busiest": [rate_told(one.busiest) for one in found],
-        "Machines of this size for them": [f"{one.machines:,}" for one in found],
-        "Ledger a month": [bytes_told(one.ledger) for one in found],
-        "Versions a month": [bytes_told(one.versions) for one in found],
-        "Records and audit a month": [bytes_told(one.records) for one in found],
-        "Together a month": [bytes_told(one.growth) for one in found],
-        "On the first day": [bytes_told(one.standing) for one in found],
-        "After a year": [bytes_told(one.year) for one in found],
-        f"Ledger of {assumed.ledger_months} months": [bytes_told(one.rolling) for one in found],
-        f"Ledger of {LEAST_MONTHS} months, the least": [
-            bytes_told(LEAST_MONTHS * one.ledger) for one in found
+        "Bots": [f"{column.bots:,}" for column in columns],
+        "Fetches a month": [f"{column.fetches:,}" for column in columns],
+        "Fetches a second, mean": [format_rate(column.mean) for column in columns],
+        "Fetches a second, busiest": [format_rate(column.busiest) for column in columns],
+        "Machines of this size for them": [f"{column.machines:,}" for column in columns],
+        "Ledger a month": [format_bytes(column.ledger) for column in columns],
+        "Versions a month": [format_bytes(column.versions) for column in columns],
+        "Records and audit a month": [format_bytes(column.records) for column in columns],
+        "Together a month": [format_bytes(column.growth) for column in columns],
+        "On the first day": [format_bytes(column.initial) for column in columns],
+        "After a year": [format_bytes(column.year) for column in columns],
+        f"Ledger of {assumptions.ledger_months} months": [format_bytes(column.rolling) for column in columns],
+        f"Ledger of {MIN_MONTHS} months, the least": [
+            format_bytes(MIN_MONTHS * column.ledger) for column in columns
         ],
     }
-    head = ["Workspaces", *(f"{size:,}" for size in sizes)]
-    lines = [head, ["---", *["---:"] * len(sizes)], *([name, *cells] for name, cells in rows.items())]
+    heading = ["Workspaces", *(f"{size:,}" for size in sizes)]
+    lines = [heading, ["---", *["---:"] * len(sizes)], *([name, *cells] for name, cells in rows.items())]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def words(measured: Measured, assumed: Assumed) -> str:
-    """What the table is computed from."""
-    weights = f"Measured: {measured.ledger_row:,.0f} bytes a ledger row, {measured.version:,.0f} a version, "
-    weights += f"{measured.record:,.0f} a changed record, {measured.agent:,.0f} an agent as it begins; "
-    weights += f"{measured.fetches:,.0f} fetches a second (docs/benchmarks.md)."
-    usual = f"Assumed: {assumed.agents} agents on {assumed.channels} channels, a bot each; "
-    usual += f"{assumed.fetches_an_hour} fetches a bot and hour, day and night; "
-    usual += f"busiest second {assumed.peak:g} times the mean; {assumed.edits_a_day} edits a day, "
-    usual += f"each changing {assumed.prompts_an_edit} prompts; machines used to {assumed.used:.0%}."
-    most = workspaces_of_a_machine(measured, assumed)
-    return f"{weights}\n{usual}\nBy fetches alone one such machine carries {most:,} such workspaces."
+def format_basis(measurements: Measurements, assumptions: Assumptions) -> str:
+    """Format the measurements and assumptions behind the table."""
+    weights = f"Measured: {measurements.ledger_row:,.0f} bytes a ledger row, "
+    weights += f"{measurements.version:,.0f} a version, "
+    weights += (
+        f"{measurements.record:,.0f} a changed record, {measurements.agent:,.0f} an agent as it begins; "
+    )
+    weights += f"{measurements.fetches:,.0f} fetches a second (docs/benchmarks.md)."
+    typical = f"Assumed: {assumptions.agents} agents on {assumptions.channels} channels, a bot each; "
+    typical += f"{assumptions.fetches_an_hour} fetches a bot and hour, day and night; "
+    typical += f"busiest second {assumptions.peak:g} times the mean; {assumptions.edits_a_day} edits a day, "
+    typical += (
+        f"each changing {assumptions.prompts_an_edit} prompts; machines used to {assumptions.used:.0%}."
+    )
+    workspaces = count_workspaces_per_machine(measurements, assumptions)
+    return f"{weights}\n{typical}\nBy fetches alone one such machine carries {workspaces:,} such workspaces."

@@ -1,4 +1,4 @@
-"""How fast prompts are handed out: the fetch, its 304 and a render against a bare view and the naive way."""
+"""Benchmark of serving: fetch, 304 and render against a bare view and a naive implementation."""
 
 import http.client
 import json
@@ -22,22 +22,22 @@ from tests.servers import start_postgres, start_redis
 ROOT = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
 CONNECTIONS = (1, 16, 64)
-JUDGED = 16
+GOAL_CONNECTIONS = 16
 COLUMNS = ("p50 ms", "p99 ms", "of bare", "× naive")
-SECONDS, ROUNDS, WARM = 2.0, 3, 1.0
+ROUND_SECONDS, ROUNDS, WARM_UP_SECONDS = 2.0, 3, 1.0
 NAIVE_GOALS = {"postgresql": 7.0, "sqlite": 3.0}
-# Two rounds of the same work differ by more than this on a busy machine.
+# Two rounds of the same workload may differ by this much on a busy machine.
 NOISE = 0.05
 MEMORY_FETCHES = 100_000
-# Kilobytes; what is left over from a busy moment is not a leak.
-FLAT = 8 * 1024
-# As a careful operator runs it: what was committed is on the disk.
+# Kilobytes; a smaller increase is no leak.
+MAX_MEMORY_GROWTH = 8 * 1024
+# PostgreSQL options with fsync on, as in production.
 DURABLE = ["listen_addresses=", "max_connections=150"]
 
 
 @dataclass(frozen=True)
-class Work:
-    """One kind of request, at the server that answers it."""
+class Workload:
+    """One kind of request, the server's port and the expected status."""
 
     name: str
     port: int
@@ -50,12 +50,12 @@ def main(arguments: list[str]) -> int:
     servers.FAST[:] = DURABLE
     redis = start_redis()
     try:
-        return max([one_kind(kind, redis.url) for kind in kinds])
+        return max([run_on_database(kind, redis.url) for kind in kinds])
     finally:
         redis.stop()
 
 
-def one_kind(kind: str, redis_url: str) -> int:
+def run_on_database(kind: str, redis_url: str) -> int:
     with TemporaryDirectory() as var:
         server = start_postgres() if kind == "postgresql" else None
         environment = {
@@ -68,68 +68,75 @@ def one_kind(kind: str, redis_url: str) -> int:
             "BENCH_BODY": f"{var}/body",
         }
         try:
-            return measured(kind, environment)
+            return run_benchmark(kind, environment)
         finally:
             if server:
                 server.stop()
 
 
-def measured(kind: str, environment: dict[str, str]) -> int:
-    told = json.loads(output("benches.fetch_stage", environment=environment))
+def run_benchmark(kind: str, environment: dict[str, str]) -> int:
+    stage = json.loads(run_module("benches.fetch_stage", environment=environment))
     with ExitStack() as running:
-        ours = running.enter_context(web("benches.fetch_settings", environment))
-        body = first_answer(ours.port, told["secret"])
+        product = running.enter_context(run_web("benches.fetch_settings", environment))
+        body = fetch_body(product.port, stage["secret"])
         Path(environment["BENCH_BODY"]).write_bytes(body)
-        bare = running.enter_context(web("benches.bare_settings", environment))
-        works = works_of(told, ours.port, bare.port)
-        print(f"\n{kind}: a prompt of {told['characters']:,} characters, an answer of {len(body):,} bytes")
+        baseline = running.enter_context(run_web("benches.bare_settings", environment))
+        workloads = build_workloads(stage, product.port, baseline.port)
+        print(f"\n{kind}: a prompt of {stage['characters']:,} characters, an answer of {len(body):,} bytes")
         print(f"{'':10}{'connections':>12}{'requests/s':>12}" + "".join(f"{name:>9}" for name in COLUMNS))
-        found = {number: rounds(works, number) for number in CONNECTIONS}
-        for number, results in found.items():
-            table(number, results)
-        met = [judged(kind, found[JUDGED]), memory(works[1], ours)]
-    return 0 if all(met) else 1
+        results_by_connections = {number: run_rounds(workloads, number) for number in CONNECTIONS}
+        for number, results in results_by_connections.items():
+            print_table(number, results)
+        goals_met = [
+            check_goals(kind, results_by_connections[GOAL_CONNECTIONS]),
+            check_memory(workloads[1], product),
+        ]
+    return 0 if all(goals_met) else 1
 
 
-def works_of(told: dict[str, Any], ours: int, bare: int) -> list[Work]:
-    secret, address = told["secret"], "/api/v1/agents/pilot/prompt"
-    known = f'If-None-Match: W/"{told["digest"]}"\r\n'
+def build_workloads(stage: dict[str, Any], product: int, baseline: int) -> list[Workload]:
+    secret, path = stage["secret"], "/api/v1/agents/pilot/prompt"
+    if_none_match = f'If-None-Match: W/"{stage["digest"]}"\r\n'
     facts = json.dumps(
         {"channel": "web", "host": {"os": "linux"}, "session": {"id": "s-1"}, "append": "Be brief."}
     )
     return [
-        Work("bare view", bare, request("GET", "/bare", secret), "200"),
-        Work("fetch", ours, request("GET", f"{address}?channel=web", secret), "200"),
-        Work("304", ours, request("GET", f"{address}?channel=web", secret, known), "304"),
-        Work("render", ours, request("POST", f"{address}:render", secret, body=facts), "200"),
-        Work("naive", ours, request("GET", "/naive/agents/pilot/prompt?channel=web", secret), "200"),
+        Workload("bare view", baseline, build_request("GET", "/bare", secret), "200"),
+        Workload("fetch", product, build_request("GET", f"{path}?channel=web", secret), "200"),
+        Workload("304", product, build_request("GET", f"{path}?channel=web", secret, if_none_match), "304"),
+        Workload("render", product, build_request("POST", f"{path}:render", secret, body=facts), "200"),
+        Workload(
+            "naive", product, build_request("GET", "/naive/agents/pilot/prompt?channel=web", secret), "200"
+        ),
     ]
 
 
-def request(method: str, path: str, secret: str, more: str = "", body: str = "") -> str:
-    kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
+def build_request(method: str, path: str, secret: str, extra_headers: str = "", body: str = "") -> str:
+    body_headers = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
     return (
         f"{method} {path} HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {secret}\r\n"
-        f"Accept: application/json\r\n{more}{kind}\r\n{body}"
+        f"Accept: application/json\r\n{extra_headers}{body_headers}\r\n{body}"
     )
 
 
 # --- servers -------------------------------------------------------------------------------------------
 
 
-class Web(NamedTuple):
-    """A granian of ours."""
+class WebServer(NamedTuple):
+    """A running granian server."""
 
     port: int
     process: "subprocess.Popen[bytes]"
 
 
 @contextmanager
-def web(settings: str, environment: dict[str, str], *more: str, log: int | None = None) -> Iterator[Web]:
-    """With the product's own command line; further words are added to it."""
+def run_web(
+    settings: str, environment: dict[str, str], *arguments: str, log: int | None = None
+) -> Iterator[WebServer]:
+    """Run granian with the product's command line and additional arguments."""
     port = free_port()
     process = subprocess.Popen(  # noqa: S603  # ours
-        [*build_web_command(HOST, port), *more],
+        [*build_web_command(HOST, port), *arguments],
         cwd=ROOT,
         env=environment | {"DJANGO_SETTINGS_MODULE": settings},
         stdout=log,
@@ -137,7 +144,7 @@ def web(settings: str, environment: dict[str, str], *more: str, log: int | None 
     )
     try:
         wait_for(port)
-        yield Web(port, process)
+        yield WebServer(port, process)
     finally:
         process.terminate()
         process.wait(30)
@@ -158,22 +165,22 @@ def wait_for(port: int) -> None:
     raise SystemExit("The web server did not start.")
 
 
-def output(module: str, *words: str, environment: dict[str, str], said: str = "") -> str:
-    command = [sys.executable, "-m", module, *words]
-    done = subprocess.run(  # noqa: S603  # ours
-        command, cwd=ROOT, env=environment, input=said, text=True, stdout=subprocess.PIPE, check=True
+def run_module(module: str, *arguments: str, environment: dict[str, str], stdin: str = "") -> str:
+    command = [sys.executable, "-m", module, *arguments]
+    process = subprocess.run(  # noqa: S603  # ours
+        command, cwd=ROOT, env=environment, input=stdin, text=True, stdout=subprocess.PIPE, check=True
     )
-    return done.stdout
+    return process.stdout
 
 
-def first_answer(port: int, secret: str) -> bytes:
+def fetch_body(port: int, secret: str) -> bytes:
     with closing(http.client.HTTPConnection(HOST, port, timeout=10)) as connection:
-        address = "/api/v1/agents/pilot/prompt?channel=web"
-        connection.request("GET", address, headers={"Authorization": f"Bearer {secret}"})
-        answer = connection.getresponse()
-        body = answer.read()
-    if answer.status != 200:
-        raise SystemExit(f"A fetch is answered {answer.status}: {body[:500]!r}")
+        path = "/api/v1/agents/pilot/prompt?channel=web"
+        connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"})
+        response = connection.getresponse()
+        body = response.read()
+    if response.status != 200:
+        raise SystemExit(f"A fetch is answered {response.status}: {body[:500]!r}")
     return body
 
 
@@ -182,29 +189,29 @@ def first_answer(port: int, secret: str) -> bytes:
 Results = dict[str, list[dict[str, Any]]]
 
 
-def rounds(works: list[Work], connections: int) -> Results:
-    """All works in turn, a few times: a busy moment of the machine then meets all of them."""
-    found: Results = {work.name: [] for work in works}
+def run_rounds(workloads: list[Workload], connections: int) -> Results:
+    """Run all workloads in turn for several rounds, so that load on the machine affects all of them."""
+    results_by_connections: Results = {workload.name: [] for workload in workloads}
     for number in range(ROUNDS + 1):
-        for work in works:
-            result = load(work, connections, SECONDS if number else WARM)
+        for workload in workloads:
+            result = run_load(workload, connections, ROUND_SECONDS if number else WARM_UP_SECONDS)
             if number:
-                found[work.name].append(result)
-    return found
+                results_by_connections[workload.name].append(result)
+    return results_by_connections
 
 
-def load(work: Work, connections: int, seconds: float) -> dict[str, Any]:
-    said = {"host": HOST, "port": work.port, "request": work.request}
-    said |= {"connections": connections, "seconds": seconds}
+def run_load(workload: Workload, connections: int, seconds: float) -> dict[str, Any]:
+    options = {"host": HOST, "port": workload.port, "request": workload.request}
+    options |= {"connections": connections, "seconds": seconds}
     result: dict[str, Any] = json.loads(
-        output("benches.load", environment=dict(os.environ), said=json.dumps(said))
+        run_module("benches.load", environment=dict(os.environ), stdin=json.dumps(options))
     )
-    if set(result["statuses"]) != {work.status}:
-        raise SystemExit(f"{work.name}: {result['statuses']} instead of {work.status} alone.")
+    if set(result["statuses"]) != {workload.status}:
+        raise SystemExit(f"{workload.name}: {result['statuses']} instead of {workload.status} alone.")
     return result
 
 
-def speed(results: Results, name: str) -> float:
+def get_rate(results: Results, name: str) -> float:
     return median([per_second(result) for result in results[name]])
 
 
@@ -212,68 +219,69 @@ def per_second(result: dict[str, Any]) -> float:
     return float(result["requests"] / result["seconds"])
 
 
-def ratio(results: Results, name: str, other: str) -> float:
-    """The median of the rounds' own ratios."""
+def get_rate_ratio(results: Results, name: str, other: str) -> float:
+    """Return the median of the ratios of each round."""
     pairs = zip(results[name], results[other], strict=True)
     return median([per_second(one) / per_second(two) for one, two in pairs])
 
 
-def late(results: Results, name: str, percentile: str) -> float:
+def get_latency(results: Results, name: str, percentile: str) -> float:
     return median([float(result[percentile]) for result in results[name]])
 
 
-def table(connections: int, results: Results) -> None:
+def print_table(connections: int, results: Results) -> None:
     for name in results:
         print(
-            f"{name:10}{connections:>12}{speed(results, name):>12,.0f}{late(results, name, 'p50'):>9.2f}"
-            f"{late(results, name, 'p99'):>9.2f}{ratio(results, name, 'bare view'):>9.0%}"
-            f"{ratio(results, name, 'naive'):>9.1f}"
+            f"{name:10}{connections:>12}{get_rate(results, name):>12,.0f}"
+            f"{get_latency(results, name, 'p50'):>9.2f}"
+            f"{get_latency(results, name, 'p99'):>9.2f}{get_rate_ratio(results, name, 'bare view'):>9.0%}"
+            f"{get_rate_ratio(results, name, 'naive'):>9.1f}"
         )
     shares = [result["share"] for kind in results.values() for result in kind]
     print(f"{'':10}{'':12} (the load generator used at most {max(shares):.0%} of a core)")
 
 
-def judged(kind: str, results: Results) -> bool:
-    late_by = late(results, "fetch", "p99") / late(results, "bare view", "p99")
+def check_goals(kind: str, results: Results) -> bool:
+    p99_ratio = get_latency(results, "fetch", "p99") / get_latency(results, "bare view", "p99")
     goals = [
-        said("fetch over naive", ratio(results, "fetch", "naive"), NAIVE_GOALS[kind], "×"),
-        said("304 over fetch", ratio(results, "304", "fetch"), 1 - NOISE, "×"),
+        report_goal("fetch over naive", get_rate_ratio(results, "fetch", "naive"), NAIVE_GOALS[kind], "×"),
+        report_goal("304 over fetch", get_rate_ratio(results, "304", "fetch"), 1 - NOISE, "×"),
     ]
     if kind == "postgresql":
-        goals.append(said("fetch over bare", ratio(results, "fetch", "bare view"), 0.3, "×"))
-        goals.append(said("bare p99 over fetch p99", 1 / late_by, 0.25, "×"))
+        goals.append(report_goal("fetch over bare", get_rate_ratio(results, "fetch", "bare view"), 0.3, "×"))
+        goals.append(report_goal("bare p99 over fetch p99", 1 / p99_ratio, 0.25, "×"))
     return all(goals)
 
 
-def said(what: str, found: float, least: float, unit: str) -> bool:
-    print(f"{what}: {found:.2f}{unit}, at least {least:g} {'met' if found >= least else 'MISSED'}")
-    return found >= least
+def report_goal(name: str, value: float, minimum: float, unit: str) -> bool:
+    print(f"{name}: {value:.2f}{unit}, at least {minimum:g} {'met' if value >= minimum else 'MISSED'}")
+    return value >= minimum
 
 
 # --- memory --------------------------------------------------------------------------------------------
 
 
-def memory(work: Work, ours: Web) -> bool:
-    """Of all processes of the server, before and after a hundred thousand fetches."""
-    load(work, JUDGED, 5 * SECONDS)
-    before, count = resident(ours.process.pid), 0
+def check_memory(workload: Workload, product: WebServer) -> bool:
+    """Check the memory of all server processes before and after a hundred thousand fetches."""
+    run_load(workload, GOAL_CONNECTIONS, 5 * ROUND_SECONDS)
+    before, count = get_resident_memory(product.process.pid), 0
     while count < MEMORY_FETCHES:
-        count += load(work, JUDGED, 5 * SECONDS)["requests"]
-    after = resident(ours.process.pid)
-    met = after - before <= FLAT
+        count += run_load(workload, GOAL_CONNECTIONS, 5 * ROUND_SECONDS)["requests"]
+    after = get_resident_memory(product.process.pid)
+    goals_met = after - before <= MAX_MEMORY_GROWTH
     print(
         f"memory: {before / 1024:,.1f} MB, after {count:,} fetches {after / 1024:,.1f} MB "
-        f"(at most {FLAT / 1024:g} MB more) {'met' if met else 'MISSED'}"
+        f"(at most {MAX_MEMORY_GROWTH / 1024:g} MB more) {'met' if goals_met else 'MISSED'}"
     )
-    return met
+    return goals_met
 
 
-def resident(pid: int) -> int:
-    """Kilobytes of a process and its children."""
+def get_resident_memory(pid: int) -> int:
+    """Return the resident kilobytes of a process and its children."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     own = int(status.partition("VmRSS:")[2].split()[0])
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
-    return own + sum(resident(int(child)) for child in children)
+    return own + sum(get_resident_memory(int(child)) for child in children)
 
 
 if __name__ == "__main__":

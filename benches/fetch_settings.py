@@ -1,4 +1,4 @@
-"""The product's own settings, with room in the budgets and one address more: the naive way."""
+"""The product's settings with high rate limits, and with the URL of the naive implementation."""
 
 from project.settings import *  # noqa: F403  # all of them
 

@@ -1,4 +1,4 @@
-"""Lays down what the fetch bench asks for: one agent with a prompt of about 10 KB, and a key."""
+"""Create the data of the fetch bench: one agent with a prompt of about 10 KB, and an API key."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the fetch is held against: the ordinary way to write one with DRF, behind the product's middleware."""
+"""Naive fetch view for comparison: ordinary DRF code behind the product's middleware."""
 
 from hashlib import sha256
 from typing import Any
@@ -25,8 +25,8 @@ from prompts.serving import slots_json
 from prompts.versions.selectors import get_segments
 
 
-class ByKey(BaseAuthentication):
-    """The key as a model."""
+class KeyAuthentication(BaseAuthentication):
+    """Authentication that loads the API key as a model."""
 
     def authenticate(self, request: Request) -> tuple[Any, ApiKey]:
         secret = request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -34,17 +34,17 @@ class ByKey(BaseAuthentication):
         key = keys.filter(digest=key_digest(secret), revoked_at=None, expires_at__gt=timezone.now()).first()
         if key is None:
             raise AuthenticationFailed
-        return Holder(), key
+        return KeyHolder(), key
 
 
-class Holder:
-    """Whoever has the key."""
+class KeyHolder:
+    """The authenticated user that DRF requires."""
 
     is_authenticated = True
 
 
-class VersionOut(serializers.ModelSerializer[PromptVersion]):
-    """The version with its text and where it belongs."""
+class VersionSerializer(serializers.ModelSerializer[PromptVersion]):
+    """Serializer of a version with its text, agent and channel."""
 
     agent = serializers.CharField(source="prompt.agent.slug")
     channel = serializers.CharField(source="prompt.channel.slug")
@@ -60,12 +60,12 @@ class VersionOut(serializers.ModelSerializer[PromptVersion]):
 
 
 @method_decorator(login_not_required, name="dispatch")
-class Naive(GenericViewSet[PromptVersion]):
-    """Key, label, version and words from the database each time; the ledger row by the ORM."""
+class NaivePromptViewSet(GenericViewSet[PromptVersion]):
+    """Load key, label, version and text from the database each time; write the ledger row with the ORM."""
 
-    authentication_classes = (ByKey,)
+    authentication_classes = (KeyAuthentication,)
     permission_classes = (IsAuthenticated,)
-    serializer_class = VersionOut
+    serializer_class = VersionSerializer
 
     def retrieve(self, request: Request, agent: str) -> Response:
         key: Any = request.auth
@@ -80,12 +80,12 @@ class Naive(GenericViewSet[PromptVersion]):
         version = label.version
         slots = Slots(now=timezone.now())
         text = "".join([segment.text for segment in fill_segments(get_segments(version), slots)])
-        entry = written(key, version, slots, text)
+        entry = write_ledger_entry(key, version, slots, text)
         version.text, version.ledger_id = text, entry.pk  # type: ignore[attr-defined]  # for the serializer
         return Response(self.get_serializer(version).data, headers={"ETag": f'W/"{version.digest}"'})
 
 
-def written(key: ApiKey, version: PromptVersion, slots: Slots, text: str) -> LedgerEntry:
+def write_ledger_entry(key: ApiKey, version: PromptVersion, slots: Slots, text: str) -> LedgerEntry:
     data = text.encode()
     entry = LedgerEntry(
         workspace=key.workspace,
@@ -101,7 +101,7 @@ def written(key: ApiKey, version: PromptVersion, slots: Slots, text: str) -> Led
         request_id="bench",
         at=timezone.now(),
     )
-    sealed: LedgerRow = build_ledger_row(entry)
-    entry.seal = sealed.seal()
+    row: LedgerRow = build_ledger_row(entry)
+    entry.seal = row.seal()
     entry.save()
     return entry

@@ -1,6 +1,6 @@
-"""An agent of ordinary size, 16 KB: 12 sections, 20 memories, 30 skills, 5 context files; and two calls.
+"""Inputs of an ordinary agent, 16 KB: 12 sections, 20 memories, 30 skills, 5 context files; and two calls.
 
-No text holds a character that HTML escaping would change: a template with autoescape can say the same.
+No text holds a character that HTML escaping would change, so a template with autoescape gives the same text.
 """
 
 from dataclasses import replace
@@ -35,8 +35,8 @@ SENTENCES = (
 )
 
 
-def prose(start: int, count: int) -> str:
-    """As many sentences, beginning with another one each time."""
+def make_text(start: int, count: int) -> str:
+    """Return this many sentences, starting at another one for each `start`."""
     return " ".join([SENTENCES[(start + at) % len(SENTENCES)] for at in range(count)])
 
 
@@ -58,7 +58,7 @@ def skills(count: int) -> tuple[Skill, ...]:
 
 def context_files(count: int) -> tuple[ContextFile, ...]:
     paths = [f"/srv/shop{''.join(FOLDERS[:depth])}/AGENTS.md" for depth in range(count)]
-    texts = [f"# Rules\n\n{prose(at, 9)}\n\n{prose(at + 3, 9)}" for at in range(count)]
+    texts = [f"# Rules\n\n{make_text(at, 9)}\n\n{make_text(at + 3, 9)}" for at in range(count)]
     return tuple(
         [
             ContextFile(path, text, "plain", Origin("context_file", path, 1))
@@ -67,15 +67,17 @@ def context_files(count: int) -> tuple[ContextFile, ...]:
     )
 
 
-def tool(name: str, takes: str, gives: str, description: str, *guidelines: str, use: str = "active") -> Tool:
-    parameters = {"type": "object", "properties": {takes: {"type": "string"}}, "required": [takes]}
+def tool(
+    name: str, parameter: str, result: str, description: str, *guidelines: str, use: str = "active"
+) -> Tool:
+    parameters = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
     return Tool(
         name,
         description,
         snippet=description,
         guidelines=guidelines,
         parameters=parameters,
-        signature=f"{name}({takes} :string) -> {gives}",
+        signature=f"{name}({parameter} :string) -> {result}",
         use="planning" if use == "planning" else "active",
         origin=Origin("tool", name, 2),
     )
@@ -111,10 +113,12 @@ DATA = Data(
 
 INPUTS = PromptInputs(
     agent="front-desk",
-    identity=Identity("Juno", "☕", "night owl", "calm and exact", prose(0, 3), Origin("identity", "i1", 4)),
-    soul=Text(prose(1, 8), Origin("soul", "s1", 2)),
-    user=UserProfile("Ines", "Europe/Lisbon", "Porto", prose(4, 2), Origin("user_profile", "u1", 1)),
-    instructions=Text(prose(2, 6), Origin("instructions", "n1", 7)),
+    identity=Identity(
+        "Juno", "☕", "night owl", "calm and exact", make_text(0, 3), Origin("identity", "i1", 4)
+    ),
+    soul=Text(make_text(1, 8), Origin("soul", "s1", 2)),
+    user=UserProfile("Ines", "Europe/Lisbon", "Porto", make_text(4, 2), Origin("user_profile", "u1", 1)),
+    instructions=Text(make_text(2, 6), Origin("instructions", "n1", 7)),
     responsibilities=tuple(
         [
             Responsibility(f"Duty {at}", SENTENCES[at % 8], Origin("responsibility", f"r{at}", 1))
@@ -128,7 +132,7 @@ INPUTS = PromptInputs(
     working_directory="/srv/shop/backend",
     directories=("/srv/archive", "/srv/labels"),
     capabilities=("files", "persistence"),
-    channel=Channel("whatsapp", prose(5, 2), Origin("channel", "whatsapp", 1)),
+    channel=Channel("whatsapp", make_text(5, 2), Origin("channel", "whatsapp", 1)),
     data=DATA,
     mission=Text(
         "Settle the open orders of {{customer.name}} in {{currency}}, then report to the desk.",
@@ -136,7 +140,7 @@ INPUTS = PromptInputs(
     ),
 )
 
-# What a bot usually sends: when and where it runs, and for which session.
+# The slots that a bot usually sends: time, host and session.
 CALL = Slots(
     now=datetime(2026, 3, 7, 8, 55, 5, tzinfo=UTC),
     timezone="Europe/Lisbon",
@@ -145,7 +149,7 @@ CALL = Slots(
     session=Session("c-17", "/srv/plans/c-17.md"),
 )
 
-# All of that and every slot that can be filled on top of it.
+# The same with every other slot filled too.
 FULLEST_CALL = replace(
     CALL,
     task=Task(12, "Clear the returns", SENTENCES[6], "open", (Step("Count", True), Step("Refund"))),

@@ -1,4 +1,4 @@
-"""The same prompts the way many teams make them: one Jinja2 template each, with autoescape, compiled once."""
+"""The same prompts as Jinja2 templates with autoescape, compiled once, as many teams write them."""
 
 import re
 from collections.abc import Callable
@@ -13,35 +13,37 @@ from prompts.assembly.data_inventory import get_data_types
 from prompts.assembly.inputs import Data, PromptInputs
 
 FOLDER = Path(__file__).parent / "templates"
-STANDING = re.compile(r"\[\[(\w+)\.(\w+)((?:\.\d+)*)\]\]")
+FIXED_TEXT = re.compile(r"\[\[(\w+)\.(\w+)((?:\.\d+)*)\]\]")
 
 
-class Loader(FileSystemLoader):
-    """Puts the product's standing words into the source, as if they had been typed there."""
+class FixedTextLoader(FileSystemLoader):
+    """Template loader that inserts the product's fixed texts into the source."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         source, path, is_current = super().get_source(environment, template)
-        return STANDING.sub(standing, source), path, is_current
+        return FIXED_TEXT.sub(get_fixed_text, source), path, is_current
 
 
-def standing(place: re.Match[str]) -> str:
-    """The words behind `[[module.NAME]]`, or behind `[[module.NAME.1.0]]` if they lie inside a table."""
-    module, name, inside = place.groups()
-    words: Any = getattr(import_module(f"prompts.assembly.texts.{module}"), name)
-    for index in inside.split(".")[1:]:
-        words = words[int(index)]
-    return words if isinstance(words, str) else "".join(words)
+def get_fixed_text(match: re.Match[str]) -> str:
+    """Return the text for `[[module.NAME]]`, or for `[[module.NAME.1.0]]` if it is an item of a tuple."""
+    module, name, indexes = match.groups()
+    text: Any = getattr(import_module(f"prompts.assembly.texts.{module}"), name)
+    for index in indexes.split(".")[1:]:
+        text = text[int(index)]
+    return text if isinstance(text, str) else "".join(text)
 
 
-ENVIRONMENT = Environment(loader=Loader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+ENVIRONMENT = Environment(
+    loader=FixedTextLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True
+)
 
 
-def template(layout: str) -> Template:
+def get_template(layout: str) -> Template:
     return ENVIRONMENT.get_template(f"{layout}.j2")
 
 
-def values(inputs: PromptInputs) -> dict[str, Any]:
-    """What a template is given: the inputs by name, and the types, which it could not read by itself."""
-    return {each.name: getattr(inputs, each.name) for each in fields(inputs)} | {
+def get_variables(inputs: PromptInputs) -> dict[str, Any]:
+    """Return the template variables: the inputs by name, and the data types, which it cannot compute."""
+    return {field.name: getattr(inputs, field.name) for field in fields(inputs)} | {
         "types": get_data_types(inputs.data or Data())
     }

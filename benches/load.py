@@ -1,13 +1,14 @@
-"""A load generator in a process of its own: raw sockets kept alive, one request at a time on each.
+"""Load generator in a separate process: keep-alive raw sockets, one request at a time on each.
 
 Reads a JSON object from standard input (host, port, request, connections, seconds) and writes one to standard
 output: requests, seconds, milliseconds at the 50th and 99th percentile, statuses, length of a body, and how
 much of a core the generator itself used.
 
-Instead of `request` there may be `turns`: operations that a connection carries out in turn, each a list of
-requests sent one after the other; an operation is timed from its first byte to the last of its last answer,
-and counted once, by the worst of its statuses. In a request `@who@` stands for the number of the connection,
-`@counter@` for a number that never comes twice on it; both keep their length, so Content-Length stays true.
+Instead of `request` there may be `turns`: operations that a connection performs in turn, each a list of
+requests sent one after the other. An operation is timed from its first byte to the last byte of its last
+response, and counted once, with the worst of its statuses. In a request `@who@` is replaced by the number of
+the connection and `@counter@` by a number that is unique on it; both keep their length, so Content-Length
+stays correct.
 """
 
 import json
@@ -19,144 +20,151 @@ from typing import Any
 
 END, LENGTH = b"\r\n\r\n", b"content-length: "
 WHO, COUNTER = b"@who@", b"@counter@"
-# Where there is such an option: a server that sends head and body apart would wait 40 ms between them.
+# Linux only: without it, delayed ACKs add 40 ms if a server sends head and body separately.
 QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-# Seconds for the last answers to come.
-PATIENCE = 60
+# Seconds to wait for the last responses.
+LAST_RESPONSE_TIMEOUT = 60
 Turns = list[list[bytes]]
 
 
-class Asker:
+class LoadConnection:
     """One connection."""
 
-    def __init__(self, address: tuple[str, int], turns: Turns, who: int) -> None:
+    def __init__(self, address: tuple[str, int], turns: Turns, connection_number: int) -> None:
         self.socket = socket.create_connection(address, timeout=10)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
-        name = number_like(WHO, who)
+        name = format_number(WHO, connection_number)
         self.turns = [[request.replace(WHO, name) for request in turn] for turn in turns]
-        self.is_same = not any(COUNTER in request for turn in turns for request in turn)
-        # A later process goes on beyond an earlier one: nobody is asked more than once in a millisecond.
+        self.is_constant = not any(COUNTER in request for turn in turns for request in turn)
+        # Start at the time in milliseconds, so that a later process never repeats a number: there is at most
+        # one request per millisecond.
         self.count = time.time_ns() // 1_000_000
         self.turn = self.place = 0
         self.is_new = True
-        self.status, self.heard = "", b""
-        self.began = 0.0
+        self.status, self.received = "", b""
+        self.started_at = 0.0
 
-    def ask(self) -> None:
-        self.began, self.status, self.place = time.perf_counter(), "", 0
+    def start(self) -> None:
+        self.started_at, self.status, self.place = time.perf_counter(), "", 0
         self.send()
 
     def send(self) -> None:
         request = self.turns[self.turn][self.place]
-        if not self.is_same:
+        if not self.is_constant:
             self.count += 1
-            request = request.replace(COUNTER, number_like(COUNTER, self.count))
+            request = request.replace(COUNTER, format_number(COUNTER, self.count))
         if self.socket.send(request) != len(request):
             raise SystemExit("A request is larger than the socket takes at once.")
         if QUICK_ACK is not None:
             self.socket.setsockopt(socket.IPPROTO_TCP, QUICK_ACK, 1)
 
     def finish(self) -> tuple[str, int] | None:
-        """The worst status and the last length, once the last request of the operation is answered."""
-        answer = self.hear()
-        if answer is None:
+        """Return the worst status and the last length after the operation's last response, else None."""
+        response = self.receive()
+        if response is None:
             return None
-        self.status, self.place = max(self.status, answer[0]), self.place + 1
+        self.status, self.place = max(self.status, response[0]), self.place + 1
         if self.place < len(self.turns[self.turn]):
             self.send()
             return None
         self.turn = (self.turn + 1) % len(self.turns)
-        return self.status, answer[1]
+        return self.status, response[1]
 
-    def hear(self) -> tuple[str, int] | None:
-        """Status and length of the body once all of it has come."""
+    def receive(self) -> tuple[str, int] | None:
+        """Return the status and body length once the whole response has arrived, else None."""
         data = self.socket.recv(1 << 18)
         if not data:
             raise SystemExit("The server closed a connection.")
-        data = self.heard + data if self.heard else data
-        head = data.find(END)
-        if head >= 0:
-            status, length = data[9:12], length_in(data, head)
-            if len(data) >= head + len(END) + length:
-                self.heard = b""
+        data = self.received + data if self.received else data
+        head_end = data.find(END)
+        if head_end >= 0:
+            status, length = data[9:12], parse_content_length(data, head_end)
+            if len(data) >= head_end + len(END) + length:
+                self.received = b""
                 return status.decode(), length
-        self.heard = data
+        self.received = data
         return None
 
 
-def number_like(mark: bytes, number: int) -> bytes:
+def format_number(mark: bytes, number: int) -> bytes:
     return f"{number % 10 ** len(mark):0{len(mark)}}".encode()
 
 
-def length_in(data: bytes, head: int) -> int:
-    at = data.lower().find(LENGTH, 0, head) if data[9:12] != b"304" else -1
+def parse_content_length(data: bytes, head_end: int) -> int:
+    at = data.lower().find(LENGTH, 0, head_end) if data[9:12] != b"304" else -1
     return int(data[at + len(LENGTH) : data.find(b"\r\n", at)]) if at >= 0 else 0
 
 
 class Tally:
-    """What was answered in time."""
+    """Responses that arrived before the end."""
 
     def __init__(self, seconds: float) -> None:
-        self.began = time.perf_counter()
-        self.until, self.last = self.began + seconds, 0.0
+        self.started_at = time.perf_counter()
+        self.ends_at, self.last_at = self.started_at + seconds, 0.0
         self.times: list[float] = []
-        self.answers: dict[tuple[str, int], int] = {}
+        self.responses: dict[tuple[str, int], int] = {}
 
-    def note(self, asker: Asker, answer: tuple[str, int]) -> bool:
-        """Whether there is time for another."""
+    def record(self, connection: LoadConnection, response: tuple[str, int]) -> bool:
+        """Record a response; return whether there is time for another request."""
         now = time.perf_counter()
-        # At least one each: the first request of all may find a server that still reads its code.
-        if now < self.until or asker.is_new:
-            self.last, asker.is_new = now, False
-            self.times.append(now - asker.began)
-            self.answers[answer] = self.answers.get(answer, 0) + 1
-        return now < self.until
+        # Count at least one per connection: the first may be slow, because the server still imports its code.
+        if now < self.ends_at or connection.is_new:
+            self.last_at, connection.is_new = now, False
+            self.times.append(now - connection.started_at)
+            self.responses[response] = self.responses.get(response, 0) + 1
+        return now < self.ends_at
 
 
-def run(said: dict[str, Any]) -> dict[str, Any]:
-    address, turns = (said["host"], said["port"]), turns_in(said)
-    askers = [Asker(address, turns, who) for who in range(said["connections"])]
-    poll, by_number = select.epoll(), {asker.socket.fileno(): asker for asker in askers}
-    for number in by_number:
+def run(options: dict[str, Any]) -> dict[str, Any]:
+    address, turns = (options["host"], options["port"]), parse_turns(options)
+    connections = [
+        LoadConnection(address, turns, connection_number)
+        for connection_number in range(options["connections"])
+    ]
+    poll, by_descriptor = (
+        select.epoll(),
+        {connection.socket.fileno(): connection for connection in connections},
+    )
+    for number in by_descriptor:
         poll.register(number, select.EPOLLIN)
-    worked, tally = time.process_time(), Tally(said["seconds"])
-    for asker in askers:
-        asker.ask()
-    # Until the last answer has come, so that nothing is left over for whoever is asked next.
-    while by_number:
+    cpu_before, tally = time.process_time(), Tally(options["seconds"])
+    for connection in connections:
+        connection.start()
+    # Wait for the last response, so that no request is still running when the next measurement starts.
+    while by_descriptor:
         for number, _ in poll.poll(1):
-            asker = by_number[number]
-            answer = asker.finish()
-            if answer is None:
+            connection = by_descriptor[number]
+            response = connection.finish()
+            if response is None:
                 continue
-            if tally.note(asker, answer):
-                asker.ask()
+            if tally.record(connection, response):
+                connection.start()
             else:
-                del by_number[number]
-        if time.perf_counter() > tally.until + PATIENCE:
+                del by_descriptor[number]
+        if time.perf_counter() > tally.ends_at + LAST_RESPONSE_TIMEOUT:
             raise SystemExit("Some requests were not answered.")
-    share = (time.process_time() - worked) / (time.perf_counter() - tally.began)
-    return summed(tally, share)
+    share = (time.process_time() - cpu_before) / (time.perf_counter() - tally.started_at)
+    return summarize(tally, share)
 
 
-def turns_in(said: dict[str, Any]) -> Turns:
-    turns = said["turns"] if "turns" in said else [[said["request"]]]
+def parse_turns(options: dict[str, Any]) -> Turns:
+    turns = options["turns"] if "turns" in options else [[options["request"]]]
     return [[request.encode() for request in turn] for turn in turns]
 
 
-def summed(tally: Tally, share: float) -> dict[str, Any]:
-    times, answers = sorted(tally.times), tally.answers
+def summarize(tally: Tally, share: float) -> dict[str, Any]:
+    times, responses = sorted(tally.times), tally.responses
     statuses: dict[str, int] = {}
-    for (status, _), count in answers.items():
+    for (status, _), count in responses.items():
         statuses[status] = statuses.get(status, 0) + count
     return {
         "requests": len(times),
-        "seconds": max(tally.last, tally.until) - tally.began,
+        "seconds": max(tally.last_at, tally.ends_at) - tally.started_at,
         "p50": times[len(times) // 2] * 1e3,
         "p99": times[int(len(times) * 0.99)] * 1e3,
         "statuses": statuses,
-        "length": max((length for _, length in answers), default=0),
+        "length": max((length for _, length in responses), default=0),
         "share": share,
     }
 

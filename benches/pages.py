@@ -1,4 +1,4 @@
-"""How fast pages are on a large workspace: time, queries and bytes of each, and two of them in Chromium."""
+"""Benchmark of pages on a large workspace: time, queries and bytes of each, and two pages in Chromium."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benches.fetch import output, web
+from benches.fetch import run_module, run_web
 from tests.servers import start_postgres, start_redis
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,18 +15,18 @@ KINDS = ("postgresql", "sqlite")
 
 
 def main(arguments: list[str]) -> int:
-    """PostgreSQL, unless the other is named; any further words pick screens by their names."""
-    kind, *only = arguments or ["postgresql"]
+    """Run on PostgreSQL, or on the database named first; further arguments select screens by name."""
+    kind, *name_filters = arguments or ["postgresql"]
     if kind not in KINDS:
         raise SystemExit(f"There is no database named {kind!r}. Known: {', '.join(KINDS)}.")
     redis = start_redis()
     try:
-        return one_kind(kind, redis.url, only)
+        return run_on_database(kind, redis.url, name_filters)
     finally:
         redis.stop()
 
 
-def one_kind(kind: str, redis_url: str, only: list[str]) -> int:
+def run_on_database(kind: str, redis_url: str, name_filters: list[str]) -> int:
     with TemporaryDirectory() as var:
         server = start_postgres() if kind == "postgresql" else None
         environment = {
@@ -40,31 +40,31 @@ def one_kind(kind: str, redis_url: str, only: list[str]) -> int:
             "LOG_LEVEL": "ERROR",
         }
         try:
-            return measured(kind, environment, only)
+            return run_benchmark(kind, environment, name_filters)
         finally:
             if server:
                 server.stop()
 
 
-def measured(kind: str, environment: dict[str, str], only: list[str]) -> int:
-    """What each part prints goes straight through; only the stage hands its answer over."""
-    # Nothing is built while the stage is laid down; it builds all at once at the end.
-    told = json.loads(
-        output("benches.pages_stage", environment=environment | {"DRAMATIS_BUILD_AT_ONCE": "0"})
+def run_benchmark(kind: str, environment: dict[str, str], name_filters: list[str]) -> int:
+    """Create the data, then run both measurements, which print their results themselves."""
+    # The stage builds all prompts at the end instead of after each change.
+    stage = json.loads(
+        run_module("benches.pages_stage", environment=environment | {"DRAMATIS_BUILD_AT_ONCE": "0"})
     )
-    print(f"\n{kind}: {told['words']}", flush=True)
-    worst = child("benches.pages_run", environment, told | {"only": only})
-    with web("project.settings", environment) as ours:
-        return max(worst, child("benches.pages_browser", environment, told | {"port": ours.port}))
+    print(f"\n{kind}: {stage['summary']}", flush=True)
+    exit_code = run_child("benches.pages_run", environment, stage | {"only": name_filters})
+    with run_web("project.settings", environment) as server:
+        return max(exit_code, run_child("benches.pages_browser", environment, stage | {"port": server.port}))
 
 
-def child(module: str, environment: dict[str, str], told: dict[str, object]) -> int:
-    """A process of its own: a browser's event loop and Django's database do not share one."""
+def run_child(module: str, environment: dict[str, str], stage: dict[str, object]) -> int:
+    """Run a module in a separate process: Playwright's event loop and Django's database cannot share one."""
     command = [sys.executable, "-m", module]
-    done = subprocess.run(  # noqa: S603  # ours
-        command, cwd=ROOT, env=environment, input=json.dumps(told), text=True, check=False
+    process = subprocess.run(  # noqa: S603  # ours
+        command, cwd=ROOT, env=environment, input=json.dumps(stage), text=True, check=False
     )
-    return done.returncode
+    return process.returncode
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fleet and Studio in Chromium: how long until they can be used, and until typed words are drawn."""
+"""Fleet and Studio in Chromium: time until they are usable, and until typed text is in the preview."""
 
 import json
 import sys
@@ -11,19 +11,19 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 from tests.pytest_servers import launch_arguments
 
 VISITS, PAUSES = 7, 15
-MOST_MS, MOST_PREVIEW_MS = 1_000.0, 300.0
-# Scripts are deferred: when this event is over, they have run.
+MAX_MS, MAX_PREVIEW_MS = 1_000.0, 300.0
+# Scripts are deferred: they have run when this event ends.
 READY = (
     "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd > 0"
     " && document.querySelector('main a, main button') !== null"
 )
 EDITOR, PREVIEW = ".dr-editor", "studio-preview"
-# The editor lives in a tree of its own.
+# The editor is in a shadow DOM.
 STUDIO_READY = (
     f"{READY} && document.querySelector('{EDITOR}')?.shadowRoot?.querySelector('.cm-content')"
     f" && document.getElementById('{PREVIEW}')?.textContent.trim()"
 )
-# Noted inside the page, so that no way between two processes is in the time.
+# Recorded inside the page, so that the time contains no communication with the test process.
 NOTE_DRAWN = f"""() => {{
   const note = () => requestAnimationFrame(() => (window.drawnAt = performance.now()));
   document.addEventListener("htmx:afterSwap", (event) => event.detail.target?.id === "{PREVIEW}" && note());
@@ -34,29 +34,39 @@ DRAWN = (
 )
 
 
-def main(told: dict[str, Any]) -> int:
-    base = f"http://localhost:{told['port']}"
-    work = f"{base}/w/{told['workspace']}"
+def main(stage: dict[str, Any]) -> int:
+    base = f"http://localhost:{stage['port']}"
+    workspace_url = f"{base}/w/{stage['workspace']}"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(**launch_arguments(headed=False))  # type: ignore[arg-type]  # as it says
         try:
-            visitor = Visitor(browser, base, told["cookie"], told["session"])
-            met = [
-                said("fleet can be used after", visitor.visits(f"{work}/", READY), MOST_MS),
-                said("studio can be used after", visitor.visits(studio(work, told), STUDIO_READY), MOST_MS),
-                said("a preview is drawn after", visitor.previews(studio(work, told)), MOST_PREVIEW_MS),
+            visitor = Visitor(browser, base, stage["cookie"], stage["session"])
+            goals_met = [
+                report_goal(
+                    "fleet can be used after", visitor.measure_visits(f"{workspace_url}/", READY), MAX_MS
+                ),
+                report_goal(
+                    "studio can be used after",
+                    visitor.measure_visits(build_studio_url(workspace_url, stage), STUDIO_READY),
+                    MAX_MS,
+                ),
+                report_goal(
+                    "a preview is drawn after",
+                    visitor.measure_previews(build_studio_url(workspace_url, stage)),
+                    MAX_PREVIEW_MS,
+                ),
             ]
         finally:
             browser.close()
-    return 0 if all(met) else 1
+    return 0 if all(goals_met) else 1
 
 
-def studio(work: str, told: dict[str, Any]) -> str:
-    return f"{work}/studio/{told['agent']}/?part={told['part']}"
+def build_studio_url(workspace_url: str, stage: dict[str, Any]) -> str:
+    return f"{workspace_url}/studio/{stage['agent']}/?part={stage['part']}"
 
 
 class Visitor:
-    """Somebody signed in, who comes each time with an empty cache."""
+    """A signed-in user with an empty browser cache at each visit."""
 
     def __init__(self, browser: Browser, base: str, cookie: str, session: str) -> None:
         self.browser, self.base = browser, base
@@ -69,27 +79,27 @@ class Visitor:
         page.set_default_timeout(15_000)
         return page
 
-    def visits(self, url: str, ready: str) -> list[float]:
-        """Milliseconds from the start of the navigation; the first visit warms the server up."""
-        return found(lambda: [self.visit(url, ready) for _ in range(VISITS + 1)][1:])
+    def measure_visits(self, url: str, ready: str) -> list[float]:
+        """Return the milliseconds from the start of the navigation; the first visit warms up the server."""
+        return measure_or_report(lambda: [self.measure_visit(url, ready) for _ in range(VISITS + 1)][1:])
 
-    def visit(self, url: str, ready: str) -> float:
+    def measure_visit(self, url: str, ready: str) -> float:
         page = self.page()
         self.open(page, url)
-        took = page.wait_for_function(f"() => {ready} && performance.now()").json_value()
+        milliseconds = page.wait_for_function(f"() => {ready} && performance.now()").json_value()
         page.context.close()
-        return float(took)
+        return float(milliseconds)
 
     def open(self, page: Page, url: str) -> None:
-        answer = page.goto(url, wait_until="commit")
-        if answer is None or answer.status != 200:
-            raise Error(f"{url} answered {answer.status if answer else 'nothing'}")
+        response = page.goto(url, wait_until="commit")
+        if response is None or response.status != 200:
+            raise Error(f"{url} answered {response.status if response else 'nothing'}")
 
-    def previews(self, url: str) -> list[float]:
-        """From the last key to the drawn words: the pause that the page waits for is in it."""
-        return found(lambda: self.typed(url))
+    def measure_previews(self, url: str) -> list[float]:
+        """Return the milliseconds from the last key to the rendered preview, including the typing delay."""
+        return measure_or_report(lambda: self.type_and_measure(url))
 
-    def typed(self, url: str) -> list[float]:
+    def type_and_measure(self, url: str) -> list[float]:
         page = self.page()
         self.open(page, url)
         page.wait_for_function(f"() => {STUDIO_READY}")
@@ -105,23 +115,23 @@ class Visitor:
         return times[1:]
 
 
-def found(look: Callable[[], list[float]]) -> list[float]:
-    """Nothing, where the page is not there or never becomes ready; why is told."""
+def measure_or_report(measure: Callable[[], list[float]]) -> list[float]:
+    """Return the measured times; print the error and return none if the page is missing or never ready."""
     try:
-        return look()
+        return measure()
     except Error as error:
         print(f"  {error.message.splitlines()[0]}")
         return []
 
 
-def said(what: str, times: Sequence[float], most: float) -> bool:
+def report_goal(name: str, times: Sequence[float], maximum: float) -> bool:
     if not times:
-        print(f"{what}: MISSING")
+        print(f"{name}: MISSING")
         return False
     middle = median(times)
-    verdict = "met" if middle <= most else "MISSED"
-    print(f"{what} {middle:.0f} ms, at worst {max(times):.0f} ({len(times)} times), of {most:g} {verdict}")
-    return middle <= most
+    verdict = "met" if middle <= maximum else "MISSED"
+    print(f"{name} {middle:.0f} ms, at worst {max(times):.0f} ({len(times)} times), of {maximum:g} {verdict}")
+    return middle <= maximum
 
 
 if __name__ == "__main__":

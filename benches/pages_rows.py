@@ -1,4 +1,4 @@
-"""Rows that the pages bench needs by the thousand, written in bulk as the product would write them."""
+"""Bulk rows of the pages bench, as the product would write them."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -7,35 +7,37 @@ from random import Random
 
 from django.utils import timezone
 
-from benches.source import WORDS
+from benches.source import SENTENCE
 from personas.models import Agent, ApiKey, AuditEvent, Memory, MemoryState, Revision, Workspace
 from prompts.hashed_rows import build_ledger_row, get_prompt_key
 from prompts.models import PRODUCTION, LedgerEntry, PromptLabel, PromptVersion
 
 CHUNK = 2_000
-# Most are believed, some wait for somebody, some were replaced.
+# Most are active, some wait for review, some were superseded.
 STATES = (*[MemoryState.ACTIVE] * 7, MemoryState.PROPOSED, MemoryState.PROPOSED, MemoryState.SUPERSEDED)
-# Every so many belong to all agents: what all remember is in every prompt, so they are few.
+# One in this many is shared by all agents; few, because a shared memory is in every prompt.
 SHARED_EVERY = 500
 
 
 def add_memories(workspace: Workspace, agents: Sequence[Agent], count: int) -> None:
-    """Each with its first revision and its line in the log, as `remember` leaves them."""
-    rows = [memory(workspace, agents, number) for number in range(count)]
-    made = Memory.objects.in_workspace(workspace).bulk_create(rows, batch_size=CHUNK)
-    replaced = [row for row in made if row.state == MemoryState.SUPERSEDED]
-    believed = [row for row in made if row.state == MemoryState.ACTIVE]
-    for row, successor in zip(replaced, believed, strict=False):
+    """Create memories, each with its first revision and its audit event."""
+    rows = [build_memory(workspace, agents, number) for number in range(count)]
+    memories = Memory.objects.in_workspace(workspace).bulk_create(rows, batch_size=CHUNK)
+    replaced = [row for row in memories if row.state == MemoryState.SUPERSEDED]
+    active = [row for row in memories if row.state == MemoryState.ACTIVE]
+    for row, successor in zip(replaced, active, strict=False):
         row.superseded_by = successor
     Memory.objects.in_workspace(workspace).bulk_update(replaced, ["superseded_by"], batch_size=CHUNK)
-    Revision.objects.in_workspace(workspace).bulk_create(map(first_revision, made), batch_size=CHUNK)
-    AuditEvent.objects.in_workspace(workspace).bulk_create(map(noted, made), batch_size=CHUNK)
+    Revision.objects.in_workspace(workspace).bulk_create(
+        map(build_first_revision, memories), batch_size=CHUNK
+    )
+    AuditEvent.objects.in_workspace(workspace).bulk_create(map(build_audit_event, memories), batch_size=CHUNK)
 
 
-def memory(workspace: Workspace, agents: Sequence[Agent], number: int) -> Memory:
+def build_memory(workspace: Workspace, agents: Sequence[Agent], number: int) -> Memory:
     return Memory(
         workspace=workspace,
-        text=f"Parcel {number} lies at counter {number % 7}. {WORDS}",
+        text=f"Parcel {number} lies at counter {number % 7}. {SENTENCE}",
         agent=agents[number % len(agents)] if number % SHARED_EVERY else None,
         state=STATES[number // len(agents) % len(STATES)],
         source="The desk's handbook" if number % 3 else "",
@@ -44,7 +46,7 @@ def memory(workspace: Workspace, agents: Sequence[Agent], number: int) -> Memory
     )
 
 
-def first_revision(row: Memory) -> Revision:
+def build_first_revision(row: Memory) -> Revision:
     return Revision(
         workspace_id=row.workspace_id,
         kind=row.kind,
@@ -55,7 +57,7 @@ def first_revision(row: Memory) -> Revision:
     )
 
 
-def noted(row: Memory) -> AuditEvent:
+def build_audit_event(row: Memory) -> AuditEvent:
     return AuditEvent(
         workspace_id=row.workspace_id,
         verb="created",
@@ -67,19 +69,19 @@ def noted(row: Memory) -> AuditEvent:
     )
 
 
-def add_day_of_calls(workspace: Workspace, count: int) -> None:
-    calls = day_of_calls(workspace, count)
-    while chunk := list(islice(calls, CHUNK)):
+def add_day_of_fetches(workspace: Workspace, count: int) -> None:
+    entries = generate_day_of_fetches(workspace, count)
+    while chunk := list(islice(entries, CHUNK)):
         LedgerEntry.objects.in_workspace(workspace).bulk_create(chunk)
 
 
-def first_versions(workspace: Workspace) -> dict[int, PromptVersion]:
+def get_first_versions(workspace: Workspace) -> dict[int, PromptVersion]:
     rows = PromptVersion.objects.in_workspace(workspace).filter(number=1)
     return {row.prompt_id: row for row in rows.defer("segments", "lockfile", "sizes")}
 
 
-def day_of_calls(workspace: Workspace, count: int) -> Iterator[LedgerEntry]:
-    """What production says, by all keys, over the last day; few prompts get most of the calls."""
+def generate_day_of_fetches(workspace: Workspace, count: int) -> Iterator[LedgerEntry]:
+    """Yield fetches of production with all keys over the last day; few prompts get most of them."""
     labels = list(
         PromptLabel.objects.in_workspace(workspace)
         .filter(name=PRODUCTION)
@@ -88,14 +90,14 @@ def day_of_calls(workspace: Workspace, count: int) -> Iterator[LedgerEntry]:
         .order_by("pk")
     )
     keys = list(ApiKey.objects.in_workspace(workspace).order_by("pk"))
-    lines = {label.prompt_id: get_prompt_key(label.prompt) for label in labels}
-    first = first_versions(workspace)
-    chance, began = Random(7), timezone.now() - timedelta(days=1)  # noqa: S311  # the same calls every time
+    prompt_keys = {label.prompt_id: get_prompt_key(label.prompt) for label in labels}
+    first_version_by_prompt = get_first_versions(workspace)
+    rng, started_at = Random(7), timezone.now() - timedelta(days=1)  # noqa: S311  # the same calls every time
     for number in range(count):
-        label = labels[int(len(labels) * chance.random() ** 2)]
-        key = keys[chance.randrange(len(keys))]
-        # Some have not come back since something newer was released.
-        version = first[label.prompt_id] if number % 20 == 0 else label.version
+        label = labels[int(len(labels) * rng.random() ** 2)]
+        key = keys[rng.randrange(len(keys))]
+        # Some bots have not fetched the newest version yet.
+        version = first_version_by_prompt[label.prompt_id] if number % 20 == 0 else label.version
         row = LedgerEntry(
             workspace_id=label.workspace_id,
             key=key,
@@ -108,7 +110,7 @@ def day_of_calls(workspace: Workspace, count: int) -> Iterator[LedgerEntry]:
             size=version.characters,
             status=304 if number % 4 else 200,
             request_id=f"bench-{number}",
-            at=began + timedelta(days=number / count),
+            at=started_at + timedelta(days=number / count),
         )
-        row.seal = build_ledger_row(row, lines[label.prompt_id], version.number).seal()
+        row.seal = build_ledger_row(row, prompt_keys[label.prompt_id], version.number).seal()
         yield row

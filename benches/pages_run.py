@@ -1,4 +1,4 @@
-"""Server time, queries and bytes of every screen, through Django's test client and all middleware."""
+"""Measure server time, queries and bytes of every screen with Django's test client and all middleware."""
 
 import gzip
 import json
@@ -20,118 +20,125 @@ from django.http import HttpResponse  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 
-from benches.pages_screens import Screen, screens  # noqa: E402
+from benches.pages_screens import Screen, list_screens  # noqa: E402
 
 ROUNDS = 12
-MOST_QUERIES, MOST_BYTES = 25, 100_000
+MAX_QUERIES, MAX_BYTES = 25, 100_000
 COLUMNS = ("p50 ms", "p95 ms", "× first", "queries", "KB", "KB gzip")
 
 
 @dataclass
-class Found:
-    """What is known of one screen."""
+class ScreenResult:
+    """Measurements of one screen."""
 
     screen: Screen
     status: int = 0
     queries: int = 0
     size: int = 0
-    packed: int = 0
+    compressed_size: int = 0
     repeats: tuple[int, str] = (0, "")
     times: list[float] = field(default_factory=list)
 
     @property
-    def is_there(self) -> bool:
+    def is_available(self) -> bool:
         return self.status == self.screen.status
 
     @property
     def is_met(self) -> bool:
-        return self.is_there and self.queries <= MOST_QUERIES and self.packed < MOST_BYTES
+        return self.is_available and self.queries <= MAX_QUERIES and self.compressed_size < MAX_BYTES
 
     @property
     def verdict(self) -> str:
-        if not self.is_there:
+        if not self.is_available:
             return f"MISSING: answered {self.status}"
-        return "met" if self.is_met else f"MISSED{self.told_of_repeats()}"
+        return "met" if self.is_met else f"MISSED{self.format_repeats()}"
 
-    def told_of_repeats(self) -> str:
-        count, words = self.repeats
-        return f": {count} times {words}" if self.queries > MOST_QUERIES and count > 1 else ""
+    def format_repeats(self) -> str:
+        count, table_name = self.repeats
+        return f": {count} times {table_name}" if self.queries > MAX_QUERIES and count > 1 else ""
 
 
-def main(told: dict[str, Any]) -> int:
-    # A page that fails is told in the table.
+def main(stage: dict[str, Any]) -> int:
+    # A page that fails is reported in the table.
     client = Client(raise_request_exception=False, headers={"host": "localhost"})
-    client.cookies[told["cookie"]] = told["session"]
-    asked = [screen for screen in screens(told) if is_asked(screen, told["only"])]
-    found = [looked_at(ask(client, screen, told["workspace"]), screen) for screen in asked]
-    there = [one for one in found if one.is_there]
-    # All in turn, so that a busy moment of the machine meets all of them.
+    client.cookies[stage["cookie"]] = stage["session"]
+    selected = [screen for screen in list_screens(stage) if is_selected(screen, stage["only"])]
+    results = [
+        measure_screen(build_sender(client, screen, stage["workspace"]), screen) for screen in selected
+    ]
+    available = [result for result in results if result.is_available]
+    # All screens in turn, so that load on the machine affects all of them.
     for _ in range(ROUNDS):
-        for one in there:
-            one.times.append(timed(ask(client, one.screen, told["workspace"])))
-    table(found)
-    met = all(one.is_met for one in found)
+        for result in available:
+            result.times.append(measure_milliseconds(build_sender(client, result.screen, stage["workspace"])))
+    print_table(results)
+    is_all_met = all(result.is_met for result in results)
     print(
-        f"at most {MOST_QUERIES} queries and {MOST_BYTES // 1_000} KB packed on each: "
-        f"{sum(one.is_met for one in found)} of {len(found)} {'met' if met else 'MISSED'}"
+        f"at most {MAX_QUERIES} queries and {MAX_BYTES // 1_000} KB packed on each: "
+        f"{sum(result.is_met for result in results)} of {len(results)} {'met' if is_all_met else 'MISSED'}"
     )
-    return 0 if met else 1
+    return 0 if is_all_met else 1
 
 
-def is_asked(screen: Screen, only: Sequence[str]) -> bool:
-    return not only or any(word in screen.name for word in only)
+def is_selected(screen: Screen, name_filters: Sequence[str]) -> bool:
+    return not name_filters or any(text in screen.name for text in name_filters)
 
 
-def ask(client: Client, screen: Screen, workspace: str) -> Callable[[], HttpResponse]:
+def build_sender(client: Client, screen: Screen, workspace: str) -> Callable[[], HttpResponse]:
     path = f"/w/{workspace}/{screen.path}"
     headers = {"HX-Request": "true"} if screen.is_fragment else {}
-    if screen.posted:
-        return lambda: client.post(path, dict(screen.posted), headers=headers)  # type: ignore[return-value]  # as good
+    if screen.form_data:
+        return lambda: client.post(path, dict(screen.form_data), headers=headers)  # type: ignore[return-value]  # as good
     return lambda: client.get(path, headers=headers)  # type: ignore[return-value]  # as good
 
 
-def looked_at(asked: Callable[[], HttpResponse], screen: Screen) -> Found:
-    """The first answer fills caches and touches the session; the second is looked at."""
-    asked()
+def measure_screen(send: Callable[[], HttpResponse], screen: Screen) -> ScreenResult:
+    """Measure the second response; the first fills caches and updates the session."""
+    send()
     with CaptureQueriesContext(connection) as caught:
-        answer = asked()
-    said = [query["sql"] for query in caught.captured_queries]
-    body = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[attr-defined]  # one or the other
-    return Found(
-        screen, answer.status_code, len(said), len(body), len(gzip.compress(body, 6)), most_repeated(said)
+        response = send()
+    queries = [query["sql"] for query in caught.captured_queries]
+    body = b"".join(response.streaming_content) if response.streaming else response.content  # type: ignore[attr-defined]  # one or the other
+    return ScreenResult(
+        screen,
+        response.status_code,
+        len(queries),
+        len(body),
+        len(gzip.compress(body, 6)),
+        find_most_queried_table(queries),
     )
 
 
-def most_repeated(said: Sequence[str]) -> tuple[int, str]:
-    """Which table is asked most often."""
-    tables = [sql.partition(" FROM ")[2].split(" ")[0].strip('"') or sql[:30] for sql in said]
+def find_most_queried_table(queries: Sequence[str]) -> tuple[int, str]:
+    """Return the table that is queried most often, with the count."""
+    tables = [sql.partition(" FROM ")[2].split(" ")[0].strip('"') or sql[:30] for sql in queries]
     counts = {name: tables.count(name) for name in tables}
-    name = max(counts, key=lambda one: counts[one], default="")
+    name = max(counts, key=lambda result: counts[result], default="")
     return counts.get(name, 0), name
 
 
-def timed(work: Callable[[], object]) -> float:
-    began = perf_counter()
-    work()
-    return (perf_counter() - began) * 1_000
+def measure_milliseconds(function: Callable[[], object]) -> float:
+    started_at = perf_counter()
+    function()
+    return (perf_counter() - started_at) * 1_000
 
 
-def table(found: Sequence[Found]) -> None:
+def print_table(results: Sequence[ScreenResult]) -> None:
     print(f"server time of {ROUNDS} requests each through Django's test client, one at a time")
     print(f"{'':22}" + "".join(f"{name:>9}" for name in COLUMNS))
-    first = median(found[0].times) if found and found[0].times else 0.0
-    for one in found:
-        print(f"{one.screen.name:22}{figures(one, first):54}  {one.verdict}")
+    first = median(results[0].times) if results and results[0].times else 0.0
+    for result in results:
+        print(f"{result.screen.name:22}{format_figures(result, first):54}  {result.verdict}")
 
 
-def figures(one: Found, first: float) -> str:
-    if not one.times:
+def format_figures(result: ScreenResult, first: float) -> str:
+    if not result.times:
         return ""
-    late = quantiles(one.times, n=20)[-1]
-    middle = median(one.times)
+    p95 = quantiles(result.times, n=20)[-1]
+    middle = median(result.times)
     return (
-        f"{middle:>9.1f}{late:>9.1f}{middle / (first or middle):>9.1f}{one.queries:>9}"
-        f"{one.size / 1_000:>9.1f}{one.packed / 1_000:>9.1f}"
+        f"{middle:>9.1f}{p95:>9.1f}{middle / (first or middle):>9.1f}{result.queries:>9}"
+        f"{result.size / 1_000:>9.1f}{result.compressed_size / 1_000:>9.1f}"
     )
 
 

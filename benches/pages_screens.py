@@ -1,4 +1,4 @@
-"""The screens of the pages bench: what each is called, where it lies, and what is sent to it."""
+"""The screens of the pages bench: name, path and form data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,20 +7,20 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Screen:
-    """One page or fragment; with values, it is posted to."""
+    """One page or fragment; with form data it is a POST."""
 
     name: str
     path: str
-    posted: Mapping[str, str | int] = field(default_factory=dict)
-    # A fragment that a page asks for by itself.
+    form_data: Mapping[str, str | int] = field(default_factory=dict)
+    # A fragment that a page loads with htmx.
     is_fragment: bool = False
-    # What it answers when all is well.
+    # The expected status.
     status: int = 200
 
 
-def screens(told: Mapping[str, Any]) -> list[Screen]:
-    """The lightest page first: the others are told in multiples of it."""
-    agent, prompt, last = (f"agents/{told['agent']}", f"prompts/{told['prompt']}", told["last"])
+def list_screens(stage: Mapping[str, Any]) -> list[Screen]:
+    """Return the screens, the lightest first: the table shows the others as multiples of it."""
+    agent, prompt, last = (f"agents/{stage['agent']}", f"prompts/{stage['prompt']}", stage["last"])
     pages = {
         "workspace settings": "settings/",
         "fleet": "",
@@ -32,14 +32,14 @@ def screens(told: Mapping[str, Any]) -> list[Screen]:
         "agent: context": f"{agent}/context/",
         "agent: channels": f"{agent}/channels/",
         "agent: activity": f"{agent}/activity/",
-        "studio": f"studio/{told['agent']}/?part={told['part']}",
+        "studio": f"studio/{stage['agent']}/?part={stage['part']}",
         "versions": f"{agent}/versions/",
         "version": f"{prompt}/versions/{last}/",
         "diff": f"{prompt}/diff/1/{last}/",
         "diff, whole": f"{prompt}/diff/1/{last}/?show=all",
         "time machine": "time-machine/",
-        "replay": f"time-machine/fetches/{told['fetch']}/",
-        "replay against now": f"time-machine/{prompt}/production/{told['first']}/?compare=now",
+        "replay": f"time-machine/fetches/{stage['fetch']}/",
+        "replay against now": f"time-machine/{prompt}/production/{stage['first']}/?compare=now",
         "memory board": "memories/board/",
         "memories": "memories/",
         "skills": "skills/",
@@ -61,16 +61,16 @@ def screens(told: Mapping[str, Any]) -> list[Screen]:
         "palette search": "find/?q=agent",
         "version peek": f"{prompt}/versions/{last}/peek/",
     }
-    studio, typed = f"studio/{told['agent']}", told["typed"]
-    posted = {
-        "studio preview": f"{studio}/preview/?part={told['part']}",
-        "studio layouts": f"{studio}/layouts/?part={told['part']}",
+    studio, typed = f"studio/{stage['agent']}", stage["typed"]
+    previews = {
+        "studio preview": f"{studio}/preview/?part={stage['part']}",
+        "studio layouts": f"{studio}/layouts/?part={stage['part']}",
     }
-    # What was typed is kept and leads to its review.
-    review = f"{studio}/review/?part={told['part']}"
+    # This saves the typed text as a draft and redirects to its review.
+    review = f"{studio}/review/?part={stage['part']}"
     return [
         *(Screen(name, path) for name, path in pages.items()),
-        *(Screen(name, path, typed, is_fragment=True) for name, path in posted.items()),
+        *(Screen(name, path, typed, is_fragment=True) for name, path in previews.items()),
         Screen("studio to review", review, typed, status=302),
         Screen("review", review),
         *(Screen(name, path, is_fragment=True) for name, path in fragments.items()),

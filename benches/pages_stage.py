@@ -1,4 +1,4 @@
-"""Lays down a large workspace for the pages bench: agents, channels, memories, versions, a day of fetches."""
+"""Create the large workspace of the pages bench: agents, channels, memories, versions, a day of fetches."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from django.conf import settings  # noqa: E402  # Django first
 from django.core.management import call_command  # noqa: E402
 from django.db import connection, transaction  # noqa: E402
 
-from benches.pages_rows import add_day_of_calls, add_memories  # noqa: E402
-from benches.source import BODY, HEAD, WORDS  # noqa: E402
+from benches.pages_rows import add_day_of_fetches, add_memories  # noqa: E402
+from benches.source import BODY, HEAD, SENTENCE  # noqa: E402
 from personas.actors import Actor  # noqa: E402
 from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
@@ -42,7 +42,7 @@ from tests.factories import (  # noqa: E402
     signed_in,
 )
 
-AGENTS, CHANNELS, MEMORIES, CALLS = 200, 6, 10_000, 20_000
+AGENTS, CHANNELS, MEMORIES, FETCHES = 200, 6, 10_000, 20_000
 SOULS, IDENTITIES, TOOLS, SKILLS, FILES, KEYS, MEMBERS = 12, 20, 30, 40, 120, 40, 12
 EDITS, REVIEWED_EVERY = 3, 5
 LAYOUTS = ("dramatis", "dramatis", "opal", "pi", "moltis", "nova", "ptc")
@@ -56,33 +56,33 @@ def main() -> None:
     workspace = create_workspace("Bench", "bench", owner=owner)
     join(workspace, bob)
     with transaction.atomic():
-        souls = people_and_parts(workspace)
-        agents = cast(workspace, souls)
+        souls = create_members_and_records(workspace)
+        agents = create_agents(workspace, souls)
     add_memories(workspace, agents, MEMORIES)
-    files_of(workspace)
-    build(workspace, agents)
+    create_source(workspace)
+    build_prompts(workspace, agents)
     release_all(workspace, Actor.person(owner), Actor.person(bob))
     for number in range(EDITS):
-        reword(souls, number)
-        build(workspace, agents)
-    label_some(workspace)
-    add_day_of_calls(workspace, CALLS)
+        edit_souls(souls, number)
+        build_prompts(workspace, agents)
+    label_prompts(workspace)
+    add_day_of_fetches(workspace, FETCHES)
     seal_ledger(workspace.pk)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
-    json.dump(told(workspace, owner), sys.stdout)
+    json.dump(describe_stage(workspace, owner), sys.stdout)
 
 
-def people_and_parts(workspace: Workspace) -> list[Soul]:
+def create_members_and_records(workspace: Workspace) -> list[Soul]:
     for number in range(MEMBERS):
         join(workspace, make_user(f"Member {number}", email=f"member{number}@example.com"))
     for number in range(KEYS):
         create_key(workspace, f"Bot {number}", {}, by=BY)
     for number in range(TOOLS):
-        make_tool(workspace, f"tool_{number}", description=WORDS)
+        make_tool(workspace, f"tool_{number}", description=SENTENCE)
     for number in range(SKILLS):
-        make_skill(workspace, f"skill-{number}", description=WORDS, body=BODY)
+        make_skill(workspace, f"skill-{number}", description=SENTENCE, body=BODY)
     for number in range(IDENTITIES):
         create_named_record(
             Identity, workspace, {"label": f"Identity {number}", "emoji": "🦊", "vibe": "calm"}, by=BY
@@ -93,22 +93,22 @@ def people_and_parts(workspace: Workspace) -> list[Soul]:
     ]
 
 
-def cast(workspace: Workspace, souls: list[Soul]) -> list[Agent]:
-    """Each on all channels; every fifth is reviewed."""
+def create_agents(workspace: Workspace, souls: list[Soul]) -> list[Agent]:
+    """Create agents on all channels; every fifth has the reviewed release policy."""
     channels = list(Channel.objects.in_workspace(workspace).order_by("pk")[:CHANNELS])
     channels += [make_channel(workspace, f"line-{at}") for at in range(CHANNELS - len(channels))]
     identities = list(Identity.objects.in_workspace(workspace))
-    return [one_agent(workspace, at, souls, identities, channels) for at in range(AGENTS)]
+    return [create_agent(workspace, at, souls, identities, channels) for at in range(AGENTS)]
 
 
-def one_agent(
+def create_agent(
     workspace: Workspace, at: int, souls: list[Soul], identities: list[Identity], channels: list[Channel]
 ) -> Agent:
     agent = make_agent(
         workspace,
         f"agent-{at:03}",
         name=f"Agent {at:03}",
-        description=WORDS,
+        description=SENTENCE,
         layout=LAYOUTS[at % len(LAYOUTS)],
         soul=souls[at % SOULS],
         identity=identities[at % IDENTITIES],
@@ -117,12 +117,12 @@ def one_agent(
         release_policy="automatic" if at % REVIEWED_EVERY else "reviewed",
     )
     for title in ("Answer the desk", "Follow up on parcels"):
-        add_responsibility(workspace, {"agent": agent, "title": title, "text": WORDS}, by=BY)
+        add_responsibility(workspace, {"agent": agent, "title": title, "text": SENTENCE}, by=BY)
     return agent
 
 
-def files_of(workspace: Workspace) -> None:
-    """A source whose files wait in the inbox, every tenth with something to hide."""
+def create_source(workspace: Workspace) -> None:
+    """Create a source whose files wait in the inbox; every tenth has an invisible character."""
     root = Path(settings.DRAMATIS_SOURCE_ROOTS[0])
     for at in range(FILES):
         folder = root / f"team{at % 10}" / f"part{at}"
@@ -131,53 +131,53 @@ def files_of(workspace: Workspace) -> None:
             folder / ".agents" / "skills" / f"found-{at}" / "SKILL.md" if is_skill else folder / "AGENTS.md"
         )
         path.parent.mkdir(parents=True)
-        hidden = "" if at % 10 else "Read\u200bon.\n"
-        head = HEAD.format(name=path.parent.name, words=WORDS) if is_skill else "# Rules\n\n"
-        path.write_text(f"{head}{at}\n{hidden}{BODY}", encoding="utf-8")
+        invisible = "" if at % 10 else "Read\u200bon.\n"
+        head = HEAD.format(name=path.parent.name, description=SENTENCE) if is_skill else "# Rules\n\n"
+        path.write_text(f"{head}{at}\n{invisible}{BODY}", encoding="utf-8")
     refreshed(make_source(workspace, root))
 
 
-def build(workspace: Workspace, agents: list[Agent]) -> None:
-    built = rebuild_agents(workspace, [agent.pk for agent in agents])
-    if built.failed:
-        raise SystemExit(f"{built.failed} prompts could not be built.")
+def build_prompts(workspace: Workspace, agents: list[Agent]) -> None:
+    result = rebuild_agents(workspace, [agent.pk for agent in agents])
+    if result.failed:
+        raise SystemExit(f"{result.failed} prompts could not be built.")
 
 
 def release_all(workspace: Workspace, alice: Actor, bob: Actor) -> None:
-    """What reviewed agents say first goes to production; what they say later waits."""
+    """Release the first versions of reviewed agents; later versions wait for review."""
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(agent__release_policy="reviewed")
     release = request_release(workspace, prompts, message="First words", by=bob)
     run_release(approve_release(release, by=alice), by=alice)
 
 
-def reword(souls: list[Soul], number: int) -> None:
+def edit_souls(souls: list[Soul], number: int) -> None:
     for soul in souls:
         soul.refresh_from_db()
         text = BODY.replace("same day", f"day {number}") + f"\nNews of round {number}.\n"
         edit_record(soul, {"text": text}, expected=soul.revision, by=BY, message=f"Round {number}")
 
 
-def label_some(workspace: Workspace) -> None:
+def label_prompts(workspace: Workspace) -> None:
     rows = AgentPrompt.objects.in_workspace(workspace).select_related("latest")
     for prompt in rows.order_by("pk")[:60]:
         if prompt.latest:
             move_label(prompt, "canary", prompt.latest, expected=None, by=BY)
 
 
-def told(workspace: Workspace, owner: User) -> dict[str, object]:
-    """Where to look, and as whom."""
+def describe_stage(workspace: Workspace, owner: User) -> dict[str, object]:
+    """Return the ids and the session that the measurements need."""
     prompts = AgentPrompt.objects.in_workspace(workspace).select_related("agent__soul").order_by("pk")
-    # The first whose production follows every build.
+    # The first prompt whose production label follows every build.
     prompt = prompts.filter(agent__release_policy="automatic")[0]
     soul, versions = prompt.agent.soul, PromptVersion.objects.in_workspace(workspace)
     if soul is None:
         raise SystemExit("The agent has no soul.")
-    calls = LedgerEntry.objects.in_workspace(workspace)
-    call = calls.filter(prompt=prompt).order_by("pk").first() or calls.earliest("pk")
+    entries = LedgerEntry.objects.in_workspace(workspace)
+    entry = entries.filter(prompt=prompt).order_by("pk").first() or entries.earliest("pk")
     client = signed_in(owner)
     return {
-        "words": f"{AGENTS} agents on {CHANNELS} channels, {MEMORIES:,} memories, {versions.count():,} "
-        f"versions, {calls.count():,} fetches of the last day",
+        "summary": f"{AGENTS} agents on {CHANNELS} channels, {MEMORIES:,} memories, {versions.count():,} "
+        f"versions, {entries.count():,} fetches of the last day",
         "session": client.cookies[settings.SESSION_COOKIE_NAME].value,
         "cookie": settings.SESSION_COOKIE_NAME,
         "workspace": workspace.slug,
@@ -186,7 +186,7 @@ def told(workspace: Workspace, owner: User) -> dict[str, object]:
         "typed": {"label": soul.label, "text": f"{soul.text}\nOne more line.\n", "revision": soul.revision},
         "prompt": prompt.pk,
         "last": prompt.last_number,
-        "fetch": call.pk,
+        "fetch": entry.pk,
         "first": format_timestamp(prompt.versions.order_by("number")[0].created_at + timedelta(seconds=1)),
     }
 

@@ -1,4 +1,4 @@
-"""MLflow for the peers bench: its environment, its server, and what its own client makes and finds there."""
+"""MLflow for the peers bench: install it, run its server, and run its client."""
 
 import http.client
 import json
@@ -17,10 +17,10 @@ from benches.fetch import HOST, ROOT, free_port
 
 PINS = ROOT / "benches" / "peers.txt"
 CLIENT = ROOT / "benches" / "peers_client.py"
-# Of a first start on a busy machine; its own packages take a while to be read.
+# Enough for a first start on a busy machine: importing its packages is slow.
 START_SECONDS = 180
-# It asks nobody outside, and runs no consumers of background jobs, which prompts do not need.
-QUIET = {
+# No telemetry, and no background job workers, which prompts do not need.
+ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -29,41 +29,41 @@ QUIET = {
 }
 
 
-def installed() -> Path:
-    """The folder of its programs; made once for each list of pins."""
+def install() -> Path:
+    """Install MLflow once per list of pinned packages; return the folder of its executables."""
     digest = sha256(PINS.read_bytes() + sys.version.encode()).hexdigest()[:12]
     folder = ROOT / "var" / "peers" / f"mlflow-{digest}"
     uv, stamp = Path(sys.executable).parent / "uv", folder / ".installed"
     if not stamp.exists():
         print("Installing MLflow from the package index", flush=True)
-        run([uv, "venv", "-q", "--clear", "--python", sys.executable, folder])
-        run([uv, "pip", "install", "-q", "--python", folder / "bin" / "python", "-r", PINS])
+        run_command([uv, "venv", "-q", "--clear", "--python", sys.executable, folder])
+        run_command([uv, "pip", "install", "-q", "--python", folder / "bin" / "python", "-r", PINS])
         stamp.touch()
     return folder / "bin"
 
 
-def run(words: Sequence[str | Path], **more: Any) -> None:
-    subprocess.run(words, check=True, **more)  # noqa: S603  # ours
+def run_command(command: Sequence[str | Path], **options: Any) -> None:
+    subprocess.run(command, check=True, **options)  # noqa: S603  # ours
 
 
-def pinned(package: str) -> str:
-    """The version of a package; what stands behind it says for which machines."""
+def get_pinned_version(package: str) -> str:
+    """Return the pinned version of a package, without its environment marker."""
     pins = dict(line.split("==", 1) for line in PINS.read_text(encoding="utf-8").splitlines())
     return pins[package].split()[0]
 
 
 @contextmanager
-def server(programs: Path, store: str, folder: Path, workers: int) -> Iterator[int]:
-    """As its documentation has it for a database: uvicorn, which is its default, with that many workers."""
+def run_server(mlflow_bin: Path, mlflow_database: str, folder: Path, workers: int) -> Iterator[int]:
+    """Run the MLflow server as documented for a database: uvicorn, its default, with this many workers."""
     port = free_port()
-    command: list[str | Path] = [programs / "mlflow", "server", "--host", HOST, "--port", str(port)]
-    command += ["--backend-store-uri", store, "--default-artifact-root", folder / "artifacts"]
+    command: list[str | Path] = [mlflow_bin / "mlflow", "server", "--host", HOST, "--port", str(port)]
+    command += ["--backend-store-uri", mlflow_database, "--default-artifact-root", folder / "artifacts"]
     command += ["--workers", str(workers), "--uvicorn-opts", "--log-level error --no-access-log"]
     with (folder / "mlflow.log").open("wb") as log:
         process = subprocess.Popen(  # noqa: S603  # as pinned
             command,
             cwd=folder,
-            env=environment(programs),
+            env=build_environment(mlflow_bin),
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -72,11 +72,11 @@ def server(programs: Path, store: str, folder: Path, workers: int) -> Iterator[i
             wait_until_healthy(port, process, folder / "mlflow.log")
             yield port
         finally:
-            end(process)
+            stop_process(process)
 
 
-def environment(programs: Path) -> dict[str, str]:
-    return {**os.environ, **QUIET, "PATH": f"{programs}:{os.environ['PATH']}"}
+def build_environment(mlflow_bin: Path) -> dict[str, str]:
+    return {**os.environ, **ENVIRONMENT, "PATH": f"{mlflow_bin}:{os.environ['PATH']}"}
 
 
 def wait_until_healthy(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -91,8 +91,8 @@ def wait_until_healthy(port: int, process: "subprocess.Popen[bytes]", log: Path)
     raise SystemExit(f"MLflow did not start: {log.read_text(encoding='utf-8')[-2_000:]}")
 
 
-def end(process: "subprocess.Popen[bytes]") -> None:
-    """Its own session holds its workers; those who do not leave when asked are made to."""
+def stop_process(process: "subprocess.Popen[bytes]") -> None:
+    """Terminate the server, then kill its process group, which includes its workers."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(20)
@@ -101,7 +101,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def told(programs: Path, folder: Path, verb: str, **said: Any) -> None:
-    """Let its own client make or check prompts; without the benches on its path, for names could clash."""
-    words: list[str | Path] = [programs / "python", "-P", CLIENT, verb]
-    run(words, cwd=folder, env=environment(programs), input=json.dumps(said), text=True)
+def run_client(mlflow_bin: Path, folder: Path, action: str, **options: Any) -> None:
+    """Run MLflow's client to create or check prompts; -P keeps benches/ off sys.path: names could clash."""
+    command: list[str | Path] = [mlflow_bin / "python", "-P", CLIENT, action]
+    run_command(command, cwd=folder, env=build_environment(mlflow_bin), input=json.dumps(options), text=True)

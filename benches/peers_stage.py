@@ -1,4 +1,4 @@
-"""Lays down what the peers bench asks of us: a prompt of about 10 KB for each connection, and two keys."""
+"""Create the data of the peers bench: a prompt of about 10 KB for each connection, and two API keys."""
 
 import json
 import os
@@ -26,7 +26,7 @@ BY = Actor("bench")
 SOUL = SENTENCE * 70
 
 
-def main(prompts: int, crew: int) -> None:
+def main(prompts: int, shared_soul_agents: int) -> None:
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
     owner = User.objects.create_user("bench@example.com", None, name="Bench")
@@ -36,14 +36,14 @@ def main(prompts: int, crew: int) -> None:
     channel = Channel.objects.in_workspace(workspace).get(slug="web")
     for number in range(prompts):
         make_prompt(workspace, channel, f"{number:05}")
-    make_crew(workspace, channel, crew)
+    make_shared_soul_agents(workspace, channel, shared_soul_agents)
     _, bot = create_key(workspace, "Bot", {}, by=BY)
     _, admin = create_key(workspace, "Script", {}, by=Actor.person(owner), kind=ADMIN)
     json.dump({"bot": bot, "admin": admin, "soul": SOUL}, sys.stdout)
 
 
 def make_prompt(workspace: Workspace, channel: Channel, name: str) -> None:
-    """An agent with a soul of its own, and two versions between which a label can move."""
+    """Create an agent with its own soul and two versions, between which a label can move."""
     soul = create_named_record(Soul, workspace, {"label": f"Soul {name}", "text": SENTENCE}, by=BY)
     values = {"slug": f"pilot-{name}", "name": "Pilot", "soul": soul, "channels": [channel]}
     agent = create_record(Agent, workspace, values, by=BY)
@@ -53,8 +53,8 @@ def make_prompt(workspace: Workspace, channel: Channel, name: str) -> None:
     rebuild_agents(workspace, [agent.pk])
 
 
-def make_crew(workspace: Workspace, channel: Channel, count: int) -> None:
-    """Agents that share a soul."""
+def make_shared_soul_agents(workspace: Workspace, channel: Channel, count: int) -> None:
+    """Create agents that share a soul."""
     soul = create_named_record(Soul, workspace, {"label": "Soul crew", "text": SOUL}, by=BY)
     for number in range(count):
         values = {"slug": f"crew-{number:05}", "name": "Hand", "soul": soul, "channels": [channel]}

@@ -1,15 +1,15 @@
-"""A source of 10,000 files, 300 skills and 20 levels, made in a temporary folder."""
+"""Generate a source folder of 10,000 files, 300 skills and 20 levels."""
 
 import hashlib
 from pathlib import Path
 
 FILES, SKILLS, CONTEXT, DEPTH, FOLDERS = 10_000, 300, 1_000, 20, 700
-HEAD = "---\nname: {name}\ndescription: {words}\nlicense: MIT\nmetadata:\n  owner: desk\n---\n\n"
-WORDS = "Ask for the order number before you look anything up, and repeat it in the answer."
-# About a kilobyte of ordinary Markdown; what a scanner must look at twice (an address, brackets) is in it.
+HEAD = "---\nname: {name}\ndescription: {description}\nlicense: MIT\nmetadata:\n  owner: desk\n---\n\n"
+SENTENCE = "Ask for the order number before you look anything up, and repeat it in the answer."
+# About a kilobyte of ordinary Markdown, with an address and brackets, which take the scanner longer.
 BODY = f"""## Orders
 
-{WORDS} A parcel that was sent is followed up with the carrier; one that never left the
+{SENTENCE} A parcel that was sent is followed up with the carrier; one that never left the
 house is packed again the same day. Say which of the two it is, and when the answer will come.
 
 - **Lost**: open a claim, then write to the customer. Never promise a date that the carrier has not named.
@@ -29,23 +29,25 @@ these in an hour, and the last line is the one they remember, so put the questio
 
 
 def make_source(root: Path) -> None:
-    """Many folders of a dozen files each, as in a repository; one branch reaches the last level."""
-    folders = [root / f"team{at % 10}" / f"service{at % 70}" / f"part{at}" for at in range(FOLDERS)]
+    """Create many folders of a dozen files each, as in a repository; one branch reaches the deepest level."""
+    folders = [
+        root / f"team{number % 10}" / f"service{number % 70}" / f"part{number}" for number in range(FOLDERS)
+    ]
     folders += [root.joinpath("deep", *map(str, range(1, level))) for level in range(1, DEPTH + 1)]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    for at in range(SKILLS):
-        write(folders[at * 2] / ".agents" / "skills" / f"skill-{at}" / "SKILL.md", at, HEAD)
-    for at in range(CONTEXT):
-        name = "CLAUDE.md" if at >= len(folders) else "AGENTS.md"
-        write(folders[at % len(folders)] / name, at)
-    for at in range(FILES - SKILLS - CONTEXT):
-        (folders[at % len(folders)] / f"module_{at}.py").write_text("pass\n", encoding="utf-8")
+    for number in range(SKILLS):
+        write_file(folders[number * 2] / ".agents" / "skills" / f"skill-{number}" / "SKILL.md", number, HEAD)
+    for number in range(CONTEXT):
+        name = "CLAUDE.md" if number >= len(folders) else "AGENTS.md"
+        write_file(folders[number % len(folders)] / name, number)
+    for number in range(FILES - SKILLS - CONTEXT):
+        (folders[number % len(folders)] / f"module_{number}.py").write_text("pass\n", encoding="utf-8")
 
 
-def write(path: Path, at: int, head: str = "# Rules\n\n") -> None:
-    """Between 1 and 8 KB, and no two alike."""
-    size = 1 + int(hashlib.sha256(str(at).encode()).hexdigest(), 16) % 8
-    text = head.format(name=path.parent.name, words=WORDS) + f"{at}\n" + BODY * size
+def write_file(path: Path, number: int, head: str = "# Rules\n\n") -> None:
+    """Write a file of 1 to 8 KB; all files differ."""
+    size = 1 + int(hashlib.sha256(str(number).encode()).hexdigest(), 16) % 8
+    text = head.format(name=path.parent.name, description=SENTENCE) + f"{number}\n" + BODY * size
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

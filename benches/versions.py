@@ -1,4 +1,4 @@
-"""How the record scales: publishing, a shared edit through two workers, a long history, proof and storage."""
+"""Benchmark of versions: publishing, shared edit with two workers, long history, verification and storage."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from tests.servers import start_postgres, start_redis
 
 ROOT = Path(__file__).resolve().parent.parent
-# Of ledger rows and versions; fewer for a quick look, by the first argument.
+# Ledger rows and versions of the long history; the first argument is the share to create, for a quick run.
 ROWS, VERSIONS = 1_000_000, 100_000
 
 
@@ -17,14 +17,14 @@ def main(arguments: list[str]) -> int:
     share = float(arguments[0]) if arguments else 1.0
     redis = start_redis()
     try:
-        worst = max(one_kind(kind, redis.url, share) for kind in ("postgresql", "sqlite"))
+        exit_code = max(run_on_database(kind, redis.url, share) for kind in ("postgresql", "sqlite"))
     finally:
         redis.stop()
-    return worst
+    return exit_code
 
 
-def one_kind(kind: str, redis_url: str, share: float) -> int:
-    """A process of its own for each database: Django is set up once per process."""
+def run_on_database(kind: str, redis_url: str, share: float) -> int:
+    """Run in a separate process for each database: Django is set up once per process."""
     with TemporaryDirectory() as var:
         server = start_postgres() if kind == "postgresql" else None
         url = server.url if server else f"sqlite:///{var}/bench.sqlite3"

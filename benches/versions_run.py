@@ -1,4 +1,4 @@
-"""One database's part of the versions bench; the parent process has set up the servers."""
+"""The versions bench on one database; the parent process has started the servers."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from django.core.management import call_command  # noqa: E402  # Django first
 from django.db import connection  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from benches.history import lengthen, segment_lists, sizes  # noqa: E402
+from benches.history import extend_history, get_table_sizes, measure_segment_lists  # noqa: E402
 from personas.actors import Actor  # noqa: E402
 from personas.agents.services import create_named_record  # noqa: E402
 from personas.memories.services import create_memory  # noqa: E402
@@ -40,17 +40,17 @@ FAN_OUT_GOAL, HISTORY_GOAL, VERIFY_GOAL, STORAGE_GOAL = 10.0, 2.0, 10_000, 2_048
 def main(rows: int, versions: int) -> int:
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
-    workspace, soul, agents = stage()
-    met = [
-        publishing(workspace, agents[0]),
-        fan_out(workspace, soul),
-        *history(workspace, agents[0], rows, versions),
+    workspace, soul, agents = create_stage()
+    goals_met = [
+        measure_publishing(workspace, agents[0]),
+        measure_fan_out(workspace, soul),
+        *measure_history(workspace, agents[0], rows, versions),
     ]
-    return 0 if all(met) else 1
+    return 0 if all(goals_met) else 1
 
 
-def stage() -> tuple[Workspace, Soul, list[Agent]]:
-    """Two hundred and fifty agents that share a soul, on four channels each."""
+def create_stage() -> tuple[Workspace, Soul, list[Agent]]:
+    """Create 250 agents that share a soul, on four channels each."""
     owner = User.objects.create_user("bench@example.com", None, name="Bench")
     workspace = create_workspace("Bench", "bench", owner=owner)
     soul = create_named_record(Soul, workspace, {"label": "Shared", "text": "Be brave. " * 120}, by=BY)
@@ -69,28 +69,32 @@ def stage() -> tuple[Workspace, Soul, list[Agent]]:
     return workspace, soul, agents
 
 
-def publishing(workspace: Workspace, agent: Agent) -> bool:
-    """One agent edited again and again: what one writer can publish, and what a version costs to keep."""
+def measure_publishing(workspace: Workspace, agent: Agent) -> bool:
+    """Edit one agent repeatedly: measure the publish rate of one writer and the storage per version."""
     rebuild_agents(workspace, [agent.pk])
     rows = PromptVersion.objects.in_workspace(workspace)
-    before, last = sizes(), rows.order_by("pk").values_list("pk", flat=True)[rows.count() - 1]
-    began = time.perf_counter()
+    before, last = get_table_sizes(), rows.order_by("pk").values_list("pk", flat=True)[rows.count() - 1]
+    started_at = time.perf_counter()
     for number in range(PUBLISHES):
         create_memory(workspace, {"text": f"Note {number}: the crane is busy.", "agent": agent}, by=BY)
-    took = time.perf_counter() - began
-    made, grown = rows.filter(pk__gt=last).count(), sizes() - before
-    own, kept = segment_lists(last)
-    print(f"\n{connection.vendor}: {made / took:.0f} publishes a second by one writer")
+    seconds = time.perf_counter() - started_at
+    version_count, growth = rows.filter(pk__gt=last).count(), get_table_sizes() - before
+    value_bytes, table_bytes = measure_segment_lists(last)
+    print(f"\n{connection.vendor}: {version_count / seconds:.0f} publishes a second by one writer")
     print(
-        f"a version takes {grown / made:,.0f} bytes; {(grown - own) / made:,.0f} without the list's own bytes"
+        f"a version takes {growth / version_count:,.0f} bytes; "
+        f"{(growth - value_bytes) / version_count:,.0f} without the list's own bytes"
     )
-    return said(
-        "one more memory keeps", (grown - kept) / made, STORAGE_GOAL, " bytes beyond the segment list"
+    return report_goal(
+        "one more memory keeps",
+        (growth - table_bytes) / version_count,
+        STORAGE_GOAL,
+        " bytes beyond the segment list",
     )
 
 
-def fan_out(workspace: Workspace, soul: Soul) -> bool:
-    """An edit of the shared soul, carried by two worker processes to a thousand prompts."""
+def measure_fan_out(workspace: Workspace, soul: Soul) -> bool:
+    """Edit the shared soul and measure the time until two workers have rebuilt a thousand prompts."""
     command = [sys.executable, "-m", "celery", "--quiet", "-A", "project", "worker", "--concurrency", "2"]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "ERROR"]
     worker = subprocess.Popen(command, start_new_session=True)  # noqa: S603  # ours
@@ -98,22 +102,22 @@ def fan_out(workspace: Workspace, soul: Soul) -> bool:
         wait_for_workers()
         wait_until_built(workspace)
         soul.refresh_from_db()
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         edit_record(soul, {"text": "Be wise. " * 120}, expected=soul.revision, by=BY)
         wait_until_built(workspace)
-        took = time.perf_counter() - began
+        seconds = time.perf_counter() - started_at
     finally:
         os.killpg(worker.pid, signal.SIGTERM)
         worker.wait(30)
-    told = PromptLabel.objects.in_workspace(workspace).values_list("version__causes", flat=True)
-    reached = sum(causes[0]["kind"] == "soul" for causes in told)
+    all_causes = PromptLabel.objects.in_workspace(workspace).values_list("version__causes", flat=True)
+    reached = sum(causes[0]["kind"] == "soul" for causes in all_causes)
     prompts = AgentPrompt.objects.in_workspace(workspace).count()
     print(f"one soul edit: live on {reached:,} of {prompts:,} prompts")
-    return said("it took", took, FAN_OUT_GOAL, " s") and reached == prompts
+    return report_goal("it took", seconds, FAN_OUT_GOAL, " s") and reached == prompts
 
 
 def wait_for_workers() -> None:
-    """An edit usually finds them running: what they need to start is not what is asked here."""
+    """Wait until the workers run, because their start-up time is not measured."""
     deadline = time.monotonic() + 60
     while not application.control.ping(timeout=0.5):
         if time.monotonic() > deadline:
@@ -128,46 +132,48 @@ def wait_until_built(workspace: Workspace) -> None:
         time.sleep(0.05)
 
 
-def history(workspace: Workspace, agent: Agent, rows: int, versions: int) -> list[bool]:
-    """The same questions before and after a long history was laid down."""
+def measure_history(workspace: Workspace, agent: Agent, rows: int, versions: int) -> list[bool]:
+    """Time the same queries before and after a long history is created, and measure verification."""
     prompt = AgentPrompt.objects.in_workspace(workspace).filter(agent=agent).first()
     if prompt is None:
         raise SystemExit("The agent has no prompt.")
-    moment = timezone.now()
-    questions: dict[str, Callable[[], Any]] = {
-        "time machine": lambda: get_label_version_at(prompt, "production", moment),
+    now = timezone.now()
+    queries: dict[str, Callable[[], Any]] = {
+        "time machine": lambda: get_label_version_at(prompt, "production", now),
         "timeline page": lambda: list(list_versions(prompt)[:50]),
         "label": lambda: list(get_prompt_labels(prompt)),
     }
-    short = {name: timed(ask) for name, ask in questions.items()}
-    lengthen(workspace, prompt, rows, versions)
+    times_before = {name: measure_median_seconds(query) for name, query in queries.items()}
+    extend_history(workspace, prompt, rows, versions)
     print(f"history: {rows:,} ledger rows, {versions:,} versions")
-    met = [
-        said(name, timed(ask) / short[name], HISTORY_GOAL, "× of a short one")
-        for name, ask in questions.items()
+    goals_met = [
+        report_goal(
+            name, measure_median_seconds(query) / times_before[name], HISTORY_GOAL, "× of a short one"
+        )
+        for name, query in queries.items()
     ]
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     verified = verify_workspace(workspace)
-    speed = verified.checked / (time.perf_counter() - began)
-    good = speed >= VERIFY_GOAL and verified.is_sound
-    print(f"verifying {speed:,.0f} rows a second of {VERIFY_GOAL:,} {'met' if good else 'MISSED'}")
+    speed = verified.checked / (time.perf_counter() - started_at)
+    is_met = speed >= VERIFY_GOAL and verified.is_sound
+    print(f"verifying {speed:,.0f} rows a second of {VERIFY_GOAL:,} {'met' if is_met else 'MISSED'}")
     if verified.first:
         print(f"the record is not sound: {verified.first}")
-    return [*met, good]
+    return [*goals_met, is_met]
 
 
-def timed(ask: Callable[[], Any]) -> float:
+def measure_median_seconds(query: Callable[[], Any]) -> float:
     times = []
     for _ in range(ROUNDS):
-        began = time.perf_counter()
-        ask()
-        times.append(time.perf_counter() - began)
+        started_at = time.perf_counter()
+        query()
+        times.append(time.perf_counter() - started_at)
     return median(times)
 
 
-def said(what: str, found: float, goal: float, unit: str) -> bool:
-    print(f"{what} {found:,.2f}{unit} of {goal:g} {'met' if found <= goal else 'MISSED'}")
-    return found <= goal
+def report_goal(name: str, value: float, goal: float, unit: str) -> bool:
+    print(f"{name} {value:,.2f}{unit} of {goal:g} {'met' if value <= goal else 'MISSED'}")
+    return value <= goal
 
 
 if __name__ == "__main__":

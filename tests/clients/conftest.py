@@ -1,4 +1,4 @@
-"""A stand-in server and both kinds of client."""
+"""Fixtures: a stub server and both kinds of client."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -6,38 +6,38 @@ from typing import Any
 
 import pytest
 
-from dramatis_client import retrying
-from tests.clients.drivers import Blocking, Driver, Looping, Make
-from tests.clients.standing import StandIn, standing
+from dramatis_client import retries
+from tests.clients.drivers import AsyncDriver, BlockingDriver, ClientFactory, Driver
+from tests.clients.stub_server import StubServer, run_stub_server
 
 
 @pytest.fixture
-def stand_in() -> Iterator[StandIn]:
-    with standing() as server:
+def stub_server() -> Iterator[StubServer]:
+    with run_stub_server() as server:
         yield server
 
 
 @pytest.fixture
-def make_either() -> Iterator[Callable[..., Driver]]:
-    """Makes clients of the kind that is named first, and closes them in the end."""
-    made: list[Driver] = []
+def make_client_of_kind() -> Iterator[Callable[..., Driver]]:
+    """Return a factory of clients of the given kind; they are closed after the test."""
+    drivers: list[Driver] = []
 
-    def make(kind: type[Blocking] | type[Looping], url: str, *args: Any, **options: Any) -> Driver:
-        made.append(kind(url, *args, **options))
-        return made[-1]
+    def make(kind: type[BlockingDriver] | type[AsyncDriver], url: str, *args: Any, **options: Any) -> Driver:
+        drivers.append(kind(url, *args, **options))
+        return drivers[-1]
 
     yield make
-    for driver in made:
+    for driver in drivers:
         driver.close()
 
 
-@pytest.fixture(params=[Blocking, Looping], ids=["sync", "async"])
-def make_client(request: pytest.FixtureRequest, make_either: Callable[..., Driver]) -> Make:
-    """Makes clients of one kind; the test runs once for each."""
-    return partial(make_either, request.param)
+@pytest.fixture(params=[BlockingDriver, AsyncDriver], ids=["sync", "async"])
+def make_client(request: pytest.FixtureRequest, make_client_of_kind: Callable[..., Driver]) -> ClientFactory:
+    """Return a factory of clients; the test runs once for each kind."""
+    return partial(make_client_of_kind, request.param)
 
 
 @pytest.fixture
-def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits between tries are a hundredth as long."""
-    monkeypatch.setattr(retrying, "FIRST_WAIT", 0.0025)
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the delays between retries a hundred times shorter."""
+    monkeypatch.setattr(retries, "BASE_DELAY", 0.0025)

@@ -1,4 +1,4 @@
-"""Both clients behind one face, so that every test asks both the same."""
+"""One interface for both clients, so that every test runs with both."""
 
 import asyncio
 import time
@@ -11,72 +11,72 @@ from dramatis_client import AsyncClient, Client, Prompt
 KEY = "drm_bot_" + "k" * 36
 
 
-class Blocking:
-    """The client for threads."""
+class BlockingDriver:
+    """Driver of the blocking client."""
 
     def __init__(self, url: str, key: str = KEY, **options: Any) -> None:
         self.client = Client(url, key, **options)
 
-    def call(self, verb: str, *args: Any, **facts: Any) -> Any:
-        return getattr(self.client, verb)(*args, **facts)
+    def call(self, method: str, *args: Any, **facts: Any) -> Any:
+        return getattr(self.client, method)(*args, **facts)
 
     def prompt(self, *name: str) -> Prompt:
         prompt: Prompt = self.call("prompt", *(name or ("pilot", "deck")))
         return prompt
 
-    def settle(self) -> None:
-        """Wait until nothing is being refreshed."""
-        shelf = self.client._core.keeper.shelf
+    def wait_for_refreshes(self) -> None:
+        """Wait until no refresh is running."""
+        index = self.client._core.cache.index
         deadline = time.monotonic() + 15
-        while shelf._refreshing and time.monotonic() < deadline:
+        while index._refreshing and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert not shelf._refreshing
+        assert not index._refreshing
 
     def close(self) -> None:
         self.client.close()
 
 
-class Looping:
-    """The client for event loops, in a loop of its own."""
+class AsyncDriver:
+    """Driver of the asyncio client, in its own event loop."""
 
     def __init__(self, url: str, key: str = KEY, **options: Any) -> None:
         self.runner = asyncio.Runner()
-        # Beside the browser's loop, which may stand still in this one.
+        # A separate thread, because the browser tests leave an idle event loop in the main thread.
         self.thread = ThreadPoolExecutor(1)
         self.client = AsyncClient(url, key, **options)
 
-    def call(self, verb: str, *args: Any, **facts: Any) -> Any:
-        async def called() -> Any:
-            return await getattr(self.client, verb)(*args, **facts)
+    def call(self, method: str, *args: Any, **facts: Any) -> Any:
+        async def call_method() -> Any:
+            return await getattr(self.client, method)(*args, **facts)
 
-        return self.run(called())
+        return self.run(call_method())
 
     def prompt(self, *name: str) -> Prompt:
         prompt: Prompt = self.call("prompt", *(name or ("pilot", "deck")))
         return prompt
 
-    def settle(self) -> None:
-        async def settled() -> None:
+    def wait_for_refreshes(self) -> None:
+        async def wait() -> None:
             async with asyncio.timeout(15):
                 while self.client._refreshes:
                     await asyncio.sleep(0.01)
 
-        self.run(settled())
+        self.run(wait())
 
     def close(self) -> None:
         self.run(self.client.close())
         self.thread.submit(self.runner.close).result()
         self.thread.shutdown()
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self.thread.submit(self.runner.run, work).result()
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self.thread.submit(self.runner.run, coroutine).result()
 
 
-Driver = Blocking | Looping
-Make = Callable[..., Driver]
+Driver = BlockingDriver | AsyncDriver
+ClientFactory = Callable[..., Driver]
 
 
-def at(driver: Driver, moment: float) -> None:
+def set_clock(driver: Driver, now: float) -> None:
     """Set the client's clock."""
     core = driver.client._core
-    core.clock = core.keeper.clock = lambda: moment
+    core.clock = core.cache.clock = lambda: now

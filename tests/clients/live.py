@@ -1,4 +1,4 @@
-"""The real server as a process of its own, to be killed and started again on the same port."""
+"""The real server in a separate process, which tests can kill and restart on the same port."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 @dataclass
 class LiveServer:
-    """granian on the database of the tests."""
+    """A granian server on the test database."""
 
     log: Path
     port: int = field(default_factory=free_port)
@@ -43,7 +43,7 @@ class LiveServer:
 
     @property
     def name(self) -> str:
-        """How the database knows its connections."""
+        """The application_name of its database connections."""
         return f"dramatis-live-{self.port}"
 
     @property
@@ -51,10 +51,10 @@ class LiveServer:
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
-        own = {"DATABASE_URL": url_of_test_database(), "PUBLIC_URL": self.url, "PGAPPNAME": self.name}
+        settings = {"DATABASE_URL": url_of_test_database(), "PUBLIC_URL": self.url, "PGAPPNAME": self.name}
         with self.log.open("ab") as output:
             self.process = start_process(
-                build_web_command(HOST, self.port), env={**os.environ, **own}, output=output
+                build_web_command(HOST, self.port), env={**os.environ, **settings}, output=output
             )
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self.is_running:
@@ -66,22 +66,22 @@ class LiveServer:
         raise RuntimeError(f"The server did not start: {self.log.read_text()[-3_000:]}")
 
     def kill(self) -> None:
-        """Without a word to anybody: the server and the workers it has."""
+        """Send SIGKILL to the server and its workers."""
         if self.process is not None:
             signal_process_group(self.process, signal.SIGKILL)
             self.process.wait()
 
-    def has_left(self) -> bool:
-        """Whether the database has noticed its end."""
+    def is_disconnected(self) -> bool:
+        """Return whether its database connections are closed."""
         if connection.vendor != "postgresql":
             return True
-        with psycopg.connect(os.environ["DATABASE_URL"]) as beside:
-            asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
-            return beside.execute(asked, [self.name]).fetchone() == (0,)
+        with psycopg.connect(os.environ["DATABASE_URL"]) as database:
+            query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+            return database.execute(query, [self.name]).fetchone() == (0,)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """It takes connections for a while, and answers nobody."""
+        """Suspend the process: it accepts connections but sends no responses."""
         assert self.process is not None
         freeze(self.process)
         try:

@@ -22,7 +22,7 @@ django.setup()
 from django.core.management import call_command  # noqa: E402  # Django first
 from django.db import connection, connections  # noqa: E402
 
-from benches.history import lengthen  # noqa: E402
+from benches.history import extend_history  # noqa: E402
 from personas.actors import Actor  # noqa: E402
 from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.services import create_key, revoke_key  # noqa: E402
@@ -65,7 +65,7 @@ def build(folder: Path, versions: int, rows: int) -> None:
         told = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
         create_record(Agent, workspace, told, by=BY)
     rebuild_agents(workspace, Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
-    lengthen(workspace, AgentPrompt.objects.in_workspace(workspace).order_by("pk")[0], rows, versions)
+    extend_history(workspace, AgentPrompt.objects.in_workspace(workspace).order_by("pk")[0], rows, versions)
     sign_checkpoint(workspace.pk)
     gone, revoked = create_key(workspace, "Gone", {}, by=BY)
     revoke_key(gone, by=BY)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benches.history import lengthen
+from benches.history import extend_history
 from prompts.builds.services import rebuild_agents
 from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.integrity.verify import verify_workspace
@@ -24,7 +24,7 @@ def test_a_hundred_thousand_rows_are_verified_in_half_a_minute(
     mate = make_agent(workspace, "mate", channels=[make_channel(workspace, "bridge")])
     rebuild_agents(workspace, [mate.pk])
     spared = AgentPrompt.objects.in_workspace(workspace).get(agent=stage.agent)
-    lengthen(workspace, spared, ROWS, VERSIONS)
+    extend_history(workspace, spared, ROWS, VERSIONS)
     sign_checkpoint(workspace.pk)
     found = verify_workspace(workspace)
     record_property("measured", f"{found.checked:,} rows verified in {found.seconds:.1f} s")

@@ -17,7 +17,7 @@ from personas.models import ApiKey, Membership, User, Workspace
 from personas.roles import Role
 from prompts.builds.services import rebuild_agents
 from tests.clients.live import LiveServer
-from tests.clients.standing import Heard, Said, StandIn, standing
+from tests.clients.stub_server import ReceivedRequest, StubResponse, StubServer, run_stub_server
 from tests.factories import join, make_agent, make_channel, make_soul, signed_in
 from tests.personas.api.revocation_load import RequestSpec, send_all, with_key
 
@@ -133,24 +133,24 @@ def test_an_ended_session_is_rejected(processes, harbour, alice):
 
 
 class KeyTable:
-    """The keys that the stand-in servers check, in place of the database."""
+    """The keys that the stub servers check, in place of the database."""
 
     def __init__(self) -> None:
         self.good = {"a-key"}
 
-    def answer(self, heard: Heard) -> Said:
-        return Said(200 if heard.headers["authorization"][7:] in self.good else 401)
+    def answer(self, request: ReceivedRequest) -> StubResponse:
+        return StubResponse(200 if request.headers["authorization"][7:] in self.good else 401)
 
 
-def caching_reply(rows: KeyTable) -> Callable[[Heard], Said]:
+def caching_reply(rows: KeyTable) -> Callable[[ReceivedRequest], StubResponse]:
     """Return the reply function of a server that caches the result of each key."""
-    replies: dict[str, Said] = {}
-    return lambda heard: replies.setdefault(heard.headers["authorization"], rows.answer(heard))
+    replies: dict[str, StubResponse] = {}
+    return lambda request: replies.setdefault(request.headers["authorization"], rows.answer(request))
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[StandIn, StandIn]]:
-    with standing() as one, standing() as other:
+def pair() -> Iterator[tuple[StubServer, StubServer]]:
+    with run_stub_server() as one, run_stub_server() as other:
         yield one, other
 
 
@@ -159,7 +159,7 @@ def pair() -> Iterator[tuple[StandIn, StandIn]]:
 def test_one_process_of_two_that_caches_keys_is_detected(pair):
     rows, requests = KeyTable(), with_key("a-key", SOULS)
     pair[0].reply, pair[1].reply = rows.answer, caching_reply(rows)
-    servers = [stand_in.url for stand_in in pair]
+    servers = [server.url for server in pair]
     with pytest.raises(AssertionError):
         check_rejected_everywhere(servers, requests, rows.good.clear, SOME)
     accepted = send_all(servers, requests, SOME).accepted()
@@ -170,5 +170,5 @@ def test_one_process_of_two_that_caches_keys_is_detected(pair):
 def test_two_processes_that_check_each_time_pass(pair):
     rows = KeyTable()
     pair[0].reply = pair[1].reply = rows.answer
-    servers = [stand_in.url for stand_in in pair]
+    servers = [server.url for server in pair]
     check_rejected_everywhere(servers, with_key("a-key", SOULS), rows.good.clear, SOME)

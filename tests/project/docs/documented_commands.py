@@ -10,7 +10,7 @@ from io import StringIO
 from django.core.management import CommandError, get_commands, load_command_class
 
 import dev
-from dramatis_client.command import parser as client_parser
+from dramatis_client.command import build_parser as build_client_parser
 from tests.project.deployment.compose import composed, services
 from tests.project.deployment.production_settings import ROOT
 
@@ -108,7 +108,7 @@ def wrong_client(arguments: list[str]) -> str:
     errors = StringIO()
     try:
         with redirect_stderr(errors):
-            client_parser().parse_args(["1" if STANDS_FOR.match(word) else word for word in arguments])
+            build_client_parser().parse_args(["1" if STANDS_FOR.match(word) else word for word in arguments])
     except SystemExit:
         return errors.getvalue().splitlines()[-1]
     return ""

@@ -59,16 +59,16 @@ ELSEWHERE = {
         "tests/project/supervisor/test_up.py::test_it_stops_cleanly_and_a_killed_one_leaves_nothing_behind"
     ),
     ("clients/python/README.md", r"dramatis fetch "): (
-        "tests/clients/test_command.py::test_fetch_prints_the_words_to_the_byte"
+        "tests/clients/test_command.py::test_fetch_prints_the_exact_text"
     ),
     ("clients/python/README.md", r"dramatis render "): (
         "tests/clients/test_command.py::test_render_takes_facts_as_json_or_text"
     ),
     ("clients/python/README.md", r"dramatis push "): (
-        "tests/clients/test_command.py::test_push_sends_what_it_showed"
+        "tests/clients/test_command.py::test_push_sends_the_files_of_the_dry_run"
     ),
     ("clients/python/README.md", r"dramatis replay "): (
-        "tests/clients/test_command.py::test_replay_prints_what_was_recorded_or_nothing"
+        "tests/clients/test_command.py::test_replay_prints_the_recorded_text_or_nothing"
     ),
     ("clients/python/README.md", r"dramatis diff "): (
         "tests/clients/test_command.py::test_diff_prints_changed_lines"

@@ -1,4 +1,4 @@
-"""Prompts from Dramatis: fetched, kept, and still there when the server is not."""
+"""Python client of Dramatis: fetch prompts, and use the cached copy while the server is unavailable."""
 
 from dramatis_client.async_client import AsyncClient
 from dramatis_client.client import Client

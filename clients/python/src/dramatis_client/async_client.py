@@ -1,4 +1,4 @@
-"""The client for programs with an event loop."""
+"""Asyncio client."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -7,18 +7,27 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from dramatis_client.core import PRODUCTION, Core, Files
-from dramatis_client.effects import Behind, Effect, Lost, OnDisk, Outcome, Pause, Plan, Send
+from dramatis_client.core import PRODUCTION, ClientCore, Files
+from dramatis_client.io import (
+    DiskAccess,
+    NoResponse,
+    Operation,
+    Plan,
+    Send,
+    SendResult,
+    Sleep,
+    StartBackground,
+)
 from dramatis_client.prompts import Prompt
 from dramatis_client.records import Memory, Skill
 from dramatis_client.requests import Request
-from dramatis_client.wire import incoming, outgoing, settings
+from dramatis_client.transport import build_http_options, from_httpx_response, to_httpx_request
 
 T = TypeVar("T")
 
 
 class AsyncClient:
-    """One server and one key, in one event loop. Close it, or use it in `async with`."""
+    """Asyncio client of one server with one API key, in one event loop. Close it, or use `async with`."""
 
     def __init__(
         self,
@@ -29,8 +38,8 @@ class AsyncClient:
         timeout: float = 5.0,
         attempts: int = 3,
     ) -> None:
-        self._core = Core(url, key, cache_dir, attempts)
-        self._http = httpx.AsyncClient(**settings(self._core, timeout))
+        self._core = ClientCore(url, key, cache_dir, attempts)
+        self._http = httpx.AsyncClient(**build_http_options(self._core, timeout))
         self._refreshes: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 
@@ -38,45 +47,45 @@ class AsyncClient:
         return f"AsyncClient({self._core.url!r})"
 
     async def prompt(self, agent: str, channel: str, label: str = PRODUCTION) -> Prompt:
-        """The labelled prompt, from memory where that will do; raises only where there is no copy to use."""
+        """Return the labelled prompt, from the cache if it is fresh enough; raise only without a copy."""
         return await self._run(self._core.prompt(agent, channel, label))
 
     async def render(self, agent: str, channel: str, *, label: str = PRODUCTION, **facts: Any) -> Prompt:
-        """The prompt with facts of this very call; always asked of the server."""
+        """Render the prompt with facts of this call; always requests the server."""
         return await self._run(self._core.render(agent, channel, label, facts))
 
     async def remember(self, text: str, *, agent: str | None = None, **facts: Any) -> Memory:
-        """Propose a memory, of one agent or shared by all; retries make one record."""
+        """Propose a memory of one agent, or of all agents; retries create one record."""
         return await self._run(self._core.remember(text, agent, facts))
 
     async def tick(self, task: int, step: int, is_done: bool = True) -> dict[str, Any]:
-        """Mark a step of a task, counted from 0, as done or open; gives the task."""
+        """Mark a step of a task, counted from 0, as done or open; return the task."""
         return await self._run(self._core.tick(task, step, is_done))
 
     async def skill(self, agent: str, name: str) -> Skill:
-        """The full instructions of one of the agent's skills."""
+        """Return the full instructions of one of the agent's skills."""
         return await self._run(self._core.skill(agent, name))
 
     async def report(
         self, prompt: Prompt, *, text: str | None = None, request_id: str = ""
     ) -> dict[str, Any]:
-        """Tell by its digest what was really used: the prompt's words, or `text` if they were changed."""
+        """Report the digest of the text that was used: the prompt's, or `text` if the bot changed it."""
         return await self._run(self._core.report(prompt, text, request_id))
 
     async def push(self, source: str, files: Files, *, is_complete: bool = False) -> dict[str, Any]:
-        """Push files by path; a complete push lets go of those it does not name."""
+        """Push files by path; a complete push removes the source's other files."""
         return await self._run(self._core.push(source, files, is_complete))
 
     async def replay(self, ledger_id: int) -> dict[str, Any]:
-        """What was handed out, to the byte."""
+        """Return the exact text that was served, checked against its recorded digest."""
         return await self._run(self._core.replay(ledger_id))
 
     async def diff(self, digest: str, against: str) -> dict[str, Any]:
-        """What changed between two versions."""
+        """Return what changed between two versions."""
         return await self._run(self._core.diff(digest, against))
 
     async def close(self) -> None:
-        """End refreshes that have begun, and begin no more."""
+        """Cancel running refreshes and start no more."""
         self._is_closed = True
         for task in self._refreshes:
             task.cancel()
@@ -89,45 +98,45 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # --- carrying plans out ----------------------------------------------------------------------------
+    # --- running plans ---------------------------------------------------------------------------------
 
     async def _run(self, plan: Plan[T]) -> T:
         if self._is_closed:
             raise RuntimeError("This client is closed.")
-        return await self._carried_out(plan)
+        return await self._run_plan(plan)
 
-    async def _carried_out(self, plan: Generator[Effect, Any, T]) -> T:
-        outcome: Any = None
+    async def _run_plan(self, plan: Generator[Operation, Any, T]) -> T:
+        result: Any = None
         while True:
             try:
-                effect = plan.send(outcome)
+                operation = plan.send(result)
             except StopIteration as end:
-                result: T = end.value
-                return result
-            outcome = await self._done(effect)
+                return_value: T = end.value
+                return return_value
+            result = await self._perform(operation)
 
-    async def _done(self, effect: Effect) -> Any:
-        match effect:
+    async def _perform(self, operation: Operation) -> Any:
+        match operation:
             case Send(request):
-                return await self._sent(request)
-            case Pause(seconds):
+                return await self._send(request)
+            case Sleep(seconds):
                 return await asyncio.sleep(seconds)
-            case OnDisk(work):
-                return await asyncio.to_thread(work)
-            case Behind(plan, done):
-                return self._begun(plan, done)
+            case DiskAccess(function):
+                return await asyncio.to_thread(function)
+            case StartBackground(plan, on_done):
+                return self._start_background(plan, on_done)
 
-    async def _sent(self, request: Request) -> Outcome:
+    async def _send(self, request: Request) -> SendResult:
         try:
-            return incoming(await self._http.send(outgoing(self._http, request)))
+            return from_httpx_response(await self._http.send(to_httpx_request(self._http, request)))
         except httpx.RequestError as error:
-            return Lost(error)
+            return NoResponse(error)
 
-    def _begun(self, plan: Callable[[], Plan[Any]], done: Callable[[], None]) -> None:
-        def ended(task: asyncio.Task[Any]) -> None:
+    def _start_background(self, plan: Callable[[], Plan[Any]], on_done: Callable[[], None]) -> None:
+        def finish(task: asyncio.Task[Any]) -> None:
             self._refreshes.discard(task)
-            done()
+            on_done()
 
-        task = asyncio.create_task(self._carried_out(plan()))
+        task = asyncio.create_task(self._run_plan(plan()))
         self._refreshes.add(task)
-        task.add_done_callback(ended)
+        task.add_done_callback(finish)

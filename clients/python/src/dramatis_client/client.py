@@ -1,4 +1,4 @@
-"""The client for programs with threads, or with none."""
+"""Blocking client, safe to share between threads."""
 
 import logging
 from collections.abc import Callable, Generator
@@ -9,21 +9,30 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from dramatis_client.core import PRODUCTION, Core, Files
-from dramatis_client.effects import Behind, Effect, Lost, OnDisk, Outcome, Pause, Plan, Send
+from dramatis_client.core import PRODUCTION, ClientCore, Files
+from dramatis_client.io import (
+    DiskAccess,
+    NoResponse,
+    Operation,
+    Plan,
+    Send,
+    SendResult,
+    Sleep,
+    StartBackground,
+)
 from dramatis_client.prompts import Prompt
 from dramatis_client.records import Memory, Skill
 from dramatis_client.requests import Request
-from dramatis_client.wire import incoming, outgoing, settings
+from dramatis_client.transport import build_http_options, from_httpx_response, to_httpx_request
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-# Refreshes are short; more threads would only hold more connections.
-REFRESHERS = 4
+# Refreshes are short; more threads would only keep more connections open.
+REFRESH_THREADS = 4
 
 
 class Client:
-    """One server and one key; may be shared by threads. Close it, or use it in `with`."""
+    """Blocking client of one server with one API key. Threads may share it. Close it, or use it in `with`."""
 
     def __init__(
         self,
@@ -34,52 +43,52 @@ class Client:
         timeout: float = 5.0,
         attempts: int = 3,
     ) -> None:
-        self._core = Core(url, key, cache_dir, attempts)
-        self._http = httpx.Client(**settings(self._core, timeout))
-        self._refreshers = ThreadPoolExecutor(REFRESHERS, thread_name_prefix="dramatis-refresh")
+        self._core = ClientCore(url, key, cache_dir, attempts)
+        self._http = httpx.Client(**build_http_options(self._core, timeout))
+        self._refreshers = ThreadPoolExecutor(REFRESH_THREADS, thread_name_prefix="dramatis-refresh")
         self._closing = Event()
 
     def __repr__(self) -> str:
         return f"Client({self._core.url!r})"
 
     def prompt(self, agent: str, channel: str, label: str = PRODUCTION) -> Prompt:
-        """The labelled prompt, from memory where that will do; raises only where there is no copy to use."""
+        """Return the labelled prompt, from the cache if it is fresh enough; raise only without a copy."""
         return self._run(self._core.prompt(agent, channel, label))
 
     def render(self, agent: str, channel: str, *, label: str = PRODUCTION, **facts: Any) -> Prompt:
-        """The prompt with facts of this very call; always asked of the server."""
+        """Render the prompt with facts of this call; always requests the server."""
         return self._run(self._core.render(agent, channel, label, facts))
 
     def remember(self, text: str, *, agent: str | None = None, **facts: Any) -> Memory:
-        """Propose a memory, of one agent or shared by all; retries make one record."""
+        """Propose a memory of one agent, or of all agents; retries create one record."""
         return self._run(self._core.remember(text, agent, facts))
 
     def tick(self, task: int, step: int, is_done: bool = True) -> dict[str, Any]:
-        """Mark a step of a task, counted from 0, as done or open; gives the task."""
+        """Mark a step of a task, counted from 0, as done or open; return the task."""
         return self._run(self._core.tick(task, step, is_done))
 
     def skill(self, agent: str, name: str) -> Skill:
-        """The full instructions of one of the agent's skills."""
+        """Return the full instructions of one of the agent's skills."""
         return self._run(self._core.skill(agent, name))
 
     def report(self, prompt: Prompt, *, text: str | None = None, request_id: str = "") -> dict[str, Any]:
-        """Tell by its digest what was really used: the prompt's words, or `text` if they were changed."""
+        """Report the digest of the text that was used: the prompt's, or `text` if the bot changed it."""
         return self._run(self._core.report(prompt, text, request_id))
 
     def push(self, source: str, files: Files, *, is_complete: bool = False) -> dict[str, Any]:
-        """Push files by path; a complete push lets go of those it does not name."""
+        """Push files by path; a complete push removes the source's other files."""
         return self._run(self._core.push(source, files, is_complete))
 
     def replay(self, ledger_id: int) -> dict[str, Any]:
-        """What was handed out, to the byte."""
+        """Return the exact text that was served, checked against its recorded digest."""
         return self._run(self._core.replay(ledger_id))
 
     def diff(self, digest: str, against: str) -> dict[str, Any]:
-        """What changed between two versions."""
+        """Return what changed between two versions."""
         return self._run(self._core.diff(digest, against))
 
     def close(self) -> None:
-        """Let refreshes that have begun end, and begin no more."""
+        """Wait for running refreshes and start no more."""
         self._closing.set()
         self._refreshers.shutdown(cancel_futures=True)
         self._http.close()
@@ -90,50 +99,50 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- carrying plans out ----------------------------------------------------------------------------
+    # --- running plans ---------------------------------------------------------------------------------
 
     def _run(self, plan: Plan[T]) -> T:
         if self._closing.is_set():
             raise RuntimeError("This client is closed.")
-        return self._carried_out(plan)
+        return self._run_plan(plan)
 
-    def _carried_out(self, plan: Generator[Effect, Any, T]) -> T:
-        outcome: Any = None
+    def _run_plan(self, plan: Generator[Operation, Any, T]) -> T:
+        result: Any = None
         while True:
             try:
-                effect = plan.send(outcome)
+                operation = plan.send(result)
             except StopIteration as end:
-                result: T = end.value
-                return result
-            outcome = self._done(effect)
+                return_value: T = end.value
+                return return_value
+            result = self._perform(operation)
 
-    def _done(self, effect: Effect) -> Any:
-        match effect:
+    def _perform(self, operation: Operation) -> Any:
+        match operation:
             case Send(request):
-                return self._sent(request)
-            case Pause(seconds):
+                return self._send(request)
+            case Sleep(seconds):
                 return self._closing.wait(seconds)
-            case OnDisk(work):
-                return work()
-            case Behind(plan, done):
-                return self._begun(plan, done)
+            case DiskAccess(function):
+                return function()
+            case StartBackground(plan, on_done):
+                return self._start_background(plan, on_done)
 
-    def _sent(self, request: Request) -> Outcome:
+    def _send(self, request: Request) -> SendResult:
         try:
-            return incoming(self._http.send(outgoing(self._http, request)))
+            return from_httpx_response(self._http.send(to_httpx_request(self._http, request)))
         except httpx.RequestError as error:
-            return Lost(error)
+            return NoResponse(error)
 
-    def _begun(self, plan: Callable[[], Plan[Any]], done: Callable[[], None]) -> None:
-        def ended(refresh: Future[Any]) -> None:
-            done()
+    def _start_background(self, plan: Callable[[], Plan[Any]], on_done: Callable[[], None]) -> None:
+        def finish(refresh: Future[Any]) -> None:
+            on_done()
             if not refresh.cancelled() and (error := refresh.exception()):
                 log.error("A refresh has failed.", exc_info=error)
 
         try:
-            future = self._refreshers.submit(lambda: self._carried_out(plan()))
+            future = self._refreshers.submit(lambda: self._run_plan(plan()))
         except RuntimeError:
-            # Closed by another thread in this moment.
-            done()
+            # Another thread has closed the client meanwhile.
+            on_done()
             return
-        future.add_done_callback(ended)
+        future.add_done_callback(finish)

@@ -9,48 +9,56 @@ from dataclasses import asdict
 from typing import Any
 
 from dramatis_client.client import Client
-from dramatis_client.command_words import diff_lines, is_lacking, plain, problem_lines, push_lines
-from dramatis_client.context_files import Found, TooMuch, find_context_files
+from dramatis_client.command_output import (
+    escape,
+    format_diff,
+    format_problem,
+    format_push,
+    has_rejected_files,
+)
+from dramatis_client.context_files import ContextFiles, PushTooLarge, find_context_files
 from dramatis_client.problems import Problem, Unreachable
 from dramatis_client.prompts import Prompt
 
-DONE, REFUSED, USAGE, AWAY = 0, 1, 2, 3
-ENDINGS = (
+EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, EXIT_UNAVAILABLE = 0, 1, 2, 3
+EXIT_CODES = (
     "Ends with 0 when done, 1 when (part of it) refused, 2 when called wrongly, 3 when the server is away."
 )
 SETTINGS = "DRAMATIS_URL is the server's address, DRAMATIS_KEY the key; a key is never an argument."
 
 
-class WronglyCalled(Exception):
-    """The message is for the person at the shell."""
+class UsageError(Exception):
+    """Wrong arguments or settings; the message is printed for the user."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(arguments)
+    options = build_parser().parse_args(arguments)
     try:
         run: Callable[[argparse.Namespace], int] = options.run
         return run(options)
     except Problem as problem:
-        return told(problem_lines(problem), REFUSED)
+        return print_notes(format_problem(problem), EXIT_REFUSED)
     except Unreachable as error:
-        return told([str(error)], AWAY)
-    except (WronglyCalled, TooMuch, NotADirectoryError, ValueError) as error:
-        return told([str(error)], USAGE)
+        return print_notes([str(error)], EXIT_UNAVAILABLE)
+    except (UsageError, PushTooLarge, NotADirectoryError, ValueError) as error:
+        return print_notes([str(error)], EXIT_USAGE)
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser("dramatis", description=__doc__, epilog=f"{SETTINGS} {ENDINGS}")
+def build_parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser("dramatis", description=__doc__, epilog=f"{SETTINGS} {EXIT_CODES}")
     top.add_argument("--url", default=os.environ.get("DRAMATIS_URL", ""), help="instead of DRAMATIS_URL")
     top.add_argument("--timeout", type=float, default=10.0, help="seconds to wait for an answer")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    add_prompt(commands.add_parser("fetch", help="print the prompt of an agent on a channel"), fetch)
-    add_render(commands.add_parser("render", help="print it with facts of one call"))
-    add_push(commands.add_parser("push", help="push a project's context files to a source"))
-    add_history(commands)
+    add_prompt_arguments(
+        commands.add_parser("fetch", help="print the prompt of an agent on a channel"), run_fetch
+    )
+    add_render_arguments(commands.add_parser("render", help="print it with facts of one call"))
+    add_push_arguments(commands.add_parser("push", help="push a project's context files to a source"))
+    add_history_commands(commands)
     return top
 
 
-def add_prompt(command: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
+def add_prompt_arguments(command: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
     command.add_argument("agent")
     command.add_argument("channel")
     command.add_argument("--label", default="production")
@@ -58,8 +66,8 @@ def add_prompt(command: argparse.ArgumentParser, run: Callable[[argparse.Namespa
     command.set_defaults(run=run)
 
 
-def add_render(command: argparse.ArgumentParser) -> None:
-    add_prompt(command, render)
+def add_render_arguments(command: argparse.ArgumentParser) -> None:
+    add_prompt_arguments(command, run_render)
     command.add_argument(
         "--fact",
         action="append",
@@ -69,115 +77,120 @@ def add_render(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_push(command: argparse.ArgumentParser) -> None:
+def add_push_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("source", help="a source for pushed files, by its slug")
     command.add_argument("folder", nargs="?", default=".")
     command.add_argument("--dry-run", action="store_true", help="show what would be pushed")
     command.add_argument("--partial", action="store_true", help="keep files that are not in this push")
     command.add_argument("--personal", action="store_true", help="CLAUDE.local.md files too")
-    command.set_defaults(run=push)
+    command.set_defaults(run=run_push)
 
 
-def add_history(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    again = commands.add_parser("replay", help="print the very words that were handed out")
-    again.add_argument("ledger_id", type=int)
-    again.add_argument("--json", action="store_true")
-    again.set_defaults(run=replay)
-    compare = commands.add_parser("diff", help="print what changed between two versions, by digest")
-    compare.add_argument("older")
-    compare.add_argument("newer")
-    compare.add_argument("--json", action="store_true")
-    compare.set_defaults(run=diff)
+def add_history_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    replay = commands.add_parser("replay", help="print the very words that were handed out")
+    replay.add_argument("ledger_id", type=int)
+    replay.add_argument("--json", action="store_true")
+    replay.set_defaults(run=run_replay)
+    diff = commands.add_parser("diff", help="print what changed between two versions, by digest")
+    diff.add_argument("older")
+    diff.add_argument("newer")
+    diff.add_argument("--json", action="store_true")
+    diff.set_defaults(run=run_diff)
 
 
 # --- the commands --------------------------------------------------------------------------------------
 
 
-def fetch(options: argparse.Namespace) -> int:
-    with client(options) as server:
-        return shown(server.prompt(options.agent, options.channel, options.label), options)
+def run_fetch(options: argparse.Namespace) -> int:
+    with open_client(options) as server:
+        return print_prompt(server.prompt(options.agent, options.channel, options.label), options)
 
 
-def render(options: argparse.Namespace) -> int:
-    facts = dict(map(fact, options.fact))
-    with client(options) as server:
-        return shown(server.render(options.agent, options.channel, label=options.label, **facts), options)
+def run_render(options: argparse.Namespace) -> int:
+    facts = dict(map(parse_fact, options.fact))
+    with open_client(options) as server:
+        prompt = server.render(options.agent, options.channel, label=options.label, **facts)
+        return print_prompt(prompt, options)
 
 
-def push(options: argparse.Namespace) -> int:
-    found = find_context_files(options.folder, with_personal=options.personal)
-    told([f"left out: {plain(path)}: {plain(why)}" for path, why in found.skipped.items()], DONE)
-    if not found.files:
-        raise WronglyCalled("There are no context files in this folder.")
-    is_complete = found.is_complete and not options.partial
+def run_push(options: argparse.Namespace) -> int:
+    context = find_context_files(options.folder, with_personal=options.personal)
+    print_notes(
+        [f"left out: {escape(path)}: {escape(reason)}" for path, reason in context.skipped.items()], EXIT_DONE
+    )
+    if not context.files:
+        raise UsageError("There are no context files in this folder.")
+    is_complete = context.is_complete and not options.partial
     if options.dry_run:
-        return listed(found, is_complete)
-    with client(options) as server:
-        said = server.push(options.source, found.files, is_complete=is_complete)
-    told([*push_lines(said), f"{said['taken']} of {len(found.files)} files pushed."], DONE)
-    return REFUSED if found.skipped or is_lacking(said) else DONE
+        return print_dry_run(context, is_complete)
+    with open_client(options) as server:
+        result = server.push(options.source, context.files, is_complete=is_complete)
+    print_notes([*format_push(result), f"{result['taken']} of {len(context.files)} files pushed."], EXIT_DONE)
+    return EXIT_REFUSED if context.skipped or has_rejected_files(result) else EXIT_DONE
 
 
-def replay(options: argparse.Namespace) -> int:
-    with client(options) as server:
-        said = server.replay(options.ledger_id)
-    return written(said) if options.json else printed(str(said["text"]))
+def run_replay(options: argparse.Namespace) -> int:
+    with open_client(options) as server:
+        result = server.replay(options.ledger_id)
+    return print_json(result) if options.json else print_text(str(result["text"]))
 
 
-def diff(options: argparse.Namespace) -> int:
-    with client(options) as server:
-        said = server.diff(options.newer, against=options.older)
-    return written(said) if options.json else printed("\n".join(diff_lines(said)) + "\n")
+def run_diff(options: argparse.Namespace) -> int:
+    with open_client(options) as server:
+        result = server.diff(options.newer, against=options.older)
+    return print_json(result) if options.json else print_text("\n".join(format_diff(result)) + "\n")
 
 
-# --- reading and printing ------------------------------------------------------------------------------
+# --- parsing and printing ------------------------------------------------------------------------------
 
 
-def client(options: argparse.Namespace) -> Client:
+def open_client(options: argparse.Namespace) -> Client:
     key = os.environ.get("DRAMATIS_KEY", "").strip()
     if not options.url or not key:
-        raise WronglyCalled(f"Set DRAMATIS_URL and DRAMATIS_KEY first. {SETTINGS}")
+        raise UsageError(f"Set DRAMATIS_URL and DRAMATIS_KEY first. {SETTINGS}")
     return Client(options.url, key, timeout=options.timeout)
 
 
-def fact(said: str) -> tuple[str, Any]:
-    name, equals, value = said.partition("=")
+def parse_fact(argument: str) -> tuple[str, Any]:
+    """Parse NAME=VALUE; the value is JSON, or else plain text."""
+    name, equals, value = argument.partition("=")
     if not name or not equals:
-        raise WronglyCalled(f"A fact is written NAME=VALUE, not {plain(said)}.")
+        raise UsageError(f"A fact is written NAME=VALUE, not {escape(argument)}.")
     try:
         return name, json.loads(value)
     except ValueError:
         return name, value
 
 
-def listed(found: Found, is_complete: bool) -> int:
-    for path, text in found.files.items():
-        printed(f"{len(text.encode()):>9,}  {plain(path)}\n")
+def print_dry_run(context: ContextFiles, is_complete: bool) -> int:
+    for path, text in context.files.items():
+        print_text(f"{len(text.encode()):>9,}  {escape(path)}\n")
     rest = "Files that the source has besides are let go." if is_complete else "Others stay as they are."
-    return told([f"{len(found.files)} files would be pushed. {rest}"], DONE)
+    return print_notes([f"{len(context.files)} files would be pushed. {rest}"], EXIT_DONE)
 
 
-def shown(prompt: Prompt, options: argparse.Namespace) -> int:
-    told([f"note: {plain(warning)}" for warning in prompt.warnings], DONE)
-    return written(asdict(prompt)) if options.json else printed(prompt.text)
+def print_prompt(prompt: Prompt, options: argparse.Namespace) -> int:
+    print_notes([f"note: {escape(warning)}" for warning in prompt.warnings], EXIT_DONE)
+    return print_json(asdict(prompt)) if options.json else print_text(prompt.text)
 
 
-def written(value: Any) -> int:
-    return printed(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+def print_json(value: Any) -> int:
+    return print_text(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def printed(text: str) -> int:
-    """To the byte, whatever the terminal's own encoding and ends of lines."""
+def print_text(text: str) -> int:
+    """Write UTF-8 bytes unchanged, whatever the terminal's encoding and line ends."""
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode())
     sys.stdout.buffer.flush()
-    return DONE
+    return EXIT_DONE
 
 
-def told(lines: Sequence[str], ending: int) -> int:
+def print_notes(lines: Sequence[str], exit_code: int) -> int:
+    """Write lines to standard error and return the exit code."""
     for line in lines:
         sys.stderr.write(f"dramatis: {line}\n")
-    return ending
+    return exit_code
 
 
 if __name__ == "__main__":

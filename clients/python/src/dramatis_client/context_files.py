@@ -1,4 +1,7 @@
-"""A local project's context files, found within bounds; no link is followed, nothing left out unsaid."""
+"""Find the context files of a local project, within size limits.
+
+Symbolic links are not followed. Every file that is left out is listed with the reason.
+"""
 
 import os
 import stat
@@ -6,34 +9,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dramatis_client.context_names import is_context, is_entered
-from dramatis_client.requests import written
+from dramatis_client.context_names import is_context_file, is_searched_folder
+from dramatis_client.requests import encode_json
 
-MOST_FILES = 200
-MOST_BYTES = 1_000_000
-MOST_ENTRIES = 100_000
-DEEPEST = 20
+MAX_FILES = 200
+MAX_BYTES = 1_000_000
+MAX_ENTRIES = 100_000
+MAX_DEPTH = 20
 
 
-class TooMuch(Exception):
-    """More than one push may hold; nothing was pushed."""
+class PushTooLarge(Exception):
+    """The files exceed the limits of one push; nothing was pushed."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """Texts by path, and what was left out with the reason."""
+class ContextFiles:
+    """Texts by path, and the reason for each path that was skipped."""
 
     files: dict[str, str]
     skipped: dict[str, str]
 
     @property
     def is_complete(self) -> bool:
-        """Only then may a push let go of what it does not name."""
+        """Whether nothing was skipped; only then may a push remove the source's other files."""
         return not self.skipped
 
 
-class Search:
-    """One look at a folder."""
+class ContextFileSearch:
+    """Search of one folder and its subfolders."""
 
     def __init__(self, root: Path, *, with_personal: bool = False) -> None:
         self.root, self.with_personal = root, with_personal
@@ -41,43 +44,45 @@ class Search:
         self.skipped: dict[str, str] = {}
         self.entries = self.bytes = 0
 
-    def found(self) -> Found:
+    def run(self) -> ContextFiles:
         if not self.root.is_dir():
             raise NotADirectoryError(f"{self.root} is no folder.")
-        self.look_into(self.root, "", 0)
-        return Found(self.files, self.skipped)
+        self.scan_folder(self.root, "", 0)
+        return ContextFiles(self.files, self.skipped)
 
-    def look_into(self, folder: Path, prefix: str, depth: int) -> None:
-        """Files of a folder before the folders in it, by name: the same project gives the same list."""
-        folders: list[os.DirEntry[str]] = []
-        for entry in self.entries_of(folder, prefix):
+    def scan_folder(self, folder: Path, prefix: str, depth: int) -> None:
+        """Add files before subfolders, sorted by name, so that the same project gives the same list."""
+        subfolders: list[os.DirEntry[str]] = []
+        for entry in self.list_entries(folder, prefix):
             path = prefix + entry.name
             if entry.is_dir(follow_symlinks=False):
-                folders.append(entry)
-            elif is_context(path, with_personal=self.with_personal):
-                self.take(path, Path(entry.path))
-            elif entry.is_symlink() and entry.is_dir() and is_entered(entry.name):
+                subfolders.append(entry)
+            elif is_context_file(path, with_personal=self.with_personal):
+                self.add_file(path, Path(entry.path))
+            elif entry.is_symlink() and entry.is_dir() and is_searched_folder(entry.name):
                 self.skipped[path] = "It is a link to a folder, and links are not followed."
-        for entry in folders:
+        for entry in subfolders:
             path = prefix + entry.name
-            if is_entered(entry.name) and depth < DEEPEST:
-                self.look_into(Path(entry.path), f"{path}/", depth + 1)
+            if is_searched_folder(entry.name) and depth < MAX_DEPTH:
+                self.scan_folder(Path(entry.path), f"{path}/", depth + 1)
 
-    def entries_of(self, folder: Path, prefix: str) -> Iterator["os.DirEntry[str]"]:
+    def list_entries(self, folder: Path, prefix: str) -> Iterator["os.DirEntry[str]"]:
         try:
             with os.scandir(folder) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
+                sorted_entries = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             self.skipped[prefix or "."] = f"It cannot be read: {error.strerror}."
             return
-        self.entries += len(listed)
-        if self.entries > MOST_ENTRIES:
-            raise TooMuch(f"There are more than {MOST_ENTRIES:,} files and folders; name a smaller folder.")
-        yield from listed
+        self.entries += len(sorted_entries)
+        if self.entries > MAX_ENTRIES:
+            raise PushTooLarge(
+                f"There are more than {MAX_ENTRIES:,} files and folders; name a smaller folder."
+            )
+        yield from sorted_entries
 
-    def take(self, path: str, place: Path) -> None:
+    def add_file(self, path: str, absolute_path: Path) -> None:
         try:
-            text = text_of(place)
+            text = read_text(absolute_path)
         except OSError as error:
             self.skipped[path] = f"It cannot be read: {error.strerror}."
             return
@@ -85,32 +90,34 @@ class Search:
             self.skipped[path] = str(error)
             return
         self.files[path] = text
-        # As it travels: quotes and ends of lines take two bytes in JSON.
-        self.bytes += len(written({"path": path, "text": text})) + 1
-        if len(self.files) > MOST_FILES:
-            raise TooMuch(f"There are more than {MOST_FILES} context files; name a smaller folder.")
-        if self.bytes > MOST_BYTES:
-            raise TooMuch(f"The context files have more than {MOST_BYTES:,} bytes; name a smaller folder.")
+        # Count bytes as JSON, where quotes and line ends take two bytes.
+        self.bytes += len(encode_json({"path": path, "text": text})) + 1
+        if len(self.files) > MAX_FILES:
+            raise PushTooLarge(f"There are more than {MAX_FILES} context files; name a smaller folder.")
+        if self.bytes > MAX_BYTES:
+            raise PushTooLarge(
+                f"The context files have more than {MAX_BYTES:,} bytes; name a smaller folder."
+            )
 
 
-def text_of(path: Path) -> str:
-    """The words of a regular file; the very file that is read was looked at."""
+def read_text(path: Path) -> str:
+    """Read a regular file. The type is checked on the open file, so the file cannot be swapped in between."""
     if path.is_symlink():
         raise ValueError("It is a link, and links are not followed.")
-    # A pipe without a writer would never answer.
+    # O_NONBLOCK: opening a named pipe without a writer would block.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("It is no regular file.")
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise ValueError(f"It has more than {MOST_BYTES:,} bytes.")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"It has more than {MAX_BYTES:,} bytes.")
     try:
         return data.decode()
     except UnicodeDecodeError:
         raise ValueError("It is not UTF-8.") from None
 
 
-def find_context_files(folder: str | Path, *, with_personal: bool = False) -> Found:
-    """All that agents could read in a project; raises TooMuch rather than to push a part of it."""
-    return Search(Path(folder), with_personal=with_personal).found()
+def find_context_files(folder: str | Path, *, with_personal: bool = False) -> ContextFiles:
+    """Find all files of a project that agents could read; raise PushTooLarge instead of returning a part."""
+    return ContextFileSearch(Path(folder), with_personal=with_personal).run()

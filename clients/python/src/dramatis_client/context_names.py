@@ -1,8 +1,8 @@
-"""Which files of a project agents read: the names that the server's rules know, in any folder."""
+"""Path patterns of the context files that agents read; they match in any folder of a project."""
 
 import re
 
-# Those of no harness in particular, and those of one; each may lie in any folder of the project.
+# The paths of the server's discovery rules: general ones, then those of each harness.
 FILES = (
     *("AGENTS.md", "CLAUDE.md", "OPAL.md", "IDENTITY.md", "SOUL.md", "USER.md", "MEMORY.md", "TOOLS.md"),
     *(".agents/AGENTS.md", ".agents/OPAL.md", ".opal/AGENTS.md", ".opal/OPAL.md"),
@@ -13,28 +13,28 @@ FILES = (
     *(".moltis/IDENTITY.md", ".moltis/SOUL.md", ".moltis/USER.md", ".moltis/AGENTS.md", ".moltis/TOOLS.md"),
     *(".moltis/skills/*/SKILL.md", ".claude/skills/*/SKILL.md", ".openclaw/skills/*/SKILL.md"),
 )
-# One person's own words, kept out of the project's history on purpose: only when asked for.
+# Personal files, usually not committed: included only on request.
 PERSONAL = ("CLAUDE.local.md",)
-# Folders with a leading dot are not looked into, but for these.
-HIDDEN = frozenset({".agents", ".claude", ".github", ".moltis", ".openclaw", ".opal", ".sf"})
-SKIPPED = frozenset({"__pycache__", "node_modules"})
+# The only hidden folders that are searched.
+SEARCHED_HIDDEN_FOLDERS = frozenset({".agents", ".claude", ".github", ".moltis", ".openclaw", ".opal", ".sf"})
+SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
 
 
-def _shape(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Below any folder; a star stands for a name without a leading dot."""
-    written = [re.escape(pattern).replace(r"\*", r"[^/.][^/]*") for pattern in patterns]
-    return re.compile(rf"(?:.*/)?(?:{'|'.join(written)})")
+def _compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Compile glob patterns that match below any folder; a star matches a name without a leading dot."""
+    expressions = [re.escape(pattern).replace(r"\*", r"[^/.][^/]*") for pattern in patterns]
+    return re.compile(rf"(?:.*/)?(?:{'|'.join(expressions)})")
 
 
-_KNOWN = _shape(FILES)
-_PERSONAL = _shape((*FILES, *PERSONAL))
+_SHARED_PATTERN = _compile_patterns(FILES)
+_PERSONAL_PATTERN = _compile_patterns((*FILES, *PERSONAL))
 
 
-def is_context(path: str, *, with_personal: bool = False) -> bool:
-    """Whether agents read a file at this path, written with / from the project down."""
-    return (_PERSONAL if with_personal else _KNOWN).fullmatch(path) is not None
+def is_context_file(path: str, *, with_personal: bool = False) -> bool:
+    """Return whether agents read this path, which is relative to the project and uses slashes."""
+    return (_PERSONAL_PATTERN if with_personal else _SHARED_PATTERN).fullmatch(path) is not None
 
 
-def is_entered(folder: str) -> bool:
-    """Whether a folder of this name is looked into."""
-    return folder in HIDDEN or not (folder.startswith(".") or folder in SKIPPED)
+def is_searched_folder(folder: str) -> bool:
+    """Return whether folders of this name are searched."""
+    return folder in SEARCHED_HIDDEN_FOLDERS or not (folder.startswith(".") or folder in SKIPPED_FOLDERS)

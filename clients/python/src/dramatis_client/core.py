@@ -1,4 +1,4 @@
-"""Every call as a plan: what to ask and what to make of it, with no thread, task or socket."""
+"""Every API call as a plan (sans-I/O): its request and how its response is parsed, shared by both clients."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -7,24 +7,24 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dramatis_client import requests
-from dramatis_client.answers import Answer
-from dramatis_client.copies import Name, moment
-from dramatis_client.disk import CopyFiles
-from dramatis_client.effects import Plan
-from dramatis_client.keeping import BAD_KEY, Keeper
+from dramatis_client.cache import UNAUTHORIZED, PromptCache
+from dramatis_client.cache_entries import PromptKey, to_datetime
+from dramatis_client.disk_cache import DiskCache
+from dramatis_client.io import Plan
 from dramatis_client.problems import Problem, Unreachable
-from dramatis_client.prompts import Prompt, read_prompt
+from dramatis_client.prompts import Prompt, parse_prompt
 from dramatis_client.records import Memory, Skill
-from dramatis_client.requests import Request, segment
-from dramatis_client.retrying import asked
+from dramatis_client.requests import Request, quote_segment
+from dramatis_client.responses import Response
+from dramatis_client.retries import send_with_retries
 
 Files = Mapping[str, str] | Iterable[tuple[str, str]]
 PRODUCTION = "production"
 T = TypeVar("T")
 
 
-class Core:
-    """What both clients know; a client only carries the plans out."""
+class ClientCore:
+    """State and plans shared by both clients; a client only runs the plans."""
 
     def __init__(
         self,
@@ -38,9 +38,9 @@ class Core:
             raise ValueError("A key is needed.")
         if attempts < 1:
             raise ValueError("At least one attempt is needed.")
-        self.url = requests.server_address(url)
-        files = (
-            CopyFiles(Path(cache_dir).expanduser(), self.url, key.strip()) if cache_dir is not None else None
+        self.url = requests.validate_server_url(url)
+        disk = (
+            DiskCache(Path(cache_dir).expanduser(), self.url, key.strip()) if cache_dir is not None else None
         )
         self.headers = {
             "Accept": requests.JSON_TYPE,
@@ -49,75 +49,80 @@ class Core:
         }
         self.attempts = attempts
         self.clock = clock
-        self.keeper = Keeper(files, attempts, clock)
+        self.cache = PromptCache(disk, attempts, clock)
 
     def prompt(self, agent: str, channel: str, label: str) -> Plan[Prompt]:
-        return self.keeper.prompt(Name(agent, channel, label))
+        return self.cache.get_prompt(PromptKey(agent, channel, label))
 
     def render(self, agent: str, channel: str, label: str, facts: Mapping[str, Any]) -> Plan[Prompt]:
         body = {"channel": channel, "label": label, **facts}
-        answer = yield from self.call(requests.post(f"agents/{segment(agent)}/prompt:render", body))
-        return read_prompt(answer.content, answer.headers.get("etag", ""), moment(self.clock()))
+        response = yield from self.call(
+            requests.post_request(f"agents/{quote_segment(agent)}/prompt:render", body)
+        )
+        return parse_prompt(response.content, response.headers.get("etag", ""), to_datetime(self.clock()))
 
     def remember(self, text: str, agent: str | None, facts: Mapping[str, Any]) -> Plan[Memory]:
         body = {"text": text, "agent": agent, **facts}
-        answer = yield from self.call(requests.post("memories", body))
-        return read_as(Memory.read, answer)
+        response = yield from self.call(requests.post_request("memories", body))
+        return parse_record(Memory.from_json, response)
 
     def tick(self, task: int, step: int, is_done: bool) -> Plan[dict[str, Any]]:
-        path = f"tasks/{segment(task)}/steps/{segment(step)}:tick"
-        answer = yield from self.call(requests.post(path, {"is_done": is_done}))
-        return answer.json()
+        path = f"tasks/{quote_segment(task)}/steps/{quote_segment(step)}:tick"
+        response = yield from self.call(requests.post_request(path, {"is_done": is_done}))
+        return response.json()
 
     def skill(self, agent: str, name: str) -> Plan[Skill]:
-        request = requests.get(f"agents/{segment(agent)}/skills/{segment(name)}")
-        answer = yield from self.call(request)
-        return read_as(Skill.read, answer)
+        request = requests.get_request(f"agents/{quote_segment(agent)}/skills/{quote_segment(name)}")
+        response = yield from self.call(request)
+        return parse_record(Skill.from_json, response)
 
     def report(self, prompt: Prompt, text: str | None, request_id: str) -> Plan[dict[str, Any]]:
-        used = prompt.text if text is None else text
+        used_text = prompt.text if text is None else text
         body: dict[str, Any] = {
             "agent": prompt.agent,
             "channel": prompt.channel,
-            "digest": sha256(used.encode()).hexdigest(),
+            "digest": sha256(used_text.encode()).hexdigest(),
             "ledger_id": prompt.ledger_id,
         }
-        said = body | {"request_id": request_id} if request_id else body
-        answer = yield from self.call(requests.post("prompts:report", said))
-        return answer.json()
+        if request_id:
+            body["request_id"] = request_id
+        response = yield from self.call(requests.post_request("prompts:report", body))
+        return response.json()
 
     def push(self, source: str, files: Files, is_complete: bool) -> Plan[dict[str, Any]]:
         pairs = files.items() if isinstance(files, Mapping) else files
-        listed = [{"path": path, "text": text} for path, text in pairs]
-        body = {"files": listed, "is_complete": is_complete}
-        answer = yield from self.call(requests.post(f"sources/{segment(source)}/files:push", body))
-        return answer.json()
+        file_list = [{"path": path, "text": text} for path, text in pairs]
+        body = {"files": file_list, "is_complete": is_complete}
+        response = yield from self.call(
+            requests.post_request(f"sources/{quote_segment(source)}/files:push", body)
+        )
+        return response.json()
 
     def replay(self, ledger_id: int) -> Plan[dict[str, Any]]:
-        answer = yield from self.call(requests.get(f"ledger/{segment(ledger_id)}/replay"))
-        said = answer.json()
-        if sha256(str(said.get("text")).encode()).hexdigest() != said.get("recorded_digest"):
+        response = yield from self.call(requests.get_request(f"ledger/{quote_segment(ledger_id)}/replay"))
+        document = response.json()
+        if sha256(str(document.get("text")).encode()).hexdigest() != document.get("recorded_digest"):
             raise Unreachable("These are not the words that were recorded: their digest does not fit.")
-        return said
+        return document
 
     def diff(self, digest: str, against: str) -> Plan[dict[str, Any]]:
-        request = requests.get(f"prompt-versions/{segment(digest)}/diff", against=against)
-        answer = yield from self.call(request)
-        return answer.json()
+        request = requests.get_request(f"prompt-versions/{quote_segment(digest)}/diff", against=against)
+        response = yield from self.call(request)
+        return response.json()
 
-    def call(self, request: Request) -> Plan[Answer]:
-        """A good answer, or the problem raised; a key that is refused anywhere keeps no copies."""
-        answer = yield from asked(request, self.attempts)
-        if answer.is_good:
-            return answer
-        failure = answer.failure()
-        if isinstance(failure, Problem) and failure.status == BAD_KEY:
-            yield from self.keeper.forgotten()
-        raise failure
+    def call(self, request: Request) -> Plan[Response]:
+        """Send a request and return the successful response, or raise. A 401 clears the prompt cache."""
+        response = yield from send_with_retries(request, self.attempts)
+        if response.is_success:
+            return response
+        error = response.to_error()
+        if isinstance(error, Problem) and error.status == UNAUTHORIZED:
+            yield from self.cache.clear()
+        raise error
 
 
-def read_as(read: Callable[[Mapping[str, Any]], T], answer: Answer) -> T:
+def parse_record(parse: Callable[[Mapping[str, Any]], T], response: Response) -> T:
     try:
-        return read(answer.json())
+        return parse(response.json())
     except (KeyError, TypeError, ValueError) as error:
         raise Unreachable("The answer is not what was asked for.") from error

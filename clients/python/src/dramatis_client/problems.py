@@ -1,20 +1,20 @@
-"""What goes wrong, as exceptions: the server's own words, or no word from it at all."""
+"""Exceptions: a problem reported by the server, or no response from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 class DramatisError(Exception):
-    """Whatever this package raises on account of the server."""
+    """Base class of the errors raised for a server's response, or for the lack of one."""
 
 
 class Unreachable(DramatisError):
-    """No answer, or none that the server itself can have given."""
+    """No response, or one that does not come from Dramatis, such as a proxy's error page."""
 
 
 @dataclass(frozen=True)
 class FieldError:
-    """What is wrong with one value, and where it stands."""
+    """What is wrong with one value, and where it is in the request."""
 
     detail: str
     pointer: str = ""
@@ -23,7 +23,7 @@ class FieldError:
 
 
 class Problem(DramatisError):
-    """A refusal in the server's words (RFC 9457); `code` is for programs, `detail` for people."""
+    """The server's problem document (RFC 9457); `code` is for programs, `detail` is for display."""
 
     def __init__(
         self,
@@ -43,15 +43,15 @@ class Problem(DramatisError):
         self.title = title
         self.errors = tuple(errors)
         self.request_id = request_id
-        # Seconds to wait before another try, where the server said so.
+        # Seconds to wait before a retry, if the server sent Retry-After.
         self.retry_after = retry_after
 
     def __reduce__(self) -> tuple[object, ...]:
-        """An exception with named arguments does not pickle by itself, and workers send theirs home."""
-        return (_again, (self.status, self.code, self.detail, self.__dict__.copy()))
+        """Make the exception picklable, for process pools: keyword-only arguments are lost by default."""
+        return (_rebuild_problem, (self.status, self.code, self.detail, self.__dict__.copy()))
 
 
-def _again(status: int, code: str, detail: str, rest: dict[str, object]) -> Problem:
+def _rebuild_problem(status: int, code: str, detail: str, attributes: dict[str, object]) -> Problem:
     problem = Problem(status, code, detail)
-    problem.__dict__.update(rest)
+    problem.__dict__.update(attributes)
     return problem

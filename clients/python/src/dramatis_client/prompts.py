@@ -1,4 +1,4 @@
-"""A prompt as a program uses it, read from the server's JSON and checked against its digest."""
+"""Prompt data classes, parsed from the server's JSON and checked against the digest."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from dramatis_client.problems import Unreachable
 
 @dataclass(frozen=True)
 class Segment:
-    """One section's place in the text, in characters; `slot` names what the call filled, if anything."""
+    """One section's range in the text, in characters; `slot` names the slot that the call filled, if any."""
 
     section: str
     volatility: str
@@ -25,7 +25,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class CacheBoundary:
-    """A place in the text, in characters, for a provider's cache: all before it changes less often."""
+    """An offset in the text, in characters, for a provider's prompt cache; text before it is more stable."""
 
     offset: int
     volatility: str
@@ -33,7 +33,7 @@ class CacheBoundary:
 
 @dataclass(frozen=True)
 class Message:
-    """A message to be sent beside the prompt."""
+    """A message to send together with the prompt."""
 
     role: str
     text: str
@@ -41,9 +41,9 @@ class Message:
 
 @dataclass(frozen=True)
 class Prompt:
-    """Words for one agent on one channel, and what is known of them.
+    """The prompt text of one agent on one channel, with its metadata.
 
-    Time and other facts of the call stand in the text as they were at `fetched_at`.
+    The time and other slot values in the text are those of `fetched_at`.
     """
 
     agent: str
@@ -51,43 +51,43 @@ class Prompt:
     label: str
     text: str
     version: int
-    # Of the version, and of the bytes of the text as they were handed out.
+    # Digests of the version, and of the served text.
     digest: str
     served_digest: str
     layout: str
     segments: tuple[Segment, ...]
     cache_boundaries: tuple[CacheBoundary, ...]
-    # Definitions for a provider's interface.
+    # Tool definitions in the format of a provider's API.
     tools: tuple[Mapping[str, Any], ...]
     messages: tuple[Message, ...]
     slots: Mapping[str, Any]
     tokens: int
     warnings: tuple[str, ...]
-    # The record of the call that brought these words.
+    # The ledger row of the request that fetched this text.
     ledger_id: int
     etag: str
     fetched_at: datetime
-    # Not confirmed by the server lately: it is being asked, or it is away.
+    # Older than max-age: a refresh is running, or the server is unavailable.
     is_stale: bool = False
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        """The text cut at its cache boundaries, for providers that take a prompt in blocks."""
-        inner = [one.offset for one in self.cache_boundaries if 0 < one.offset < len(self.text)]
-        cuts = [0, *inner, len(self.text)]
+        """The text split at its cache boundaries, for providers that take a prompt in blocks."""
+        offsets = [item.offset for item in self.cache_boundaries if 0 < item.offset < len(self.text)]
+        cuts = [0, *offsets, len(self.text)]
         return tuple([self.text[start:end] for start, end in pairwise(cuts) if end > start])
 
     @property
     def has_slots(self) -> bool:
-        """Whether some of the words were true at the time of the call only."""
+        """Whether the text holds slot values, such as the time of the request."""
         return any(segment.slot for segment in self.segments)
 
 
-def read_prompt(content: bytes, etag: str, fetched_at: datetime) -> Prompt:
-    """Raises Unreachable where this is no prompt, or not the one that was sent."""
+def parse_prompt(content: bytes, etag: str, fetched_at: datetime) -> Prompt:
+    """Parse a prompt; raise Unreachable if this is no prompt, or if the text does not match its digest."""
     try:
-        said = json.loads(content)
-        prompt = _prompt(said, etag, fetched_at)
+        document = json.loads(content)
+        prompt = _build_prompt(document, etag, fetched_at)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Unreachable("The answer is not a prompt.") from error
     if sha256(prompt.text.encode()).hexdigest() != prompt.served_digest:
@@ -95,47 +95,53 @@ def read_prompt(content: bytes, etag: str, fetched_at: datetime) -> Prompt:
     return prompt
 
 
-def _prompt(said: Mapping[str, Any], etag: str, fetched_at: datetime) -> Prompt:
-    version = said["version"]
+def _build_prompt(document: Mapping[str, Any], etag: str, fetched_at: datetime) -> Prompt:
+    version = document["version"]
     return Prompt(
-        agent=_text(said["agent"]),
-        channel=_text(said["channel"]),
-        label=_text(said["label"]),
-        text=_text(said["text"]),
+        agent=_require_text(document["agent"]),
+        channel=_require_text(document["channel"]),
+        label=_require_text(document["label"]),
+        text=_require_text(document["text"]),
         version=int(version["number"]),
-        digest=_text(version["digest"]),
-        served_digest=_text(said["served_digest"]),
-        layout=_text(version["layout"]),
-        segments=tuple([_segment(one) for one in said["segments"]]),
+        digest=_require_text(version["digest"]),
+        served_digest=_require_text(document["served_digest"]),
+        layout=_require_text(version["layout"]),
+        segments=tuple([_build_segment(item) for item in document["segments"]]),
         cache_boundaries=tuple(
-            [CacheBoundary(int(one["offset"]), _text(one["volatility"])) for one in said["cache_boundaries"]]
+            [
+                CacheBoundary(int(item["offset"]), _require_text(item["volatility"]))
+                for item in document["cache_boundaries"]
+            ]
         ),
-        tools=tuple(said.get("tools") or ()),
+        tools=tuple(document.get("tools") or ()),
         messages=tuple(
-            [Message(_text(one["role"]), _text(one["text"])) for one in said.get("messages") or ()]
+            [
+                Message(_require_text(item["role"]), _require_text(item["text"]))
+                for item in document.get("messages") or ()
+            ]
         ),
-        slots=said.get("slots") or {},
-        tokens=int(said["tokens"]["total"]),
-        warnings=tuple([_text(one) for one in said.get("warnings") or ()]),
-        ledger_id=int(said["ledger_id"]),
+        slots=document.get("slots") or {},
+        tokens=int(document["tokens"]["total"]),
+        warnings=tuple([_require_text(item) for item in document.get("warnings") or ()]),
+        ledger_id=int(document["ledger_id"]),
         etag=etag or f'W/"{version["digest"]}"',
         fetched_at=fetched_at,
     )
 
 
-def _segment(said: Mapping[str, Any]) -> Segment:
-    start, end = said["range"]
+def _build_segment(document: Mapping[str, Any]) -> Segment:
+    start, end = document["range"]
     return Segment(
-        section=_text(said["section"]),
-        volatility=_text(said["volatility"]),
+        section=_require_text(document["section"]),
+        volatility=_require_text(document["volatility"]),
         start=int(start),
         end=int(end),
-        slot=said.get("slot"),
-        is_cacheable=bool(said.get("cacheable")),
+        slot=document.get("slot"),
+        is_cacheable=bool(document.get("cacheable")),
     )
 
 
-def _text(value: Any) -> str:
+def _require_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("This is no text.")
     return value

@@ -1,4 +1,4 @@
-"""What the other calls give back."""
+"""Records returned by the other API calls."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Memory:
-    """A fact that was written down; one that a bot proposes counts once a person or a policy believes it."""
+    """A memory. One proposed by a bot is used in prompts after a member or a policy approves it."""
 
     id: int
     text: str
@@ -15,18 +15,18 @@ class Memory:
     state: str
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> "Memory":
-        return cls(int(said["id"]), str(said["text"]), said.get("agent"), str(said["state"]))
+    def from_json(cls, document: Mapping[str, Any]) -> "Memory":
+        return cls(int(document["id"]), str(document["text"]), document.get("agent"), str(document["state"]))
 
 
 @dataclass(frozen=True)
 class Skill:
-    """The full instructions of a skill."""
+    """A skill with its full instructions."""
 
     name: str
     description: str
     body: str
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> "Skill":
-        return cls(str(said["name"]), str(said.get("description", "")), str(said["body"]))
+    def from_json(cls, document: Mapping[str, Any]) -> "Skill":
+        return cls(str(document["name"]), str(document.get("description", "")), str(document["body"]))

@@ -1,4 +1,4 @@
-"""What is asked of the server: each call as plain data, without the key."""
+"""Requests as plain data, without the API key."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -10,12 +10,12 @@ from uuid import uuid4
 
 ROOT = "/api/v1/"
 JSON_TYPE = "application/json"
-LOCAL_PART = "Give the address of the server alone, such as https://dramatis.example.com."
+ADDRESS_HINT = "Give the address of the server alone, such as https://dramatis.example.com."
 
 
 @dataclass(frozen=True)
 class Request:
-    """One call; all of ours may be sent again, for those with an effect carry an Idempotency-Key."""
+    """One HTTP request. Every request is safe to retry: those that write carry an Idempotency-Key."""
 
     method: str
     path: str
@@ -24,48 +24,48 @@ class Request:
     content: bytes | None = None
 
 
-def server_address(url: str) -> str:
-    """The address without anything that does not belong there; a key or password in it would be logged."""
+def validate_server_url(url: str) -> str:
+    """Return the normalized server URL; reject passwords, queries and fragments, which would be logged."""
     parts = urlsplit(url.strip())
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError(f"The server's address must begin with http:// or https://. {LOCAL_PART}")
+        raise ValueError(f"The server's address must begin with http:// or https://. {ADDRESS_HINT}")
     if parts.query or parts.fragment or "@" in parts.netloc:
-        raise ValueError(LOCAL_PART)
+        raise ValueError(ADDRESS_HINT)
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
-def get(path: str, **params: str) -> Request:
+def get_request(path: str, **params: str) -> Request:
     return Request("GET", ROOT + path, params)
 
 
-def post(path: str, body: Any) -> Request:
-    """Named, so that however often it is sent there is one effect."""
+def post_request(path: str, body: Any) -> Request:
+    """Build a POST with an Idempotency-Key, so that retries have one effect."""
     headers = {"Content-Type": JSON_TYPE, "Idempotency-Key": uuid4().hex}
-    return Request("POST", ROOT + path, headers=headers, content=written(body))
+    return Request("POST", ROOT + path, headers=headers, content=encode_json(body))
 
 
-def fetch(agent: str, channel: str, label: str, etags: Iterable[str] = ()) -> Request:
-    known = ", ".join(etags)
-    headers = {"If-None-Match": known} if known else {}
+def prompt_request(agent: str, channel: str, label: str, etags: Iterable[str] = ()) -> Request:
+    known_etags = ", ".join(etags)
+    headers = {"If-None-Match": known_etags} if known_etags else {}
     params = {"channel": channel, "label": label}
-    return Request("GET", f"{ROOT}agents/{segment(agent)}/prompt", params, headers)
+    return Request("GET", f"{ROOT}agents/{quote_segment(agent)}/prompt", params, headers)
 
 
-def segment(name: str | int) -> str:
-    """One name of an address; nothing in it can lead elsewhere."""
+def quote_segment(name: str | int) -> str:
+    """Return a name as one quoted path segment; "." and ".." are rejected."""
     text = str(name)
     if not text.strip("."):
         raise ValueError(f"{text!r} cannot be a name.")
     return quote(text, safe="")
 
 
-def written(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     return json.dumps(
-        value, ensure_ascii=False, default=_told, separators=(",", ":"), allow_nan=False
+        value, ensure_ascii=False, default=_encode_value, separators=(",", ":"), allow_nan=False
     ).encode()
 
 
-def _told(value: object) -> str:
+def _encode_value(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} cannot be sent.")

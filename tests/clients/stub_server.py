@@ -1,4 +1,4 @@
-"""A small server that answers as it is told: for what the real one does rarely, or never."""
+"""Stub HTTP server with scripted responses, for cases that the real server rarely or never produces."""
 
 import contextlib
 import json
@@ -14,8 +14,8 @@ CACHING = "private, max-age=30, stale-while-revalidate=300, stale-if-error=86400
 
 
 @dataclass(frozen=True)
-class Said:
-    """One answer."""
+class StubResponse:
+    """One scripted response."""
 
     status: int = 200
     body: bytes = b""
@@ -23,8 +23,8 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Heard:
-    """One request; header names are in lower case."""
+class ReceivedRequest:
+    """One request that the stub received; header names are in lower case."""
 
     method: str
     path: str
@@ -32,16 +32,16 @@ class Heard:
     body: bytes
 
 
-Reply = Callable[[Heard], Said | None]
+Reply = Callable[[ReceivedRequest], StubResponse | None]
 
 
-class StandIn:
-    """Answers with `reply`; None means to hang up without a word."""
+class StubServer:
+    """Respond with `reply`, and record the requests. None closes the connection without a response."""
 
     def __init__(self) -> None:
-        self.heard: list[Heard] = []
-        self.open: list[socket.socket] = []
-        self.reply: Reply = lambda heard: Said(500)
+        self.requests: list[ReceivedRequest] = []
+        self.open_connections: list[socket.socket] = []
+        self.reply: Reply = lambda request: StubResponse(500)
         self.server: ThreadingHTTPServer | None = None
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -51,42 +51,42 @@ class StandIn:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def says(self, *answers: Said | None) -> None:
-        """These in turn, the last of them for ever."""
-        left = list(answers)
-        self.reply = lambda heard: left.pop(0) if len(left) > 1 else left[0]
+    def respond_with(self, *responses: StubResponse | None) -> None:
+        """Send these responses in turn, and repeat the last one."""
+        remaining = list(responses)
+        self.reply = lambda request: remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
     def start(self) -> None:
-        stand_in = self
+        stub = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def setup(self) -> None:
                 super().setup()
-                stand_in.open.append(self.connection)
+                stub.open_connections.append(self.connection)
 
             def handle_one(self) -> None:
                 size = int(self.headers.get("Content-Length") or 0)
-                named = {name.lower(): value for name, value in self.headers.items()}
-                heard = Heard(self.command, self.path, named, self.rfile.read(size))
-                stand_in.heard.append(heard)
-                said = stand_in.reply(heard)
-                if said is None:
+                lower_headers = {name.lower(): value for name, value in self.headers.items()}
+                request = ReceivedRequest(self.command, self.path, lower_headers, self.rfile.read(size))
+                stub.requests.append(request)
+                response = stub.reply(request)
+                if response is None:
                     self.close_connection = True
                     return
-                self.send_response(said.status)
-                for name, value in said.headers.items():
+                self.send_response(response.status)
+                for name, value in response.headers.items():
                     self.send_header(name, value)
-                if said.status != 304:
-                    self.send_header("Content-Length", str(len(said.body)))
+                if response.status != 304:
+                    self.send_header("Content-Length", str(len(response.body)))
                 self.end_headers()
-                self.wfile.write(said.body)
+                self.wfile.write(response.body)
 
             do_GET = do_POST = handle_one  # noqa: N815  # named by http.server
 
             def log_message(self, *_: Any) -> None:
-                """Tests speak for themselves."""
+                """Log nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.server.daemon_threads = True
@@ -97,14 +97,14 @@ class StandIn:
             self.server.shutdown()
             self.server.server_close()
             self.server = None
-        while self.open:
+        while self.open_connections:
             with contextlib.suppress(OSError):
-                self.open.pop().shutdown(socket.SHUT_RDWR)
+                self.open_connections.pop().shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager
-def standing() -> Iterator[StandIn]:
-    server = StandIn()
+def run_stub_server() -> Iterator[StubServer]:
+    server = StubServer()
     server.start()
     try:
         yield server
@@ -112,14 +112,14 @@ def standing() -> Iterator[StandIn]:
         server.stop()
 
 
-def digest_of(text: str) -> str:
+def hash_text(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def prompt_body(text: str, number: int = 1, /, **changed: Any) -> dict[str, Any]:
-    """As the server writes it."""
-    digest = digest_of(f"version {text}")
-    said = {
+def prompt_body(text: str, number: int = 1, /, **changes: Any) -> dict[str, Any]:
+    """Return a prompt document as the server writes it."""
+    digest = hash_text(f"version {text}")
+    document = {
         "version": {
             "number": number,
             "digest": digest,
@@ -128,7 +128,7 @@ def prompt_body(text: str, number: int = 1, /, **changed: Any) -> dict[str, Any]
         },
         "digest": digest,
         "tokens": {"total": 3, "sections": {"soul": 3}},
-        "served_digest": digest_of(text),
+        "served_digest": hash_text(text),
         "text": text,
         "segments": [
             {
@@ -150,29 +150,29 @@ def prompt_body(text: str, number: int = 1, /, **changed: Any) -> dict[str, Any]
         "messages": [],
         "ledger_id": 40 + number,
     }
-    return said | changed
+    return document | changes
 
 
-def prompt_said(text: str, number: int = 1, /, **changed: Any) -> Said:
-    body = prompt_body(text, number, **changed)
+def prompt_response(text: str, number: int = 1, /, **changes: Any) -> StubResponse:
+    body = prompt_body(text, number, **changes)
     headers = {
         "Content-Type": "application/json",
-        "ETag": etag_of(text),
+        "ETag": make_etag(text),
         "Cache-Control": CACHING,
         "X-Ledger-ID": str(40 + number),
     }
-    return Said(200, json.dumps(body, ensure_ascii=False).encode(), headers)
+    return StubResponse(200, json.dumps(body, ensure_ascii=False).encode(), headers)
 
 
-def etag_of(text: str) -> str:
-    return f'W/"{digest_of(f"version {text}")}"'
+def make_etag(text: str) -> str:
+    return f'W/"{hash_text(f"version {text}")}"'
 
 
-def unchanged(text: str) -> Said:
-    return Said(304, headers={"ETag": etag_of(text), "Cache-Control": CACHING})
+def not_modified_response(text: str) -> StubResponse:
+    return StubResponse(304, headers={"ETag": make_etag(text), "Cache-Control": CACHING})
 
 
-def problem_said(status: int, code: str, **headers: str) -> Said:
+def problem_response(status: int, code: str, **headers: str) -> StubResponse:
     body = {
         "type": f"/api/v1/docs/errors#{code}",
         "title": "Refused",
@@ -182,5 +182,7 @@ def problem_said(status: int, code: str, **headers: str) -> Said:
         "request_id": "req-7",
         "errors": [{"detail": "This is needed.", "pointer": "/text"}],
     }
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Said(status, json.dumps(body).encode(), {"Content-Type": "application/problem+json", **named})
+    extra_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return StubResponse(
+        status, json.dumps(body).encode(), {"Content-Type": "application/problem+json", **extra_headers}
+    )
