@@ -1,10 +1,10 @@
-"""A curl for machines that have none."""
+"""A replacement of curl for machines without it."""
 
 import shutil
 import sys
 from pathlib import Path
 
-# As much of it as the documentation uses.
+# The options that the documentation uses.
 STAND_IN = """#!{python}
 import sys, urllib.request
 words, headers, data, url = sys.argv[1:], {{}}, None, ""
@@ -23,7 +23,7 @@ sys.stdout.buffer.write(urllib.request.urlopen(asked, timeout=20).read())
 
 
 def curl_beside(folder: Path) -> Path:
-    """The folder in which there is a curl if the machine has none."""
+    """Write a `curl` script into the folder if the machine has none; return the folder."""
     if shutil.which("curl") is None:
         script = folder / "curl"
         script.write_text(STAND_IN.format(python=sys.executable))

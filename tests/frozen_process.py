@@ -1,4 +1,4 @@
-"""Processes that stand still, as on a machine that hangs: reached by everybody, answering nobody."""
+"""Freezes processes with SIGSTOP, as on a machine that hangs: connections succeed, but get no response."""
 
 import os
 import signal
@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 
 PROC = Path("/proc")
-# As the kernel spells it: stopped, being looked into, ended.
+# States in /proc/PID/stat: stopped, traced, zombie, dead.
 STILL = set("TtZXx")
 
 
 def freeze(process: "subprocess.Popen[bytes]") -> None:
-    """Stop it and all it started, and return when the last of its threads stands.
+    """Stop a process group and wait until all of its threads are stopped.
 
-    The signal goes to one thread, and the others run on until that one has its turn: on a busy machine
+    The signal is delivered to one thread, and the others run until it is scheduled: on a busy machine
     long enough to answer another request.
     """
     send(process, signal.SIGSTOP)
@@ -49,7 +49,7 @@ def stands(process: "subprocess.Popen[bytes]") -> bool:
 
 
 def members(pid: int) -> list[int]:
-    """Its group, if it leads one."""
+    """The processes of its group, if it is a group leader."""
     if not leads(pid):
         return [pid]
     told = (said.partition(" ")[0] + said.rpartition(")")[2] for said in read("[0-9]*/stat"))
@@ -61,6 +61,6 @@ def read(pattern: str) -> list[str]:
     for path in PROC.glob(pattern):
         try:
             found.append(path.read_text())
-        except OSError:  # It has ended meanwhile.
+        except OSError:  # The process has ended meanwhile.
             continue
     return found

@@ -1,4 +1,4 @@
-"""A language of brackets: a text that is marked comes out enclosed, so what stands outside has no mark."""
+"""Pseudo-translation: marked text is rendered in brackets, so text outside brackets is not marked for translation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from django.utils.translation import trans_real
 from tests.untranslated_templates import MACHINE_CLASS, MACHINE_ELEMENTS, VOID_ELEMENTS
 
 CODE, OPEN, CLOSE = "xx", "⟦", "⟧"
-# Django parts a text from the context it is used in by this sign.
+# The separator between a message context and its message in gettext.
 CONTEXT = "\x04"
 WORD = re.compile(r"[A-Za-z]{2,}")
-# Digests and names of files.
+# Digests and file names.
 MACHINE_WORD = re.compile(r"\b[0-9a-f]{12,}\b|[\w./*]+\.md\b")
-# Words of prompts are in the language of their authors.
+# Prompt text is in the language of its authors.
 PROMPT_CLASSES = {MACHINE_CLASS, "dr-seg", "dr-stretch", "dr-slot"}
 LAYOUTS = {"dramatis", "opal", "pi", "moltis", "nova", "ptc"}
 HARNESSES = {"openclaw", "claude", "code", "plain"}
@@ -47,7 +47,7 @@ HUMAN_ATTRIBUTES = {"alt", "aria-label", "data-confirm", "data-label", "placehol
 
 
 class Brackets(NullTranslations):
-    """A catalogue that has every text, in brackets."""
+    """A message catalogue that returns every text in brackets."""
 
     def gettext(self, message: str) -> str:
         return f"{OPEN}{message.rpartition(CONTEXT)[2]}{CLOSE}" if message.strip() else message
@@ -71,7 +71,7 @@ def in_brackets() -> Iterator[None]:
 
 
 def english_left(html: str, names: Collection[str]) -> list[str]:
-    """What a page shows in letters outside of the brackets, but for the names that tenants gave."""
+    """List the text outside brackets on a page, except for the given names."""
     reader = _Outside({name.lower() for name in names} | SAME_EVERYWHERE)
     reader.feed(html)
     reader.close()
@@ -79,14 +79,14 @@ def english_left(html: str, names: Collection[str]) -> list[str]:
 
 
 class _Outside(HTMLParser):
-    """Reads a page and keeps what stands outside of the brackets."""
+    """Collects the text of a page outside brackets."""
 
     def __init__(self, known: set[str]) -> None:
         super().__init__()
         self.found: list[str] = []
         self._known = known
         self._depth = 0
-        # For each open element whether it is a machine's, and how deep in brackets it began.
+        # For each open element: its tag, whether its text is not translated, and the bracket depth at its start.
         self._open: list[tuple[str, bool, int]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -104,7 +104,7 @@ class _Outside(HTMLParser):
         while self._open:
             name, _, depth = self._open.pop()
             if name == tag:
-                # A text that was cut short has lost its last bracket.
+                # Truncated text has lost its closing bracket.
                 self._depth = min(self._depth, depth)
                 return
 

@@ -1,4 +1,4 @@
-"""Reads a page as a screen reader does: its names, headings, tables, and what its parts point at."""
+"""Accessibility checks of a page: accessible names, headings, tables, ids and focus."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "met
 SILENT = {"script", "style", "template"}
 POINTERS = ("aria-describedby", "aria-labelledby", "aria-controls", "for")
 FIELDS = {"input", "select", "textarea"}
-# Made by scripts when the page has come.
+# Created by scripts after the page has loaded.
 LATER = re.compile(r"^dr-palette-")
 
 
 @dataclass
 class Element:
-    """One element of a page, and what it holds: words and other elements."""
+    """One element of a page with its attributes, text and child elements."""
 
     tag: str
     said: dict[str, str] = field(default_factory=dict)
@@ -33,14 +33,14 @@ class Element:
                 yield from one.all(*tags)
 
     def within(self, *tags: str) -> Element | None:
-        """The nearest of these that holds this one."""
+        """The nearest ancestor with one of these tags."""
         place = self.parent
         while place is not None and place.tag not in tags:
             place = place.parent
         return place
 
     def words(self) -> str:
-        """What is heard of it, without what is hidden from ears."""
+        """The accessible text, without hidden elements."""
         if self.said.get("aria-hidden") == "true" or self.tag in SILENT or "hidden" in self.said:
             return ""
         if label := self.said.get("aria-label"):
@@ -50,7 +50,7 @@ class Element:
 
 
 class Reader(HTMLParser):
-    """Builds the tree; our own pages close what they open."""
+    """Builds the element tree; the product's pages close their elements."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Reader(HTMLParser):
 
 
 def troubles(html: str) -> list[str]:
-    """What somebody who listens to this page would stumble over."""
+    """List the accessibility problems of a page."""
     root = Reader(html).root
     main = next(root.all("main"), root)
     checks = (alike(main), nameless(main), headings(main), tables(main), stops(main), ids(root), focus(root))
@@ -87,7 +87,7 @@ def troubles(html: str) -> list[str]:
 
 
 def alike(main: Element) -> Iterator[str]:
-    """One name for different things: in a list of links or buttons nobody could tell them apart."""
+    """Find links or buttons with the same name and different targets."""
     places: dict[tuple[str, str], set[str]] = defaultdict(set)
     for one in main.all("a", "button"):
         if one.tag == "a" and "href" in one.said:
@@ -103,7 +103,7 @@ def alike(main: Element) -> Iterator[str]:
 
 
 def hidden_values(form: Element) -> str:
-    """A form may say by a hidden field what it is about."""
+    """The hidden fields of a form, which may determine its target."""
     fields = [one.said for one in form.all("input") if one.said.get("type") == "hidden"]
     return " ".join(
         f"{one['name']}={one.get('value')}" for one in fields if "csrf" not in one.get("name", "csrf")
@@ -129,7 +129,7 @@ def headings(main: Element) -> Iterator[str]:
     level = 1
     for one in found:
         now = int(one.tag[1])
-        # What stands before the page's own heading, such as an alert, may begin with a second one.
+        # An alert before the page's h1 may start with an h2.
         if now > max(level, 1) + 1:
             yield f"from h{level} to {one.tag}: {one.words()}"
         level = now
@@ -145,7 +145,7 @@ def tables(main: Element) -> Iterator[str]:
 
 
 def stops(main: Element) -> Iterator[str]:
-    """Where the Tab key stops there is something to say."""
+    """Find focusable elements without an accessible name."""
     for one in main.all():
         if one.said.get("tabindex") == "0" and not ({"aria-label", "aria-labelledby"} & one.said.keys()):
             yield f"the Tab key stops at a {one.tag} without a name"

@@ -1,6 +1,6 @@
-"""The cast, made once for a module: import these fixtures in place of the common ones.
+"""Module-scoped users and workspace: import these fixtures instead of the common ones.
 
-A module may have a function `set_stage(workspace)`; what it makes stands in `props`, anew for each test.
+A module may define `set_stage(workspace)`; each test gets a copy of its result as the fixture `props`.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.module_fixtures import commits_heard, rows_of_a_module
 
 
 class Cast(NamedTuple):
-    """What is made first; tests get copies, for a savepoint takes back rows and not objects."""
+    """The created objects; tests get copies, because a savepoint rolls back rows and not objects."""
 
     alice: User
     bob: User
@@ -60,6 +60,6 @@ def shared_props(cast: Cast, db: None) -> Any:
 
 @pytest.fixture(name="commits")
 def shared_commits(cast: Cast, db: None) -> Iterator[None]:
-    """Prompts are built when a verb ends, as if its rows had been committed."""
+    """Run on_commit hooks at the end of each service call, so that prompts are built."""
     with commits_heard():
         yield

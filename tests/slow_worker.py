@@ -1,4 +1,4 @@
-"""The product's worker with a look that can be held up: `celery -A tests.slow_worker worker`."""
+"""The product's Celery worker with a refresh that a test can block: `celery -A tests.slow_worker worker`."""
 
 import os
 import time
@@ -12,7 +12,7 @@ from project.celery import app
 
 __all__ = ["GATE", "LEASE", "app"]
 
-# A file: while it is there, a look that has read everything does not come to an end.
+# Environment variable: while this file exists, a refresh waits after it has read all files.
 GATE = "TEST_GATE"
 LEASE = "TEST_LEASE"
 

@@ -1,4 +1,4 @@
-"""The shape of the house: the core needs no framework, few may pass by the gate, templates are careful."""
+"""Architecture: pure modules need no framework, few modules use unscoped queries, templates are safe."""
 
 from tests.isolation.architecture import (
     careless_code,

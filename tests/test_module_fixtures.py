@@ -1,4 +1,4 @@
-"""Verbs that wait for a commit, in a test that never commits."""
+"""on_commit hooks in tests that never commit."""
 
 from collections.abc import Callable
 

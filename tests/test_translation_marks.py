@@ -1,4 +1,4 @@
-"""Guard: every English word that people are shown is marked for translation, in templates and in Python."""
+"""Every English text shown to users is marked for translation, in templates and in Python."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.untranslated_python import ROOT, modules, refusals, unmarked_speech
 from tests.untranslated_templates import lost, unmarked
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
-# Pages for those who build the product, never shown to those who use it.
+# Pages for developers, never shown to users.
 NOT_FOR_PEOPLE = {"styleguide.html"}
 FOLDERS = sorted(path.name for path in TEMPLATES.iterdir() if path.is_dir())
 
@@ -107,7 +107,7 @@ def test_the_tool_that_gathers_marked_texts_can_read_every_template() -> None:
         templatize(path.read_text(encoding="utf-8"), origin=str(path))
 
 
-# --- words in Python -----------------------------------------------------------------------------------
+# --- text in Python ------------------------------------------------------------------------------------
 
 
 def test_every_word_that_python_says_to_people_is_marked() -> None:
@@ -172,7 +172,7 @@ def test_every_reason_that_a_layout_gives_for_leaving_a_part_out_has_its_words()
 
 # --- pages in another language -------------------------------------------------------------------------
 
-# What tenants and the stage call things; the built-in channels are records like any other.
+# Names of test data; the built-in channels are records like any other.
 NAMES = {"alice", "bob", "harbour", "example", "com", "org", "pilot", "deck", "calm", "test"}
 NAMES |= {"telegram", "slack", "discord", "whatsapp", "mail", "web", "command", "line"}
 PAGES = [

@@ -1,4 +1,4 @@
-"""Finds the words in Python that people are shown as they stand, without a mark for translation."""
+"""Finds text in Python code that is shown to users and not marked for translation."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 APPS = ("core", "personas", "skills", "prompts")
-# Spoken to programs or operators, or the same for everybody: the core writes prompts and proofs, and may not
-# know Django.
+# For programs or operators, or the same in every language: pure packages write prompts and proofs and do
+# not import Django.
 NOT_FOR_PEOPLE = {"api", "management", "migrations", "demo", "assembly", "proof", "scanning"}
 NOT_FOR_PEOPLE |= {"archives", "discovery", "inputs", "serving", "admin.py", "apps.py", "api.py"}
 
 MARKS = {"_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy", "pgettext", "format_lazy"}
-# By the place of the argument that is said.
+# Functions that show text, with the position of the text argument.
 SAYING = {"say": 1, "Said": 0, "add_error": 1, "badge": 0, "ValidationError": 0}
 LEVELS = {"success", "info", "warning", "error"}
 SAID_BY_NAME = {"label", "help_text", "empty_label", "title", "lede", "words", "violation_error_message"}
 SAID_BY_NAME |= {"error_messages", "help_texts", "labels", "hint"}
-# Attributes of classes: of forms, of families of pages, of tables of words.
+# Class attributes of forms, record pages and label tables.
 SAID_ATTRIBUTES = {
     "labels",
     "help_texts",
@@ -34,12 +34,12 @@ SAID_ATTRIBUTES = {
 TABLE = re.compile(r"[A-Z_]*(WORDS|TITLES|SHELVES|STATES|CHOICES|HELP)")
 CLASS = re.compile(r"^\s*class (\w+)\(([^)]*)\)", re.MULTILINE)
 WORD = re.compile(r"[^\W\d_]{2,}")
-# Names of files, and the machine's own.
+# File names and identifiers.
 NO_WORDS = re.compile(r"[A-Z]+\.md|[a-z_]+|bot:|/[a-z]*: |<.*>")
 
 
 def modules() -> list[Path]:
-    """Every module that may speak to people."""
+    """Modules that may show text to users."""
     found = (path for app in APPS for path in sorted((ROOT / app).rglob("*.py")))
     return [
         path
@@ -49,7 +49,7 @@ def modules() -> list[Path]:
 
 
 def refusals(sources: Iterable[str]) -> set[str]:
-    """The names of all errors whose message is for people."""
+    """The names of all exception classes whose message is shown to users."""
     bases = {
         name: {base.strip().rpartition(".")[2] for base in above.split(",")}
         for source in sources
@@ -62,7 +62,7 @@ def refusals(sources: Iterable[str]) -> set[str]:
 
 
 def unmarked_speech(source: str, errors: Iterable[str] = ("DomainError", "Invalid")) -> list[str]:
-    """What would be said as it stands, each with its line."""
+    """Unmarked text with its line numbers."""
     tree, raised = ast.parse(source), frozenset(errors)
     said = [expression for node in ast.walk(tree) for expression in _said_at(node, raised)]
     found = {(node.lineno, words) for one in said for node, words in _bare(one)}
@@ -112,7 +112,7 @@ def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _bare(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
-    """Literal words in an expression that no mark encloses."""
+    """Yield string literals outside translation marks."""
     if isinstance(node, ast.Call) and (_name(node.func) in MARKS):
         return
     if isinstance(node, ast.Constant | ast.JoinedStr):
@@ -130,7 +130,7 @@ def _words(node: ast.Constant | ast.JoinedStr) -> str:
 
 
 def _inside(node: ast.expr) -> Iterator[ast.expr]:
-    """The parts of an expression that can become what is said."""
+    """Yield the parts of an expression that can become its value."""
     if isinstance(node, ast.IfExp):
         yield from (node.body, node.orelse)
     elif isinstance(node, ast.BinOp):

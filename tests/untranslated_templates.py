@@ -1,4 +1,4 @@
-"""Finds the words of a template that are shown as they stand, without a mark for translation."""
+"""Finds text in templates that is shown to users and not marked for translation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from django.template.base import Lexer, Token, TokenType
 
-# What these hold is written for machines, or is the same in every language.
+# Their content is code, or the same in every language.
 MACHINE_ELEMENTS = {"script", "style", "code", "pre", "kbd"}
 MACHINE_CLASS = "dr-mono"
 VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
@@ -26,10 +26,10 @@ HUMAN_ATTRIBUTES = {
     "placeholder",
     "title",
 }
-# Names, keys and formats that no translator would touch.
+# Names, keys and formats that are not translated.
 SAME_EVERYWHERE = {"API", "CSV", "Ctrl", "Dramatis", "Esc", "JSON", "OpenAPI", "Python", "RFC", "UTC", "curl"}
 
-# Arguments of tags that end up before people's eyes, by name or by place.
+# Arguments of template tags that are shown to users, by name or by position.
 HUMAN_ARGUMENTS = {
     "action_label",
     "label",
@@ -43,22 +43,22 @@ HUMAN_ARGUMENTS = {
 }
 HUMAN_PLACES = {"badge": 1, "column": 2, "no_permission": 2}
 SILENT_BLOCKS = {"blocktranslate", "blocktrans", "comment"}
-# Fills a class attribute of the page it extends.
+# Blocks that fill a class attribute.
 LOOK_BLOCK = re.compile(r"block \w+_look")
 LITERAL = r"(?:\"[^\"]*\"|'[^']*')"
 MARKED = re.compile(rf"_\({LITERAL}\)")
 ARGUMENT = re.compile(rf"(?:(?P<name>\w+)=)?(?P<value>{LITERAL})|\S+")
 FALLBACK = re.compile(rf"\|(?:default|default_if_none|yesno):(?P<value>{LITERAL})")
-# A single letter is a unit, a key or the mark of a number, such as the r of r12.
+# A single letter is a unit, a key or a prefix, such as the r of r12.
 WORD = re.compile(r"[^\W\d_]{2,}")
-# The editor's own name of a phrase: its translation stands beside it.
+# The editor's identifier of a phrase; its translation is in another attribute.
 MACHINE_ATTRIBUTES = {"data-phrase"}
-# What scripts are told to say sits in attributes of many names, beside values for machines.
+# Text for scripts is in data attributes of many names, next to values that are not text.
 SENTENCE = re.compile(r"[^\W\d_]{2,} [^\W\d_]{2,}")
 
 
 def unmarked(source: str) -> list[str]:
-    """The words that would be shown as they stand, each with its line."""
+    """Unmarked text with its line numbers."""
     finder = _Finder()
     finder.feed(_without_marks(source))
     finder.close()
@@ -66,7 +66,7 @@ def unmarked(source: str) -> list[str]:
 
 
 def lost(source: str) -> list[str]:
-    """Variables that a marked text would leave out: only plain names are looked up there."""
+    """Find variables that blocktranslate would drop: it resolves only plain names."""
     is_inside = False
     found = []
     for token in Lexer(source).tokenize():
@@ -78,7 +78,7 @@ def lost(source: str) -> list[str]:
 
 
 def _without_marks(source: str) -> str:
-    """The page as HTML: of template tags only the unmarked words they would show are left."""
+    """The template as HTML; template tags are replaced by the unmarked text they would show."""
     return "".join(_pieces(source))
 
 
@@ -101,7 +101,7 @@ def _said_by(token: Token, name: str) -> str:
     if token.token_type == TokenType.COMMENT or name in {"translate", "trans"}:
         return ""
     contents = MARKED.sub("_", token.contents)
-    # What an icon falls back to is the name of another drawing.
+    # The default of an icon is the name of another icon.
     words = [match["value"][1:-1] for match in FALLBACK.finditer(contents) if name != "icon"]
     if "|pluralize" in contents:
         words.append("pluralize")
@@ -126,7 +126,7 @@ def _is_for_people(attribute: str, value: str) -> bool:
 
 
 class _Finder(HTMLParser):
-    """Reads the HTML and keeps what people would read of it."""
+    """Collects the text of the HTML that is shown to users."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The callers of the API: every kind of key there is, good, limited, spent or of the other workspace."""
+"""API callers for the isolation matrix: valid, limited, expired and revoked keys, and keys of the other workspace."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from tests.factories import join, signed_in
 from tests.isolation.cast import ELSEWHERE, HARBOUR, Asker, Stage, owner_of, person, undone
 from tests.isolation.matrix import Digests, digests
 
-# By the way they are turned away: nobody knows whose they are.
+# Callers that cannot be authenticated: every request gets 401.
 UNKNOWN = (
     "no key",
     "malformed key",
@@ -54,7 +54,7 @@ CALLERS = (*UNKNOWN, *KNOWN)
 
 @dataclass
 class Caller(Asker):
-    """Somebody with a key; without a home the key opens nothing."""
+    """An API client with a key; an empty `home` means that the key is not valid in any workspace."""
 
     secret: str = ""
     kind: str = ""
@@ -68,13 +68,13 @@ class Caller(Asker):
 
 @dataclass
 class Keys:
-    """Makes callers on a stage."""
+    """Creates the callers and their keys."""
 
     stage: Stage
     callers: dict[str, Caller]
 
     def add(self, name: str, home: str, user: User, role: str, kind: str = ADMIN, **scopes: Any) -> ApiKey:
-        """Its name is marked, so that it shows wherever it leaks."""
+        """Create a key whose name is a canary, so that a leak of the name is detected."""
         workspace, word = self.stage.workspaces[home], self.stage.canaries.word(home, "ApiKey.name")
         key, secret = create_key(workspace, word, scopes, by=Actor.person(user), kind=kind)
         self.callers[name] = Caller(
@@ -91,10 +91,10 @@ class Keys:
         return key
 
     def shut(self, name: str) -> None:
-        """From now on its key opens nothing, and nothing is its own."""
+        """Mark the caller as unauthenticated: its key no longer grants anything."""
         self.callers[name].home = self.callers[name].role = ""
 
-    # --- who there is -----------------------------------------------------------------------------------
+    # --- keys --------------------------------------------------------------------------------------------
 
     def of_harbour(self) -> None:
         owner, one_agent = owner_of(self.stage, HARBOUR), [self.stage.key(HARBOUR, "agents")]
@@ -129,13 +129,13 @@ class Keys:
             if name == "removed member":
                 remove_member(member, by=by)
             else:
-                # The key itself was forgotten: the membership alone must be enough.
+                # The key was not revoked: the missing membership alone must make it invalid.
                 member.delete()
         for name in UNKNOWN[3:]:
             self.shut(name)
 
     def none(self) -> None:
-        """The session of an owner is a good one, and counts for nothing here."""
+        """Add callers without a valid key; the session cookie of an owner must not authenticate an API request."""
         owner = owner_of(self.stage, HARBOUR)
         browser = signed_in(owner)
         browser.raise_request_exception = False
@@ -157,7 +157,7 @@ def set_callers(stage: Stage) -> dict[str, Caller]:
 
 @contextmanager
 def unnoticed() -> Iterator[None]:
-    """Undone afterwards, and marked as the tests' own transaction is: to the house it is none."""
+    """Roll back at the end, and mark the transaction as a test's own, so that the product ignores it."""
     around = transaction.atomic()
     around._from_testcase = True  # type: ignore[attr-defined]
     with around:
@@ -173,12 +173,12 @@ def known_callers(seeded: Stage, django_db_blocker: Any) -> Iterator[dict[str, C
 
 @pytest.fixture(scope="module")
 def before(seeded: Stage, known_callers: dict[str, Caller], django_db_blocker: Any) -> Digests:
-    """The rows of both workspaces, before anybody asks."""
+    """Digests of the rows of both workspaces before the first request."""
     with django_db_blocker.unblock():
         return digests(seeded)
 
 
 @pytest.fixture
 def callers(known_callers: dict[str, Caller], stage: Stage) -> dict[str, Caller]:
-    """Everybody with a key, on the stage as it was."""
+    """All callers; the database is rolled back after the test."""
     return known_callers

@@ -1,4 +1,4 @@
-"""The cells of the API: every operation, called with every key, for rows of its own, of others, of nobody."""
+"""The API isolation matrix: every operation, called with every key, for own, foreign and missing rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -24,7 +24,7 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 @dataclass(frozen=True)
 class Cell:
-    """One call; `target` may name the one parameter that is not one's own."""
+    """One API call; `target` may name the single parameter that is foreign or missing."""
 
     caller: Caller
     door: Door
@@ -39,14 +39,14 @@ class Cell:
         return f"{self.caller.name} · {self.method or self.door.method} {self.door.name} · {self.target}"
 
 
-# --- what is asked -------------------------------------------------------------------------------------
+# --- selection of cells --------------------------------------------------------------------------------
 
 
-# Says of a cell and the number of its operation whether that is asked.
+# Decides for a cell and the number of its operation whether this run includes it.
 IsDue = Callable[[Cell, int], bool]
-# Alike in what they meet: keys that open nothing, at each operation one of them.
+# Invalid keys are all rejected alike: each operation is called with one of them.
 SPENT = tuple(name for name in UNKNOWN if name != "no key")
-# Keys that open a part: at every other operation one of each group.
+# Limited keys: every other operation is called with one of each group.
 LIMITED = (
     ("admin", "editor", "reviewer", "viewer"),
     ("reading bot", "fetching bot", "reading owner", "narrow owner", "narrow bot"),
@@ -58,17 +58,17 @@ def every_cell(cell: Cell, number: int) -> bool:
 
 
 def one_in_turn(turn: int) -> IsDue:
-    """Each operation is met in every run by its owner, without a key and with a spent one; more in turn."""
+    """Select the cells of one run: each operation as owner, without a key and with an invalid key; the others rotate."""
 
     def is_due(cell: Cell, number: int) -> bool:
         place, name = number + turn, cell.caller.name
         if cell.method:
             return place % 12 == 0
         if cell.caller.home == ELSEWHERE:
-            # The houses are alike, so a part of it is enough.
+            # Both workspaces have the same rows, so a sample is enough.
             return place % 8 == 0
         if cell.target not in {OWN, CROSSED} and place % 3:
-            # What is missing looks as what is theirs; that it does is asked at a part of the operations.
+            # Missing and foreign rows must look alike; a sample of the operations checks it.
             return False
         if name in SPENT:
             return SPENT[place % len(SPENT)] == name
@@ -91,16 +91,16 @@ def cells(caller: Caller, doors: Iterable[Door], is_due: IsDue = every_cell) -> 
 
 @cache
 def door_numbers() -> dict[str, int]:
-    """A number for each operation, the same whichever of them are asked for."""
+    """Number the operations; the numbers do not depend on which operations are selected."""
     return {str(door): number for number, door in enumerate(known_doors())}
 
 
-# Those who look for missing rows too; what they learn of an operation holds for the others.
+# Callers that also request missing rows; the result for an operation holds for the others.
 THOROUGH = {"owner", "bot", "narrow bot", "narrow owner", "owner of elsewhere"}
 
 
 def targets(caller: Caller, door: Door) -> list[str]:
-    """All that tells something new: whoever is turned away at the gate learns nothing of any row."""
+    """List the targets worth testing: a caller without permission is rejected before any row is read."""
     names = list(TABLE[str(door)].names)
     if not names:
         return [OWN]
@@ -108,14 +108,14 @@ def targets(caller: Caller, door: Door) -> list[str]:
         return [OWN, CROSSED] if caller.name in {"no key", "fetching bot", "viewer"} else [OWN]
     if caller.name not in THOROUGH:
         return [OWN, CROSSED]
-    # Where an address names two rows, each of them may be the foreign one.
+    # Where a URL names two rows, either of them may be the foreign one.
     is_split = caller.name == "owner" and len(names) > 1
     single = [f"{kind} {name}" for name in names for kind in (CROSSED, MISSING)] if is_split else []
     return [OWN, CROSSED, MISSING, *single]
 
 
 def opens(caller: Caller, door: Door) -> bool:
-    """Whether this key may do that at all."""
+    """Whether the key has the permission and the verb that the operation requires."""
     if not caller.home or (caller.is_bot and not is_for_bots(door)):
         return False
     verb = verb_for(door)
@@ -125,7 +125,7 @@ def opens(caller: Caller, door: Door) -> bool:
 
 
 def expected(cell: Cell) -> set[int]:
-    """The statuses that are right, as a rule one."""
+    """The correct statuses, usually one."""
     caller, row = cell.caller, cell.row
     if not caller.home:
         return {401}
@@ -133,7 +133,7 @@ def expected(cell: Cell) -> set[int]:
         return {403}
     if cell.target == OWN:
         return {own_status(caller, cell.door, row)}
-    # A key that is too narrow may be told so before the row is looked for, or after.
+    # A key limited to other agents may be rejected before the row is looked up, or after.
     if narrowed(caller, row) == 403:
         return {403, 404}
     return {row.beyond} if caller.is_narrow else {404}
@@ -148,18 +148,18 @@ def narrowed(caller: Caller, row: Row) -> int:
     return row.narrow if caller.is_narrow else 0
 
 
-# --- asking --------------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------------
 
 
 def address(stage: Stage, cell: Cell) -> str:
-    """What is not varied points at rows of the caller's own workspace."""
+    """Build the URL; parameters that are not varied name rows of the caller's own workspace."""
     caller, row = cell.caller, cell.row
     path, home = cell.door.path({**row.values, **named(stage, cell)}), caller.home or HARBOUR
     return f"{path}?{urlencode(row.query(stage, home))}" if row.query else path
 
 
 def named(stage: Stage, cell: Cell) -> dict[str, str]:
-    """The rows that the address names."""
+    """The URL parameters that name rows."""
     home, (kind, _, single) = cell.caller.home or HARBOUR, cell.target.partition(" ")
     values = {}
     for name, word in cell.row.names.items():
@@ -171,7 +171,7 @@ def named(stage: Stage, cell: Cell) -> dict[str, str]:
 
 
 def asked(stage: Stage, cell: Cell, body: Any = None) -> tuple[Answer, str]:
-    """The answer, and all that the caller said."""
+    """Send the request of a cell; return the result and everything the caller sent."""
     home, row = cell.caller.home or HARBOUR, cell.row
     if body is None and row.body:
         body = row.body(stage, home)
@@ -188,12 +188,12 @@ def run(
     before: Digests | None = None,
     is_due: IsDue = every_cell,
 ) -> Outcome:
-    """The cells of one caller."""
+    """Run the cells of one caller."""
     outcome, refusals, before = Outcome(), Refusals(), before or digests(stage)
     for _, group in groupby(cells(caller, doors, is_due), key=lambda cell: cell.door):
         with unnoticed():
             for cell in group:
-                # What is only read needs no undoing of its own; what it breaks ends with the operation.
+                # Reads need no savepoint of their own; what they break is rolled back with the operation.
                 with unnoticed() if cell.door.method in WRITES else nullcontext():
                     outcome.cells += 1
                     words = check(stage, cell, refusals, before)
@@ -203,7 +203,7 @@ def run(
 
 
 def check(stage: Stage, cell: Cell, refusals: "Refusals", before: Digests) -> list[str]:
-    # Before it is asked, for afterwards the row may be gone.
+    # Computed before the request: afterwards the row may be deleted.
     said = named(stage, cell)
     answer, words = asked(stage, cell)
     wanted = expected(cell)
@@ -225,7 +225,7 @@ def why(answer: Answer) -> str:
 
 
 def changes(stage: Stage, caller: Caller, answer: Answer, before: Digests, *, is_allowed: bool) -> list[str]:
-    """Rows that must not have changed: those of others never, one's own not by a refusal."""
+    """Find forbidden changes: rows of other workspaces never change, own rows not by a rejected request."""
     if not answer.wrote_tenant_rows:
         return []
     homes = [home for home in stage.workspaces if home != caller.home or not is_allowed]
@@ -238,13 +238,13 @@ def changes(stage: Stage, caller: Caller, answer: Answer, before: Digests, *, is
 
 
 class Refusals:
-    """Foreign and missing must look alike, or an answer tells what exists."""
+    """Compares the responses for foreign and missing rows: a difference reveals what exists."""
 
     def __init__(self) -> None:
         self.shapes: dict[tuple[str, str], str] = {}
 
     def keep(self, cell: Cell, answer: Answer, said: Mapping[str, str]) -> None:
-        """Without the words that the caller said himself."""
+        """Store the response without the values that the caller sent."""
         if not cell.method:
             shape = answer.shape
             for word in said.values():
@@ -260,13 +260,13 @@ class Refusals:
         return found
 
 
-# --- what nobody offers --------------------------------------------------------------------------------
+# --- unsupported methods -------------------------------------------------------------------------------
 
 
 def run_other_methods(
     stage: Stage, callers: Mapping[str, Caller], doors: Iterable[Door], before: Digests
 ) -> Outcome:
-    """Methods that an address does not have: 405 for everybody, and nothing done."""
+    """Call methods that a URL does not support: 405 for every caller, and no changes."""
     outcome = Outcome()
     by_name: dict[str, list[Door]] = {}
     for door in doors:

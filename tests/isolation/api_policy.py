@@ -1,4 +1,4 @@
-"""Who may do what through the API, said a second time: what an operation says of itself could be wrong."""
+"""Expected permissions of the API operations, declared independently: the declaration of an operation may be wrong."""
 
 from personas.api_keys.scopes import FETCH, RENDER, WRITE
 from personas.api_keys.scopes import READ as READING
@@ -7,7 +7,7 @@ from tests.isolation.api_walk import Door
 
 READ, EDIT, APPROVE = Permission.READ, Permission.EDIT, Permission.APPROVE
 KEYS, SOURCES = Permission.MANAGE_KEYS, Permission.MANAGE_SOURCES
-# Whatever reads takes READ and whatever writes takes EDIT, but for these.
+# Reads require READ and writes require EDIT, except for these.
 PERMISSIONS: dict[str, Permission] = {
     "GET keys-list": KEYS,
     "POST keys-list": KEYS,
@@ -32,7 +32,7 @@ PERMISSIONS: dict[str, Permission] = {
     "POST sources-restore": SOURCES,
     "POST sources-go-back": SOURCES,
 }
-# Bots read, but for what concerns people, keys and words that nobody has agreed to.
+# Bots may read everything except users, keys and text that is not approved.
 NOT_FOR_BOTS = {
     "GET keys-list",
     "GET keys-one",
@@ -44,7 +44,7 @@ NOT_FOR_BOTS = {
     "GET versions-diff",
     "GET replay",
 }
-# Bots write what is their own.
+# Bots may write their own records.
 FOR_BOTS = {
     "POST memories-list",
     "POST tasks-list",
@@ -55,7 +55,7 @@ FOR_BOTS = {
     "DELETE sources-file",
     "POST prompts-report",
 }
-# The bots' own path takes a verb of its own; of a batch each question is refused for itself.
+# Serving operations require their own verb; in a batch each item is rejected separately.
 SERVED = {"GET prompt": FETCH, "POST render": RENDER, "POST batch-get": ""}
 VERBS = {READ: READING, EDIT: WRITE, APPROVE: "approve"}
 
@@ -66,7 +66,7 @@ def permission_for(door: Door) -> Permission:
 
 
 def verb_for(door: Door) -> str:
-    """Empty: whoever has a key may ask."""
+    """The verb that a key needs; empty if any key is enough."""
     return SERVED.get(str(door), VERBS.get(permission_for(door), "manage"))
 
 
@@ -77,7 +77,7 @@ def is_for_bots(door: Door) -> bool:
 
 
 def disagreements(doors: list[Door]) -> list[str]:
-    """Operations that ask for something else than they should, and rows of operations that are gone."""
+    """Find operations whose declared permission differs from this table, and rows without an operation."""
     names = {str(door) for door in doors}
     found = [
         f"{name} has a row in tests/isolation/api_policy.py and no operation"

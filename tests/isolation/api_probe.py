@@ -1,4 +1,4 @@
-"""Makes one call as somebody, and notes everything that came of it."""
+"""Sends one API request as a caller and records its effects: response, log, email, cache, writes."""
 
 import json
 import re
@@ -11,12 +11,12 @@ from personas.api import rate_limits
 from tests.isolation.api_cast import Caller
 from tests.isolation.probe import Answer, cached, heard, noted_writes, posted_letters, shape_of, spoken
 
-# These differ between any two answers.
+# Differs between any two responses.
 REQUEST_ID = re.compile(r'"request_id": ?"[^"]*"')
 
 
 def call(caller: Caller, method: str, path: str, body: Any = None, headers: Mapping[str, str] = {}) -> Answer:
-    """Send one request, with full budgets: what is left of them is told in headers."""
+    """Send one request with full rate limits: the response headers contain the remaining ones."""
     wrote: set[str] = set()
     mail.outbox = []
     rate_limits.PROCESS_LIMITER.clear()

@@ -1,4 +1,4 @@
-"""Foreign values wherever a body or a query can name something: they are nobody's, just as made-up ones."""
+"""Foreign identifiers in request bodies and query strings: they must be rejected like identifiers that do not exist."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ from tests.isolation.probe import Answer
 Path = tuple[str | int, ...]
 NUMBER = 987_654_321
 NOBODY = {"digest": "f" * 64, "path": "/srv/no-such-row", "word": "no-such-row"}
-# Two answers differ in these even when they say the same.
+# These differ between two responses with the same meaning.
 HEADERS = "Location|ETag|Content-Length|X-Ledger-ID|Repr-Digest|RateLimit"
 VOLATILE = re.compile(
     rf"""\d{{4}}-\d\d-\d\dT[^"\\]*|"(?:id|ledger_id|sequence)": ?\d+|'(?:{HEADERS})': '[^']*'"""
@@ -31,7 +31,7 @@ VOLATILE = re.compile(
 
 @dataclass(frozen=True)
 class Named:
-    """The kind of row that a field names, and by what."""
+    """The kind of row that a field refers to, and the attribute that identifies it."""
 
     kind: str
     attribute: str = "slug"
@@ -42,7 +42,7 @@ class Named:
         return attrgetter(self.attribute)(stage.row(home, self.kind, self.variant))
 
     def nobody(self, value: Any) -> Any:
-        """As long as the foreign word, for answers may quote it."""
+        """A value that identifies no row, as long as the foreign one, because responses may quote it."""
         return NUMBER if isinstance(value, int) else NOBODY[self.like].ljust(len(value), "x")[: len(value)]
 
 
@@ -74,7 +74,7 @@ NAMES: dict[str, Named] = {
     "request_id": Named("ledger", "request_id"),
     "task": Named("tasks", "number"),
 }
-# The same word means something else here; None: it names no row.
+# Operations in which a field name refers to another kind of row; None: to no row.
 OTHERWISE: dict[tuple[str, str], Named | None] = {
     ("memories-list", "source"): None,
     ("memories-one", "source"): None,
@@ -84,10 +84,10 @@ OTHERWISE: dict[tuple[str, str], Named | None] = {
     ("context-files-adopt", "digest"): Named("files", "newest.digest", "digest"),
     ("context-files-adopt-many", "digest"): Named("files", "newest.digest", "digest"),
     ("context-files-waive", "digest"): Named("files", "newest.digest", "digest", "quarantined"),
-    # Names of tools that a call has, not of ours.
+    # The caller's own tools, not records of the workspace.
     ("render", "tools"): None,
 }
-# Words that name nothing of anybody's: texts, choices, numbers, places in lists.
+# Fields that refer to no row: text, choices, numbers, positions.
 PLAIN_WORDS = """
     adoption allowed_tools append at base64 belief body channel_name compatibility context creature cursor
     description disable_model_invocation emoji entry error expires_at extra fields files folder for_all_agents
@@ -99,8 +99,8 @@ PLAIN_WORDS = """
     until updated_since valid_from valid_until values verb verbs vibe working_directory
 """
 PLAIN = frozenset(PLAIN_WORDS.split())
-# What a bot says it has used is kept as it was said, and believed by nobody.
-# Of a batch each part is refused for itself.
+# A reported digest is stored as sent and not trusted.
+# In a batch each item is rejected separately.
 TAKEN = {
     "POST prompts-report digest",
     "POST prompts-report request_id",
@@ -110,7 +110,7 @@ TAKEN = {
     "POST batch-get channel",
     "POST batch-get known_digest",
 }
-# Bodies whose names are the caller's own: asked by hand.
+# Bodies with free-form keys, which the schema does not describe.
 BY_HAND: dict[str, list[tuple[Path, Mapping[str, Any], str, Named]]] = {
     name: [
         ((*at, "values"), {"kind": "memory", "values": {"text": "Fresh."}}, "agent", AGENT),
@@ -121,11 +121,11 @@ BY_HAND: dict[str, list[tuple[Path, Mapping[str, Any], str, Named]]] = {
 }
 
 
-# --- where something can be named ----------------------------------------------------------------------
+# --- fields that refer to rows -------------------------------------------------------------------------
 
 
 def fields_of(shape: Schema, at: Path = ()) -> Iterator[tuple[Path, Schema]]:
-    """Every field of a body, with the way to it; one item stands for a list."""
+    """Yield every field of a body schema with its path; index 0 represents the items of a list."""
     for name, said in shape.get("properties", {}).items():
         yield (*at, name), said
         yield from fields_of(said, (*at, name))
@@ -140,7 +140,7 @@ def meaning(door: Door, name: str) -> Named | None:
 
 
 def strange_words(doors: list[Door]) -> list[str]:
-    """Fields of which nobody has said whether they name a row."""
+    """Find fields that neither NAMES nor PLAIN lists."""
     words = {
         (name, str(door))
         for door in doors
@@ -153,12 +153,12 @@ def strange_words(doors: list[Door]) -> list[str]:
     ]
 
 
-# --- asking --------------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Question:
-    """One place of one operation, to be filled."""
+    """One field of one operation, to be filled with a foreign identifier."""
 
     door: Door
     place: Path
@@ -200,7 +200,7 @@ def ask_body(stage: Stage, caller: Caller, question: Question, before: Digests) 
         body = filled(question.base, question.place, [value] if question.is_list else value)
         with unnoticed():
             answer = sent(stage, caller, question.door, body)
-            # What is taken is looked at for what it did to others; their own rows they may change.
+            # An accepted request may change the caller's own rows, but no others.
             is_taken = answer.status < 400
             findings += leaks(stage, caller, answer, str(body))
             findings += changes(stage, caller, answer, before, is_allowed=is_taken)
@@ -216,12 +216,12 @@ def sent(stage: Stage, caller: Caller, door: Door, body: Any) -> Answer:
 
 
 def plain(answer: Answer, value: Any) -> str:
-    """The answer without the word that was said; a number may stand anywhere, and is left."""
+    """The response without the value that was sent; numbers stay, because they may occur anywhere."""
     return VOLATILE.sub("", answer.shape.replace(value, "…") if isinstance(value, str) else answer.shape)
 
 
 def filled(body: Any, place: Path, value: Any) -> Any:
-    """The body with this value in that place; what leads there is made."""
+    """Return a copy of the body with the value at the path; missing containers are created."""
     made = deepcopy(body)
     inner = made
     for step, following in pairwise(place):
@@ -236,7 +236,7 @@ def filled(body: Any, place: Path, value: Any) -> Any:
 
 
 def run_queries(stage: Stage, caller: Caller, doors: list[Door], before: Digests) -> Outcome:
-    """A filter that names a foreign row finds what one finds that names nothing."""
+    """A filter with a foreign identifier must give the same result as one with a missing identifier."""
     outcome = Outcome()
     for door in doors:
         for name in door.operation.query if opens(caller, door) else ():

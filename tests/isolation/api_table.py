@@ -1,4 +1,4 @@
-"""What no operation says of itself: which seeded row its address names, and a body that is allowed."""
+"""Table of requests for the API matrix: the seeded row that each URL parameter names, and a valid body."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,28 +20,28 @@ Body = Callable[[Stage, str], Any]
 
 @dataclass(frozen=True)
 class Row:
-    """How an operation is asked; what it answers follows from the operation."""
+    """How to call an operation; the expected status follows from the operation."""
 
-    # Parameters of the address that name rows, and those that name none.
+    # URL parameters that name rows, and those that do not.
     names: Mapping[str, Words] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     body: Body | None = None
     query: Body | None = None
-    # Whether an allowed call leaves a trace: the positive control.
+    # Whether an allowed call must change rows: the positive control.
     changes: bool = True
-    # What a key gets that is limited to one agent; 0: the same as one that is not.
+    # Status for a key that is limited to one agent; 0: the same as for other keys.
     narrow: int = 0
-    # What it gets for agents that are not its own: serving says that much before it looks.
+    # Status for such a key and another agent: serving checks the scope before it looks up the agent.
     beyond: int = 404
-    # What bots get although they may ask: of some lists each sees its own rows only.
+    # Status for bots that have the permission: some lists contain only their own rows.
     bots: int = 0
-    # Who is refused for a reason of the matter itself, by name.
+    # Statuses of callers that the operation itself rejects, by caller name.
     others: Mapping[str, int] = field(default_factory=dict)
     if_match: str = "*"
 
 
 def row(kind: str, attribute: str = "", variant: str = "plain") -> Words:
-    """A seeded row by what stands for it in addresses."""
+    """The URL value of a seeded row."""
     name = attribute or (KINDS[kind][1] if kind in KINDS else "pk")
     return lambda stage, home: str(attrgetter(name)(stage.row(home, kind, variant)))
 
@@ -52,7 +52,7 @@ def run_of_source(stage: Stage, home: str) -> str:
 
 
 def label_of_prompt(stage: Stage, home: str) -> str:
-    """The one that was put there by hand."""
+    """The label that is not `production`."""
     rows = PromptLabel.unscoped.filter(prompt=stage.row(home, "prompts")).exclude(name="production")
     return str(rows.values_list("name", flat=True)[0])
 
@@ -70,7 +70,7 @@ def said(value: Any) -> Body:
     return lambda stage, home: value
 
 
-# What makes a new record of each kind.
+# Bodies that create a record of each kind.
 NEW: dict[str, Body] = {
     "agents": lambda s, h: {"slug": "fresh", "name": "Fresh", "identity": s.key(h, "identities")},
     "identities": said({"label": "Fresh", "name": "Ada"}),
@@ -90,15 +90,15 @@ NEW: dict[str, Body] = {
     "sources": lambda s, h: {"label": "Fresh", "grant": s.row(h, "grants").path},
 }
 FIXED = {"agents": {"slug"}, "channels": {"slug"}, "responsibilities": {"agent"}}
-# Kinds that several agents share: a key for one of them neither reads nor writes those, or reads only.
+# Shared kinds: a key limited to one agent can neither read nor write them, or can only read them.
 SHARED = {"identities", "souls", "user-profiles", "channels", "tools"}
 READ_ONLY = {"skills", "sources"}
-# Spare rows are another agent, or nobody's: not there for such a key, or shared and so not to be changed.
+# Spare rows belong to another agent or to none: not found for such a key, or shared and read-only.
 LONE = {"agents": 404, "tasks": 404, "memories": 403}
 
 
 def family(kind: str) -> dict[str, Row]:
-    """The operations every kind of record has."""
+    """The operations that every kind of record has."""
     reads, writes = (403 if kind in SHARED else 0), (403 if kind in SHARED | READ_ONLY else 0)
 
     def edit(stage: Stage, home: str) -> Any:
@@ -120,7 +120,7 @@ def family(kind: str) -> dict[str, Row]:
     }
 
 
-# --- people, keys, work --------------------------------------------------------------------------------
+# --- members, keys, work -------------------------------------------------------------------------------
 
 KEY = {"key": row("keys")}
 AGENT = {"agent": row("agents")}
@@ -138,13 +138,13 @@ PERSONAS: dict[str, Row] = {
     "POST responsibilities-give-up": Row(AGENT, body=duty),
     "POST tasks-tick": Row({"key": row("tasks")}, {"place": "0"}, said({"is_done": True})),
     "GET keys-list": Row(narrow=403),
-    # A key makes none that may more than itself.
+    # A key cannot create a key with more permissions than its own.
     "POST keys-list": Row(body=said({"name": "Fresh"}), narrow=422),
     "GET keys-one": Row(KEY, narrow=404),
     "POST keys-rotate": Row(KEY, body=said({"overlap_hours": 1}), narrow=404),
     "POST keys-revoke": Row(KEY, narrow=404),
     "GET members-list": Row(),
-    # Ids are told apart by kind.
+    # Ids are unique per kind, so the filter needs one.
     "GET audit-list": Row(query=said({"kind": "agent"}), narrow=403),
 }
 
@@ -156,7 +156,7 @@ TEXT = "---\nname: taken-in\ndescription: Taken.\n---\n\nDo.\n"
 
 
 def seen(variant: str, **more: Any) -> Body:
-    """The digest that the caller looked at."""
+    """A body with the digest of the newest revision, as the caller has read it."""
     return lambda s, h: {"digest": s.row(h, "files", variant).newest.digest, **more}
 
 
@@ -181,7 +181,7 @@ SKILLS: dict[str, Row] = {
     "POST sources-refresh": Row(SOURCE),
     "GET sources-runs": Row(SOURCE),
     "GET sources-run": Row({**SOURCE, "number": run_of_source}),
-    # The agent reads another source than the one that files are pushed to.
+    # The agent does not use the source that files are pushed to.
     "GET sources-files": Row(PUSHED, narrow=404),
     "POST sources-files-push": Row(
         PUSHED, body=said({"files": [{"path": "AGENTS.md", "text": "Hi."}]}), narrow=404
@@ -239,7 +239,7 @@ def previewed(stage: Stage, home: str) -> Any:
     return of_prompt(record=reworded(stage, home))(stage, home)
 
 
-# Who asked for a release cannot approve it.
+# The requester of a release cannot approve it.
 ASKED = {"owner": 403, "narrow owner": 403, "owner of elsewhere": 403}
 PROMPTS: dict[str, Row] = {
     "GET prompts-list": Row(),
@@ -293,7 +293,7 @@ PROMPTS: dict[str, Row] = {
 SERVING: dict[str, Row] = {
     "GET prompt": Row(AGENT, query=lambda s, h: {"channel": s.key(h, "channels")}, beyond=403),
     "POST render": Row(AGENT, body=lambda s, h: {"channel": s.key(h, "channels")}, beyond=403),
-    # Some of these are refused by what they answer.
+    # The batch succeeds; rejections are inside its items.
     "POST batch-get": Row(body=lambda s, h: {"prompts": [of_prompt()(s, h)]}, changes=False),
 }
 TABLE: dict[str, Row] = {
@@ -306,7 +306,7 @@ TABLE: dict[str, Row] = {
 
 
 def flaws(doors: list[Door]) -> list[str]:
-    """Operations that nobody has said enough about, and rows of operations that are gone."""
+    """Find operations without a complete row, and rows without an operation."""
     names = {str(door) for door in doors}
     found = [f"{door} {HOW_TO_ADD}" for door in doors if str(door) not in TABLE]
     found += [f"{name} has a row and no operation" for name in TABLE if name not in names | set(SERVING)]

@@ -1,4 +1,4 @@
-"""Words that occur nowhere else: one per text field and workspace, so that a leak names its origin."""
+"""Canary values: one unique string per text field and workspace, so that a leak names its origin."""
 
 import re
 import secrets
@@ -13,15 +13,15 @@ from django.db import models
 from personas.models import User, Workspace, WorkspaceOwned
 
 OUR_APPS = ("personas", "skills", "prompts")
-# Letters and digits only, so one shape fits slugs, tool names, addresses and prose, and survives escaping.
+# Letters and digits only: valid in slugs, tool names, email addresses and prose, and unchanged by escaping.
 SHAPE = re.compile(r"cnry[0-9a-f]{12}")
-# Fields whose form is checked more strictly than a word.
+# Fields with a stricter format.
 DRESSED = {
     "email": "{0}@example.com",
     "extra": "{0}: {0}",
     "parameters": '{{"title": "{0}"}}',
 }
-# Text columns that hold one of a few known words, so nothing of a tenant can be in them.
+# Text columns with values from a fixed set, which contain no tenant data.
 KNOWN_WORDS = {
     "Agent.layout": "one of our layouts",
     "User.password": "a hash, never shown",
@@ -47,7 +47,7 @@ KNOWN_WORDS = {
 
 @dataclass
 class Canaries:
-    """Every word handed out, with the workspace it belongs to and the field it stands in."""
+    """All canaries with their workspace and field."""
 
     homes: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Canaries:
         return made
 
     def value(self, home: str, model: type[models.Model], name: str) -> Any:
-        """A marked value that the field accepts."""
+        """A value that contains a canary and is valid for the field."""
         word = self.word(home, f"{model.__name__}.{name}")
         if isinstance(model._meta.get_field(name), models.JSONField):
             return {word: word}
@@ -68,7 +68,7 @@ class Canaries:
         return {name: self.value(home, model, name) for name in marked_fields(model)}
 
     def foreign_in(self, text: str, own: Collection[str], said: str) -> list[str]:
-        """The strange words in a text, but for those that the asker has said himself."""
+        """The canaries of other workspaces in a text, except for those in `sent`, which the requester sent."""
         found = set(SHAPE.findall(text)) - set(SHAPE.findall(said))
         return sorted(word for word in found if self.homes.get(word, "") not in own)
 
@@ -77,7 +77,7 @@ class Canaries:
 
 
 def our_models() -> list[type[models.Model]]:
-    """The concrete models of the house; the test below the tenant line needs no list of its own."""
+    """The concrete models of the product."""
     return [model for label in OUR_APPS for model in apps.get_app_config(label).get_models()]
 
 
@@ -85,7 +85,7 @@ def tenant_models() -> list[type[WorkspaceOwned]]:
     return [model for model in our_models() if issubclass(model, WorkspaceOwned)]
 
 
-# Columns of these names hold digests and the like, whatever the table: they say nothing by themselves.
+# Columns with these names contain digests and the like in every table: no tenant data.
 DIGESTS = {
     *("digest", "text_digest", "served_digest", "trusted_digest", "hash", "previous_hash", "last_hash"),
     *("last_move_hash", "seal", "rows", "report", "tools", "compiler", "key_id", "signature", "prefix"),
@@ -93,7 +93,7 @@ DIGESTS = {
 
 
 def marked_fields(model: type[models.Model]) -> list[str]:
-    """The text columns in which something of a tenant can stand."""
+    """The text columns that can contain tenant data."""
     kinds = (models.CharField, models.TextField, models.JSONField)
     fields = [one for one in model._meta.concrete_fields if isinstance(one, kinds) and not one.choices]
     named = [one.name for one in fields if one.name not in DIGESTS]
@@ -101,7 +101,7 @@ def marked_fields(model: type[models.Model]) -> list[str]:
 
 
 def unmarked_fields(workspaces: Iterable[Workspace]) -> list[str]:
-    """Text fields without a canary in some workspace: what stands there could leak unseen."""
+    """Find text fields without a canary in a workspace: a leak of their values would not be detected."""
     findings = []
     for workspace in workspaces:
         for model in our_models():
@@ -118,7 +118,7 @@ def unmarked_fields(workspaces: Iterable[Workspace]) -> list[str]:
 
 
 def rows_of(model: type[models.Model], workspace: Workspace) -> Iterable[models.Model]:
-    """All rows of a workspace, its own row and its people included."""
+    """All rows of a workspace, including the workspace and its users."""
     if issubclass(model, WorkspaceOwned):
         return model.unscoped.filter(workspace=workspace).order_by("pk")
     if model is Workspace:

@@ -1,4 +1,4 @@
-"""The stage: two workspaces filled alike, each marked with its own canaries, and ten people who ask."""
+"""Test data of the isolation matrix: two workspaces with the same kinds of rows, each with its own canaries, and ten requesters."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -43,8 +43,8 @@ from tests.isolation.canaries import Canaries
 from tests.isolation.seeds import Seeder
 
 HARBOUR, ELSEWHERE = "harbour", "elsewhere"
-# The kinds of record, by the word in their addresses, with the field an address names them by.
-# Order matters: what others link to comes first.
+# The kinds of record by URL segment, with the field that identifies them in a URL.
+# Order matters: linked kinds come first.
 KINDS: dict[str, tuple[type[Record], str]] = {
     "identities": (Identity, "slug"),
     "souls": (Soul, "slug"),
@@ -63,7 +63,7 @@ VARIANTS = ("plain", "spare", "archived")
 
 @dataclass
 class Asker:
-    """Somebody with a browser; without a home they are a stranger everywhere."""
+    """A user with a browser; an empty `home` means that they are a member of no workspace."""
 
     name: str
     client: Client
@@ -73,7 +73,7 @@ class Asker:
 
     @property
     def away(self) -> str:
-        """The workspace that must stay dark to them."""
+        """The workspace that they must not see."""
         return HARBOUR if self.home == ELSEWHERE else ELSEWHERE
 
     @property
@@ -83,25 +83,25 @@ class Asker:
 
 @dataclass
 class Stage:
-    """All that the matrix needs to know of the seeded world."""
+    """The seeded data."""
 
     canaries: Canaries = field(default_factory=Canaries)
     workspaces: dict[str, Workspace] = field(default_factory=dict)
     rows: dict[tuple[str, str, str], models.Model] = field(default_factory=dict)
     askers: dict[str, Asker] = field(default_factory=dict)
-    # The fingerprints of all rows, by workspace and table: every test gets the stage as it was set.
+    # Digests of all rows by workspace and table; every test starts from this state.
     before: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @cached_property
     def moment(self) -> str:
-        """When all of it had happened; one moment for all addresses, or refusals could not be compared."""
+        """A timestamp after seeding; the same in all URLs, so that responses can be compared."""
         return f"{timezone.now():%Y-%m-%dT%H:%M:%S.%fZ}"
 
     def row(self, home: str, kind: str, variant: str = "plain") -> Any:
         return self.rows[home, kind, variant]
 
     def key(self, home: str, kind: str, variant: str = "plain") -> str:
-        """What stands in an address for this row."""
+        """The URL value of a row."""
         attribute = KINDS[kind][1] if kind in KINDS else "pk"
         return str(getattr(self.row(home, kind, variant), attribute))
 
@@ -139,7 +139,7 @@ def open_house(stage: Stage, home: str) -> None:
     owner = person(stage, home)
     workspace = create_workspace(said["name"], said["slug"], owner=owner)
     if home == ELSEWHERE:
-        # Task numbers start anew in every workspace; here a foreign number must be nobody's at home.
+        # Task numbers are per workspace; a foreign number must not exist at home.
         workspace.last_task_number = 100
         workspace.save(update_fields=["last_task_number"])
     stage.workspaces[home] = workspace
@@ -148,7 +148,7 @@ def open_house(stage: Stage, home: str) -> None:
 
 
 def seed_records(stage: Stage, home: str) -> None:
-    """Each kind three times: linked and edited once, standing alone, and archived."""
+    """Create three records of each kind: linked and edited, unlinked, and archived."""
     seeder(stage, home).grant()
     for kind in KINDS:
         for variant in VARIANTS:
@@ -187,7 +187,7 @@ def make(model: type[Record], workspace: Workspace, values: dict[str, Any], **mo
 
 
 def links(stage: Stage, home: str, kind: str, variant: str) -> dict[str, Any]:
-    """Whatever one record may point at, it does; duties and sources cannot stand alone, other spares do."""
+    """Link plain records to every kind they can reference; responsibilities and sources always need a link."""
     if kind == "responsibilities":
         return {"agent": stage.row(home, "agents")}
     if kind == "sources":
@@ -220,7 +220,7 @@ def owner_of(stage: Stage, home: str) -> User:
 
 
 def seed_rest(stage: Stage, home: str) -> None:
-    """What no form of ours writes in full: an open invitation, and an event with every word marked."""
+    """Create rows that no form writes completely: an open invitation, and an audit event with a canary in every field."""
     workspace, owner = stage.workspaces[home], owner_of(stage, home)
     said = stage.canaries.values(home, Invitation)
     later = timezone.now() + timedelta(days=1)
@@ -255,16 +255,16 @@ def invite_askers(stage: Stage) -> None:
 
 def add(stage: Stage, name: str, user: User, home: str = "", role: str = "") -> None:
     client = signed_in(user)
-    # An error is a finding like any other, not the end of the test.
+    # A server error is a finding; it does not end the test.
     client.raise_request_exception = False
-    # The first visit starts the session's clocks; later ones then write nothing.
+    # The first request sets the session's timestamps; later ones write nothing.
     client.get("/profile/")
     stage.askers[name] = Asker(name, client, user, home, role)
 
 
 @contextmanager
 def undone() -> Iterator[None]:
-    """Whatever happens inside has not happened afterwards."""
+    """Roll back everything written inside."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
@@ -272,11 +272,11 @@ def undone() -> Iterator[None]:
 
 @contextmanager
 def settled_memory() -> Iterator[None]:
-    """What is loaded by now stays; looking through it again and again takes a third of a short request."""
+    """Exclude loaded objects from garbage collection, which takes a third of a short request."""
     gc.collect()
     gc.freeze()
     yield
-    # What was frozen when the run began stays so.
+    # Restore the state set at the start of the run.
     gc.unfreeze()
     gc.collect()
     gc.freeze()

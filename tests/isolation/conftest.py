@@ -1,4 +1,4 @@
-"""One stage for all of these modules: setting it takes as long as hundreds of questions."""
+"""Fixtures of the isolation tests: the data is seeded once, because seeding takes as long as hundreds of requests."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,14 +20,14 @@ def seeded(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
 
 @pytest.fixture
 def stage(seeded: Stage) -> Iterator[Stage]:
-    """The stage, put back as it was after each test."""
+    """The seeded data, rolled back after each test."""
     with undone():
         yield seeded
 
 
 @pytest.fixture
 def tally(record_property: Callable[[str, object], None]) -> Callable[..., None]:
-    """Counts the cells for the last line of the run, and fails with every finding at once."""
+    """Record the number of cells for the summary line, and fail with all findings at once."""
 
     def close(outcome: Outcome, at_least: int = 1) -> None:
         record_property(CELLS, outcome.cells)

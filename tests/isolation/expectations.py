@@ -1,4 +1,4 @@
-"""What every route must answer, and to whom: the table that a new route has to be added to."""
+"""Expected status of every route for every requester; new routes must be added here."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,7 +19,7 @@ HOW_TO_ADD = (
 
 
 def unchanged_form(kind: str) -> Callable[[Stage, str], Body]:
-    """An edit that changes one word; the rest is what the form shows."""
+    """A valid edit: the values of a new record with the current revision."""
 
     def body(stage: Stage, home: str) -> Body:
         row = stage.row(home, kind)
@@ -33,13 +33,13 @@ def own_agent(stage: Stage, home: str) -> Body:
 
 
 def duties_reversed(stage: Stage, home: str) -> Body:
-    """An order that differs from the one there is."""
+    """The responsibilities in reverse order."""
     agent = stage.row(home, "agents")
     duties = agent.responsibilities.filter(archived_at=None).values_list("pk", flat=True)
     return {"agent": agent.slug, "duty": list(duties)[::-1]}
 
 
-# What makes a new record of each kind; also good as an edit.
+# Form data that creates a record of each kind; also valid as an edit.
 NEW: dict[str, Callable[[Stage, str], Body]] = {
     "agents": lambda s, h: {
         "slug": "fresh",
@@ -74,7 +74,7 @@ NEW: dict[str, Callable[[Stage, str], Body]] = {
 
 
 def family(kind: str, write: Permission = EDIT) -> dict[str, Page]:
-    """The pages every kind of record has."""
+    """The pages that every kind of record has."""
     pages = {
         "list": Page(),
         "new": Page(read=write, write=write, body=NEW[kind]),
@@ -92,7 +92,7 @@ def family(kind: str, write: Permission = EDIT) -> dict[str, Page]:
 
 
 def chosen(kind: str, verb: str, variant: str = "spare") -> Callable[[Stage, str], Body]:
-    """A verb for many, pressed for one row; of the other house's rows nothing is taken."""
+    """A bulk action on a row of each workspace; only the own row may be affected."""
 
     def body(stage: Stage, home: str) -> Body:
         houses = [stage.row(one, kind, variant if one == home else "plain").pk for one in stage.workspaces]
@@ -106,7 +106,7 @@ def file_pages(kind: str) -> dict[str, Page]:
 
 
 def new_key(stage: Stage, home: str) -> Body:
-    """A key for one agent, on one channel; it lasts until tomorrow."""
+    """A key for one agent and one channel that expires tomorrow."""
     agent, channel = stage.row(home, "agents").slug, stage.row(home, "channels").slug
     scopes = {"verbs": ["fetch"], "agents": [agent], "channels": [channel]}
     return {"name": "Fresh", "kind": "bot", "expires_at": tomorrow(), **scopes}
@@ -116,7 +116,7 @@ def tomorrow() -> str:
     return (timezone.now() + timedelta(days=1)).date().isoformat()
 
 
-# The secret is in the answer itself, so there is nowhere to go on to.
+# The response contains the secret, so there is no redirect.
 ACCESS: dict[str, Page] = {
     "keys:list": Page(read=KEYS),
     "keys:export": Page(read=KEYS),
@@ -140,7 +140,7 @@ INSIDE: dict[str, Page] = {
     "members:list": Page(),
     "members:export": Page(),
     "members:invite": action(OWNERS, body=lambda s, h: {"email": "new@example.com", "role": "viewer"}),
-    # The last owner is refused, with a message; everybody else is out.
+    # The last owner cannot leave and gets a message; other members leave.
     "members:leave": action(READ, changes=False),
     "members:withdraw": action(OWNERS),
     "members:role": action(OWNERS, body=lambda s, h: {"role": "editor"}),
@@ -180,9 +180,9 @@ INSIDE: dict[str, Page] = {
 OUTSIDE: dict[str, Place] = {
     "healthz": Place(200, 200),
     "readyz": Place(200, 200),
-    # Open to this machine in development, and so to every caller here; its own tests ask from elsewhere.
+    # In development open to localhost, and so to every requester here; other hosts are tested elsewhere.
     "metrics": Place(200, 200),
-    # Only where errors are shown in full.
+    # Only with DEBUG.
     "styleguide": Place(404, 404),
     "api:schema": Place(200, 200),
     "api:docs": Place(200, 200),
@@ -190,14 +190,14 @@ OUTSIDE: dict[str, Place] = {
     "start": Place(302, 200, member=302),
     "new-workspace": Place(302, 200),
     "profile": Place(302, 200),
-    # A forged token is 410 for all; real ones are asked for apart.
+    # A forged token is 410 for all; real tokens are tested separately.
     "invitation": Place(410, 410),
     "other-account": Place(302, 405),
     "account_login": Place(200, 302),
     "account_logout": Place(302, 200, is_open=True),
     "account_inactive": Place(200, 200),
     "account_signup": Place(200, 302),
-    # The cast has neither password nor second factor to give once more.
+    # The test users have neither a password nor a second factor.
     "account_reauthenticate": Place(302, 403),
     "account_email": Place(302, 200),
     "account_email_verification_sent": Place(200, 200),
@@ -226,12 +226,12 @@ OUTSIDE: dict[str, Place] = {
     "usersessions_list": Place(302, 200),
 }
 
-# The back office has one rule for all of it, so its pages need no rows of their own.
+# One rule covers all admin pages, so they need no rows.
 OPERATORS = "operator/"
 
 
 def without_a_row(routes: list[Route]) -> list[str]:
-    """The routes that nobody has said anything about."""
+    """Find routes without a row."""
     return [f"{route.name} ({route.pattern}) {HOW_TO_ADD}" for route in routes if not is_expected(route)]
 
 
@@ -247,7 +247,7 @@ def rows_without_a_route(routes: list[Route]) -> list[str]:
 
 
 def expected_inside(page: Page, asker: Asker, method: str, target: str) -> int:
-    """The status a workspace page owes to this asker: the first door that is shut, or what is inside."""
+    """The status of a workspace page for this requester: the first check that fails, or success."""
     doors = {
         302: asker.name == "anonymous",
         404: not asker.home or target in {"elsewhere", "nowhere"},

@@ -1,4 +1,4 @@
-"""The rows of sources, files, rule sets and skills."""
+"""Table rows of the pages for sources, files, rule sets and skills."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,7 +12,7 @@ from tests.isolation.rows import AGENT, APPROVE, SOURCES, Body, Page, action, fo
 
 
 def seen(variant: str) -> Callable[[Stage, str], Body]:
-    """The digest that the person looked at."""
+    """Form data with the digest of the newest revision, as the user has read it."""
     return lambda s, h: {"digest": s.row(h, "files", variant).newest.digest}
 
 
@@ -41,7 +41,7 @@ FILES: dict[str, Page] = {
     "skills:check": action(body=lambda s, h: {"name": "Bad Name"}, status=200, changes=False),
     "skills:trust-policy": action(SOURCES, body=lambda s, h: {"needed": "0"}),
     "rule-sets:list": Page(),
-    # Every workspace has all the rule sets, its own or the built-in ones: their names are no secret.
+    # Every workspace has all rule sets, customised or built-in: their names are not secret.
     "rule-sets:detail": Page(values={"key": "plain"}),
     "rule-sets:edit": Page(read=SOURCES, write=SOURCES, values={"key": "plain"}, body=own_copy),
     "rule-sets:reset": action(SOURCES, values={"key": "plain"}),

@@ -1,4 +1,4 @@
-"""The cells: every route, asked with every method by everybody, at home and at somebody else's door."""
+"""The page isolation matrix: every route, with every method, by every requester, for own, foreign and missing rows."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -29,16 +29,16 @@ ASKERS = (
     "superuser",
 )
 OBJECTS = {"key", "member_id", "invitation_id"}
-# The rows that addresses outside the record families name.
+# The kinds of rows named by URL parameters outside the record pages.
 ROWS = {"member_id": "members", "invitation_id": "invitations"}
 Digests = dict[str, dict[str, str]]
-# Asked in turn: the gate treats them alike, and over all askers each route meets each of them.
+# Rotated: the middleware treats them alike, and over all requesters each route gets each of them.
 RARE = tuple(method for method in METHODS if method not in {"GET", "POST"})
 
 
 @dataclass
 class Outcome:
-    """How many cells were asked, and what was wrong."""
+    """The number of cells that ran, and the findings."""
 
     cells: int = 0
     findings: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Cell:
-    """One question."""
+    """One request."""
 
     asker: Asker
     route: Route
@@ -61,9 +61,9 @@ class Cell:
         return f"{self.asker.name} · {self.method} {self.route.name} · {self.target}"
 
 
-# Says of a cell and the number of its route whether that is asked.
+# Decides for a cell and the number of its route whether this run includes it.
 IsDue = Callable[[Cell, int], bool]
-# Alike in what they meet: of each group one is asked at each route.
+# Treated alike: each route is requested by one of each group.
 MEMBERS = ("admin", "editor", "reviewer", "viewer")
 STRANGERS = ("removed member", "stranger without one", "superuser")
 
@@ -73,9 +73,9 @@ def every_cell(cell: Cell, number: int) -> bool:
 
 
 def one_in_turn(turn: int) -> IsDue:
-    """What every run asks: each route is met by its owner, visitors and strangers; the rest in turn.
+    """Select the cells of one run: each route as owner, anonymous and outsider; the others rotate.
 
-    Writes are tried by viewers wherever there are any, and over all turns by each of the roles.
+    Viewers try every write; over all turns each role does.
     """
 
     def is_due(cell: Cell, number: int) -> bool:
@@ -93,22 +93,22 @@ def one_in_turn(turn: int) -> IsDue:
 
 
 def is_due_to_owner(cell: Cell, place: int) -> bool:
-    """What is theirs, and under their own address what is not; methods that a page does not have are rare."""
+    """Own rows, and foreign rows under the own URL; unsupported methods are rare."""
     page = INSIDE[cell.route.name]
     is_form = page.read is not None and page.write is not None
     if cell.target not in {"own", "crossed", "missing"}:
-        # Two houses are alike: the other one's owner stands before the door.
+        # Both workspaces have the same rows: the other owner covers these targets.
         return False
     if not is_offered(page, cell.method):
         return cell.target == "own" and place % 6 == 0
-    # A form is found by the same words, read or sent: one way for what is theirs, the other for the rest.
+    # GET and POST of a form use the same lookup: one method for own rows, the other for the rest.
     way = ("GET", "POST")[(place + (cell.target == "own")) % 2]
     is_due = not is_form or cell.method == way
     return is_due and (cell.target != "missing" or place // 2 % 3 == 0)
 
 
 def is_due_to_member(cell: Cell, place: int) -> bool:
-    """The owner reads every page; for the others a part of them is enough."""
+    """The owner requests every page; for other members a sample is enough."""
     is_write = cell.method == "POST" and is_offered(INSIDE[cell.route.name], "POST")
     if cell.asker.name == "viewer" and is_write:
         return True
@@ -117,7 +117,7 @@ def is_due_to_member(cell: Cell, place: int) -> bool:
 
 
 def is_due_to_stranger(cell: Cell, place: int) -> bool:
-    """They are refused before anything is looked at: one method is enough, and now and then a comparison."""
+    """Outsiders are rejected before any lookup: one method is enough, with an occasional comparison."""
     if cell.target == ("elsewhere" if cell.asker.home else "own"):
         return ("GET", "POST")[place % 2] == cell.method
     compared = {"nowhere"} if cell.asker.home else {"missing", "nowhere"}
@@ -142,12 +142,12 @@ def inside_cells(
 
 @cache
 def route_numbers() -> dict[str, int]:
-    """A number for each route, the same whichever of them are asked for."""
+    """Number the routes; the numbers do not depend on which routes are selected."""
     return {route.name: number for number, route in enumerate(inside_routes())}
 
 
 def targets(route: Route, asker: Asker) -> list[str]:
-    """Own; crossed: their row under our address; missing; elsewhere: their address; nowhere: no address."""
+    """List the targets: own; crossed: a foreign row under the own URL; missing; elsewhere: a foreign workspace; nowhere: none."""
     rows = ["crossed", "missing"] if asker.home else ["missing"]
     places = ["elsewhere", "nowhere"] if asker.home else ["nowhere"]
     if not named_rows(route):
@@ -156,7 +156,7 @@ def targets(route: Route, asker: Asker) -> list[str]:
 
 
 def methods(asker: Asker, page: Page, target: str, turn: int) -> tuple[str, ...]:
-    """All that tells something new: who is refused before the row is looked for is asked for one row only."""
+    """List the methods worth testing: one row is enough if the request is rejected before the row is looked up."""
     rare = RARE[turn % len(RARE)]
     if target == "own":
         return ("GET", "POST", rare) if asker.home else ("GET", "POST")
@@ -177,14 +177,14 @@ def run_inside(
     is_due: IsDue = every_cell,
     before: Digests | None = None,
 ) -> Outcome:
-    """The cells of one asker on the workspace routes."""
+    """Run the cells of one requester on the workspace routes."""
     outcome, refusals = Outcome(), Refusals(asker)
     before = before or stage.before
     asked = inside_cells(stage, asker, routes, is_due)
     for _, cells in groupby(asked, key=lambda cell: cell.route):
         with undone(), quick_templates():
             for cell in cells:
-                # A page that is only read needs no undoing of its own; what it breaks ends with the route.
+                # Reads need no savepoint of their own; what they break is rolled back with the route.
                 with undone() if cell.method == "POST" else nullcontext():
                     outcome.cells += 1
                     said = check_inside(stage, cell, refusals, before)
@@ -215,7 +215,7 @@ def check_inside(stage: Stage, cell: Cell, refusals: "Refusals", before: Digests
 
 
 def address(stage: Stage, cell: Cell) -> str:
-    """The path for this target; what is not varied points at rows of the asker's own workspace."""
+    """Build the URL for this target; parameters that are not varied name rows of the requester's own workspace."""
     home = cell.asker.home or HARBOUR
     away = cell.asker.away
     place = away if cell.target == "elsewhere" else home
@@ -223,7 +223,7 @@ def address(stage: Stage, cell: Cell) -> str:
     page = INSIDE[cell.route.name]
     values = {"number": "1", "place": "0", **page.values}
     if values.get("at") == "now":
-        # The table is older than the stage, on which nothing had happened before.
+        # The table is created before the data, so it cannot contain the timestamp.
         values["at"] = stage.moment
     values["workspace"] = "no-such-place" if cell.target == "nowhere" else stage.workspaces[place].slug
     for name, (kind, attribute) in named_rows(cell.route).items():
@@ -234,7 +234,7 @@ def address(stage: Stage, cell: Cell) -> str:
 
 @cache
 def named_rows(route: Route) -> dict[str, tuple[str, str]]:
-    """The parameters of an address that name rows, with the kind of row and what stands for it."""
+    """The URL parameters that name rows, with the kind of row and the identifying attribute."""
     page = INSIDE[route.name]
     found = dict(page.objects)
     for name in OBJECTS & set(route.parameters) - set(found) - set(page.values):
@@ -248,10 +248,10 @@ def absent(attribute: str) -> str:
 
 
 class Refusals:
-    """Foreign and missing must look alike, or an answer tells what exists."""
+    """Compares the responses for foreign and missing rows: a difference reveals what exists."""
 
     AT_HOME = (("crossed", "missing"), ("elsewhere", "nowhere"))
-    # To somebody without a home all of it is foreign.
+    # To a user without a workspace every row is foreign.
     OUTSIDE = (("own", "missing"), ("own", "nowhere"))
 
     def __init__(self, asker: Asker) -> None:
@@ -286,7 +286,7 @@ def leaks(stage: Stage, asker: Asker, answer: Answer, said: str) -> list[str]:
 
 
 def changes(stage: Stage, asker: Asker, answer: Answer, before: Digests | None) -> list[str]:
-    """Rows that must not have changed; a refusal may change none at all."""
+    """Find forbidden changes; a rejected request (`before` is None) must not write at all."""
     if not answer.wrote_tenant_rows:
         return []
     if before is None:
@@ -308,12 +308,12 @@ def outside_routes() -> list[Route]:
     return [route for route in all_routes() if not route.is_inside]
 
 
-# Outside workspaces the roles are all alike, so one of them speaks for the others.
+# Outside workspaces all roles are treated alike, so one of them is enough.
 OUTSIDERS = ("anonymous", "viewer", "stranger with a workspace", "stranger without one", "superuser")
 
 
 def run_outside(stage: Stage, asker: Asker, routes: Iterable[Route], turn: int | None = None) -> Outcome:
-    """The cells of one asker on accounts, health, entrance and back office: all, or those of a turn."""
+    """Run the cells of one requester on account, health and admin pages: all, or those of a turn."""
     outcome = Outcome()
     for number, route in enumerate(routes):
         check = check_office if is_office(route) else check_place
@@ -331,7 +331,7 @@ def is_office(route: Route) -> bool:
 
 
 def outside_methods(asker: Asker, route: Route, place: int | None = None) -> tuple[str, ...]:
-    """The signed-in are alike out here, so most of them only look; nobody signed in meets all of it."""
+    """Signed-in users are treated alike here, so most of them only send GET; anonymous sends all methods."""
     if place is not None and not is_due_outside(asker, route, place):
         return ()
     if asker.user is None:
@@ -340,7 +340,7 @@ def outside_methods(asker: Asker, route: Route, place: int | None = None) -> tup
 
 
 def is_due_outside(asker: Asker, route: Route, place: int) -> bool:
-    """Visitors meet every page, and one of those who have signed in; Django's own pages are alike."""
+    """Anonymous requests every page, and one of the signed-in users does; admin pages are sampled."""
     if is_office(route) and place % 6:
         return False
     signed_in = OUTSIDERS[1:]
@@ -351,7 +351,7 @@ ANY_VALUE = {"token": "forged", "pk": "1", "key": "forged", "uidb36": "1", "id":
 
 
 def check_place(stage: Stage, cell: Cell) -> list[str]:
-    """Accounts and the entrance: closed ones lead to the log-in, open ones show nothing of any tenant."""
+    """Account pages: protected ones redirect to the login, open ones show no tenant data."""
     path, place = cell.route.path(ANY_VALUE), OUTSIDE[cell.route.name]
     answer = ask(cell.asker, cell.method, path)
     wanted = place.wanted(cell.asker)
@@ -367,7 +367,7 @@ def check_place(stage: Stage, cell: Cell) -> list[str]:
 
 
 def check_office(stage: Stage, cell: Cell) -> list[str]:
-    """The back office opens for superusers; to everybody else none of it exists."""
+    """The admin site is open to superusers; for everyone else it does not exist."""
     values = {"app_label": "personas", "content_type_id": "1", "url": "nothing", "id": "1"}
     path = cell.route.path(values | {"object_id": any_key(cell.route)})
     answer = ask(cell.asker, cell.method, path)
@@ -382,7 +382,7 @@ def check_office(stage: Stage, cell: Cell) -> list[str]:
 
 
 def is_shut(cell: Cell, answer: Answer) -> bool:
-    """The office's door sends visitors to the log-in and is not there for others; the rest leads to it."""
+    """Whether an admin page denies access: anonymous goes to the login, others get 404 or a redirect to the admin index."""
     to_the_door = answer.location == f"/{OPERATORS}" or answer.location.startswith(f"/{OPERATORS}login/?")
     if cell.asker.user is None:
         return answer.status == 302 and (answer.location.startswith(LOGIN) or to_the_door)
@@ -390,7 +390,7 @@ def is_shut(cell: Cell, answer: Answer) -> bool:
 
 
 def any_key(route: Route) -> str:
-    """A row that is there, for the pages that name one: `admin:personas_agent_change` names an agent."""
+    """The key of an existing row of the page's model: `admin:personas_agent_change` names an agent."""
     folder = route.pattern.removeprefix(OPERATORS).split("/")
     try:
         model = apps.get_model(folder[0], folder[1])

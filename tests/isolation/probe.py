@@ -1,4 +1,4 @@
-"""Asks one question as somebody, and notes everything that came of it: answer, log, mail, cache, writes."""
+"""Sends one request as a user and records its effects: response, log, email, cache, writes."""
 
 import base64
 import hashlib
@@ -24,14 +24,14 @@ from tests.isolation.canaries import our_models, rows_of, tenant_models
 from tests.isolation.cast import Asker
 
 WRITE = re.compile(r'\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM)\s+"?(\w+)"?')
-# These differ between any two answers.
+# These headers differ between any two responses.
 VOLATILE = {"X-Request-ID", "Set-Cookie", "Date", "Expires"}
 CSRF = re.compile(r'(csrfmiddlewaretoken" value="|csrf-token" content=")[^"]*')
 
 
 @dataclass
 class Answer:
-    """What one request led to."""
+    """The effects of one request."""
 
     status: int
     location: str
@@ -46,7 +46,7 @@ class Answer:
 
 
 class Ear(logging.Handler):
-    """Keeps what was logged."""
+    """Collects log records as text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,11 +58,11 @@ class Ear(logging.Handler):
 
 
 def ask(asker: Asker, method: str, path: str, data: Any = None) -> Answer:
-    """Send one request; the asker's cookies are afterwards as before."""
+    """Send one request; the client's cookies are restored afterwards."""
     cookies, wrote = SimpleCookie(asker.client.cookies), set[str]()
     mail.outbox = []
     with noted_writes(wrote), heard() as ear:
-        # PUT and its kin take a body by hand; a form body would never be read anyway.
+        # PUT and the like get no body; the product reads form data only from POST.
         body = data if method in {"GET", "HEAD", "POST"} else ""
         response: Any = (
             asker.client.generic(method, path) if body == "" else by_form(asker, method, path, data)
@@ -95,7 +95,7 @@ def noted_writes(wrote: set[str]) -> Iterator[None]:
 
 @contextmanager
 def heard() -> Iterator[Ear]:
-    # Alone, for printing thousands of lines would take longer than asking the questions.
+    # Replaces the other handlers: printing thousands of lines would take longer than the requests.
     ear, root = Ear(), logging.getLogger()
     others, root.handlers = root.handlers, [ear]
     try:
@@ -105,7 +105,7 @@ def heard() -> Iterator[Ear]:
 
 
 def spoken(response: HttpResponse) -> list[str]:
-    """Status line, headers, body, and what the session will say later."""
+    """Status line, headers, body, queued messages and session data."""
     request: Any = response.wsgi_request  # type: ignore[attr-defined]  # the test client adds it
     queued = getattr(getattr(request, "_messages", None), "_queued_messages", [])
     session = getattr(getattr(request, "session", None), "_session_cache", {})
@@ -123,7 +123,7 @@ def posted_letters() -> list[str]:
 
 
 def cached(wrote: set[str]) -> list[str]:
-    """Keys and values in the cache, if anything was put there."""
+    """Keys and values of the cache, if it was written."""
     table = str(settings.CACHES["default"]["LOCATION"])
     if table not in wrote:
         return []
@@ -133,7 +133,7 @@ def cached(wrote: set[str]) -> list[str]:
 
 
 def shape_of(response: Any, path: str) -> str:
-    """The answer without what differs between any two: two refusals must be equal in it."""
+    """The response without its volatile parts, for comparison of two rejections."""
     headers = {name: value for name, value in response.headers.items() if name not in VOLATILE}
     body = CSRF.sub("", "" if response.streaming else response.content.decode(errors="replace"))
     said = f"{response.status_code} {headers} {body}"
@@ -145,7 +145,7 @@ def tenant_tables() -> set[str]:
 
 
 def digest(workspace: Workspace, tables: Collection[str] = ()) -> dict[str, str]:
-    """A fingerprint of the rows of a workspace, by table; of those named, or of all."""
+    """Digests of the rows of a workspace by table: of the given tables, or of all."""
     names = {model._meta.db_table: model for model in our_models()}
     chosen = {name: model for name, model in names.items() if not tables or name in tables}
     return {name: fingerprint(model, workspace) for name, model in chosen.items()}
@@ -158,7 +158,7 @@ def fingerprint(model: type[models.Model], workspace: Workspace) -> str:
 
 @contextmanager
 def quick_templates() -> Iterator[None]:
-    """Render as the product does: the test runner's own way copies every context, which nobody reads here."""
+    """Use the normal template rendering: the test runner's version copies every context, which is not needed here."""
     plain: Any = utils._TestState.saved_data.template_render  # type: ignore[attr-defined]  # Django's own note
     with patch.object(Template, "_render", plain):
         yield

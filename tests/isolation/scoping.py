@@ -1,4 +1,4 @@
-"""Guards of the rows: what the models and the database themselves refuse, whoever asks."""
+"""Tenant checks at row level: what models and the database reject, independent of views."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -11,9 +11,9 @@ from personas.models import UnscopedQuery, User, Workspace, WorkspaceOwned
 from tests.isolation.canaries import our_models, rows_of, tenant_models
 from tests.isolation.cast import ELSEWHERE, HARBOUR, Stage, undone
 
-# The only tables of ours that stand above workspaces.
+# The only product tables outside workspaces.
 ABOVE_WORKSPACES = {User, Workspace}
-# History; the database itself keeps these from being rewritten.
+# Append-only tables, enforced by database triggers.
 ONLY_GROW = (
     "personas_revision",
     "personas_auditevent",
@@ -29,7 +29,7 @@ ONLY_GROW = (
 )
 
 
-# --- the gate of the manager ---------------------------------------------------------------------------
+# --- scoped manager ------------------------------------------------------------------------------------
 
 
 def models_without_a_workspace() -> list[str]:
@@ -38,14 +38,14 @@ def models_without_a_workspace() -> list[str]:
 
 
 def open_questions(model: type[WorkspaceOwned]) -> list[str]:
-    """The ways to ask `objects` that answer without a workspace being named."""
+    """Find methods of `objects` that work without a workspace."""
     findings = []
     for name in sorted(["all", *type(model.objects)._get_queryset_methods(models.QuerySet)]):
         try:
             getattr(model.objects, name)()
         except UnscopedQuery:
             continue
-        # Any other end means that the question got past the gate.
+        # Any other exception means that the query was not rejected as unscoped.
         except Exception as error:  # noqa: BLE001
             findings.append(f"{model.__name__}.objects.{name}() ended in {type(error).__name__}")
         else:
@@ -54,7 +54,7 @@ def open_questions(model: type[WorkspaceOwned]) -> list[str]:
 
 
 def strange_rows(stage: Stage) -> list[str]:
-    """Rows of another workspace in what `in_workspace` gives, and rows it should give and does not."""
+    """Find models for which `in_workspace` returns foreign rows or omits own rows."""
     findings = []
     for model in tenant_models():
         for home, workspace in stage.workspaces.items():
@@ -69,7 +69,7 @@ def strange_rows(stage: Stage) -> list[str]:
 
 
 def accepted_links(stage: Stage) -> list[str]:
-    """Links into another workspace that a model lets through, by id or by object, in clean() or in save()."""
+    """Find foreign keys into another workspace that clean() or save() accepts, by id or by object."""
     findings = []
     for row, field, foreign in foreign_links(stage):
         name = f"{type(row).__name__}.{field.name}"
@@ -84,7 +84,7 @@ def accepted_links(stage: Stage) -> list[str]:
 
 
 def foreign_links(stage: Stage) -> Iterator[tuple[Any, Any, Any]]:
-    """Every link of every tenant model: a row at home, the field, and a row elsewhere it must not reach."""
+    """Yield a row, each of its tenant foreign keys, and a row of the other workspace."""
     for model in tenant_models():
         row = first_of(model, stage.workspaces[HARBOUR])
         for field in model.list_tenant_links():
@@ -96,7 +96,7 @@ def first_of(model: type[models.Model], workspace: Workspace) -> Any:
 
 
 def refuses(way: Callable[[Any], Any], row: Any, field: str) -> bool:
-    """Whether a ValidationError names the field; the database has then not been asked at all."""
+    """Whether a ValidationError names the field, raised before the database is reached."""
     try:
         way(row)
     except ValidationError as error:
@@ -107,7 +107,7 @@ def refuses(way: Callable[[Any], Any], row: Any, field: str) -> bool:
 
 
 def accepted_moves(stage: Stage) -> list[str]:
-    """Rows that change workspace: loaded, loaded in part, just made, or named by their id alone."""
+    """Find rows that can be moved to another workspace: loaded, partially loaded, just saved, or built from an id."""
     findings, elsewhere = [], stage.workspaces[ELSEWHERE]
     for model in tenant_models():
         for way, row in movable(model, stage):
@@ -132,7 +132,7 @@ def movable(model: type[WorkspaceOwned], stage: Stage) -> Iterator[tuple[str, An
 
 
 def accepted_bulk_writes(stage: Stage) -> list[str]:
-    """Ways past save() that put a foreign link or a foreign home into rows."""
+    """Find bulk writes that accept a foreign link or another workspace."""
     findings, elsewhere = [], stage.workspaces[ELSEWHERE]
     for row, field, foreign in foreign_links(stage):
         model = type(row)
@@ -175,7 +175,7 @@ def is_refused(write: Callable[[], Any]) -> bool:
 
 
 def lost_children(stage: Stage) -> list[str]:
-    """Rows whose workspace is not the one of the row they hang on, or that could have none."""
+    """Find rows whose workspace differs from that of their parent, or may be null."""
     findings = [
         f"{model.__name__}.workspace may be empty"
         for model in tenant_models()
@@ -189,9 +189,9 @@ def lost_children(stage: Stage) -> list[str]:
     return findings
 
 
-# --- what the database keeps by itself -----------------------------------------------------------------
+# --- database constraints ------------------------------------------------------------------------------
 
-# For each check, a change that it must refuse.
+# For each check constraint, a change that violates it.
 VIOLATIONS: dict[str, dict[str, Any]] = {
     "key_kind_known": {"kind": "odd"},
     "admin_key_has_its_maker": {"kind": "admin", "created_by": None},
@@ -222,7 +222,7 @@ VIOLATIONS: dict[str, dict[str, Any]] = {
 
 
 def idle_constraints(stage: Stage) -> list[str]:
-    """Constraints that are declared and that the database does not keep."""
+    """Find declared constraints that the database does not enforce."""
     findings = []
     for model in our_models():
         idle = [one.name for one in model._meta.constraints if not holds(model, one, stage)]
@@ -233,7 +233,7 @@ def idle_constraints(stage: Stage) -> list[str]:
 
 
 def unproved_constraints() -> list[str]:
-    """Checks that nobody has told this module how to break."""
+    """Find check constraints without a violation in VIOLATIONS."""
     names = [
         constraint.name
         for model in our_models()
@@ -253,7 +253,7 @@ def holds(model: type[models.Model], constraint: models.BaseConstraint, stage: S
     if constraint.expressions:
         return keeps_mail_addresses_apart(stage)
     if model._meta.pk.name in constraint.fields:
-        # No twin without the same id: the primary key keeps it, and a test of its own that it is there.
+        # A duplicate would need the same id: the primary key enforces it, and another test checks the constraint.
         return True
     return keeps_unique(model, constraint.fields, stage, constraint.condition, constraint.name)
 
@@ -265,8 +265,8 @@ def keeps_unique(
     condition: models.Q | None = None,
     name: str = "",
 ) -> bool:
-    """Insert a twin that differs in every other unique value, past all of our own code."""
-    # Two rows without a value are no twins.
+    """Insert a duplicate that differs in all other unique values, bypassing our own code."""
+    # NULLs are not duplicates.
     said = {f"{name}__isnull": False for name in fields if model._meta.get_field(name).null}
     rows = model._base_manager.filter(condition or models.Q(), **({} if condition else said))
     row = rows.filter(pk__in=[row.pk for row in rows_of(model, stage.workspaces[HARBOUR])]).first()
@@ -280,7 +280,7 @@ def keeps_unique(
 
 
 def other_unique_texts(model: type[models.Model], fields: Sequence[str]) -> list[Any]:
-    """What a twin must not share as well, or another constraint would speak first."""
+    """Other unique fields, which the duplicate must change, or another constraint would fail first."""
     rules = [one for one in model._meta.constraints if isinstance(one, models.UniqueConstraint)]
     names = {rule.fields[-1] for rule in rules if rule.fields}
     names |= {one.name for one in model._meta.concrete_fields if one.unique and not one.primary_key}
@@ -295,7 +295,7 @@ def keeps_mail_addresses_apart(stage: Stage) -> bool:
 
 
 def breaks(write: Callable[[], Any], *names: str) -> bool:
-    """Whether the database refuses a write, and says it is for one of these reasons."""
+    """Whether the database rejects a write because of one of these constraints."""
     with undone():
         try:
             write()
@@ -305,7 +305,7 @@ def breaks(write: Callable[[], Any], *names: str) -> bool:
 
 
 def rewritable_history(stage: Stage) -> list[str]:
-    """Tables of history in which the database lets a row be changed or removed."""
+    """Find append-only tables in which the database allows UPDATE or DELETE."""
     findings = []
     for table in ONLY_GROW:
         for statement in (f"UPDATE {table} SET workspace_id = workspace_id", f"DELETE FROM {table}"):  # noqa: S608  # fixed names
@@ -320,7 +320,7 @@ def rewritable_history(stage: Stage) -> list[str]:
 
 
 def absent_triggers() -> list[str]:
-    """The triggers that should be there once all migrations have run."""
+    """Find append-only triggers that are missing after the migrations."""
     if connection.vendor == "postgresql":
         wanted, question = [f"{table}_only_grows" for table in ONLY_GROW], "SELECT tgname FROM pg_trigger"
     else:

@@ -1,4 +1,4 @@
-"""What the stage holds besides records: sources and their files, keys, versions, releases, the ledger."""
+"""Seeds the data other than records: sources, files, keys, versions, releases, ledger."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ Row = models.Model
 
 @dataclass
 class Seeder:
-    """Fills one workspace; the stage hands over what it has and takes the rows."""
+    """Fills one workspace; `row` reads seeded rows and `keep` registers new ones."""
 
     canaries: Canaries
     home: str
@@ -74,7 +74,7 @@ class Seeder:
         return self.canaries.word(self.home, place)
 
     def made(self, model: type[WorkspaceOwned], **values: Any) -> Any:
-        """A row with a canary in every text field that is not said otherwise."""
+        """Create a row with a canary in every text field that `values` does not set."""
         marked = self.canaries.values(self.home, model)
         row = model(workspace=self.workspace, **(marked | values))
         row.save()
@@ -93,7 +93,7 @@ class Seeder:
         return row
 
     def files(self) -> None:
-        """One file in each state that a button speaks of."""
+        """Create one file in each state that an action needs."""
         source, agent = self.row("sources", "plain"), self.row("agents", "plain")
         self.made(AgentContext, agent=agent, source=source, harness="plain")
         rules = {"harness": "plain", "rules": self.rules()}
@@ -189,7 +189,7 @@ class Seeder:
     # --- prompts ------------------------------------------------------------------------------------
 
     def prompts(self) -> None:
-        """Two versions, a label of one's own, a release that waits, and all that only machines write."""
+        """Create versions, a custom label, a pending release, and rows that only jobs write."""
         agent, by = self.row("agents", "plain"), Actor(self.word("Actor.label"), self.owner)
         BuildCause.unscoped.filter(workspace=self.workspace).update(
             cause={"by": by.label, "message": by.label}
@@ -201,7 +201,7 @@ class Seeder:
             "message": self.word("Revision.message"),
         }
         for is_held in (False, True):
-            # Two versions were production, and one waits behind them.
+            # Two versions have been production, and a third one is pending.
             AgentPrompt.unscoped.filter(agent=agent).update(is_held=is_held)
             agent.instructions = self.word("Agent.instructions")
             agent.save()
@@ -227,7 +227,7 @@ class Seeder:
         )
         release.reason = self.word("Release.reason")
         release.decided_label = self.word("Release.decided_label")
-        # Numbers start anew in every workspace; here a foreign number must be nobody's at home.
+        # Numbers are per workspace; a foreign number must not exist at home.
         release.number += 100 * (self.home == "elsewhere")
         release.save()
         self.keep("releases", "plain", release)
@@ -273,7 +273,7 @@ class Seeder:
         self.made(LedgerRollOff, block=block, first_id=0, last_id=0, months=6, at=self.now)
 
     def drafts(self) -> None:
-        """One of the owner's."""
+        """Create a draft of the owner."""
         soul = self.row("souls", "plain")
         self.made(
             KeptDraft,

@@ -1,4 +1,4 @@
-"""Foreign ids where an id can be said at all: form fields, filters, and fields nobody asked for."""
+"""Foreign ids in form fields, filters and unexpected fields: they must be rejected or ignored."""
 
 from collections.abc import Iterator
 from itertools import count, product
@@ -22,28 +22,28 @@ from tests.isolation.probe import ask, quick_templates
 from tests.isolation.turns import PAGES, is_due
 from tests.isolation.walk import Route
 
-# Forms that take an id and are no record's own; each is asked for below.
+# Forms with record choices that are not record forms; run_other_forms tests them.
 OTHER_FORMS: dict[type[forms.BaseForm], tuple[str, dict[str, str]]] = {
     SuccessorForm: ("memories:supersede", {"successor": "memories"}),
     ReachForm: ("files:reach", {"agents": "agents"}),
     ContextForm: ("contexts:choose", {"source": "sources"}),
 }
 MORE_ROWS: dict[type[Model], str] = {SourceGrant: "grants"}
-# What a filter or a search might be given.
+# Query parameters of filters.
 FILTERS = ("agent", "page", "shelf", "state", "layout", "status", "workspace", "workspace_id", "key")
 OVERPOSTED = ("workspace", "workspace_id", "id", "pk", "archived_at", "superseded_by", "author", "number")
 
 
 def families() -> dict[str, RecordPages[Any]]:
-    """The record families, as the routes know them."""
+    """The record page classes by name, from the routes."""
     views = [route.view for route in inside_routes() if route.name.endswith(":new")]
-    # Those that only some may write to stand behind a door of their own.
+    # Views with a permission decorator are wrapped.
     found = [getattr(getattr(view, "__wrapped__", view), "__self__", None) for view in views]
     return {pages.name: pages for pages in found if isinstance(pages, RecordPages)}
 
 
 def unlisted_forms() -> list[str]:
-    """Forms with a choice of records that this module does not know how to ask."""
+    """Find forms with record choices that this module does not test."""
     asked = (
         {pages.form for pages in families().values()} | set(OTHER_FORMS) | {RecordForm, PromptSettingsForm}
     )
@@ -57,7 +57,7 @@ def unlisted_forms() -> list[str]:
 def all_forms(form: type[forms.BaseForm]) -> Iterator[type[forms.BaseForm]]:
     for below in form.__subclasses__():
         app, _, room = below.__module__.partition(".")
-        # Operators may see everything, so their forms are no way in.
+        # Admin forms are excepted: operators may see everything.
         if app in OUR_APPS and room != "admin":
             yield below
         yield from all_forms(below)
@@ -70,7 +70,7 @@ def choice_fields(fields: dict[str, forms.Field]) -> "Iterator[tuple[str, forms.
 
 
 def run_form_fields(stage: Stage, turn: int | None = None) -> Outcome:
-    """A foreign id in each choice of each form, new and edit: refused on that field, nothing linked."""
+    """Send a foreign id in each choice of each form, new and edit: 422 on that field, nothing linked."""
     outcome, number = Outcome(), count()
     for kind, pages in families().items():
         form = pages.form(workspace=stage.workspaces[HARBOUR])
@@ -86,13 +86,13 @@ def run_form_fields(stage: Stage, turn: int | None = None) -> Outcome:
 
 
 def forms_in_turn(number: int, turn: int | None) -> tuple[str, ...]:
-    """Both forms of a record, or one of them: they are one class."""
+    """Both forms of a record, or one of them in turn: they share a class."""
     both = ("new", "edit")
     return both if turn is None else (both[(number + turn) % 2],)
 
 
 def kinds_in_turn(turn: int | None) -> list[str]:
-    """The families, or of those that are alike one."""
+    """All record kinds, or in a turn one of the similar ones."""
     return [kind for kind in families() if turn is None or is_due(kind, "list", PAGES, turn)]
 
 
@@ -127,7 +127,7 @@ def route_named(name: str) -> Route:
 
 
 def run_successor(stage: Stage) -> Outcome:
-    """The one choice that stands on a detail page: refused with a message, nothing replaced."""
+    """Send a foreign id to the supersede form of a memory's detail page: rejected with a message, nothing replaced."""
     editor, outcome = stage.askers["editor"], Outcome(cells=1)
     with undone():
         body = {"successor": stage.row(ELSEWHERE, "memories").pk}
@@ -139,7 +139,7 @@ def run_successor(stage: Stage) -> Outcome:
 
 
 def run_other_forms(stage: Stage) -> Outcome:
-    """The forms that stand on a page beside a record: a foreign row is not among their choices."""
+    """Send a foreign row to forms on pages of other records: it is not a valid choice."""
     outcome, asker = Outcome(), stage.askers["admin"]
     for name, fields in OTHER_FORMS.values():
         for said, kind in fields.items():
@@ -160,7 +160,7 @@ def run_other_forms(stage: Stage) -> Outcome:
 
 
 def run_settings_form(stage: Stage) -> Outcome:
-    """The settings of a level name records too."""
+    """Send foreign records to the prompt settings form: 422."""
     outcome, asker = Outcome(), stage.askers["editor"]
     for said, kind in (("identity", "identities"), ("soul", "souls"), ("user_profile", "user-profiles")):
         with undone():
@@ -177,13 +177,13 @@ def run_settings_form(stage: Stage) -> Outcome:
 
 
 def run_queries(stage: Stage, turn: int | None = None) -> Outcome:
-    """Foreign ids and words in every filter: as if they had not been said."""
+    """Send foreign ids and slugs in every filter: they are ignored."""
     outcome, editor = Outcome(), stage.askers["admin"]
     words_of_others = (stage.row(ELSEWHERE, "agents").pk, stage.key(ELSEWHERE, "agents"))
     for number, (kind, page) in enumerate(product(kinds_in_turn(turn), ("list", "new", "history"))):
         path = address(stage, kind, page)
         for value in words_of_others if turn is None else words_of_others[(number + turn) % 2 :][:1]:
-            # Apart from the rest: a search that finds nothing would hide what a filter lets through.
+            # The search is sent separately: without matches it would hide what a filter returns.
             for names in (FILTERS, ("q",)):
                 answer = ask(editor, "GET", path, dict.fromkeys(names, value))
                 outcome.cells += 1
@@ -194,7 +194,7 @@ def run_queries(stage: Stage, turn: int | None = None) -> Outcome:
 
 
 def run_overposting(stage: Stage, turn: int | None = None) -> Outcome:
-    """Fields the form does not have, filled with foreign ids: taken by nobody."""
+    """Send foreign ids in fields that the form does not have: they are ignored."""
     outcome, editor, before = Outcome(), stage.askers["admin"], stage.before
     elsewhere = stage.workspaces[ELSEWHERE]
     for number, kind in enumerate(KINDS):
@@ -215,7 +215,7 @@ NONSENSE = ("\x00", "9" * 40, "x' OR 1=1 -- 𝟙" * 300)
 
 
 def run_nonsense(stage: Stage, turn: int | None = None) -> Outcome:
-    """Values no form would send: refused or ignored, never an error of ours."""
+    """Send malformed values: rejected or ignored, never a server error."""
     outcome, known = Outcome(), families()
     for number, kind in enumerate(kinds_in_turn(turn)):
         for value in NONSENSE if turn is None else NONSENSE[(number + turn) % 3 :][:1]:

@@ -1,4 +1,4 @@
-"""Promise R1 over the API: no key shows, or changes, anything of a workspace that it does not belong to."""
+"""Promise R1 for the API: no key reads or changes data of another workspace."""
 
 from operator import attrgetter
 
@@ -81,7 +81,7 @@ def test_a_method_that_an_address_does_not_have_is_refused(stage, callers, befor
     tally(run_other_methods(stage, callers, known_doors(), before), at_least=100)
 
 
-# --- names said elsewhere than in the path -------------------------------------------------------------
+# --- identifiers outside the path ----------------------------------------------------------------------
 
 
 def test_of_every_field_it_is_said_whether_it_names_a_row():
@@ -111,7 +111,7 @@ def test_a_foreign_name_in_a_filter_finds_what_a_made_up_one_finds_for(name, sta
     tally(run_queries(stage, callers[name], known_doors(), before), at_least=20)
 
 
-# --- a key is never worth more than itself -------------------------------------------------------------
+# --- limited keys --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

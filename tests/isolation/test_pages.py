@@ -1,4 +1,4 @@
-"""Promise R1: a workspace never shows in, or changes from, another."""
+"""Promise R1 for pages: no user reads or changes data of another workspace."""
 
 from operator import attrgetter
 
@@ -42,7 +42,7 @@ from tests.isolation.walk import all_routes
 pytestmark = pytest.mark.django_db
 
 
-# --- the table is whole --------------------------------------------------------------------------------
+# --- coverage ------------------------------------------------------------------------------------------
 
 
 def test_every_route_has_a_row_and_every_row_a_route():
@@ -141,7 +141,7 @@ def test_no_cell_outside_workspaces_shows_any_of_them_to(name, stage, tally):
     tally(run_outside(stage, stage.askers[name], outside_routes()), at_least=150)
 
 
-# --- ids said elsewhere than in the path ---------------------------------------------------------------
+# --- ids outside the path ------------------------------------------------------------------------------
 
 
 def test_a_foreign_id_in_a_form_is_refused_on_its_field(stage, tally):
@@ -196,7 +196,7 @@ def test_all_nonsense_in_place_of_ids_is_refused_without_an_error_of_ours(stage,
     tally(run_nonsense(stage), at_least=100)
 
 
-# --- invitations: the one door that opens to strangers -------------------------------------------------
+# --- invitations: the one page that outsiders may open -------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ASKERS)
@@ -221,6 +221,6 @@ def test_the_positive_control_members_do_see_their_own_canaries(stage):
 
 def test_a_refusal_has_no_frame_and_asks_nothing_for_one(stage, django_assert_max_num_queries):
     path = f"/w/{stage.workspaces[HARBOUR].slug}/agents/nobody/"
-    # The session, the person, their workspaces, the record; not what waits in the inbox.
+    # Session, user, memberships, record; not the inbox count.
     with django_assert_max_num_queries(4):
         assert ask(stage.askers["owner"], "GET", path).status == 404

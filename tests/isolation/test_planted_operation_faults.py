@@ -1,4 +1,4 @@
-"""The API's guards are guarded too: each fault below is planted, and must be found."""
+"""Planted faults in the API: the isolation matrix must detect each of them."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.planted, pytest.mark.promise("R1"), pytest.mark.django
 
 @pytest.fixture
 def findings(stage, callers, before):  # noqa: F811
-    """What one caller finds at a few operations."""
+    """Return a function that runs one caller on a few operations and returns the findings."""
 
     def ask(name, *doors, way=None):
         chosen = [door for door in known_doors() if str(door) in doors]
@@ -42,7 +42,7 @@ def findings(stage, callers, before):  # noqa: F811
 
 
 def plant(monkeypatch, door, **changed):
-    """An operation that says something else of itself."""
+    """Replace attributes of an operation."""
     [found] = [one for one in all_doors() if str(one) == door]
     changed_operation = replace(found.operation, **changed)
     monkeypatch.setitem(operations_at(found.pattern), found.method, changed_operation)
@@ -90,7 +90,7 @@ def test_a_refusal_that_tells_foreign_from_missing_is_found(findings, monkeypatc
 
 
 def test_a_refusal_with_a_header_more_is_found(findings, monkeypatch):
-    """Alike to the eye, and yet not the same."""
+    """Status and body are the same; only a header differs."""
     find = RecordResource.find_record
 
     def telling(self, call, key):

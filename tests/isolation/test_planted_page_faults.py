@@ -1,4 +1,4 @@
-"""Every guard, broken on purpose: a guard whose check stays green with the fault in place does not count."""
+"""Planted faults in pages, models and the database: the isolation tests must detect each of them."""
 
 import logging
 import sys
@@ -32,22 +32,22 @@ pytestmark = [pytest.mark.planted, pytest.mark.promise("R1"), pytest.mark.django
 
 
 def inside(stage, asker, *names):
-    """The findings of one asker on a few routes."""
+    """The findings of one requester on a few routes."""
     routes = [route for route in inside_routes() if route.name in names]
     assert routes
     return run_inside(stage, stage.askers[asker], routes).findings
 
 
-# --- without a fault all is quiet ----------------------------------------------------------------------
+# --- no fault ------------------------------------------------------------------------------------------
 
 
 def test_without_a_fault_nothing_is_found(stage):
     assert not inside(stage, "viewer", "agents:list", "agents:detail", "agents:archive")
     assert not inside(stage, "stranger without one", "agents:list", "agents:detail")
-    # That the rows, the database and the house are quiet too, test_scoping.py and test_architecture.py say.
+    # test_scoping.py and test_architecture.py check the same for rows, database and code.
 
 
-# --- the gate of the rows ------------------------------------------------------------------------------
+# --- scoped queries and links --------------------------------------------------------------------------
 
 
 def test_a_broken_tenant_filter_is_found(stage, monkeypatch):
@@ -101,7 +101,7 @@ def test_a_child_in_another_workspace_than_its_parent_is_found(stage):
     assert scoping.lost_children(stage)
 
 
-# --- the gate of the requests --------------------------------------------------------------------------
+# --- access to pages -----------------------------------------------------------------------------------
 
 
 def test_a_gate_that_lets_strangers_in_is_found(stage, monkeypatch):
@@ -144,7 +144,7 @@ def test_a_back_office_open_to_members_is_found(stage, monkeypatch):
     assert run_outside(stage, stage.askers["viewer"], routes).findings
 
 
-# --- leaks by the back door ----------------------------------------------------------------------------
+# --- other ways to leak --------------------------------------------------------------------------------
 
 
 def foreign_name(stage):
@@ -209,7 +209,7 @@ def unlisted(request, **values):
 
 @pytest.fixture
 def more_routes():
-    """The product's routes and two that nobody has thought about."""
+    """The product's routes and two that the table does not list."""
     urls = ModuleType("tests.more_routes")
     patterns = [
         path("w/<slug:workspace>/secrets/", unlisted, name="secrets"),
@@ -235,7 +235,7 @@ def test_a_route_that_nobody_has_listed_is_found(more_routes):
 def run_sql(*statements):
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # Tables with checks still to be made may not be altered.
+            # Tables with deferred constraint checks cannot be altered.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         for statement in statements:
             cursor.execute(statement)
@@ -277,7 +277,7 @@ def test_a_table_without_a_workspace_is_found(monkeypatch):
     assert scoping.models_without_a_workspace() == ["Workspace belongs to no workspace"]
 
 
-# --- the shape of the house ----------------------------------------------------------------------------
+# --- architecture --------------------------------------------------------------------------------------
 
 
 def test_a_file_that_passes_by_the_gate_is_found(tmp_path):

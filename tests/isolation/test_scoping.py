@@ -1,4 +1,4 @@
-"""The gates of the rows: no query without a workspace, no link or move across it, constraints that bite."""
+"""Tenant scoping of models: no unscoped query, no link or move to another workspace, constraints enforced."""
 
 import pytest
 

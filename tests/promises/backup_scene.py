@@ -1,4 +1,4 @@
-"""One house with a long history that is written to while it is backed up; each step in a process of its own.
+"""Builds an installation with a long history and backs it up under load; each step is a process.
 
 Run as `python -m tests.promises.backup_scene build|take|check FOLDER`; the environment names the database.
 """
@@ -49,7 +49,7 @@ from prompts.serving import (  # noqa: E402
 
 BY = Actor("scene")
 AGENTS, SAMPLE = 20, 200
-# Written before and while the backup is made.
+# Fetches before the backup starts.
 WARM_UP = 20
 
 
@@ -91,7 +91,7 @@ def text_of(version: PromptVersion) -> str:
 
 
 class Writers:
-    """Bots that fetch, an editor, and the clock that seals and signs; each in a thread of its own."""
+    """Load: two bots that fetch, an editor, and a job that seals and signs; one thread each."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self.facts, self.stopping = facts, threading.Event()
@@ -105,7 +105,7 @@ class Writers:
         try:
             while not self.stopping.is_set():
                 verb()
-        except Exception as error:  # noqa: BLE001  # told at the end
+        except Exception as error:  # noqa: BLE001  # reported at the end
             self.troubles.append(repr(error))
         finally:
             connections.close_all()
@@ -115,11 +115,11 @@ class Writers:
             fetch(self.facts["live"], f"a{secrets.randbelow(AGENTS)}", self.facts["channel"])
             self.done["fetches"] += 1
         except ServingUnavailable:
-            # On SQLite writers wait for each other; on a busy machine that takes long, and they are put off.
+            # SQLite allows one writer at a time: on a busy machine a fetch may time out.
             self.done["put off"] += 1
 
     def edit(self) -> None:
-        """Of an agent at the end of the list: its prompts stand far from the first rows of every table."""
+        """Edit the soul of the last agent: its rows are far from the first rows of every table."""
         agent = Agent.objects.in_workspace(self.workspace).select_related("soul").get(slug=f"a{AGENTS - 1}")
         assert agent.soul is not None
         words = {"text": f"Be busy: {secrets.token_hex(8)}. " * 50}
@@ -176,14 +176,14 @@ def take(folder: Path, name: str, fault: str = "") -> None:
 
 @contextmanager
 def no_moment() -> Iterator[str]:
-    """The fault: every table as it is when its turn comes; how its rows are read is as ever."""
+    """Planted fault: read the tables without a common snapshot."""
     with connection.cursor() as cursor:
         for statement in SNAPSHOT_SETTINGS if connection.vendor == "postgresql" else ():
             cursor.execute(statement.replace("LOCAL ", ""))
     yield ""
 
 
-# --- afterwards ----------------------------------------------------------------------------------------
+# --- check after the restore ---------------------------------------------------------------------------
 
 
 def check(folder: Path) -> None:

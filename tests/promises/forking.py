@@ -1,8 +1,8 @@
-"""Servers begun from one process that has read the product already: twenty in a row need not read it anew.
+"""Fork server: starts web servers from a process that has already imported the product.
 
-Run as `python -m tests.promises.forking`; it is told by lines what to start, and tells process ids. What it
-forks is the product's own command, in a group of its own; it holds no connection and has served nobody, so a
-server begins as empty as after a start from disk.
+Run as `python -m tests.promises.forking`: it reads commands as JSON lines and writes results, such as
+process ids. A forked server runs the product's own command in its own process group. The parent has no
+connections and has served no requests, so a server starts as clean as from disk.
 """
 
 import gc
@@ -18,12 +18,12 @@ from typing import Any
 from project.supervisor.supervisor import set_parent_death_signal
 
 ROOT = Path(__file__).resolve().parents[2]
-# Python itself and its `-m`: the module to run follows.
+# The command starts with Python and `-m`; the module follows.
 MODULE = 2
 
 
 class Nursery:
-    """The side of whoever wants servers."""
+    """Client of the fork server."""
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
         self.log, told = log, {**os.environ, **environment}
@@ -64,11 +64,11 @@ class Nursery:
         self.process.communicate()
 
 
-# --- the other side --------------------------------------------------------------------------------------
+# --- the fork server ----------------------------------------------------------------------------------
 
 
 def read_the_product() -> None:
-    """All that a server reads before its first answer; nothing here asks the database or starts a thread."""
+    """Import everything that a server needs; uses no database and starts no thread."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
     import django
 
@@ -79,7 +79,7 @@ def read_the_product() -> None:
     import project.fetch_fast_path  # noqa: F401  # read, not used
 
     reverse("account_login")
-    # What is here stays, and need not be looked through again in every server.
+    # Exclude the imported objects from garbage collection in every server.
     gc.freeze()
 
 

@@ -1,4 +1,4 @@
-"""Reads from the tests' own text which promise each proves, whatever of them is run."""
+"""Lists which tests prove which promise, by parsing the test files."""
 
 import ast
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Listed:
-    """A test that proves a promise, or plants a fault to show that its proof would notice."""
+    """A test that proves a promise, or plants a fault that the proof must detect."""
 
     file: str
     name: str
@@ -22,7 +22,7 @@ def listed(folder: Path) -> list[Listed]:
 
 def listed_in(path: Path) -> Iterator[Listed]:
     text = path.read_text()
-    # Most files speak of none, and to take them apart would take seconds.
+    # Most files have no such mark, and parsing them would take seconds.
     if "mark.promise" not in text:
         return
     tree = ast.parse(text)

@@ -1,4 +1,4 @@
-"""The house that the proofs set on fire, built and looked at again in processes of their own.
+"""Builds the data of an installation and checks it after failures; each step is a process.
 
 Run as `python -m tests.promises.scene build|check FOLDER`; the environment names the database.
 """
@@ -41,7 +41,7 @@ SENTENCE = "Ask for the order number before you look anything up, and repeat it 
 
 
 def build(folder: Path) -> dict[str, Any]:
-    """Six agents with a soul each, a key for bots, one for an editor's program, and a browser."""
+    """Create six agents with a soul each, a bot key, an editor's key, and a session."""
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
     owner = User.objects.create_user("alice@example.com", None, name="Alice")
@@ -68,11 +68,11 @@ def build(folder: Path) -> dict[str, Any]:
     }
 
 
-# --- what is left of it ----------------------------------------------------------------------------------
+# --- check ---------------------------------------------------------------------------------------------
 
 
 def check(folder: Path) -> dict[str, Any]:
-    """Whatever was acknowledged and is not there, and whatever is there and is not whole."""
+    """Find acknowledged writes that are missing, and rows that are incomplete."""
     noted = json.loads((folder / "acknowledged.json").read_text())
     workspace = Workspace.objects.get(slug="harbour")
     rows = LedgerEntry.objects.in_workspace(workspace)
@@ -95,7 +95,7 @@ def check(folder: Path) -> dict[str, Any]:
 
 
 def build_what_was_left(workspace: Workspace) -> int:
-    """What the sweep does: edits whose build ended with the server."""
+    """Rebuild agents whose build was lost with the server, as the sweep does."""
     waiting = [ids for number, ids in list_waiting_agents(timezone.now() + timedelta(days=1))]
     for ids in waiting:
         rebuild_agents(workspace, ids)
@@ -110,7 +110,7 @@ def missing_edits(workspace: Workspace, edits: list[tuple[str, int, str]]) -> in
 
 
 def torn(workspace: Workspace) -> list[str]:
-    """Versions without all their words, numbers twice or left out, and records that lost a revision."""
+    """Find versions with missing content, gaps or duplicates in numbers, and missing revisions."""
     held = set(Content.objects.in_workspace(workspace).values_list("digest", flat=True))
     found = []
     for prompt in AgentPrompt.objects.in_workspace(workspace).select_related("agent__soul", "latest"):
@@ -143,7 +143,7 @@ def is_in_force(soul: Soul, version: PromptVersion | None) -> bool:
 
 
 def broken_links(workspace: Workspace) -> int:
-    """Labels of another prompt's version or of none; the database says whether any other key dangles."""
+    """Count labels that point to another prompt's version; the database checks all other foreign keys."""
     labels = PromptLabel.objects.in_workspace(workspace)
     prompts = AgentPrompt.objects.in_workspace(workspace)
     strange = labels.exclude(version__prompt=F("prompt")).count()

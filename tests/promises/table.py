@@ -1,7 +1,7 @@
-"""Pytest plugin: after a run of the long proofs one line for each promise; on demand as a document.
+"""Pytest plugin: prints one line per promise after the `hard` tests, and on request writes docs/promises.md.
 
-A test that proves a promise is marked `promise("R3")`, with what it shows when it passes if that is a matter
-of its size alone; what it measures it notes with `record_property("measured", …)`.
+A test that proves a promise is marked `promise("R3")`; a second argument is text to show when it passes.
+Measurements are added with `record_property("measured", …)`.
 """
 
 import os
@@ -17,7 +17,7 @@ import pytest
 from tests.promises.goals import PROMISES, Promise
 
 PROMISE, PLANTED, MEASURED, SHOWS = "promise", "planted fault", "measured", "shows"
-# The document to write; unset, the table is printed and nothing more.
+# Environment variable: the path of the document to write; if unset, the table is only printed.
 DOCUMENT = "PROMISES"
 NOT_RUN = "not run"
 COMMAND = "PROMISES=docs/promises.md python3 dev.py test --hard"
@@ -25,11 +25,11 @@ COMMAND = "PROMISES=docs/promises.md python3 dev.py test --hard"
 
 @dataclass
 class Proof:
-    """What the tests of one promise came to."""
+    """The results of the tests of one promise."""
 
     promise: Promise
     figures: list[str] = field(default_factory=list)
-    # What many tests counted, each its share.
+    # Sums of the integer properties of all tests.
     counts: Counter[str] = field(default_factory=Counter)
     passed: int = 0
     failed: int = 0
@@ -52,7 +52,7 @@ class Proof:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Written into the reports, for with xdist the tests run in other processes."""
+    """Copy the marks into the reports, because with xdist the tests run in other processes."""
     for item in items:
         for mark in item.iter_markers(PROMISE):
             item.user_properties.append((PROMISE, mark.args[0]))
@@ -88,14 +88,14 @@ def proofs_of(reports: Iterable[Any]) -> list[Proof]:
 
 
 def add(proof: Proof, report: Any, *, is_planted: bool) -> None:
-    """Setting a stage takes its time too, and one that fails proves nothing."""
+    """Add a report; setup counts towards the time, and a failed setup counts as a failure."""
     proof.seconds += report.duration
     is_whole = report.when == "call" and report.passed
     proof.failed += report.failed
     proof.faults += is_planted and report.when == "call"
     proof.caught += is_planted and is_whole
     proof.passed += is_whole
-    # Measured is measured, within the goal or not.
+    # Measurements count whether or not the test passed.
     proof.figures += told(report, MEASURED) if report.when == "call" else []
     if is_whole:
         proof.counts.update({name: said for name, said in report.user_properties if isinstance(said, int)})

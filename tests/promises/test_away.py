@@ -1,4 +1,4 @@
-"""R7, the short way: while the database is away, pages and programs are told when to come again."""
+"""R7 without a server: during a database outage, pages and API return 503 with Retry-After."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

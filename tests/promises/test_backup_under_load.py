@@ -1,4 +1,4 @@
-"""R10: a backup made while others write is of one moment, and comes back whole."""
+"""R10: a backup made under load is a consistent snapshot and restores completely."""
 
 import json
 import os
@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from tests.project.backup.backup_stage import ROOT, empty_database, programs, restore
-from tests.promises.house import migrated_database
+from tests.promises.installation import migrated_database
 
 VERSIONS, ROWS, LONGEST = 10_000, 100_000, 60.0
-# The forms a dump can have, and what makes the product choose each.
+# The dump formats, and the environment that makes the product choose each.
 NO_PROGRAMS = {"DRAMATIS_POSTGRES_PROGRAMS": "/nowhere"}
-# Rows that lean on others that are missing are refused by the database itself; the rest by the digests.
+# Rows with missing references are rejected by the database, other differences by the digests.
 CAUGHT = ("not what was taken", "violates foreign key constraint")
 WAYS: dict[str, dict[str, dict[str, str]]] = {
     "postgresql": {"pg_dump": {}, "copy": NO_PROGRAMS},
@@ -26,14 +26,14 @@ WAYS: dict[str, dict[str, dict[str, str]]] = {
 
 
 class House:
-    """A database with a long history, and where its backups go."""
+    """A database with a long history, and its backups."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
         self._taken: dict[str, dict[str, Any]] = {}
 
     def taken(self, way: str, variables: dict[str, str]) -> dict[str, Any]:
-        """A backup made under load, once for all who ask for it; what is known of it, and where it lies."""
+        """Make a backup under load, once per format; return its facts and folder."""
         if way not in self._taken:
             said = self.step("take", f"backup-{way}", **variables)
             self._taken[way] = said | {"folder": self.folder / f"backup-{way}"}
@@ -93,7 +93,7 @@ def test_a_backup_under_load_comes_back_whole(house, vendor, tmp_path, record_pr
 
 
 def come_back_whole(house: House, vendor: str, taken: dict[str, Any], folder: Path) -> float:
-    """The seconds it took to restore and to prove."""
+    """Restore and verify a backup; return the seconds it took."""
     folder.mkdir()
     with empty_database(folder, vendor) as url:
         began = time.monotonic()
@@ -112,7 +112,7 @@ def come_back_whole(house: House, vendor: str, taken: dict[str, Any], folder: Pa
 @pytest.mark.planted
 @pytest.mark.parametrize("house", ["postgresql"], indirect=True)
 def test_a_backup_without_one_moment_is_caught_under_load(house, vendor, tmp_path):
-    """SQLite copies its file whole in any case."""
+    """PostgreSQL only: SQLite always copies the complete file."""
     taken = house.step("take", "backup-torn", "no-moment", **NO_PROGRAMS)
     assert taken["meanwhile"]["fetches"] > 0
     with empty_database(tmp_path, vendor, migrated=True) as url:

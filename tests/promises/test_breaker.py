@@ -1,4 +1,4 @@
-"""R6, the short way: of many who want a frozen broker after the pause, one tries it."""
+"""R6 without a server: after the pause the circuit breaker lets a single caller try the broker."""
 
 import pytest
 

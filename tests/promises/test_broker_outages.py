@@ -1,4 +1,4 @@
-"""R6: bots outlive Redis, gone or frozen; what was edited meanwhile is live soon after its return."""
+"""R6: fetches work while Redis is stopped or frozen; edits go live soon after its return."""
 
 import os
 import signal
@@ -11,18 +11,18 @@ import pytest
 
 from project.supervisor.valkey import start_valkey
 from tests.frozen_process import freeze, thaw
-from tests.promises.house import House, Web, migrated_database
+from tests.promises.installation import House, Web, migrated_database
 from tests.promises.load import Crowd, Heard, Wanting, Wish, slowest
 from tests.servers import Server, start_redis
 
 CALLS, FAULTY_CALLS, THREADS, ROUNDS = 1_000, 100, 4, 3
 P99_SECONDS, FROZEN_SECONDS, LIVE_SECONDS = 0.25, 1.5, 60.0
-# One call in so many is an edit, and every edit wants the broker: nothing is built before the answer.
+# One request in ten is an edit, and every edit needs the broker, because builds run in workers.
 EDITS = 10
 EVERY_EDIT_TO_THE_WORKERS = {"DRAMATIS_BUILD_AT_ONCE": "0"}
-# The breaker opens after three failures of a second each, had by whoever edits first.
+# The circuit breaker opens after three failures of a second each, which the first edits cause.
 UNTIL_OPEN = 4.0
-# Of each of the crowd after every answer until then: the time counts, not how often they ask.
+# The pause after every response until then: only the elapsed time matters.
 REST = 0.02
 
 
@@ -67,7 +67,7 @@ def wishes_of(house: House) -> Callable[[int, int], Wish]:
 
 
 def edit_now(house: House, web: Web, words: str) -> None:
-    """Of an agent that the crowd leaves alone."""
+    """Edit an agent that the load does not edit."""
     wish = Wanting(house.facts).edit(-1, words)
     answer = httpx.request(
         wish.ask.method, web.url + wish.ask.path, headers=dict(wish.ask.headers), content=wish.ask.body
@@ -87,9 +87,9 @@ def seconds_until_live(house: House, web: Web, words: str) -> float:
 
 
 def calmest(crowd: Crowd) -> list[Heard]:
-    """Of up to three thousands the quickest; whoever else is at work on this machine must not decide.
+    """Send up to three rounds of requests and return the fastest, so that other work on the machine does not count.
 
-    Served each of them must be in any case.
+    Every request of every round must be served.
     """
     rounds: list[list[Heard]] = []
     while len(rounds) < ROUNDS and (not rounds or slowest(rounds[-1]) > P99_SECONDS):
@@ -103,7 +103,7 @@ def unserved(heard: list[Heard]) -> list[int]:
 
 
 def until_open(crowd: Crowd) -> list[Heard]:
-    """What was heard until the breaker must be open."""
+    """Send requests until the circuit breaker must be open; return the responses."""
     before, began = len(crowd.heard), time.monotonic()
     crowd.rest = REST
     crowd.is_open.set()

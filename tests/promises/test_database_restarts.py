@@ -1,4 +1,4 @@
-"""R7: the database may restart; whoever asks meanwhile is told to come again, and nobody has to be woken."""
+"""R7: the database may restart; requests meanwhile get 503 with Retry-After, and no process is restarted."""
 
 import time
 from collections import Counter
@@ -8,15 +8,15 @@ import pytest
 
 from tests.database_dump import kept_dump, run
 from tests.promises.cluster import Cluster, cluster
-from tests.promises.house import House, Web
+from tests.promises.installation import House, Web
 from tests.promises.load import Crowd, Heard, Wanting, Wish
 
 RESTARTS = ("fast", "immediate") * 5
 RECOVERED_SECONDS, THREADS = 5.0, 6
-# Asked before each restart, and again without a failure after it, until it counts as over: then each of the
-# six has asked for everything.
+# Requests before each restart, and successful requests in a row after it that end the outage: each of the
+# six threads has then sent every kind of request.
 WARM, STEADY = 48, 72
-# Asked when the database was restarted while nobody asked.
+# Requests after a restart without load.
 QUIET = 48
 
 
@@ -29,7 +29,7 @@ def database():
 @pytest.fixture(scope="module")
 def house(database, tmp_path_factory):
     house = House(tmp_path_factory.mktemp("restarts"), database.url)
-    # Where tables are kept from an earlier run, there is nothing left to migrate.
+    # With the kept dump of an earlier run there is nothing left to migrate.
     if kept_dump().exists():
         run("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", kept_dump(), database.url)
     house.build()
@@ -38,7 +38,7 @@ def house(database, tmp_path_factory):
 
 
 def wishes_of(house: House):
-    """By the line of fetches, by the pool of the API, and by pages with a session."""
+    """Requests through the ledger writer, the API's connection pool, and pages with a session."""
     wanting = Wanting(house.facts)
 
     def wishes(who: int, turn: int) -> Wish:
@@ -53,7 +53,7 @@ def wishes_of(house: House):
 
 @dataclass
 class Restart:
-    """When it took connections again, when the last failure was heard, and whether it held from then on."""
+    """When the database accepted connections again, the last failure, and whether requests then succeeded."""
 
     up: float
     last_failure: float
@@ -87,13 +87,13 @@ def restarted(database: Cluster, house: House, web: Web, modes) -> tuple[list[Re
 
 
 def told_badly(failures: list[Heard]) -> Counter[tuple[str, int, str]]:
-    """Failures that are not 503, or do not say when to come again."""
+    """Count failures that are not 503 or lack Retry-After."""
     bad = [one for one in failures if one.status != 503 or not one.retry_after]
     return Counter((one.wish.what, one.status, one.retry_after) for one in bad)
 
 
 def after_a_quiet_restart(database: Cluster, house: House, web: Web) -> list[Heard]:
-    """Connections lie in the pool while the database goes and comes; who asks then should not notice."""
+    """Restart the database while connections are idle in the pool; return the failures of the next requests."""
     wishes = wishes_of(house)
     with Crowd(web.url, wishes, THREADS) as crowd:
         assert all(one.is_served for one in crowd.ask(WARM))

@@ -1,6 +1,6 @@
-"""R4: what was acknowledged is recorded, however suddenly the server ends.
+"""R4: every acknowledged request is recorded, even if the server is killed.
 
-One way only: a row whose answer was lost with the server may be there, and does no harm.
+The reverse is allowed: a row may exist whose response was lost with the server.
 """
 
 import json
@@ -9,14 +9,14 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.promises.house import House, Web, migrated_database
+from tests.promises.installation import House, Web, migrated_database
 from tests.promises.load import Crowd, Heard, Wanting, Wish
 
 KILLS, CALLS, THREADS = 20, 10_000, 6
 FAULTY_KILLS, FAULTY_CALLS = 3, 300
-# One call in so many is an edit, which makes a version.
+# One request in so many is an edit, which creates a version.
 EDITS = 24
-# For one share of the calls, on a busy machine.
+# Seconds for the requests between two kills, on a busy machine.
 PATIENCE = 60.0
 WHOLE = {"missing": 0, "other words": 0, "missing edits": 0, "torn": [], "broken links": 0, "bad rows": 0}
 
@@ -32,7 +32,7 @@ def house(request, tmp_path_factory):
 
 
 def under_fire(house: House, web: Web, kills: int, calls: int) -> list[Heard]:
-    """Everything that was heard while the server was killed again and again."""
+    """Send requests while the server is killed repeatedly; return the responses."""
     wanting = Wanting(house.facts)
 
     def wishes(who: int, turn: int) -> Wish:

@@ -1,4 +1,4 @@
-"""R2, the other way round: an API that does not keep to its schema is noticed by the calls made up for it."""
+"""R2: generated requests detect an API that violates its schema."""
 
 import random
 from typing import Any

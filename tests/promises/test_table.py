@@ -1,4 +1,4 @@
-"""Every promise has a proof and a fault that the proof notices; the table says how they came out."""
+"""Every promise has a proof and a planted fault; the table shows their results."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ LEAST_FAULTS = 20
 
 
 def unproved(folder: Path) -> dict[str, str]:
-    """What is missing, by promise."""
+    """Find promises without a proof or a planted fault."""
     rows = listed(folder)
     proved = {row.promise for row in rows if not row.is_planted}
     guarded = {row.promise for row in rows if row.is_planted}

@@ -1,7 +1,7 @@
-"""The pages and the API answer alike when the database itself keeps the workspaces apart.
+"""Pages and API respond the same with row-level security as without.
 
-R1 is proved whole without the wall (test_pages.py, test_operations.py). Behind it the same questions are
-asked again: a third of them in turn by the run's seed, in the long proofs too.
+test_pages.py and test_operations.py prove R1 completely without row-level security. Here the same
+requests are repeated with it: a third of them, selected by the run's seed, also in tests marked `hard`.
 """
 
 import os
@@ -41,7 +41,7 @@ Said = Iterator[tuple[str, str]]
 
 
 def pages(stage: Stage, every: int, turn: int = 0) -> Said:
-    """What the owner reads on some pages of the workspace."""
+    """Yield the responses to the owner's requests for some pages."""
     cells = inside_cells(stage, stage.askers["owner"], inside_routes()[turn % every :: every])
     with quick_templates():
         for cell in cells:
@@ -52,7 +52,7 @@ def pages(stage: Stage, every: int, turn: int = 0) -> Said:
 
 
 def operations(stage: Stage, callers: dict, every: int, turn: int = 0) -> Said:  # noqa: F811
-    """What the owner's key is answered; new rows get new numbers, so there the status counts."""
+    """Yield the responses to the owner's key; for writes only the status, because new rows get new ids."""
     cells = api_matrix.cells(callers["owner"], known_doors()[turn % every :: every])
     for cell in cells:
         if cell.target == api_matrix.OWN:
@@ -62,7 +62,7 @@ def operations(stage: Stage, callers: dict, every: int, turn: int = 0) -> Said: 
 
 
 def compare(told: Callable[[], Said]) -> Outcome:
-    """Asked twice in the same moment, without the wall and with it."""
+    """Send the requests twice with the same clock, without row-level security and with it."""
     with time_machine.travel(timezone.now(), tick=False):
         without = dict(told())
         with as_app_role():
@@ -89,12 +89,12 @@ def test_a_gate_that_forgets_to_tell_is_noticed(stage, callers, monkeypatch):  #
     assert len(compare(lambda: operations(stage, callers, 40)).findings) >= 2
 
 
-# --- everybody -----------------------------------------------------------------------------------------
+# --- all requesters and callers ------------------------------------------------------------------------
 
 
 @pytest.fixture
 def walled(stage, callers, before):  # noqa: F811
-    """After everything is on the stage: the wall stands from here on."""
+    """The seeded data; from here on queries run as the restricted database role."""
     with as_app_role():
         yield stage
 

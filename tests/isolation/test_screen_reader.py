@@ -1,4 +1,4 @@
-"""Every page of a workspace, listened to: names that tell things apart, headings in order, captions."""
+"""Accessibility of every workspace page: distinct names, heading order, table captions."""
 
 from operator import attrgetter
 
@@ -29,10 +29,10 @@ PLANTED = {
 
 
 def heard(client, path):
-    """The page as somebody gets it, or nothing where it is no page."""
+    """The HTML of a page, or an empty string if the response is not a page."""
     answer = client.get(path)
     is_page = answer.status_code == 200 and answer["Content-Type"].startswith("text/html")
-    # A file is read to its end, or its cursor would be closed in the middle of something else.
+    # A streamed file is read completely, or its cursor would be closed during another query.
     read = b"".join(answer.streaming_content) if answer.streaming else answer.content
     text = read.decode() if is_page else ""
     return text if "<html" in text else ""
@@ -51,7 +51,7 @@ def test_every_page_can_be_listened_to(is_all, stage):
         page = heard(asker.client, path)
         looked += bool(page)
         said += [f"{path}: {one}" for one in troubles(page)] if page else []
-    # Some routes answer with a redirect, a file or a fragment; how many are chosen depends on the seed.
+    # Some routes return a redirect, a file or a fragment; the number of chosen routes depends on the seed.
     assert looked > (60 if is_all else 3)
     assert not said, "\n".join(said)
 

@@ -1,4 +1,4 @@
-"""A server of the product on a database of its own, with workers if need be; all of it may be harmed."""
+"""An installation for one proof: its own database, a web server and workers, all of which may be killed."""
 
 import http.client
 import json
@@ -30,7 +30,7 @@ IS_UP = Wish("up", RequestSpec("/healthz"))
 
 @contextmanager
 def migrated_database(folder: Path, vendor: str) -> Iterator[str]:
-    """A database of its own; copied from the one that the tests keep, where that is quicker."""
+    """Create a migrated database, copied from the kept test database where that is faster."""
     if vendor == "postgresql":
         ready_database()
     with empty_database(folder, vendor, migrated=True) as url:
@@ -41,7 +41,7 @@ def migrated_database(folder: Path, vendor: str) -> Iterator[str]:
 
 @dataclass
 class House:
-    """What the processes of one proof share."""
+    """The settings and facts that the processes of one proof share."""
 
     folder: Path
     database: str
@@ -79,7 +79,7 @@ class House:
 
     @contextmanager
     def web(self, fault: str = "", **more: str) -> "Iterator[Web]":
-        """One at a time: they all listen at the same address."""
+        """Run a web server; only one at a time, because they share a port."""
         server = Web(self, self.nursery(more), {FAULT: fault} if fault else {})
         try:
             server.start()
@@ -88,7 +88,7 @@ class House:
             server.kill()
 
     def nursery(self, more: Mapping[str, str]) -> Nursery:
-        """One for each set of settings, which are read with the product."""
+        """The fork server for these environment variables, which are read when the product is imported."""
         key = tuple(sorted(more.items()))
         if key not in self.nurseries:
             self.nurseries[key] = Nursery({**self.environment, **more}, self.log)
@@ -100,7 +100,7 @@ class House:
 
     @contextmanager
     def jobs(self) -> Iterator[list[Worker]]:
-        """The worker and the schedule, as an operator starts them."""
+        """Run a Celery worker and beat, with the commands of an operator."""
         log, made = self.folder / "jobs", []
         words = ["worker", "--concurrency", "1", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
         try:
@@ -117,7 +117,7 @@ class House:
 
 @dataclass
 class Web:
-    """granian and what it started: one group, killed at one blow."""
+    """A granian server and its workers: one process group, killed together."""
 
     house: House
     nursery: Nursery
@@ -133,7 +133,7 @@ class Web:
         return self.house.log
 
     def start(self) -> None:
-        product, own = "project.wsgi:application", "tests.promises.door:application"
+        product, own = "project.wsgi:application", "tests.promises.server_faults:application"
         command = [own if word == product else word for word in build_web_command(HOST, self.house.port)]
         self.pid = self.nursery.start(command, self.more, self.log)
         self.wait_until_up()
@@ -158,7 +158,7 @@ class Web:
             self.pid = 0
 
     def processes(self) -> list[int]:
-        """The server and its workers; the same list twice means that none was started anew."""
+        """The process ids of the server and its workers; unchanged if none was restarted."""
         asked = ["ps", "-o", "pid=", "-g", str(self.pid)]
         answer = subprocess.run(asked, capture_output=True, text=True, check=False)
         return sorted(map(int, answer.stdout.split()))

@@ -1,4 +1,4 @@
-"""The words of the log, asked of the stage that has an event of every kind."""
+"""Filter choices of the audit log, compared with the seeded events of every kind."""
 
 from personas.audit.descriptions import AUDIT_KINDS
 from personas.models import AuditEvent
@@ -6,9 +6,9 @@ from personas.ui.display_names import VERB_LABELS
 
 
 def test_the_kinds_and_verbs_of_the_log_can_all_be_chosen(stage):
-    """The table is not asked which it holds, so the choices must be whole."""
+    """The choices are fixed and not read from the table, so they must be complete."""
     for workspace in stage.workspaces.values():
-        # One event has a canary in every word.
+        # One event has canaries as kind and verb.
         seen = AuditEvent.objects.in_workspace(workspace).exclude(kind__startswith="cnry")
         assert set(seen.values_list("kind", flat=True)) <= set(AUDIT_KINDS)
         assert set(seen.values_list("verb", flat=True)) <= set(VERB_LABELS)
