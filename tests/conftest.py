@@ -14,7 +14,7 @@ from personas.actors import Actor
 from personas.models import Agent, User, Workspace
 from prompts.serving import cache, ledger_writer
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
-from tests.database_cleanup import empty_quickly
+from tests.database_cleanup import install_fast_flush
 from tests.database_dump import keep_database, ready_database
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
 from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # prints the number of isolation cells
@@ -64,7 +64,7 @@ def django_db_setup(django_db_setup: None) -> None:
     """The database, with a faster way to empty its tables."""
     if connection.vendor == "postgresql":
         keep_database(str(connection.settings_dict["NAME"]))
-    empty_quickly()
+    install_fast_flush()
 
 
 # --- users: Alice owns a workspace, Bob is a member, Mallory is an outsider ----------------------------
@@ -124,14 +124,17 @@ def as_mallory(mallory: User, elsewhere: Workspace) -> Client:
 
 
 @pytest.fixture(autouse=True)
-def no_line_outlives_its_test() -> Iterator[None]:
-    """Close the ledger connection: fetches outside a test's transaction open one, and a database in use cannot be dropped."""
+def close_ledger_writer() -> Iterator[None]:
+    """Close the ledger connection.
+
+    Fetches outside a test's transaction open one, and a database in use cannot be dropped.
+    """
     yield
     ledger_writer.PROCESS_WRITER.close()
 
 
 @pytest.fixture(autouse=True)
-def no_process_remembers_another_test() -> None:
+def clear_serving_cache() -> None:
     """Clear the serving cache: rows are rolled back after a test, and their ids are reused."""
     cache.PROCESS_CACHE.resolutions.clear()
     cache.PROCESS_CACHE.versions.clear()

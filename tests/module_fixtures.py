@@ -14,10 +14,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 @contextmanager
 def rows_of_a_module(blocker: Any) -> Iterator[None]:
-    """For a module-scoped fixture: rows written inside exist for its tests and are rolled back after the last.
+    """For a module-scoped fixture: rows written inside exist for its tests and are rolled back at the end.
 
     The fixture yields within it and requests `django_db_blocker`. Tests of such a module do not commit; each
-    runs in its own savepoint. A test that changes a row must load it again, because objects are not rolled back.
+    runs in its own savepoint. A test that changes a row loads it again: objects are not rolled back.
     """
     outer = transaction.atomic()
     # As Django marks its own test transactions: prompts are served in it as in any test.
@@ -57,22 +57,22 @@ def commits_heard() -> Iterator[None]:
     depth = len(connection.atomic_blocks)
     # Hooks of an outer block are kept for later.
     kept, connection.run_on_commit = connection.run_on_commit, []
-    leave, wait = transaction.Atomic.__exit__, BaseDatabaseWrapper.on_commit
+    original_exit, original_on_commit = transaction.Atomic.__exit__, BaseDatabaseWrapper.on_commit
 
-    def leave_and_tell(block: Any, *raised: Any) -> None:
-        leave(block, *raised)
+    def exit_and_run_hooks(block: Any, *raised: Any) -> None:
+        original_exit(block, *raised)
         if len(connection.atomic_blocks) == depth and raised[0] is None:
             connection.run_and_clear_commit_hooks()
 
-    def wait_or_do(held: Any, func: Callable[[], Any], robust: bool = False) -> None:
-        wait(held, func, robust)
+    def defer_or_run(wrapper: Any, func: Callable[[], Any], robust: bool = False) -> None:
+        original_on_commit(wrapper, func, robust)
         if len(connection.atomic_blocks) == depth:
             connection.run_and_clear_commit_hooks()
 
     with (
-        patch.object(transaction.Atomic, "__exit__", leave_and_tell),
-        patch.object(BaseDatabaseWrapper, "on_commit", wait_or_do),
-        patch.object(BaseDatabaseWrapper, "validate_no_atomic_block", lambda held: None),
+        patch.object(transaction.Atomic, "__exit__", exit_and_run_hooks),
+        patch.object(BaseDatabaseWrapper, "on_commit", defer_or_run),
+        patch.object(BaseDatabaseWrapper, "validate_no_atomic_block", lambda wrapper: None),
     ):
         try:
             yield

@@ -1,4 +1,7 @@
-"""Pseudo-translation: marked text is rendered in brackets, so text outside brackets is not marked for translation."""
+"""Pseudo-translation: finds text on pages that is not marked for translation.
+
+Marked text is rendered in brackets, so text outside brackets is not marked.
+"""
 
 from __future__ import annotations
 
@@ -72,29 +75,30 @@ def in_brackets() -> Iterator[None]:
 
 def english_left(html: str, names: Collection[str]) -> list[str]:
     """List the text outside brackets on a page, except for the given names."""
-    reader = _Outside({name.lower() for name in names} | SAME_EVERYWHERE)
+    reader = _BracketReader({name.lower() for name in names} | SAME_EVERYWHERE)
     reader.feed(html)
     reader.close()
-    return reader.found
+    return reader.unmarked
 
 
-class _Outside(HTMLParser):
+class _BracketReader(HTMLParser):
     """Collects the text of a page outside brackets."""
 
     def __init__(self, known: set[str]) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.unmarked: list[str] = []
         self._known = known
         self._depth = 0
-        # For each open element: its tag, whether its text is not translated, and the bracket depth at its start.
+        # For each open element: its tag, whether its text is not translated, and the bracket depth at its
+        # start.
         self._open: list[tuple[str, bool, int]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
             if name in HUMAN_ATTRIBUTES and not self._depth:
-                self._look(value or "", 0)
-        look = set((dict(attrs).get("class") or "").split())
-        is_machine = tag in MACHINE_ELEMENTS or bool(PROMPT_CLASSES & look) or self._in_machine
+                self._check(value or "", 0)
+        classes = set((dict(attrs).get("class") or "").split())
+        is_machine = tag in MACHINE_ELEMENTS or bool(PROMPT_CLASSES & classes) or self._in_machine
         if tag not in VOID_ELEMENTS:
             self._open.append((tag, is_machine, self._depth))
 
@@ -110,22 +114,22 @@ class _Outside(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if not self._in_machine:
-            self._depth = self._look(data, self._depth)
+            self._depth = self._check(data, self._depth)
 
     @property
     def _in_machine(self) -> bool:
         return bool(self._open) and self._open[-1][1]
 
-    def _look(self, text: str, depth: int) -> int:
+    def _check(self, text: str, depth: int) -> int:
         outside = []
-        for sign in text:
-            depth += (sign == OPEN) - (sign == CLOSE)
-            outside.append(sign if depth <= 0 else " ")
+        for character in text:
+            depth += (character == OPEN) - (character == CLOSE)
+            outside.append(character if depth <= 0 else " ")
             depth = max(depth, 0)
-        said = MACHINE_WORD.sub("", "".join(outside))
-        words = [word for word in WORD.findall(said) if word.lower() not in self._known]
-        if words:
-            self.found.append(
-                f"line {self.getpos()[0]}: {' '.join(words)} (in “{' '.join(text.split())[:80]}”)"
+        outside_text = MACHINE_WORD.sub("", "".join(outside))
+        english = [word for word in WORD.findall(outside_text) if word.lower() not in self._known]
+        if english:
+            self.unmarked.append(
+                f"line {self.getpos()[0]}: {' '.join(english)} (in “{' '.join(text.split())[:80]}”)"
             )
         return depth

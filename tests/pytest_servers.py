@@ -1,4 +1,7 @@
-"""Pytest plugin: starts the real servers before Django reads its settings, and prints their versions at the end."""
+"""Pytest plugin that starts PostgreSQL and Redis for the run and finds Chromium.
+
+The servers start before Django reads its settings; their versions are printed at the end.
+"""
 
 import os
 import re
@@ -27,7 +30,7 @@ CHROMIUM_NAMES = (
 
 # Only the last list is used, so it repeats Playwright's relevant entries. The rest disables the browser UI,
 # which is itself a web page and took half the time of every new window.
-ABSENT = (
+DISABLED_FEATURES = (
     *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades"),
     *("HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding"),
     *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
@@ -45,7 +48,7 @@ QUIET = (
     "--disable-sync",
     "--disable-quic",
     "--no-first-run",
-    f"--disable-features={','.join(ABSENT)}",
+    f"--disable-features={','.join(DISABLED_FEATURES)}",
 )
 
 LONGEST = (
@@ -131,8 +134,8 @@ def launch_arguments(*, headed: bool) -> dict[str, object]:
 
 def chromium_version(program: str) -> str:
     answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
-    found = re.search(r"\d+(\.\d+)+", answer.stdout)
-    return found[0] if found else "unknown"
+    match = re.search(r"\d+(\.\d+)+", answer.stdout)
+    return match[0] if match else "unknown"
 
 
 @pytest.hookimpl(trylast=True)
@@ -164,9 +167,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.browser)
     yield
-    items.sort(key=lambda item: turn(item.nodeid))
+    items.sort(key=lambda item: sort_key(item.nodeid))
 
 
-def turn(name: str) -> int:
+def sort_key(name: str) -> int:
     """Sort key: the longest tests, then the isolation tests together, so that their data is seeded once."""
     return 0 if name.startswith(LONGEST) else 1 if name.startswith("tests/isolation/") else 2

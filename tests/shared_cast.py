@@ -34,8 +34,8 @@ def make_cast(set_stage: Any) -> Cast:
 def cast(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> Iterator[Cast]:
     with rows_of_a_module(django_db_blocker):
         with django_db_blocker.unblock(), commits_heard():
-            made = make_cast(getattr(request.module, "set_stage", lambda _: None))
-        yield made
+            created = make_cast(getattr(request.module, "set_stage", lambda _: None))
+        yield created
 
 
 @pytest.fixture(name="alice")

@@ -18,20 +18,20 @@ LEASE = "TEST_LEASE"
 
 
 @worker_process_init.connect
-def hold_looks_up(**_: Any) -> None:
+def block_refreshes(**_: Any) -> None:
     from skills.refresh import runs
     from skills.refresh import services as refresh_services
 
-    look = refresh_services.discover_source
+    discover = refresh_services.discover_source
     gate = Path(os.environ[GATE])
 
-    def slow(*args: Any) -> Any:
-        found = look(*args)
+    def discover_and_wait(*args: Any) -> Any:
+        result = discover(*args)
         gate.with_suffix(".reached").touch()
         while gate.exists():
             time.sleep(0.02)
-        return found
+        return result
 
-    vars(refresh_services)["discover_source"] = slow
+    vars(refresh_services)["discover_source"] = discover_and_wait
     if LEASE in os.environ:
         vars(runs)["LEASE_DURATION"] = timedelta(seconds=float(os.environ[LEASE]))

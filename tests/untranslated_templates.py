@@ -57,7 +57,7 @@ MACHINE_ATTRIBUTES = {"data-phrase"}
 SENTENCE = re.compile(r"[^\W\d_]{2,} [^\W\d_]{2,}")
 
 
-def unmarked(source: str) -> list[str]:
+def find_unmarked_text(source: str) -> list[str]:
     """Unmarked text with its line numbers."""
     finder = _Finder()
     finder.feed(_without_marks(source))
@@ -65,7 +65,7 @@ def unmarked(source: str) -> list[str]:
     return finder.found
 
 
-def lost(source: str) -> list[str]:
+def find_lost_variables(source: str) -> list[str]:
     """Find variables that blocktranslate would drop: it resolves only plain names."""
     is_inside = False
     found = []
@@ -92,22 +92,22 @@ def _pieces(source: str) -> Iterator[str]:
         elif name in SILENT_BLOCKS or LOOK_BLOCK.fullmatch(token.contents):
             until = f"end{name}"
         else:
-            yield _said_by(token, name)
+            yield _text_of(token, name)
 
 
-def _said_by(token: Token, name: str) -> str:
+def _text_of(token: Token, name: str) -> str:
     if token.token_type == TokenType.TEXT:
         return token.contents
     if token.token_type == TokenType.COMMENT or name in {"translate", "trans"}:
         return ""
     contents = MARKED.sub("_", token.contents)
     # The default of an icon is the name of another icon.
-    words = [match["value"][1:-1] for match in FALLBACK.finditer(contents) if name != "icon"]
+    texts = [match["value"][1:-1] for match in FALLBACK.finditer(contents) if name != "icon"]
     if "|pluralize" in contents:
-        words.append("pluralize")
+        texts.append("pluralize")
     if token.token_type == TokenType.BLOCK:
-        words += _human_arguments(name, contents)
-    return " ".join(words)
+        texts += _human_arguments(name, contents)
+    return " ".join(texts)
 
 
 def _human_arguments(tag: str, contents: str) -> Iterator[str]:
@@ -121,8 +121,8 @@ def _human_arguments(tag: str, contents: str) -> Iterator[str]:
 def _is_for_people(attribute: str, value: str) -> bool:
     if attribute in HUMAN_ATTRIBUTES:
         return True
-    may_speak = attribute.startswith("data-") and attribute not in MACHINE_ATTRIBUTES
-    return may_speak and SENTENCE.search(value) is not None
+    may_be_text = attribute.startswith("data-") and attribute not in MACHINE_ATTRIBUTES
+    return may_be_text and SENTENCE.search(value) is not None
 
 
 class _Finder(HTMLParser):
@@ -150,6 +150,6 @@ class _Finder(HTMLParser):
             self._note(data)
 
     def _note(self, text: str) -> None:
-        words = [word for word in WORD.findall(text) if word not in SAME_EVERYWHERE]
-        if words:
+        texts = [word for word in WORD.findall(text) if word not in SAME_EVERYWHERE]
+        if texts:
             self.found.append(f"line {self.getpos()[0]}: {' '.join(text.split())}")

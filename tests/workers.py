@@ -44,7 +44,7 @@ class Worker:
         answer = subprocess.run(
             ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False
         )
-        return [int(word) for word in answer.stdout.split()]
+        return [int(pid) for pid in answer.stdout.split()]
 
 
 def start_worker(
@@ -58,19 +58,19 @@ def start_worker(
 
 
 def start_beat(log: Path, *, environment: Mapping[str, str] = NOTHING) -> Worker:
-    words = ["beat", "--pidfile=", "--schedule", str(log.with_suffix(".schedule")), "--loglevel", "INFO"]
-    return start_celery(log, "project", words, environment)
+    arguments = ["beat", "--pidfile=", "--schedule", str(log.with_suffix(".schedule")), "--loglevel", "INFO"]
+    return start_celery(log, "project", arguments, environment)
 
 
-def start_celery(log: Path, application: str, words: list[str], environment: Mapping[str, str]) -> Worker:
-    return start_command(log, ["-m", "celery", "-A", application, *words], environment)
+def start_celery(log: Path, application: str, arguments: list[str], environment: Mapping[str, str]) -> Worker:
+    return start_command(log, ["-m", "celery", "-A", application, *arguments], environment)
 
 
-def start_command(log: Path, words: list[str], environment: Mapping[str, str]) -> Worker:
+def start_command(log: Path, arguments: list[str], environment: Mapping[str, str]) -> Worker:
     """Start Python with the test database."""
-    told = {**os.environ, "DATABASE_URL": url_of_test_database(), **environment}
+    variables = {**os.environ, "DATABASE_URL": url_of_test_database(), **environment}
     with log.open("wb") as output:
-        return Worker(start_process([sys.executable, *words], env=told, output=output), log)
+        return Worker(start_process([sys.executable, *arguments], env=variables, output=output), log)
 
 
 def wait_until_ready(worker: Worker) -> None:
@@ -83,10 +83,10 @@ def wait_until_ready(worker: Worker) -> None:
     raise RuntimeError(f"The Celery worker did not start: {worker.log.read_text()[-3_000:]}")
 
 
-def wait_for(question: Callable[[], Any], seconds: float = 10) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 10) -> Any:
     """Poll until the result is true; return the last result."""
     deadline = time.monotonic() + seconds
-    while not (answer := question()) and time.monotonic() < deadline:
+    while not (answer := condition()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return answer
 

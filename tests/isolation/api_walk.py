@@ -23,7 +23,7 @@ ABSENT = {
 
 
 @dataclass(frozen=True)
-class Door:
+class ApiEndpoint:
     """One HTTP method of one URL pattern."""
 
     method: str
@@ -43,9 +43,12 @@ class Door:
         return self.pattern.pattern.converters
 
     def absent(self, parameter: str, length: int) -> str:
-        """A value that matches no row; text is as long as the foreign value, because responses may quote it."""
-        made = ABSENT[type(self.parameters[parameter]).__name__]
-        return made if made.isdigit() else made.ljust(length, "x")[: max(length, 1)]
+        """A value that matches no row.
+
+        Text is as long as the foreign value, because responses may quote it.
+        """
+        value = ABSENT[type(self.parameters[parameter]).__name__]
+        return value if value.isdigit() else value.ljust(length, "x")[: max(length, 1)]
 
     def path(self, values: Mapping[str, str]) -> str:
         route = str(self.pattern.pattern)
@@ -59,13 +62,15 @@ class Door:
 def operations_at(pattern: URLPattern) -> Mapping[str, Operation]:
     """The operations of a URL pattern; empty for pages about the API."""
     view = get_api_view(pattern)
-    found: Mapping[str, Operation] = view.operations if view else getattr(pattern.callback, "operations", {})
-    return found
+    operations: Mapping[str, Operation] = (
+        view.operations if view else getattr(pattern.callback, "operations", {})
+    )
+    return operations
 
 
-def all_doors() -> list[Door]:
+def all_endpoints() -> list[ApiEndpoint]:
     return [
-        Door(method, pattern, operation)
+        ApiEndpoint(method, pattern, operation)
         for pattern in urlpatterns
         for method, operation in operations_at(pattern).items()
     ]

@@ -1,4 +1,7 @@
-"""Architecture checks: where `unscoped` may be used, what templates may contain, what pure modules may import."""
+"""Architecture checks of unscoped queries, docstrings, templates and pure modules.
+
+Each check returns its findings as sentences; tests/test_architecture.py requires that there are none.
+"""
 
 import ast
 import re
@@ -14,7 +17,7 @@ LONGEST = 450
 # --- unscoped queries ----------------------------------------------------------------------------------
 
 # Modules that may query across workspaces, with the reason; migrations are not checked.
-MAY_LOOK_BEYOND = {
+MAY_QUERY_UNSCOPED = {
     "personas/tenancy/models.py": "defines the scoped manager",
     "personas/tenancy/middleware.py": "memberships of a user, listed before a workspace is known",
     "personas/members/services.py": "an invitation is looked up by its signed link",
@@ -33,24 +36,24 @@ MAY_LOOK_BEYOND = {
     "prompts/ledger/blocks.py": "the scheduler closes ledger blocks of all workspaces",
     "prompts/ledger/retention.py": "the scheduler expires ledger rows of all workspaces",
 }
-BEYOND = re.compile(r"\.unscoped\b|\b_base_manager\b|\b_default_manager\b|\.raw\(")
+UNSCOPED = re.compile(r"\.unscoped\b|\b_base_manager\b|\b_default_manager\b|\.raw\(")
 
 
-def looks_beyond(root: Path = ROOT) -> list[str]:
+def find_unscoped_queries(root: Path = ROOT) -> list[str]:
     """Find files that query across workspaces and are not listed."""
-    found = [name for name, text in sources(root) if BEYOND.search(text)]
+    names = [name for name, text in sources(root) if UNSCOPED.search(text)]
     return [
-        f"{name} passes by the tenant gate: if it must, give the reason in tests/isolation/architecture.py"
-        for name in found
-        if name not in MAY_LOOK_BEYOND
+        f"{name} queries across workspaces: if it must, give the reason in tests/isolation/architecture.py"
+        for name in names
+        if name not in MAY_QUERY_UNSCOPED
     ]
 
 
-def idle_permissions(root: Path = ROOT) -> list[str]:
+def find_unused_permissions(root: Path = ROOT) -> list[str]:
     """Find listed files that no longer query across workspaces."""
     texts = dict(sources(root))
-    unused = [name for name in MAY_LOOK_BEYOND if not BEYOND.search(texts.get(name, ""))]
-    return [f"{name} no longer passes by the gate: take it off the list" for name in unused]
+    unused = [name for name in MAY_QUERY_UNSCOPED if not UNSCOPED.search(texts.get(name, ""))]
+    return [f"{name} no longer queries across workspaces: remove it from the list" for name in unused]
 
 
 def sources(root: Path, *, migrations: bool = False) -> Iterator[tuple[str, str]]:
@@ -67,7 +70,7 @@ def sources(root: Path, *, migrations: bool = False) -> Iterator[tuple[str, str]
 OPENING = re.compile(r'"""\w[^"\\]*"""\n')
 
 
-def silent_modules(root: Path = ROOT) -> list[str]:
+def find_undocumented_modules(root: Path = ROOT) -> list[str]:
     """Find modules without a docstring."""
     return [
         f"{name} has no docstring"
@@ -76,15 +79,15 @@ def silent_modules(root: Path = ROOT) -> list[str]:
     ]
 
 
-def long_files(root: Path = ROOT) -> list[str]:
+def find_long_files(root: Path = ROOT) -> list[str]:
     """Find files that are too long; generated migrations are excepted."""
     folders = (*APPS, "tests/isolation", "templates", "frontend/css", "frontend/js")
     files = [root / "dev.py", *(path for folder in folders for path in sorted((root / folder).rglob("*")))]
     kinds = {".py", ".html", ".css", ".js"}
-    found = [(path, path.read_text(encoding="utf-8").count("\n")) for path in files if path.suffix in kinds]
+    lengths = [(path, path.read_text(encoding="utf-8").count("\n")) for path in files if path.suffix in kinds]
     return [
         f"{path.relative_to(root)} has {lines} lines; at most {LONGEST} fit"
-        for path, lines in found
+        for path, lines in lengths
         if lines > LONGEST and "migrations" not in path.parts
     ]
 
@@ -109,18 +112,20 @@ EXCUSED = {
 }
 
 
-def careless_templates(root: Path = ROOT) -> list[str]:
+def find_unsafe_templates(root: Path = ROOT) -> list[str]:
     """Find template code that allows script injection or violates the content security policy."""
     findings = []
     for path in sorted((root / "templates").rglob("*")):
         if path.is_file():
             name, text = path.relative_to(root / "templates").as_posix(), path.read_text(encoding="utf-8")
-            said = [what for what, shape in FORBIDDEN.items() if shape.search(text)]
-            findings += [f"templates/{name} {what}" for what in said if (name, what) not in EXCUSED]
+            problems = [problem for problem, pattern in FORBIDDEN.items() if pattern.search(text)]
+            findings += [
+                f"templates/{name} {problem}" for problem in problems if (name, problem) not in EXCUSED
+            ]
     return findings
 
 
-def careless_code(root: Path = ROOT) -> list[str]:
+def find_mark_safe(root: Path = ROOT) -> list[str]:
     """Find uses of mark_safe, which does not escape; format_html does."""
     return [f"{name} uses mark_safe" for name, text in sources(root) if re.search(r"\bmark_safe\b", text)]
 
@@ -142,12 +147,12 @@ BLOCKED = ("django", "rest_framework", "celery", "redis", "allauth", "structlog"
 IMPORTER = """
 import importlib, sys
 
-class Wall:
+class ImportBlocker:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in {blocked!r}:
-            raise ImportError(f"the core reached for {{name}}")
+            raise ImportError(f"a pure module imports {{name}}")
 
-sys.meta_path.insert(0, Wall())
+sys.meta_path.insert(0, ImportBlocker())
 for name in {names!r}:
     try:
         importlib.import_module(name)
@@ -156,7 +161,7 @@ for name in {names!r}:
 """
 
 
-def core_modules(root: Path = ROOT) -> list[str]:
+def list_pure_modules(root: Path = ROOT) -> list[str]:
     """List the modules that must import without any framework; pure packages are searched."""
     paths = sorted(path for package in PURE for path in (root / package.replace(".", "/")).rglob("*.py"))
     names = [".".join(path.relative_to(root).with_suffix("").parts) for path in paths]
@@ -165,7 +170,7 @@ def core_modules(root: Path = ROOT) -> list[str]:
     return [*(name.removesuffix(".__init__") for name in names), *there]
 
 
-def impure_modules(names: Iterable[str], root: Path = ROOT) -> list[str]:
+def find_impure_modules(names: Iterable[str], root: Path = ROOT) -> list[str]:
     """Find pure modules that fail to import while imports of the frameworks are blocked."""
     code = IMPORTER.format(blocked=set(BLOCKED), names=list(names))
     answer = subprocess.run(

@@ -16,13 +16,13 @@ OUR_APPS = ("personas", "skills", "prompts")
 # Letters and digits only: valid in slugs, tool names, email addresses and prose, and unchanged by escaping.
 SHAPE = re.compile(r"cnry[0-9a-f]{12}")
 # Fields with a stricter format.
-DRESSED = {
+FORMATS = {
     "email": "{0}@example.com",
     "extra": "{0}: {0}",
     "parameters": '{{"title": "{0}"}}',
 }
 # Text columns with values from a fixed set, which contain no tenant data.
-KNOWN_WORDS = {
+FIXED_VALUES = {
     "Agent.layout": "one of our layouts",
     "User.password": "a hash, never shown",
     "User.timezone": "a known timezone",
@@ -53,24 +53,24 @@ class Canaries:
     places: dict[str, str] = field(default_factory=dict)
 
     def word(self, home: str, place: str) -> str:
-        made = f"cnry{secrets.token_hex(6)}"
-        self.homes[made], self.places[made] = home, place
-        return made
+        canary = f"cnry{secrets.token_hex(6)}"
+        self.homes[canary], self.places[canary] = home, place
+        return canary
 
     def value(self, home: str, model: type[models.Model], name: str) -> Any:
         """A value that contains a canary and is valid for the field."""
         word = self.word(home, f"{model.__name__}.{name}")
         if isinstance(model._meta.get_field(name), models.JSONField):
             return {word: word}
-        return DRESSED.get(name, "{0}").format(word)
+        return FORMATS.get(name, "{0}").format(word)
 
     def values(self, home: str, model: type[models.Model]) -> dict[str, Any]:
         return {name: self.value(home, model, name) for name in marked_fields(model)}
 
-    def foreign_in(self, text: str, own: Collection[str], said: str) -> list[str]:
-        """The canaries of other workspaces in a text, except for those in `sent`, which the requester sent."""
-        found = set(SHAPE.findall(text)) - set(SHAPE.findall(said))
-        return sorted(word for word in found if self.homes.get(word, "") not in own)
+    def foreign_in(self, text: str, own: Collection[str], sent: str) -> list[str]:
+        """The canaries of other workspaces in a text, except for those that the requester sent."""
+        canaries = set(SHAPE.findall(text)) - set(SHAPE.findall(sent))
+        return sorted(canary for canary in canaries if self.homes.get(canary, "") not in own)
 
     def describe(self, word: str) -> str:
         return f"{self.places[word]} of {self.homes[word]}"
@@ -97,10 +97,10 @@ def marked_fields(model: type[models.Model]) -> list[str]:
     kinds = (models.CharField, models.TextField, models.JSONField)
     fields = [one for one in model._meta.concrete_fields if isinstance(one, kinds) and not one.choices]
     named = [one.name for one in fields if one.name not in DIGESTS]
-    return [name for name in named if f"{model.__name__}.{name}" not in KNOWN_WORDS]
+    return [name for name in named if f"{model.__name__}.{name}" not in FIXED_VALUES]
 
 
-def unmarked_fields(workspaces: Iterable[Workspace]) -> list[str]:
+def find_unmarked_fields(workspaces: Iterable[Workspace]) -> list[str]:
     """Find text fields without a canary in a workspace: a leak of their values would not be detected."""
     findings = []
     for workspace in workspaces:
@@ -125,4 +125,4 @@ def rows_of(model: type[models.Model], workspace: Workspace) -> Iterable[models.
         return Workspace.objects.filter(pk=workspace.pk)
     if model is User:
         return User.objects.filter(memberships__workspace=workspace).order_by("pk")
-    raise TypeError(f"Whose rows are those of {model.__name__}? Say so in tests/isolation/canaries.py.")
+    raise TypeError(f"Which workspace owns a row of {model.__name__}? Add it in tests/isolation/canaries.py.")

@@ -1,4 +1,7 @@
-"""Test data of the isolation matrix: two workspaces with the same kinds of rows, each with its own canaries, and ten requesters."""
+"""Test data of the isolation matrix.
+
+Two workspaces with the same kinds of rows, each with its own canaries, and ten requesters.
+"""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -62,7 +65,7 @@ VARIANTS = ("plain", "spare", "archived")
 
 
 @dataclass
-class Asker:
+class Requester:
     """A user with a browser; an empty `home` means that they are a member of no workspace."""
 
     name: str
@@ -77,7 +80,7 @@ class Asker:
         return HARBOUR if self.home == ELSEWHERE else ELSEWHERE
 
     @property
-    def own_words(self) -> str:
+    def own_text(self) -> str:
         return f"{self.user.email} {self.user.name}" if self.user else ""
 
 
@@ -88,12 +91,12 @@ class Stage:
     canaries: Canaries = field(default_factory=Canaries)
     workspaces: dict[str, Workspace] = field(default_factory=dict)
     rows: dict[tuple[str, str, str], models.Model] = field(default_factory=dict)
-    askers: dict[str, Asker] = field(default_factory=dict)
+    requesters: dict[str, Requester] = field(default_factory=dict)
     # Digests of all rows by workspace and table; every test starts from this state.
     before: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @cached_property
-    def moment(self) -> str:
+    def seeded_at(self) -> str:
         """A timestamp after seeding; the same in all URLs, so that responses can be compared."""
         return f"{timezone.now():%Y-%m-%dT%H:%M:%S.%fZ}"
 
@@ -109,12 +112,12 @@ class Stage:
 def set_stage() -> Stage:
     stage = Stage()
     for home in (HARBOUR, ELSEWHERE):
-        open_house(stage, home)
+        seed_workspace(stage, home)
         seed_records(stage, home)
         seed_rest(stage, home)
         seeder(stage, home).files()
         seeder(stage, home).prompts()
-    invite_askers(stage)
+    add_requesters(stage)
     return stage
 
 
@@ -129,22 +132,22 @@ def seeder(stage: Stage, home: str) -> Seeder:
     )
 
 
-def person(stage: Stage, home: str) -> User:
+def make_person(stage: Stage, home: str) -> User:
     values = stage.canaries.values(home, User)
     return make_user(values["name"], email=values["email"])
 
 
-def open_house(stage: Stage, home: str) -> None:
-    said = stage.canaries.values(home, Workspace)
-    owner = person(stage, home)
-    workspace = create_workspace(said["name"], said["slug"], owner=owner)
+def seed_workspace(stage: Stage, home: str) -> None:
+    values = stage.canaries.values(home, Workspace)
+    owner = make_person(stage, home)
+    workspace = create_workspace(values["name"], values["slug"], owner=owner)
     if home == ELSEWHERE:
         # Task numbers are per workspace; a foreign number must not exist at home.
         workspace.last_task_number = 100
         workspace.save(update_fields=["last_task_number"])
     stage.workspaces[home] = workspace
     stage.rows[home, "members", "owner"] = Membership.unscoped.get(workspace=workspace)
-    stage.rows[home, "members", "plain"] = join(workspace, person(stage, home), Role.VIEWER)
+    stage.rows[home, "members", "plain"] = join(workspace, make_person(stage, home), Role.VIEWER)
 
 
 def seed_records(stage: Stage, home: str) -> None:
@@ -187,7 +190,10 @@ def make(model: type[Record], workspace: Workspace, values: dict[str, Any], **mo
 
 
 def links(stage: Stage, home: str, kind: str, variant: str) -> dict[str, Any]:
-    """Link plain records to every kind they can reference; responsibilities and sources always need a link."""
+    """Link plain records to every kind they can reference.
+
+    Responsibilities and sources always need a link.
+    """
     if kind == "responsibilities":
         return {"agent": stage.row(home, "agents")}
     if kind == "sources":
@@ -220,11 +226,16 @@ def owner_of(stage: Stage, home: str) -> User:
 
 
 def seed_rest(stage: Stage, home: str) -> None:
-    """Create rows that no form writes completely: an open invitation, and an audit event with a canary in every field."""
+    """Create rows that no form writes completely.
+
+    An open invitation, and an audit event with a canary in every field.
+    """
     workspace, owner = stage.workspaces[home], owner_of(stage, home)
-    said = stage.canaries.values(home, Invitation)
-    later = timezone.now() + timedelta(days=1)
-    invitation = Invitation(workspace=workspace, role=Role.VIEWER, invited_by=owner, expires_at=later, **said)
+    values = stage.canaries.values(home, Invitation)
+    expires_at = timezone.now() + timedelta(days=1)
+    invitation = Invitation(
+        workspace=workspace, role=Role.VIEWER, invited_by=owner, expires_at=expires_at, **values
+    )
     invitation.save()
     stage.rows[home, "invitations", "plain"] = invitation
     event = AuditEvent(
@@ -234,23 +245,23 @@ def seed_rest(stage: Stage, home: str) -> None:
     stage.rows[home, "audit", "plain"] = event
 
 
-def invite_askers(stage: Stage) -> None:
+def add_requesters(stage: Stage) -> None:
     harbour = stage.workspaces[HARBOUR]
     add(stage, "owner", owner_of(stage, HARBOUR), HARBOUR, Role.OWNER)
     for role in (Role.ADMIN, Role.EDITOR, Role.REVIEWER, Role.VIEWER):
-        user = person(stage, HARBOUR)
+        user = make_person(stage, HARBOUR)
         join(harbour, user, role)
         add(stage, role.value, user, HARBOUR, role)
-    removed = person(stage, HARBOUR)
+    removed = make_person(stage, HARBOUR)
     remove_member(join(harbour, removed, Role.ADMIN), by=Actor.person(owner_of(stage, HARBOUR)))
     add(stage, "removed member", removed)
     add(stage, "stranger with a workspace", owner_of(stage, ELSEWHERE), ELSEWHERE, Role.OWNER)
-    add(stage, "stranger without one", person(stage, "nowhere"))
-    operator = person(stage, "nowhere")
+    add(stage, "stranger without one", make_person(stage, "nowhere"))
+    operator = make_person(stage, "nowhere")
     operator.is_staff = operator.is_superuser = True
     operator.save()
     add(stage, "superuser", operator)
-    stage.askers["anonymous"] = Asker("anonymous", Client(raise_request_exception=False))
+    stage.requesters["anonymous"] = Requester("anonymous", Client(raise_request_exception=False))
 
 
 def add(stage: Stage, name: str, user: User, home: str = "", role: str = "") -> None:
@@ -259,11 +270,11 @@ def add(stage: Stage, name: str, user: User, home: str = "", role: str = "") -> 
     client.raise_request_exception = False
     # The first request sets the session's timestamps; later ones write nothing.
     client.get("/profile/")
-    stage.askers[name] = Asker(name, client, user, home, role)
+    stage.requesters[name] = Requester(name, client, user, home, role)
 
 
 @contextmanager
-def undone() -> Iterator[None]:
+def rolled_back() -> Iterator[None]:
     """Roll back everything written inside."""
     with transaction.atomic():
         yield
@@ -271,7 +282,7 @@ def undone() -> Iterator[None]:
 
 
 @contextmanager
-def settled_memory() -> Iterator[None]:
+def frozen_gc() -> Iterator[None]:
     """Exclude loaded objects from garbage collection, which takes a third of a short request."""
     gc.collect()
     gc.freeze()

@@ -1,18 +1,21 @@
-"""Fixtures of the isolation tests: the data is seeded once, because seeding takes as long as hundreds of requests."""
+"""Fixtures of the isolation tests.
+
+The data is seeded once, because seeding takes as long as hundreds of requests.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.isolation.cast import Stage, set_stage, settled_memory, undone
+from tests.isolation.cast import Stage, frozen_gc, rolled_back, set_stage
 from tests.isolation.matrix import Outcome, digests
 from tests.isolation.summary import CELLS, LEAKS
 
 
 @pytest.fixture(scope="package")
 def seeded(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
-    with django_db_blocker.unblock(), undone(), settled_memory():
+    with django_db_blocker.unblock(), rolled_back(), frozen_gc():
         stage = set_stage()
         stage.before = digests(stage)
         yield stage
@@ -21,7 +24,7 @@ def seeded(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
 @pytest.fixture
 def stage(seeded: Stage) -> Iterator[Stage]:
     """The seeded data, rolled back after each test."""
-    with undone():
+    with rolled_back():
         yield seeded
 
 
@@ -33,7 +36,7 @@ def tally(record_property: Callable[[str, object], None]) -> Callable[..., None]
         record_property(CELLS, outcome.cells)
         record_property(LEAKS, len(outcome.findings))
         assert outcome.cells >= at_least
-        shown = "\n".join(outcome.findings[:100])
-        assert not outcome.findings, f"{len(outcome.findings)} of {outcome.cells} cells are wrong:\n{shown}"
+        first = "\n".join(outcome.findings[:100])
+        assert not outcome.findings, f"{len(outcome.findings)} of {outcome.cells} cells are wrong:\n{first}"
 
     return close

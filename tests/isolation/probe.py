@@ -21,7 +21,7 @@ from django.test import utils
 
 from personas.models import Workspace
 from tests.isolation.canaries import our_models, rows_of, tenant_models
-from tests.isolation.cast import Asker
+from tests.isolation.cast import Requester
 
 WRITE = re.compile(r'\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM)\s+"?(\w+)"?')
 # These headers differ between any two responses.
@@ -35,17 +35,17 @@ class Answer:
 
     status: int
     location: str
-    seen: str
+    visible_text: str
     shape: str
-    wrote: set[str]
+    written_tables: set[str]
     response: Any
 
     @property
     def wrote_tenant_rows(self) -> bool:
-        return bool(self.wrote & tenant_tables())
+        return bool(self.written_tables & tenant_tables())
 
 
-class Ear(logging.Handler):
+class LogRecorder(logging.Handler):
     """Collects log records as text."""
 
     def __init__(self) -> None:
@@ -57,36 +57,38 @@ class Ear(logging.Handler):
         self.lines.append(f"{record.msg} {record.args} {trace}")
 
 
-def ask(asker: Asker, method: str, path: str, data: Any = None) -> Answer:
+def send_request(requester: Requester, method: str, path: str, data: Any = None) -> Answer:
     """Send one request; the client's cookies are restored afterwards."""
-    cookies, wrote = SimpleCookie(asker.client.cookies), set[str]()
+    cookies, written_tables = SimpleCookie(requester.client.cookies), set[str]()
     mail.outbox = []
-    with noted_writes(wrote), heard() as ear:
+    with recorded_writes(written_tables), recorded_logs() as recorder:
         # PUT and the like get no body; the product reads form data only from POST.
         body = data if method in {"GET", "HEAD", "POST"} else ""
         response: Any = (
-            asker.client.generic(method, path) if body == "" else by_form(asker, method, path, data)
+            requester.client.generic(method, path) if body == "" else by_form(requester, method, path, data)
         )
-    asker.client.cookies = cookies
+    requester.client.cookies = cookies
     return Answer(
         status=response.status_code,
         location=response.headers.get("Location", ""),
-        seen="\n".join([*spoken(response), *ear.lines, *posted_letters(), *cached(wrote)]),
+        visible_text="\n".join(
+            [*response_texts(response), *recorder.lines, *sent_emails(), *cache_entries(written_tables)]
+        ),
         shape=shape_of(response, path),
-        wrote=wrote,
+        written_tables=written_tables,
         response=response,
     )
 
 
-def by_form(asker: Asker, method: str, path: str, data: Any) -> Any:
-    return getattr(asker.client, method.lower())(path, data or {})
+def by_form(requester: Requester, method: str, path: str, data: Any) -> Any:
+    return getattr(requester.client, method.lower())(path, data or {})
 
 
 @contextmanager
-def noted_writes(wrote: set[str]) -> Iterator[None]:
+def recorded_writes(written_tables: set[str]) -> Iterator[None]:
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if found := WRITE.match(sql):
-            wrote.add(found[1])
+        if match := WRITE.match(sql):
+            written_tables.add(match[1])
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(note):
@@ -94,17 +96,17 @@ def noted_writes(wrote: set[str]) -> Iterator[None]:
 
 
 @contextmanager
-def heard() -> Iterator[Ear]:
+def recorded_logs() -> Iterator[LogRecorder]:
     # Replaces the other handlers: printing thousands of lines would take longer than the requests.
-    ear, root = Ear(), logging.getLogger()
-    others, root.handlers = root.handlers, [ear]
+    recorder, root = LogRecorder(), logging.getLogger()
+    others, root.handlers = root.handlers, [recorder]
     try:
-        yield ear
+        yield recorder
     finally:
         root.handlers = others
 
 
-def spoken(response: HttpResponse) -> list[str]:
+def response_texts(response: HttpResponse) -> list[str]:
     """Status line, headers, body, queued messages and session data."""
     request: Any = response.wsgi_request  # type: ignore[attr-defined]  # the test client adds it
     queued = getattr(getattr(request, "_messages", None), "_queued_messages", [])
@@ -118,14 +120,14 @@ def text_of(response: Any) -> str:
     return str(body.decode(errors="replace"))
 
 
-def posted_letters() -> list[str]:
+def sent_emails() -> list[str]:
     return [letter.message().as_string() for letter in mail.outbox]
 
 
-def cached(wrote: set[str]) -> list[str]:
+def cache_entries(written_tables: set[str]) -> list[str]:
     """Keys and values of the cache, if it was written."""
     table = str(settings.CACHES["default"]["LOCATION"])
-    if table not in wrote:
+    if table not in written_tables:
         return []
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT cache_key, value FROM {table}")  # noqa: S608  # the name is a setting
@@ -136,8 +138,8 @@ def shape_of(response: Any, path: str) -> str:
     """The response without its volatile parts, for comparison of two rejections."""
     headers = {name: value for name, value in response.headers.items() if name not in VOLATILE}
     body = CSRF.sub("", "" if response.streaming else response.content.decode(errors="replace"))
-    said = f"{response.status_code} {headers} {body}"
-    return said.replace(path, "…").replace(quote(path), "…")
+    text = f"{response.status_code} {headers} {body}"
+    return text.replace(path, "…").replace(quote(path), "…")
 
 
 def tenant_tables() -> set[str]:
@@ -158,7 +160,10 @@ def fingerprint(model: type[models.Model], workspace: Workspace) -> str:
 
 @contextmanager
 def quick_templates() -> Iterator[None]:
-    """Use the normal template rendering: the test runner's version copies every context, which is not needed here."""
+    """Use the normal template rendering.
+
+    The test runner's version copies every context, which is not needed here.
+    """
     plain: Any = utils._TestState.saved_data.template_render  # type: ignore[attr-defined]  # Django's own note
     with patch.object(Template, "_render", plain):
         yield

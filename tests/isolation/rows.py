@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from personas.roles import Permission
-from tests.isolation.cast import Asker, Stage
+from tests.isolation.cast import Requester, Stage
 
 READ, EDIT = Permission.READ, Permission.EDIT
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -40,7 +40,7 @@ def action(write: Permission = EDIT, **more: Any) -> Page:
 
 
 @dataclass(frozen=True)
-class Place:
+class OutsidePage:
     """A page outside workspaces: the statuses of GET for anonymous and signed-in users."""
 
     anonymous: int
@@ -48,10 +48,10 @@ class Place:
     member: int = 0  # if it differs for members of a workspace
     is_open: bool = False  # redirects anonymous users, but not to the login
 
-    def wanted(self, asker: Asker) -> int:
-        if asker.name == "anonymous":
+    def expected_status(self, requester: Requester) -> int:
+        if requester.name == "anonymous":
             return self.anonymous
-        return (self.member if asker.home else 0) or self.signed_in
+        return (self.member if requester.home else 0) or self.signed_in
 
 
 def form(**fields: Any) -> Page:

@@ -9,12 +9,12 @@ from django.db import DatabaseError, IntegrityError, connection, models
 
 from personas.models import UnscopedQuery, User, Workspace, WorkspaceOwned
 from tests.isolation.canaries import our_models, rows_of, tenant_models
-from tests.isolation.cast import ELSEWHERE, HARBOUR, Stage, undone
+from tests.isolation.cast import ELSEWHERE, HARBOUR, Stage, rolled_back
 
 # The only product tables outside workspaces.
-ABOVE_WORKSPACES = {User, Workspace}
+NOT_TENANT = {User, Workspace}
 # Append-only tables, enforced by database triggers.
-ONLY_GROW = (
+APPEND_ONLY = (
     "personas_revision",
     "personas_auditevent",
     "prompts_promptversion",
@@ -32,12 +32,12 @@ ONLY_GROW = (
 # --- scoped manager ------------------------------------------------------------------------------------
 
 
-def models_without_a_workspace() -> list[str]:
-    found = [model for model in our_models() if not issubclass(model, WorkspaceOwned)]
-    return [f"{model.__name__} belongs to no workspace" for model in found if model not in ABOVE_WORKSPACES]
+def find_unowned_models() -> list[str]:
+    unowned = [model for model in our_models() if not issubclass(model, WorkspaceOwned)]
+    return [f"{model.__name__} belongs to no workspace" for model in unowned if model not in NOT_TENANT]
 
 
-def open_questions(model: type[WorkspaceOwned]) -> list[str]:
+def find_unscoped_methods(model: type[WorkspaceOwned]) -> list[str]:
     """Find methods of `objects` that work without a workspace."""
     findings = []
     for name in sorted(["all", *type(model.objects)._get_queryset_methods(models.QuerySet)]):
@@ -53,29 +53,29 @@ def open_questions(model: type[WorkspaceOwned]) -> list[str]:
     return findings
 
 
-def strange_rows(stage: Stage) -> list[str]:
+def find_wrongly_scoped_rows(stage: Stage) -> list[str]:
     """Find models for which `in_workspace` returns foreign rows or omits own rows."""
     findings = []
     for model in tenant_models():
         for home, workspace in stage.workspaces.items():
-            given = set(model.objects.in_workspace(workspace).values_list("pk", flat=True))
-            wanted = {row.pk for row in rows_of(model, workspace)}
-            if given != wanted or not wanted:
-                findings.append(f"{model.__name__}: {home} gets {len(given)} rows of its {len(wanted)}")
+            scoped = set(model.objects.in_workspace(workspace).values_list("pk", flat=True))
+            own = {row.pk for row in rows_of(model, workspace)}
+            if scoped != own or not own:
+                findings.append(f"{model.__name__}: {home} gets {len(scoped)} rows of its {len(own)}")
     return findings
 
 
 # --- links and moves -----------------------------------------------------------------------------------
 
 
-def accepted_links(stage: Stage) -> list[str]:
+def find_accepted_links(stage: Stage) -> list[str]:
     """Find foreign keys into another workspace that clean() or save() accepts, by id or by object."""
     findings = []
     for row, field, foreign in foreign_links(stage):
         name = f"{type(row).__name__}.{field.name}"
         for attribute, value in ((field.attname, foreign.pk), (field.name, foreign)):
             for way in (type(row).save, type(row).full_clean):
-                with undone():
+                with rolled_back():
                     fresh = type(row).unscoped.get(pk=row.pk)
                     setattr(fresh, attribute, value)
                     if not refuses(way, fresh, field.name):
@@ -106,12 +106,15 @@ def refuses(way: Callable[[Any], Any], row: Any, field: str) -> bool:
     return False
 
 
-def accepted_moves(stage: Stage) -> list[str]:
-    """Find rows that can be moved to another workspace: loaded, partially loaded, just saved, or built from an id."""
+def find_accepted_moves(stage: Stage) -> list[str]:
+    """Find rows that can be moved to another workspace.
+
+    Loaded, partially loaded, just saved, or built from an id.
+    """
     findings, elsewhere = [], stage.workspaces[ELSEWHERE]
     for model in tenant_models():
         for way, row in movable(model, stage):
-            with undone():
+            with rolled_back():
                 row.workspace = elsewhere
                 if not refuses(type(row).save, row, "workspace"):
                     findings.append(f"{model.__name__} {way} can be moved to another workspace")
@@ -124,14 +127,14 @@ def movable(model: type[WorkspaceOwned], stage: Stage) -> Iterator[tuple[str, An
     yield "loaded in part", model.unscoped.only("pk").get(pk=row.pk)
     values = {field.attname: getattr(row, field.attname) for field in model._meta.concrete_fields}
     yield "built around its id", model(**values)
-    if model._meta.db_table not in ONLY_GROW:
+    if model._meta.db_table not in APPEND_ONLY:
         saved = model.unscoped.get(pk=row.pk)
         del saved._stored_workspace_id
         saved.save()
         yield "just saved", saved
 
 
-def accepted_bulk_writes(stage: Stage) -> list[str]:
+def find_accepted_bulk_writes(stage: Stage) -> list[str]:
     """Find bulk writes that accept a foreign link or another workspace."""
     findings, elsewhere = [], stage.workspaces[ELSEWHERE]
     for row, field, foreign in foreign_links(stage):
@@ -164,7 +167,7 @@ def bulk_ways(row: Any, name: str, value: Any) -> dict[str, Callable[[], Any]]:
 
 
 def is_refused(write: Callable[[], Any]) -> bool:
-    with undone():
+    with rolled_back():
         try:
             write()
         except ValidationError:
@@ -174,7 +177,7 @@ def is_refused(write: Callable[[], Any]) -> bool:
     return False
 
 
-def lost_children(stage: Stage) -> list[str]:
+def find_foreign_parents(stage: Stage) -> list[str]:
     """Find rows whose workspace differs from that of their parent, or may be null."""
     findings = [
         f"{model.__name__}.workspace may be empty"
@@ -221,7 +224,7 @@ VIOLATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def idle_constraints(stage: Stage) -> list[str]:
+def find_unenforced_constraints(stage: Stage) -> list[str]:
     """Find declared constraints that the database does not enforce."""
     findings = []
     for model in our_models():
@@ -232,7 +235,7 @@ def idle_constraints(stage: Stage) -> list[str]:
     return findings
 
 
-def unproved_constraints() -> list[str]:
+def find_untested_constraints() -> list[str]:
     """Find check constraints without a violation in VIOLATIONS."""
     names = [
         constraint.name
@@ -253,7 +256,8 @@ def holds(model: type[models.Model], constraint: models.BaseConstraint, stage: S
     if constraint.expressions:
         return keeps_mail_addresses_apart(stage)
     if model._meta.pk.name in constraint.fields:
-        # A duplicate would need the same id: the primary key enforces it, and another test checks the constraint.
+        # A duplicate would need the same id: the primary key enforces it, and another test checks the
+        # constraint.
         return True
     return keeps_unique(model, constraint.fields, stage, constraint.condition, constraint.name)
 
@@ -267,8 +271,8 @@ def keeps_unique(
 ) -> bool:
     """Insert a duplicate that differs in all other unique values, bypassing our own code."""
     # NULLs are not duplicates.
-    said = {f"{name}__isnull": False for name in fields if model._meta.get_field(name).null}
-    rows = model._base_manager.filter(condition or models.Q(), **({} if condition else said))
+    not_null = {f"{name}__isnull": False for name in fields if model._meta.get_field(name).null}
+    rows = model._base_manager.filter(condition or models.Q(), **({} if condition else not_null))
     row = rows.filter(pk__in=[row.pk for row in rows_of(model, stage.workspaces[HARBOUR])]).first()
     if row is None:
         return False
@@ -296,7 +300,7 @@ def keeps_mail_addresses_apart(stage: Stage) -> bool:
 
 def breaks(write: Callable[[], Any], *names: str) -> bool:
     """Whether the database rejects a write because of one of these constraints."""
-    with undone():
+    with rolled_back():
         try:
             write()
         except IntegrityError as error:
@@ -304,12 +308,12 @@ def breaks(write: Callable[[], Any], *names: str) -> bool:
     return False
 
 
-def rewritable_history(stage: Stage) -> list[str]:
+def find_mutable_history(stage: Stage) -> list[str]:
     """Find append-only tables in which the database allows UPDATE or DELETE."""
     findings = []
-    for table in ONLY_GROW:
+    for table in APPEND_ONLY:
         for statement in (f"UPDATE {table} SET workspace_id = workspace_id", f"DELETE FROM {table}"):  # noqa: S608  # fixed names
-            with undone(), connection.cursor() as cursor:
+            with rolled_back(), connection.cursor() as cursor:
                 try:
                     cursor.execute(statement)
                 except DatabaseError as error:
@@ -319,14 +323,14 @@ def rewritable_history(stage: Stage) -> list[str]:
     return findings
 
 
-def absent_triggers() -> list[str]:
+def find_missing_triggers() -> list[str]:
     """Find append-only triggers that are missing after the migrations."""
     if connection.vendor == "postgresql":
-        wanted, question = [f"{table}_only_grows" for table in ONLY_GROW], "SELECT tgname FROM pg_trigger"
+        expected, query = [f"{table}_only_grows" for table in APPEND_ONLY], "SELECT tgname FROM pg_trigger"
     else:
-        wanted = [f"{table}_no_{verb}" for table in ONLY_GROW for verb in ("UPDATE", "DELETE")]
-        question = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        expected = [f"{table}_no_{action}" for table in APPEND_ONLY for action in ("UPDATE", "DELETE")]
+        query = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
     with connection.cursor() as cursor:
-        cursor.execute(question)
-        there = {name for (name,) in cursor.fetchall()}
-    return [f"the trigger {name} is missing" for name in wanted if name not in there]
+        cursor.execute(query)
+        existing = {name for (name,) in cursor.fetchall()}
+    return [f"the trigger {name} is missing" for name in expected if name not in existing]

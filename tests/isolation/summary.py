@@ -11,6 +11,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [report for group in groups for report in group if getattr(report, "when", "") == "call"]
     noted = [pair for report in reports for pair in getattr(report, "user_properties", ())]
     cells = sum(count for name, count in noted if name == CELLS)
-    found = sum(count for name, count in noted if name == LEAKS)
+    findings = sum(count for name, count in noted if name == LEAKS)
     if cells:
-        terminalreporter.write_line(f"isolation: {cells:,} cells, {found:,} findings")
+        terminalreporter.write_line(f"isolation: {cells:,} cells, {findings:,} findings")

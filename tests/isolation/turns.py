@@ -36,9 +36,9 @@ def pages_in_turn(routes: Iterable[T], turn: int, name: Callable[[T], str]) -> l
     return [one for one in routes if is_due(*name(one).partition(":")[::2], PAGES, turn)]
 
 
-def operations_in_turn(doors: Iterable[T], turn: int, name: Callable[[T], str]) -> list[T]:
+def operations_in_turn(endpoints: Iterable[T], turn: int, name: Callable[[T], str]) -> list[T]:
     """The same for API operations, with names such as `souls-go-back`."""
-    return [one for one in doors if is_due(*split(name(one)), OPERATIONS, turn)]
+    return [one for one in endpoints if is_due(*split(name(one)), OPERATIONS, turn)]
 
 
 def split(name: str) -> tuple[str, str]:

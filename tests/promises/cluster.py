@@ -1,4 +1,4 @@
-"""A separate PostgreSQL cluster with production durability, which a test can stop in fast or immediate mode."""
+"""A separate PostgreSQL cluster with production durability, which a test can stop and start."""
 
 import shutil
 import signal
@@ -73,8 +73,8 @@ def cluster() -> Iterator[Cluster]:
     programs = postgres_programs(directory)
     if account:
         shutil.chown(directory, account["user"], account["group"])
-    made = Cluster(directory, programs)
-    words: list[str | Path] = [
+    instance = Cluster(directory, programs)
+    initdb: list[str | Path] = [
         programs / "initdb",
         "-D",
         directory / "data",
@@ -88,10 +88,10 @@ def cluster() -> Iterator[Cluster]:
     ]
     quiet: dict[str, Any] = {"cwd": directory, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     try:
-        subprocess.run([*words, "--no-sync", "--no-instructions"], check=True, **quiet, **account)
-        made.start()
-        yield made
+        subprocess.run([*initdb, "--no-sync", "--no-instructions"], check=True, **quiet, **account)
+        instance.start()
+        yield instance
     finally:
-        if made.process is not None and made.process.poll() is None:
-            made.stop("immediate")
+        if instance.process is not None and instance.process.poll() is None:
+            instance.stop("immediate")
         shutil.rmtree(directory, ignore_errors=True)

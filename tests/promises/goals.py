@@ -8,7 +8,7 @@ class Promise:
     """One row of docs/promises.md."""
 
     name: str
-    words: str
+    title: str
     goal: str
 
 

@@ -48,10 +48,10 @@ def build(folder: Path) -> dict[str, Any]:
     workspace = create_workspace("Harbour", "harbour", owner=owner)
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
     for number in range(AGENTS):
-        words = {"label": f"Soul {number}", "text": SENTENCE * 20}
-        soul = create_named_record(Soul, workspace, words, by=BY)
-        told = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
-        create_record(Agent, workspace, told, by=BY)
+        soul_values = {"label": f"Soul {number}", "text": SENTENCE * 20}
+        soul = create_named_record(Soul, workspace, soul_values, by=BY)
+        values = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
+        create_record(Agent, workspace, values, by=BY)
     rebuild_agents(workspace, Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
     _, bot = create_key(workspace, "Bots", {}, by=BY)
     _, editor = create_key(workspace, "Editor", {}, by=Actor.person(owner), kind=ADMIN)
@@ -73,28 +73,28 @@ def build(folder: Path) -> dict[str, Any]:
 
 def check(folder: Path) -> dict[str, Any]:
     """Find acknowledged writes that are missing, and rows that are incomplete."""
-    noted = json.loads((folder / "acknowledged.json").read_text())
+    acknowledged = json.loads((folder / "acknowledged.json").read_text())
     workspace = Workspace.objects.get(slug="harbour")
     rows = LedgerEntry.objects.in_workspace(workspace)
     recorded = dict(rows.values_list("request_id", "served_digest"))
-    fetches: dict[str, str] = noted["fetches"]
-    left = build_what_was_left(workspace)
+    fetches: dict[str, str] = acknowledged["fetches"]
+    left = rebuild_waiting(workspace)
     verdict = verify_workspace(workspace)
     return {
         "missing": sum(request not in recorded for request in fetches),
-        "other words": sum(recorded.get(request, said) != said for request, said in fetches.items()),
-        "missing edits": missing_edits(workspace, noted["edits"]),
+        "wrong digests": sum(recorded.get(request, digest) != digest for request, digest in fetches.items()),
+        "missing edits": count_missing_edits(workspace, acknowledged["edits"]),
         "rows": rows.count(),
         "versions": PromptVersion.objects.in_workspace(workspace).count(),
         "left to the sweep": left,
-        "torn": torn(workspace),
-        "broken links": broken_links(workspace),
+        "torn": find_torn_versions(workspace),
+        "broken links": count_broken_links(workspace),
         "bad rows": verdict.bad,
         "first bad": str(verdict.first or ""),
     }
 
 
-def build_what_was_left(workspace: Workspace) -> int:
+def rebuild_waiting(workspace: Workspace) -> int:
     """Rebuild agents whose build was lost with the server, as the sweep does."""
     waiting = [ids for number, ids in list_waiting_agents(timezone.now() + timedelta(days=1))]
     for ids in waiting:
@@ -102,38 +102,38 @@ def build_what_was_left(workspace: Workspace) -> int:
     return sum(map(len, waiting))
 
 
-def missing_edits(workspace: Workspace, edits: list[tuple[str, int, str]]) -> int:
+def count_missing_edits(workspace: Workspace, edits: list[tuple[str, int, str]]) -> int:
     rows = Revision.objects.in_workspace(workspace).filter(kind=Soul.kind)
     ids = dict(Soul.objects.in_workspace(workspace).values_list("slug", "pk"))
     kept = {(row.object_id, row.number): row.data.get("text") for row in rows}
     return sum(kept.get((ids[slug], revision)) != text for slug, revision, text in edits)
 
 
-def torn(workspace: Workspace) -> list[str]:
+def find_torn_versions(workspace: Workspace) -> list[str]:
     """Find versions with missing content, gaps or duplicates in numbers, and missing revisions."""
-    held = set(Content.objects.in_workspace(workspace).values_list("digest", flat=True))
-    found = []
+    digests = set(Content.objects.in_workspace(workspace).values_list("digest", flat=True))
+    findings = []
     for prompt in AgentPrompt.objects.in_workspace(workspace).select_related("agent__soul", "latest"):
         versions = list(PromptVersion.objects.in_workspace(workspace).filter(prompt=prompt))
         numbers = sorted(version.number for version in versions)
         if numbers != list(range(1, prompt.last_number + 1)):
-            found.append(f"the numbers of {prompt}")
-        found += [
-            f"the words of {version}"
+            findings.append(f"the numbers of {prompt}")
+        findings += [
+            f"the content of {version}"
             for version in versions
-            if not {*list_content_digests(version.segments, version.tools), version.report} <= held
+            if not {*list_content_digests(version.segments, version.tools), version.report} <= digests
         ]
         soul = prompt.agent.soul
         assert soul is not None
         revisions = Revision.objects.in_workspace(workspace).filter(kind=Soul.kind, object_id=soul.pk)
         if soul.revision != revisions.count():
-            found.append(f"the revisions of {soul}")
-        if not is_in_force(soul, prompt.latest):
-            found.append(f"the newest words of {prompt}")
-    return found
+            findings.append(f"the revisions of {soul}")
+        if not is_latest(soul, prompt.latest):
+            findings.append(f"the newest text of {prompt}")
+    return findings
 
 
-def is_in_force(soul: Soul, version: PromptVersion | None) -> bool:
+def is_latest(soul: Soul, version: PromptVersion | None) -> bool:
     rows = Content.objects.in_workspace(soul.workspace_id)
     digests = list_content_digests(version.segments, version.tools) if version else ()
     return any(
@@ -142,14 +142,14 @@ def is_in_force(soul: Soul, version: PromptVersion | None) -> bool:
     )
 
 
-def broken_links(workspace: Workspace) -> int:
+def count_broken_links(workspace: Workspace) -> int:
     """Count labels that point to another prompt's version; the database checks all other foreign keys."""
     labels = PromptLabel.objects.in_workspace(workspace)
     prompts = AgentPrompt.objects.in_workspace(workspace)
-    strange = labels.exclude(version__prompt=F("prompt")).count()
-    strange += prompts.exclude(latest__prompt=F("pk")).count()
+    broken = labels.exclude(version__prompt=F("prompt")).count()
+    broken += prompts.exclude(latest__prompt=F("pk")).count()
     connection.check_constraints()
-    return strange
+    return broken
 
 
 if __name__ == "__main__":

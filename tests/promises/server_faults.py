@@ -28,15 +28,15 @@ def row_after_answer() -> None:
 
     def write_later() -> None:
         while True:
-            asked = later.get()
+            arguments = later.get()
             time.sleep(LATE)
-            write(*asked)
+            write(*arguments)
 
-    def promise(*asked: Any) -> int:
-        later.put(asked)
+    def enqueue(*arguments: Any) -> int:
+        later.put(arguments)
         return getrandbits(40)
 
-    vars(serving_services)["insert_ledger_row"] = promise
+    vars(serving_services)["insert_ledger_row"] = enqueue
     Thread(target=write_later, daemon=True).start()
 
 

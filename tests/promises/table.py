@@ -56,56 +56,56 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for mark in item.iter_markers(PROMISE):
             item.user_properties.append((PROMISE, mark.args[0]))
-            item.user_properties += [(SHOWS, words) for words in mark.args[1:]]
+            item.user_properties += [(SHOWS, text) for text in mark.args[1:]]
             if item.get_closest_marker("planted"):
                 item.user_properties.append((PLANTED, mark.args[0]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [one for group in terminalreporter.stats.values() for one in group if hasattr(one, "when")]
-    if not any("hard" in getattr(one, "keywords", ()) and told(one, PROMISE) for one in reports):
+    if not any("hard" in getattr(one, "keywords", ()) and list_properties(one, PROMISE) for one in reports):
         return
-    proofs = proofs_of(reports)
+    proofs = collect_proofs(reports)
     terminalreporter.section("promises")
     for proof in proofs:
         if proof.verdict != NOT_RUN:
-            terminalreporter.write_line(line_of(proof))
+            terminalreporter.write_line(format_line(proof))
     if path := os.environ.get(DOCUMENT):
         Path(path).write_text(document(proofs, machine()))
         terminalreporter.write_line(f"Written to {path}.")
 
 
-def told(report: Any, name: str) -> list[str]:
+def list_properties(report: Any, name: str) -> list[str]:
     return [value for key, value in report.user_properties if key == name]
 
 
-def proofs_of(reports: Iterable[Any]) -> list[Proof]:
+def collect_proofs(reports: Iterable[Any]) -> list[Proof]:
     proofs = {promise.name: Proof(promise) for promise in PROMISES}
     for report in reports:
-        for name in dict.fromkeys(told(report, PROMISE)):
-            add(proofs[name], report, is_planted=name in told(report, PLANTED))
+        for name in dict.fromkeys(list_properties(report, PROMISE)):
+            add(proofs[name], report, is_planted=name in list_properties(report, PLANTED))
     return list(proofs.values())
 
 
 def add(proof: Proof, report: Any, *, is_planted: bool) -> None:
     """Add a report; setup counts towards the time, and a failed setup counts as a failure."""
     proof.seconds += report.duration
-    is_whole = report.when == "call" and report.passed
+    is_passed = report.when == "call" and report.passed
     proof.failed += report.failed
     proof.faults += is_planted and report.when == "call"
-    proof.caught += is_planted and is_whole
-    proof.passed += is_whole
+    proof.caught += is_planted and is_passed
+    proof.passed += is_passed
     # Measurements count whether or not the test passed.
-    proof.figures += told(report, MEASURED) if report.when == "call" else []
-    if is_whole:
-        proof.counts.update({name: said for name, said in report.user_properties if isinstance(said, int)})
-        proof.figures += told(report, SHOWS)
+    proof.figures += list_properties(report, MEASURED) if report.when == "call" else []
+    if is_passed:
+        proof.counts.update({name: value for name, value in report.user_properties if isinstance(value, int)})
+        proof.figures += list_properties(report, SHOWS)
 
 
-def line_of(proof: Proof) -> str:
+def format_line(proof: Proof) -> str:
     faults = f"{proof.caught} of {proof.faults} faults caught"
     start = f"{proof.promise.name:>4} {proof.verdict:<8}{proof.seconds:>6.0f} s  {faults:<24}"
-    return f"{start}{proof.promise.words}: {proof.measured}"
+    return f"{start}{proof.promise.title}: {proof.measured}"
 
 
 def machine() -> str:
@@ -116,7 +116,7 @@ def document(proofs: Sequence[Proof], where: str) -> str:
     head = ["Promise", "Goal", "Measured", "Planted faults caught", "Time", "Passed"]
     rows = [
         [
-            f"{proof.promise.name}: {proof.promise.words}",
+            f"{proof.promise.name}: {proof.promise.title}",
             proof.promise.goal,
             proof.measured,
             f"{proof.caught} of {proof.faults}",

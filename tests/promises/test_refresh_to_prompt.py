@@ -46,7 +46,7 @@ def source(workspace, pilot, tmp_path, settings):
 
 @pytest.mark.hard
 @pytest.mark.promise("R13")
-def test_a_rewritten_file_is_live_once_though_worker_and_broker_were_lost(
+def test_an_edited_file_is_served_once_although_worker_and_broker_were_lost(
     stage, source, tmp_path, record_property
 ):
     versions = PromptVersion.objects.in_workspace(source.workspace).filter(prompt__agent__slug="pilot")
