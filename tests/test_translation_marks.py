@@ -127,7 +127,7 @@ def test_all_text_that_python_shows_to_users_is_marked() -> None:
         'messages.success(request, "Saved.")',
         'messages.error(request, f"“{name}” is gone.")',
         'messages.info(request, _("Saved.") if fine else "Not saved.")',
-        'say(request, "Archived.", undo_url="")',
+        'add_toast(request, "Archived.", undo_url="")',
         'form.add_error("name", "Choose a name.")',
         'raise Invalid.on("name", "Choose a name.")',
         'raise DomainError("That cannot be.")',
@@ -137,8 +137,8 @@ def test_all_text_that_python_shows_to_users_is_marked() -> None:
         'class Pages:\n    name, one = "souls", "Soul"',
         'class AgentForm:\n    fieldsets = (("Agent", _("Who it is."), ("name",)),)',
         'class Role(models.TextChoices):\n    OWNER = "owner", "Owner"',
-        'STATE_WORDS: dict[str, str] = {"new": "Nobody has looked yet."}',
-        'SHELVES = [("", _("In use")), ("all", "All")]',
+        'STATE_REASONS: dict[str, str] = {"new": "Nobody has looked yet."}',
+        'STATUS_FILTERS = [("", _("In use")), ("all", "All")]',
     ],
 )
 def test_planted_unmarked_text_in_python_is_found(planted: str) -> None:

@@ -16,7 +16,7 @@ NOT_FOR_USERS |= {"archives", "discovery", "inputs", "serving", "admin.py", "app
 
 MARKS = {"_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy", "pgettext", "format_lazy"}
 # Functions that show text, with the position of the text argument.
-TEXT_FUNCTIONS = {"say": 1, "Said": 0, "add_error": 1, "badge": 0, "ValidationError": 0}
+TEXT_FUNCTIONS = {"add_toast": 1, "LabelActionResult": 0, "add_error": 1, "badge": 0, "ValidationError": 0}
 LEVELS = {"success", "info", "warning", "error"}
 TEXT_ARGUMENTS = {"label", "help_text", "empty_label", "title", "lede", "words", "violation_error_message"}
 TEXT_ARGUMENTS |= {"error_messages", "help_texts", "labels", "hint"}
@@ -31,7 +31,7 @@ TEXT_ATTRIBUTES = {
     "archive_label",
     "restore_label",
 }
-TABLE = re.compile(r"[A-Z_]*(WORDS|TITLES|SHELVES|STATES|CHOICES|HELP)")
+TABLE = re.compile(r"[A-Z_]*(LABELS|REASONS|TEXTS|FILTERS|WORDS|TITLES|STATES|CHOICES|HELP)")
 CLASS = re.compile(r"^\s*class (\w+)\(([^)]*)\)", re.MULTILINE)
 WORD = re.compile(r"[^\W\d_]{2,}")
 # File names and identifiers.

@@ -57,7 +57,7 @@ def without_breaker() -> None:
     """R6: no circuit breaker; every request tries the broker."""
     from core.task_queue import breaker
 
-    vars(breaker)["failed"] = lambda: None
+    vars(breaker)["record_failure"] = lambda: None
 
 
 def without_timeouts() -> None:

@@ -115,6 +115,6 @@ def test_a_retry_after_a_lost_response_returns_the_first_result(installation):
     with installation.web() as web:
         answer = add_soul(installation, web)
         headers = {"Authorization": f"Bearer {installation.facts['editor']}"}
-        facts = httpx.get(f"{web.url}/api/v1/souls?q=once", headers=headers, timeout=30).json()
+        souls = httpx.get(f"{web.url}/api/v1/souls?q=once", headers=headers, timeout=30).json()
     assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (201, "true")
-    assert [soul["id"] for soul in facts["data"]] == [answer.json()["id"]]
+    assert [soul["id"] for soul in souls["data"]] == [answer.json()["id"]]
