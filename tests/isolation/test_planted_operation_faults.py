@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
 from personas.agents.api import SoulResource
-from personas.api import authentication as gate
+from personas.api import authentication
 from personas.api.exception_handler import NOT_FOUND_PROBLEM
 from personas.api.operations import Operation
 from personas.api.problems import ProblemError
@@ -16,6 +16,7 @@ from personas.api.record_resource import RecordResource
 from personas.api.responses import no_content_response
 from personas.api.schema import line_schema, object_schema
 from personas.api.views import endpoint
+from personas.api_keys import selectors as key_selectors
 from personas.memories.api import MemoryResource
 from personas.models import Memory, Soul
 from personas.roles import Permission
@@ -108,13 +109,13 @@ def test_a_rejection_with_an_extra_header_is_found(findings, monkeypatch):
 
 
 def test_a_missing_role_check_is_found(findings, monkeypatch):
-    monkeypatch.setattr(gate, "resolve_permissions", lambda key, role: frozenset(Permission))
+    monkeypatch.setattr(authentication, "resolve_permissions", lambda key, role: frozenset(Permission))
     assert any("expected 403, got 201" in finding for finding in findings("viewer", "POST souls-list"))
     assert any("expected 403, got 201" in finding for finding in findings("reading owner", "POST souls-list"))
 
 
 def test_a_missing_membership_check_is_found(findings, monkeypatch):
-    monkeypatch.setattr(gate, "require_creator_role", lambda key: "owner")
+    monkeypatch.setattr(authentication, "require_creator_role", lambda key: "owner")
     assert any("expected 401, got 200" in finding for finding in findings("lost member", "GET souls-list"))
 
 
@@ -124,7 +125,7 @@ def test_a_late_clock_in_authentication_is_found(findings, monkeypatch):
         def now():
             return timezone.now() - timedelta(days=1)
 
-    monkeypatch.setattr(gate, "timezone", Late)
+    monkeypatch.setattr(key_selectors, "timezone", Late)
     assert any("expected 401, got 200" in finding for finding in findings("expired bot", "GET souls-list"))
 
 
