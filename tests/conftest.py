@@ -1,4 +1,4 @@
-"""Fixtures for all tests: the browser, a real Celery worker; the cast and its records follow below."""
+"""Fixtures for all tests: browser, Celery worker, database, users and their records."""
 
 import gc
 import os
@@ -14,10 +14,10 @@ from personas.actors import Actor
 from personas.models import Agent, User, Workspace
 from prompts.serving import cache, ledger_writer
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
-from tests.database_cleanup import empty_quickly
+from tests.database_cleanup import install_fast_flush
 from tests.database_dump import keep_database, ready_database
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
-from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # says how many cells were asked
+from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # prints the number of isolation cells
 from tests.pytest_servers import launch_arguments
 from tests.workers import Worker, start_worker
 
@@ -26,7 +26,7 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays; looking through it again and again would take a tenth of the time."""
+    """Exclude loaded objects from garbage collection, which would take a tenth of the run."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -34,7 +34,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_passwords() -> None:
-    """The same hash with less work: no test asks what guessing would cost."""
+    """Use cheap parameters for password hashes; no test depends on their cost."""
     hasher: Any = Argon2PasswordHasher
     hasher.time_cost, hasher.memory_cost, hasher.parallelism = 1, 8, 1
 
@@ -46,7 +46,7 @@ def browser_type_launch_args(pytestconfig: pytest.Config) -> dict[str, object]:
 
 @pytest.fixture(scope="session")
 def celery_worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """A worker process on the test database; tests that use it need committed rows (transaction=True)."""
+    """A Celery worker on the test database; tests that use it need committed rows (transaction=True)."""
     worker = start_worker(tmp_path_factory.mktemp("worker") / "log")
     yield worker
     worker.stop()
@@ -54,20 +54,20 @@ def celery_worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
-    """Copy the tables that an earlier run has migrated, if they are still what the migrations say."""
+    """Copy the migrated database of an earlier run, if it matches the migrations."""
     if connection.vendor == "postgresql" and (name := ready_database()):
         connection.settings_dict["TEST"] |= {"TEMPLATE": name, "MIGRATE": False}
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> None:
-    """The database, with a quicker way to empty its tables."""
+    """The database, with a faster way to empty its tables."""
     if connection.vendor == "postgresql":
         keep_database(str(connection.settings_dict["NAME"]))
-    empty_quickly()
+    install_fast_flush()
 
 
-# --- The cast: Alice owns a workspace, Bob is her member, Mallory is a stranger ------------------------
+# --- users: Alice owns a workspace, Bob is a member, Mallory is an outsider ----------------------------
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def workspace(alice: User, bob: User) -> Workspace:
 
 @pytest.fixture
 def elsewhere(mallory: User) -> Workspace:
-    """A workspace of which Alice and Bob know nothing."""
+    """A workspace that Alice and Bob are not members of."""
     return make_workspace("Elsewhere", owner=mallory)
 
 
@@ -124,14 +124,17 @@ def as_mallory(mallory: User, elsewhere: Workspace) -> Client:
 
 
 @pytest.fixture(autouse=True)
-def no_line_outlives_its_test() -> Iterator[None]:
-    """Fetches outside of a test's own transaction open one, and a database in use cannot be removed."""
+def close_ledger_writer() -> Iterator[None]:
+    """Close the ledger connection.
+
+    Fetches outside a test's transaction open one, and a database in use cannot be dropped.
+    """
     yield
     ledger_writer.PROCESS_WRITER.close()
 
 
 @pytest.fixture(autouse=True)
-def no_process_remembers_another_test() -> None:
-    """What a test has taken back did not happen, and its ids are given again."""
+def clear_serving_cache() -> None:
+    """Clear the serving cache: rows are rolled back after a test, and their ids are reused."""
     cache.PROCESS_CACHE.resolutions.clear()
     cache.PROCESS_CACHE.versions.clear()

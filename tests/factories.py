@@ -1,4 +1,4 @@
-"""Makes people, workspaces and records for tests, through the same verbs the product uses."""
+"""Factories for users, workspaces and records, built on the product's own services."""
 
 import time
 from itertools import count
@@ -43,7 +43,7 @@ _numbers = count(1)
 
 
 def make_user(name: str, *, email: str = "") -> User:
-    """A person with a verified address; the password is set only when a test logs in by form."""
+    """Create a user with a verified email address and no password."""
     user = User.objects.create_user(email or f"{name.lower()}@example.com", None, name=name)
     EmailAddress.objects.create(user=user, email=user.email, verified=True, primary=True)
     return user
@@ -86,12 +86,12 @@ def make_channel(workspace: Workspace, slug: str = "", **values: Any) -> Channel
 
 
 def make_skill(workspace: Workspace, name: str = "", **values: Any) -> Skill:
-    said = {
+    defaults = {
         "name": name or f"skill-{next(_numbers)}",
         "description": "Does a thing.",
         "body": "Do the thing.",
     }
-    return create_record(Skill, workspace, said | values, by=BY)
+    return create_record(Skill, workspace, defaults | values, by=BY)
 
 
 def make_memory(workspace: Workspace, text: str = "Likes tea.", **values: Any) -> Memory:
@@ -99,8 +99,8 @@ def make_memory(workspace: Workspace, text: str = "Likes tea.", **values: Any) -
 
 
 def make_responsibility(agent: Agent, title: str = "", **values: Any) -> Responsibility:
-    said = {"agent": agent, "title": title or f"Duty {next(_numbers)}", "text": "Do it well."}
-    return add_responsibility(agent.workspace, said | values, by=BY)
+    defaults = {"agent": agent, "title": title or f"Duty {next(_numbers)}", "text": "Do it well."}
+    return add_responsibility(agent.workspace, defaults | values, by=BY)
 
 
 def make_task(workspace: Workspace, title: str = "Sort the shed", **values: Any) -> Task:
@@ -108,10 +108,10 @@ def make_task(workspace: Workspace, title: str = "Sort the shed", **values: Any)
 
 
 def signed_in(user: User) -> Client:
-    """A browser in which this person is logged in; having no password, they are not asked for it again.
+    """Return a test client with a session of this user; without a password there is no reauthentication.
 
-    The session is as a log-in and the page after it leave it, written once: `force_login` would write it
-    three times, and the page a fourth.
+    The session has the state after a login and the next page, written once; `force_login` and the page
+    would write it four times.
     """
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
@@ -120,7 +120,7 @@ def signed_in(user: User) -> Client:
     entry = {"method": "password", "at": time.time(), "email": user.email}
     session["account_authentication_methods"] = [entry]
     session[STARTED_AT_KEY] = int(time.time())
-    # Ahead: of many tests that share a log-in none is the one whose page notes that it is still used.
+    # In the future, so that no test that shares the session writes its last-used timestamp.
     session[SEEN_AT_KEY] = session[STARTED_AT_KEY] + 900
     session.create()
     client = Client()
@@ -129,7 +129,7 @@ def signed_in(user: User) -> Client:
 
 
 def make_source(workspace: Workspace, folder: Path, label: str = "House files", **values: Any) -> Source:
-    """A source on a folder of the test's own; the test must allow the root in its settings."""
+    """Create a source on a folder; the test must allow the root in DRAMATIS_SOURCE_ROOTS."""
     grant = SourceGrant.objects.in_workspace(workspace).filter(path=str(folder)).first()
     if grant is None:
         grant = SourceGrant(workspace=workspace, path=str(folder))
@@ -138,7 +138,7 @@ def make_source(workspace: Workspace, folder: Path, label: str = "House files", 
 
 
 def refreshed(source: Source) -> RefreshRun:
-    """One whole look, without a worker."""
+    """Run one complete refresh of the source, without a worker."""
     run = claim_run(source.workspace_id, request_refresh(source, cause="person", by=BY).pk)
     assert run is not None
     return refresh_source(run)

@@ -1,4 +1,4 @@
-"""Processes that stand still, as on a machine that hangs: reached by everybody, answering nobody."""
+"""Freezes processes with SIGSTOP, as on a machine that hangs: connections succeed, but get no response."""
 
 import os
 import signal
@@ -7,21 +7,21 @@ import time
 from pathlib import Path
 
 PROC = Path("/proc")
-# As the kernel spells it: stopped, being looked into, ended.
-STILL = set("TtZXx")
+# States in /proc/PID/stat: stopped, traced, zombie, dead.
+STOPPED_STATES = set("TtZXx")
 
 
 def freeze(process: "subprocess.Popen[bytes]") -> None:
-    """Stop it and all it started, and return when the last of its threads stands.
+    """Stop a process group and wait until all of its threads are stopped.
 
-    The signal goes to one thread, and the others run on until that one has its turn: on a busy machine
+    The signal is delivered to one thread, and the others run until it is scheduled: on a busy machine
     long enough to answer another request.
     """
     send(process, signal.SIGSTOP)
     deadline = time.monotonic() + 10
-    while not stands(process) and time.monotonic() < deadline:
+    while not is_stopped(process) and time.monotonic() < deadline:
         time.sleep(0.002)
-    assert stands(process), "It runs on."
+    assert is_stopped(process), "It runs on."
 
 
 def thaw(process: "subprocess.Popen[bytes]") -> None:
@@ -30,37 +30,37 @@ def thaw(process: "subprocess.Popen[bytes]") -> None:
 
 
 def send(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
-    if leads(process.pid):
+    if is_group_leader(process.pid):
         os.killpg(process.pid, number)
     else:
         os.kill(process.pid, number)
 
 
-def leads(pid: int) -> bool:
+def is_group_leader(pid: int) -> bool:
     return os.getpgid(pid) == pid
 
 
-def stands(process: "subprocess.Popen[bytes]") -> bool:
+def is_stopped(process: "subprocess.Popen[bytes]") -> bool:
     return all(
-        said.rpartition(")")[2].split()[0] in STILL
-        for pid in members(process.pid)
-        for said in read(f"{pid}/task/*/stat")
+        stat.rpartition(")")[2].split()[0] in STOPPED_STATES
+        for pid in group_members(process.pid)
+        for stat in read(f"{pid}/task/*/stat")
     )
 
 
-def members(pid: int) -> list[int]:
-    """Its group, if it leads one."""
-    if not leads(pid):
+def group_members(pid: int) -> list[int]:
+    """The processes of its group, if it is a group leader."""
+    if not is_group_leader(pid):
         return [pid]
-    told = (said.partition(" ")[0] + said.rpartition(")")[2] for said in read("[0-9]*/stat"))
-    return [int(words[0]) for line in told if int((words := line.split())[3]) == pid]
+    stats = (stat.partition(" ")[0] + stat.rpartition(")")[2] for stat in read("[0-9]*/stat"))
+    return [int(fields[0]) for line in stats if int((fields := line.split())[3]) == pid]
 
 
 def read(pattern: str) -> list[str]:
-    found = []
+    texts = []
     for path in PROC.glob(pattern):
         try:
-            found.append(path.read_text())
-        except OSError:  # It has ended meanwhile.
+            texts.append(path.read_text())
+        except OSError:  # The process has ended meanwhile.
             continue
-    return found
+    return texts

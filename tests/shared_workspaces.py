@@ -1,4 +1,4 @@
-"""The cast and its workspaces, built once for a module: import these fixtures in place of the common ones."""
+"""Module-scoped users and two workspaces: import these fixtures instead of the common ones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tests.module_fixtures import rows_of_a_module
 
 @dataclass(frozen=True)
 class House:
-    """Which rows there are; each test reads them anew."""
+    """Primary keys of the rows; each test loads them again."""
 
     alice: int
     bob: int

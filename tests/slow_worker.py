@@ -1,4 +1,4 @@
-"""The product's worker with a look that can be held up: `celery -A tests.slow_worker worker`."""
+"""The product's Celery worker with a refresh that a test can block: `celery -A tests.slow_worker worker`."""
 
 import os
 import time
@@ -12,26 +12,26 @@ from project.celery import app
 
 __all__ = ["GATE", "LEASE", "app"]
 
-# A file: while it is there, a look that has read everything does not come to an end.
+# Environment variable: while this file exists, a refresh waits after it has read all files.
 GATE = "TEST_GATE"
 LEASE = "TEST_LEASE"
 
 
 @worker_process_init.connect
-def hold_looks_up(**_: Any) -> None:
+def block_refreshes(**_: Any) -> None:
     from skills.refresh import runs
     from skills.refresh import services as refresh_services
 
-    look = refresh_services.discover_source
+    discover = refresh_services.discover_source
     gate = Path(os.environ[GATE])
 
-    def slow(*args: Any) -> Any:
-        found = look(*args)
+    def discover_and_wait(*args: Any) -> Any:
+        result = discover(*args)
         gate.with_suffix(".reached").touch()
         while gate.exists():
             time.sleep(0.02)
-        return found
+        return result
 
-    vars(refresh_services)["discover_source"] = slow
+    vars(refresh_services)["discover_source"] = discover_and_wait
     if LEASE in os.environ:
         vars(runs)["LEASE_DURATION"] = timedelta(seconds=float(os.environ[LEASE]))

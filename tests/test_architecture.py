@@ -1,38 +1,40 @@
-"""The shape of the house: the core needs no framework, few may pass by the gate, templates are careful."""
+"""Architecture: pure modules need no framework, few modules use unscoped queries, templates are safe."""
 
 from tests.isolation.architecture import (
-    careless_code,
-    careless_templates,
-    core_modules,
-    idle_permissions,
-    impure_modules,
-    long_files,
-    looks_beyond,
-    silent_modules,
+    find_impure_modules,
+    find_long_files,
+    find_mark_safe,
+    find_undocumented_modules,
+    find_unsafe_templates,
+    find_unscoped_queries,
+    find_unused_permissions,
+    list_pure_modules,
 )
 
 
-def test_the_core_imports_with_the_frameworks_walled_off():
-    assert not impure_modules(core_modules())
+def test_pure_modules_import_without_frameworks():
+    assert not find_impure_modules(list_pure_modules())
 
 
-def test_the_core_is_more_than_nothing():
-    assert {"prompts.assembly", "skills.skill_format.parser", "core.text.front_matter"} <= set(core_modules())
+def test_the_list_of_pure_modules_is_not_empty():
+    assert {"prompts.assembly", "skills.skill_format.parser", "core.text.front_matter"} <= set(
+        list_pure_modules()
+    )
 
 
-def test_only_a_few_known_places_look_beyond_one_workspace():
-    assert not looks_beyond()
-    assert not idle_permissions()
+def test_only_listed_modules_use_unscoped_queries():
+    assert not find_unscoped_queries()
+    assert not find_unused_permissions()
 
 
-def test_templates_neither_trust_text_nor_hold_script_or_style():
-    assert not careless_templates()
-    assert not careless_code()
+def test_templates_contain_no_unsafe_markup():
+    assert not find_unsafe_templates()
+    assert not find_mark_safe()
 
 
-def test_every_module_opens_with_a_sentence():
-    assert not silent_modules()
+def test_every_module_has_a_docstring():
+    assert not find_undocumented_modules()
 
 
-def test_no_file_is_too_long_to_be_read():
-    assert not long_files()
+def test_no_file_is_too_long():
+    assert not find_long_files()

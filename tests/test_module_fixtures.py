@@ -1,4 +1,4 @@
-"""Verbs that wait for a commit, in a test that never commits."""
+"""on_commit hooks in tests that never commit."""
 
 from collections.abc import Callable
 
@@ -11,12 +11,12 @@ pytestmark = pytest.mark.django_db
 
 
 @transaction.atomic
-def fail_after(verb: Callable[[], None]) -> None:
-    transaction.on_commit(verb)
+def fail_after(hook: Callable[[], None]) -> None:
+    transaction.on_commit(hook)
     raise ZeroDivisionError
 
 
-def test_what_waits_is_done_when_the_outermost_block_ends_and_not_when_it_fails():
+def test_hooks_run_when_the_outermost_block_ends_and_not_when_it_fails():
     done: list[str] = []
     transaction.on_commit(lambda: done.append("before"))
     with commits_heard():
@@ -37,7 +37,7 @@ def test_what_waits_is_done_when_the_outermost_block_ends_and_not_when_it_fails(
     assert done[-1] == "at once"
 
 
-def test_what_is_done_may_wait_for_a_commit_of_its_own():
+def test_a_hook_may_register_another_hook():
     done: list[str] = []
 
     def build() -> None:

@@ -1,4 +1,4 @@
-"""Guard: every English word that people are shown is marked for translation, in templates and in Python."""
+"""Every English text shown to users is marked for translation, in templates and in Python."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,31 +14,31 @@ from prompts.builds.services import rebuild_agent
 from prompts.versions.page import OMISSION_REASONS
 from tests.factories import make_agent, make_channel, make_memory, make_soul
 from tests.pseudo_language import english_left, in_brackets
-from tests.untranslated_python import ROOT, modules, refusals, unmarked_speech
-from tests.untranslated_templates import lost, unmarked
+from tests.untranslated_python import ROOT, find_unmarked_literals, find_user_errors, list_modules
+from tests.untranslated_templates import find_lost_variables, find_unmarked_text
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
-# Pages for those who build the product, never shown to those who use it.
-NOT_FOR_PEOPLE = {"styleguide.html"}
+# Pages for developers, never shown to users.
+NOT_FOR_USERS = {"styleguide.html"}
 FOLDERS = sorted(path.name for path in TEMPLATES.iterdir() if path.is_dir())
 
 
-def _found_in(paths: Iterable[Path], look: Callable[[str], list[str]]) -> list[str]:
+def _findings_in(paths: Iterable[Path], check: Callable[[str], list[str]]) -> list[str]:
     return [
-        f"{path.relative_to(TEMPLATES)}, {found}"
+        f"{path.relative_to(TEMPLATES)}, {finding}"
         for path in sorted(paths)
-        if path.suffix in {".html", ".txt"} and path.name not in NOT_FOR_PEOPLE
-        for found in look(path.read_text(encoding="utf-8"))
+        if path.suffix in {".html", ".txt"} and path.name not in NOT_FOR_USERS
+        for finding in check(path.read_text(encoding="utf-8"))
     ]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_word_a_folder_of_templates_shows_is_marked(folder: str) -> None:
-    assert _found_in((TEMPLATES / folder).rglob("*"), unmarked) == []
+def test_all_text_in_a_template_folder_is_marked(folder: str) -> None:
+    assert _findings_in((TEMPLATES / folder).rglob("*"), find_unmarked_text) == []
 
 
-def test_every_word_the_frame_of_the_pages_shows_is_marked() -> None:
-    assert _found_in(TEMPLATES.glob("*"), unmarked) == []
+def test_all_text_in_the_base_templates_is_marked() -> None:
+    assert _findings_in(TEMPLATES.glob("*"), find_unmarked_text) == []
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_every_word_the_frame_of_the_pages_shows_is_marked() -> None:
         "<pre><code>x</code></pre><p>words</p>",
     ],
 )
-def test_a_planted_word_without_a_mark_is_found(planted: str) -> None:
-    assert unmarked(planted) != []
+def test_planted_unmarked_text_in_a_template_is_found(planted: str) -> None:
+    assert find_unmarked_text(planted) != []
 
 
-def test_a_word_planted_at_the_end_of_any_template_is_found() -> None:
+def test_text_planted_at_the_end_of_any_template_is_found() -> None:
     for path in TEMPLATES.rglob("*.html"):
         planted = path.read_text(encoding="utf-8") + "<p>planted</p>"
-        assert unmarked(planted)[-1].endswith(": planted"), path
+        assert find_unmarked_text(planted)[-1].endswith(": planted"), path
 
 
 @pytest.mark.parametrize(
@@ -87,38 +87,38 @@ def test_a_word_planted_at_the_end_of_any_template_is_found() -> None:
         '{% icon drawing|default:"plus" %}',
     ],
 )
-def test_marked_words_and_what_is_no_word_pass(fine: str) -> None:
-    assert unmarked(fine) == []
+def test_marked_text_and_markup_pass(fine: str) -> None:
+    assert find_unmarked_text(fine) == []
 
 
-def test_no_marked_text_loses_a_variable() -> None:
-    assert _found_in(TEMPLATES.rglob("*"), lost) == []
+def test_no_marked_text_drops_a_variable() -> None:
+    assert _findings_in(TEMPLATES.rglob("*"), find_lost_variables) == []
 
 
 @pytest.mark.parametrize("value", ["agent.name", "name|lower"])
-def test_a_planted_variable_that_would_be_lost_is_found(value: str) -> None:
-    assert lost(f"{{{{ {value} }}}}{{% blocktranslate %}}By {{{{ {value} }}}}{{% endblocktranslate %}}") == [
-        f"line 1: {value}"
-    ]
+def test_a_planted_dropped_variable_is_found(value: str) -> None:
+    assert find_lost_variables(
+        f"{{{{ {value} }}}}{{% blocktranslate %}}By {{{{ {value} }}}}{{% endblocktranslate %}}"
+    ) == [f"line 1: {value}"]
 
 
-def test_the_tool_that_gathers_marked_texts_can_read_every_template() -> None:
+def test_makemessages_can_parse_every_template() -> None:
     for path in TEMPLATES.rglob("*.*"):
         templatize(path.read_text(encoding="utf-8"), origin=str(path))
 
 
-# --- words in Python -----------------------------------------------------------------------------------
+# --- text in Python ------------------------------------------------------------------------------------
 
 
-def test_every_word_that_python_says_to_people_is_marked() -> None:
-    sources = {path: path.read_text(encoding="utf-8") for path in modules()}
-    errors = refusals(sources.values())
-    found = [
+def test_all_text_that_python_shows_to_users_is_marked() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in list_modules()}
+    errors = find_user_errors(sources.values())
+    finding = [
         f"{path.relative_to(ROOT)}, {one}"
         for path, source in sources.items()
-        for one in unmarked_speech(source, errors)
+        for one in find_unmarked_literals(source, errors)
     ]
-    assert found == []
+    assert finding == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_every_word_that_python_says_to_people_is_marked() -> None:
         'messages.success(request, "Saved.")',
         'messages.error(request, f"“{name}” is gone.")',
         'messages.info(request, _("Saved.") if fine else "Not saved.")',
-        'say(request, "Archived.", undo_url="")',
+        'add_toast(request, "Archived.", undo_url="")',
         'form.add_error("name", "Choose a name.")',
         'raise Invalid.on("name", "Choose a name.")',
         'raise DomainError("That cannot be.")',
@@ -137,12 +137,12 @@ def test_every_word_that_python_says_to_people_is_marked() -> None:
         'class Pages:\n    name, one = "souls", "Soul"',
         'class AgentForm:\n    fieldsets = (("Agent", _("Who it is."), ("name",)),)',
         'class Role(models.TextChoices):\n    OWNER = "owner", "Owner"',
-        'STATE_WORDS: dict[str, str] = {"new": "Nobody has looked yet."}',
-        'SHELVES = [("", _("In use")), ("all", "All")]',
+        'STATE_REASONS: dict[str, str] = {"new": "Nobody has looked yet."}',
+        'STATUS_FILTERS = [("", _("In use")), ("all", "All")]',
     ],
 )
-def test_a_planted_word_that_python_says_without_a_mark_is_found(planted: str) -> None:
-    assert len(unmarked_speech(planted)) == 1
+def test_planted_unmarked_text_in_python_is_found(planted: str) -> None:
+    assert len(find_unmarked_literals(planted)) == 1
 
 
 @pytest.mark.parametrize(
@@ -157,22 +157,22 @@ def test_a_planted_word_that_python_says_without_a_mark_is_found(planted: str) -
         'logger.info("Saved it for good.")',
     ],
 )
-def test_marked_speech_and_what_people_do_not_see_pass(fine: str) -> None:
-    assert unmarked_speech(fine) == []
+def test_marked_text_and_internal_text_pass(fine: str) -> None:
+    assert find_unmarked_literals(fine) == []
 
 
-def test_an_error_counts_as_said_to_people_by_whatever_it_descends_from() -> None:
-    assert "Deeper" in refusals(["class Deep(DomainError): ...", "class Deeper(Deep): ..."])
+def test_subclasses_of_user_errors_are_user_errors() -> None:
+    assert "Deeper" in find_user_errors(["class Deep(DomainError): ...", "class Deeper(Deep): ..."])
 
 
-def test_every_reason_that_a_layout_gives_for_leaving_a_part_out_has_its_words() -> None:
+def test_every_omission_reason_of_a_layout_has_a_label() -> None:
     parts = [part for layout in LAYOUTS.values() for part in layout.parts]
     assert {part.absent.omitted for part in parts} | {EMPTY_SLOT_REASON} <= set(OMISSION_REASONS)
 
 
 # --- pages in another language -------------------------------------------------------------------------
 
-# What tenants and the stage call things; the built-in channels are records like any other.
+# Names of test data; the built-in channels are records like any other.
 NAMES = {"alice", "bob", "harbour", "example", "com", "org", "pilot", "deck", "calm", "test"}
 NAMES |= {"telegram", "slack", "discord", "whatsapp", "mail", "web", "command", "line"}
 PAGES = [
@@ -226,9 +226,7 @@ def pilot(workspace: Workspace) -> Agent:
         ),
     ],
 )
-def test_pages_in_another_language_show_no_word_of_english(
-    as_alice: Client, pilot: Agent, pages: list[str]
-) -> None:
+def test_pages_in_another_language_show_no_english(as_alice: Client, pilot: Agent, pages: list[str]) -> None:
     with in_brackets():
         answers = {page: as_alice.get(f"/w/harbour/{page}") for page in pages}
         answers["a form with errors"] = as_alice.post(
@@ -239,12 +237,12 @@ def test_pages_in_another_language_show_no_word_of_english(
         "a form with errors": 422,
     }
     assert '<html lang="xx"' in answers[pages[0]].text
-    left = {page: english_left(answer.text, NAMES) for page, answer in answers.items()}
-    assert {page: found for page, found in left.items() if found} == {}
+    unmarked = {page: english_left(answer.text, NAMES) for page, answer in answers.items()}
+    assert {page: finding for page, finding in unmarked.items() if finding} == {}
 
 
 @pytest.mark.parametrize(
-    ("page", "left"),
+    ("page", "unmarked"),
     [
         ("<p>⟦Marked⟧ and not</p>", ["and not"]),
         ('<b title="Bare">⟦Marked <i>inside</i> too⟧</b>', ["Bare"]),
@@ -252,5 +250,7 @@ def test_pages_in_another_language_show_no_word_of_english(
         ("<p>⟦By ⟦whom⟧ and⟧ <code>when</code> Alice</p>", []),
     ],
 )
-def test_english_outside_of_the_brackets_is_found(page: str, left: list[str]) -> None:
-    assert [found.split(": ", 1)[1].split(" (in")[0] for found in english_left(page, ["alice"])] == left
+def test_english_outside_brackets_is_found(page: str, unmarked: list[str]) -> None:
+    assert [
+        finding.split(": ", 1)[1].split(" (in")[0] for finding in english_left(page, ["alice"])
+    ] == unmarked

@@ -1,4 +1,4 @@
-"""Finds the words in Python that people are shown as they stand, without a mark for translation."""
+"""Finds text in Python code that is shown to users and not marked for translation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 APPS = ("core", "personas", "skills", "prompts")
-# Spoken to programs or operators, or the same for everybody: the core writes prompts and proofs, and may not
-# know Django.
-NOT_FOR_PEOPLE = {"api", "management", "migrations", "demo", "assembly", "proof", "scanning"}
-NOT_FOR_PEOPLE |= {"archives", "discovery", "inputs", "serving", "admin.py", "apps.py", "api.py"}
+# For programs or operators, or the same in every language: pure packages write prompts and proofs and do
+# not import Django.
+NOT_FOR_USERS = {"api", "management", "migrations", "demo", "assembly", "proof", "scanning"}
+NOT_FOR_USERS |= {"archives", "discovery", "inputs", "serving", "admin.py", "apps.py", "api.py"}
 
 MARKS = {"_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy", "pgettext", "format_lazy"}
-# By the place of the argument that is said.
-SAYING = {"say": 1, "Said": 0, "add_error": 1, "badge": 0, "ValidationError": 0}
+# Functions that show text, with the position of the text argument.
+TEXT_FUNCTIONS = {"add_toast": 1, "LabelActionResult": 0, "add_error": 1, "badge": 0, "ValidationError": 0}
 LEVELS = {"success", "info", "warning", "error"}
-SAID_BY_NAME = {"label", "help_text", "empty_label", "title", "lede", "words", "violation_error_message"}
-SAID_BY_NAME |= {"error_messages", "help_texts", "labels", "hint"}
-# Attributes of classes: of forms, of families of pages, of tables of words.
-SAID_ATTRIBUTES = {
+TEXT_ARGUMENTS = {"label", "help_text", "empty_label", "title", "lede", "words", "violation_error_message"}
+TEXT_ARGUMENTS |= {"error_messages", "help_texts", "labels", "hint"}
+# Class attributes of forms, record pages and label tables.
+TEXT_ATTRIBUTES = {
     "labels",
     "help_texts",
     "fieldsets",
@@ -31,25 +31,25 @@ SAID_ATTRIBUTES = {
     "archive_label",
     "restore_label",
 }
-TABLE = re.compile(r"[A-Z_]*(WORDS|TITLES|SHELVES|STATES|CHOICES|HELP)")
+TABLE = re.compile(r"[A-Z_]*(LABELS|REASONS|TEXTS|FILTERS|WORDS|TITLES|STATES|CHOICES|HELP)")
 CLASS = re.compile(r"^\s*class (\w+)\(([^)]*)\)", re.MULTILINE)
 WORD = re.compile(r"[^\W\d_]{2,}")
-# Names of files, and the machine's own.
-NO_WORDS = re.compile(r"[A-Z]+\.md|[a-z_]+|bot:|/[a-z]*: |<.*>")
+# File names and identifiers.
+IDENTIFIER = re.compile(r"[A-Z]+\.md|[a-z_]+|bot:|/[a-z]*: |<.*>")
 
 
-def modules() -> list[Path]:
-    """Every module that may speak to people."""
-    found = (path for app in APPS for path in sorted((ROOT / app).rglob("*.py")))
+def list_modules() -> list[Path]:
+    """Modules that may show text to users."""
+    paths = (path for app in APPS for path in sorted((ROOT / app).rglob("*.py")))
     return [
         path
-        for path in found
-        if not NOT_FOR_PEOPLE & set(path.relative_to(ROOT).parts) and not path.stem.endswith("_api")
+        for path in paths
+        if not NOT_FOR_USERS & set(path.relative_to(ROOT).parts) and not path.stem.endswith("_api")
     ]
 
 
-def refusals(sources: Iterable[str]) -> set[str]:
-    """The names of all errors whose message is for people."""
+def find_user_errors(sources: Iterable[str]) -> set[str]:
+    """The names of all exception classes whose message is shown to users."""
     bases = {
         name: {base.strip().rpartition(".")[2] for base in above.split(",")}
         for source in sources
@@ -61,39 +61,39 @@ def refusals(sources: Iterable[str]) -> set[str]:
     return known
 
 
-def unmarked_speech(source: str, errors: Iterable[str] = ("DomainError", "Invalid")) -> list[str]:
-    """What would be said as it stands, each with its line."""
+def find_unmarked_literals(source: str, errors: Iterable[str] = ("DomainError", "Invalid")) -> list[str]:
+    """Unmarked text with its line numbers."""
     tree, raised = ast.parse(source), frozenset(errors)
-    said = [expression for node in ast.walk(tree) for expression in _said_at(node, raised)]
-    found = {(node.lineno, words) for one in said for node, words in _bare(one)}
-    return [f"line {line}: {words}" for line, words in sorted(found)]
+    expressions = [expression for node in ast.walk(tree) for expression in _texts_at(node, raised)]
+    literals = {(node.lineno, text) for one in expressions for node, text in _unmarked(one)}
+    return [f"line {line}: {text}" for line, text in sorted(literals)]
 
 
-def _said_at(node: ast.AST, errors: frozenset[str]) -> Iterator[ast.expr]:
+def _texts_at(node: ast.AST, errors: frozenset[str]) -> Iterator[ast.expr]:
     if isinstance(node, ast.Call):
-        yield from _said_by_call(node, errors)
+        yield from _texts_of_call(node, errors)
     elif isinstance(node, ast.ClassDef):
-        yield from _said_by_class(node)
+        yield from _texts_of_class(node)
     elif isinstance(node, ast.Module):
         for name, value in _assigned(node.body):
             if TABLE.fullmatch(name):
                 yield value
 
 
-def _said_by_call(node: ast.Call, errors: frozenset[str]) -> Iterator[ast.expr]:
+def _texts_of_call(node: ast.Call, errors: frozenset[str]) -> Iterator[ast.expr]:
     name, owner = _name(node.func), _name(getattr(node.func, "value", None))
-    place = SAYING.get(name, 0 if name in errors else None)
+    place = TEXT_FUNCTIONS.get(name, 0 if name in errors else None)
     if (owner == "messages" and name in LEVELS) or (name == "on" and owner in errors):
         place = 1
     if place is not None and len(node.args) > place:
         yield node.args[place]
-    yield from (one.value for one in node.keywords if one.arg in SAID_BY_NAME)
+    yield from (one.value for one in node.keywords if one.arg in TEXT_ARGUMENTS)
 
 
-def _said_by_class(node: ast.ClassDef) -> Iterator[ast.expr]:
+def _texts_of_class(node: ast.ClassDef) -> Iterator[ast.expr]:
     is_choices = any(_name(base).endswith("Choices") for base in node.bases)
     for name, value in _assigned(node.body):
-        if name in SAID_ATTRIBUTES:
+        if name in TEXT_ATTRIBUTES:
             yield value
         elif is_choices and isinstance(value, ast.Tuple):
             yield from value.elts[1:]
@@ -111,26 +111,26 @@ def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
                 yield _name(target), value
 
 
-def _bare(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
-    """Literal words in an expression that no mark encloses."""
+def _unmarked(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    """Yield string literals outside translation marks."""
     if isinstance(node, ast.Call) and (_name(node.func) in MARKS):
         return
     if isinstance(node, ast.Constant | ast.JoinedStr):
-        words = _words(node)
-        if WORD.search(words) and not NO_WORDS.fullmatch(words):
-            yield node, words
+        text = _literal_text(node)
+        if WORD.search(text) and not IDENTIFIER.fullmatch(text):
+            yield node, text
     for inner in _inside(node):
-        yield from _bare(inner)
+        yield from _unmarked(inner)
 
 
-def _words(node: ast.Constant | ast.JoinedStr) -> str:
+def _literal_text(node: ast.Constant | ast.JoinedStr) -> str:
     pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
     literal = [one.value for one in pieces if isinstance(one, ast.Constant)]
     return "".join(value for value in literal if isinstance(value, str))
 
 
 def _inside(node: ast.expr) -> Iterator[ast.expr]:
-    """The parts of an expression that can become what is said."""
+    """Yield the parts of an expression that can become its value."""
     if isinstance(node, ast.IfExp):
         yield from (node.body, node.orelse)
     elif isinstance(node, ast.BinOp):

@@ -1,4 +1,4 @@
-"""Finds the words of a template that are shown as they stand, without a mark for translation."""
+"""Finds text in templates that is shown to users and not marked for translation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from django.template.base import Lexer, Token, TokenType
 
-# What these hold is written for machines, or is the same in every language.
+# Their content is code, or the same in every language.
 MACHINE_ELEMENTS = {"script", "style", "code", "pre", "kbd"}
 MACHINE_CLASS = "dr-mono"
 VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
@@ -26,10 +26,10 @@ HUMAN_ATTRIBUTES = {
     "placeholder",
     "title",
 }
-# Names, keys and formats that no translator would touch.
+# Names, keys and formats that are not translated.
 SAME_EVERYWHERE = {"API", "CSV", "Ctrl", "Dramatis", "Esc", "JSON", "OpenAPI", "Python", "RFC", "UTC", "curl"}
 
-# Arguments of tags that end up before people's eyes, by name or by place.
+# Arguments of template tags that are shown to users, by name or by position.
 HUMAN_ARGUMENTS = {
     "action_label",
     "label",
@@ -43,30 +43,30 @@ HUMAN_ARGUMENTS = {
 }
 HUMAN_PLACES = {"badge": 1, "column": 2, "no_permission": 2}
 SILENT_BLOCKS = {"blocktranslate", "blocktrans", "comment"}
-# Fills a class attribute of the page it extends.
+# Blocks that fill a class attribute.
 LOOK_BLOCK = re.compile(r"block \w+_look")
 LITERAL = r"(?:\"[^\"]*\"|'[^']*')"
 MARKED = re.compile(rf"_\({LITERAL}\)")
 ARGUMENT = re.compile(rf"(?:(?P<name>\w+)=)?(?P<value>{LITERAL})|\S+")
 FALLBACK = re.compile(rf"\|(?:default|default_if_none|yesno):(?P<value>{LITERAL})")
-# A single letter is a unit, a key or the mark of a number, such as the r of r12.
+# A single letter is a unit, a key or a prefix, such as the r of r12.
 WORD = re.compile(r"[^\W\d_]{2,}")
-# The editor's own name of a phrase: its translation stands beside it.
+# The editor's identifier of a phrase; its translation is in another attribute.
 MACHINE_ATTRIBUTES = {"data-phrase"}
-# What scripts are told to say sits in attributes of many names, beside values for machines.
+# Text for scripts is in data attributes of many names, next to values that are not text.
 SENTENCE = re.compile(r"[^\W\d_]{2,} [^\W\d_]{2,}")
 
 
-def unmarked(source: str) -> list[str]:
-    """The words that would be shown as they stand, each with its line."""
+def find_unmarked_text(source: str) -> list[str]:
+    """Unmarked text with its line numbers."""
     finder = _Finder()
     finder.feed(_without_marks(source))
     finder.close()
     return finder.found
 
 
-def lost(source: str) -> list[str]:
-    """Variables that a marked text would leave out: only plain names are looked up there."""
+def find_lost_variables(source: str) -> list[str]:
+    """Find variables that blocktranslate would drop: it resolves only plain names."""
     is_inside = False
     found = []
     for token in Lexer(source).tokenize():
@@ -78,7 +78,7 @@ def lost(source: str) -> list[str]:
 
 
 def _without_marks(source: str) -> str:
-    """The page as HTML: of template tags only the unmarked words they would show are left."""
+    """The template as HTML; template tags are replaced by the unmarked text they would show."""
     return "".join(_pieces(source))
 
 
@@ -92,22 +92,22 @@ def _pieces(source: str) -> Iterator[str]:
         elif name in SILENT_BLOCKS or LOOK_BLOCK.fullmatch(token.contents):
             until = f"end{name}"
         else:
-            yield _said_by(token, name)
+            yield _text_of(token, name)
 
 
-def _said_by(token: Token, name: str) -> str:
+def _text_of(token: Token, name: str) -> str:
     if token.token_type == TokenType.TEXT:
         return token.contents
     if token.token_type == TokenType.COMMENT or name in {"translate", "trans"}:
         return ""
     contents = MARKED.sub("_", token.contents)
-    # What an icon falls back to is the name of another drawing.
-    words = [match["value"][1:-1] for match in FALLBACK.finditer(contents) if name != "icon"]
+    # The default of an icon is the name of another icon.
+    texts = [match["value"][1:-1] for match in FALLBACK.finditer(contents) if name != "icon"]
     if "|pluralize" in contents:
-        words.append("pluralize")
+        texts.append("pluralize")
     if token.token_type == TokenType.BLOCK:
-        words += _human_arguments(name, contents)
-    return " ".join(words)
+        texts += _human_arguments(name, contents)
+    return " ".join(texts)
 
 
 def _human_arguments(tag: str, contents: str) -> Iterator[str]:
@@ -121,12 +121,12 @@ def _human_arguments(tag: str, contents: str) -> Iterator[str]:
 def _is_for_people(attribute: str, value: str) -> bool:
     if attribute in HUMAN_ATTRIBUTES:
         return True
-    may_speak = attribute.startswith("data-") and attribute not in MACHINE_ATTRIBUTES
-    return may_speak and SENTENCE.search(value) is not None
+    may_be_text = attribute.startswith("data-") and attribute not in MACHINE_ATTRIBUTES
+    return may_be_text and SENTENCE.search(value) is not None
 
 
 class _Finder(HTMLParser):
-    """Reads the HTML and keeps what people would read of it."""
+    """Collects the text of the HTML that is shown to users."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,6 +150,6 @@ class _Finder(HTMLParser):
             self._note(data)
 
     def _note(self, text: str) -> None:
-        words = [word for word in WORD.findall(text) if word not in SAME_EVERYWHERE]
-        if words:
+        texts = [word for word in WORD.findall(text) if word not in SAME_EVERYWHERE]
+        if texts:
             self.found.append(f"line {self.getpos()[0]}: {' '.join(text.split())}")

@@ -1,4 +1,4 @@
-"""Real Celery processes for tests: the worker and the schedule."""
+"""Real Celery processes for tests: worker and beat."""
 
 import contextlib
 import os
@@ -35,16 +35,16 @@ class Worker:
         self.kill()
 
     def kill(self) -> None:
-        """The main process and its pool at one blow."""
+        """Kill the main process and its pool together."""
         signal_process_group(self.process, signal.SIGKILL)
         self.process.wait()
 
     def pool(self) -> list[int]:
-        """The processes that do the work."""
+        """The ids of the pool processes."""
         answer = subprocess.run(
             ["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False
         )
-        return [int(word) for word in answer.stdout.split()]
+        return [int(pid) for pid in answer.stdout.split()]
 
 
 def start_worker(
@@ -58,19 +58,19 @@ def start_worker(
 
 
 def start_beat(log: Path, *, environment: Mapping[str, str] = NOTHING) -> Worker:
-    words = ["beat", "--pidfile=", "--schedule", str(log.with_suffix(".schedule")), "--loglevel", "INFO"]
-    return start_celery(log, "project", words, environment)
+    arguments = ["beat", "--pidfile=", "--schedule", str(log.with_suffix(".schedule")), "--loglevel", "INFO"]
+    return start_celery(log, "project", arguments, environment)
 
 
-def start_celery(log: Path, application: str, words: list[str], environment: Mapping[str, str]) -> Worker:
-    return start_command(log, ["-m", "celery", "-A", application, *words], environment)
+def start_celery(log: Path, application: str, arguments: list[str], environment: Mapping[str, str]) -> Worker:
+    return start_command(log, ["-m", "celery", "-A", application, *arguments], environment)
 
 
-def start_command(log: Path, words: list[str], environment: Mapping[str, str]) -> Worker:
-    """Python on the test database."""
-    told = {**os.environ, "DATABASE_URL": url_of_test_database(), **environment}
+def start_command(log: Path, arguments: list[str], environment: Mapping[str, str]) -> Worker:
+    """Start Python with the test database."""
+    variables = {**os.environ, "DATABASE_URL": url_of_test_database(), **environment}
     with log.open("wb") as output:
-        return Worker(start_process([sys.executable, *words], env=told, output=output), log)
+        return Worker(start_process([sys.executable, *arguments], env=variables, output=output), log)
 
 
 def wait_until_ready(worker: Worker) -> None:
@@ -83,17 +83,17 @@ def wait_until_ready(worker: Worker) -> None:
     raise RuntimeError(f"The Celery worker did not start: {worker.log.read_text()[-3_000:]}")
 
 
-def wait_for(question: Callable[[], Any], seconds: float = 10) -> Any:
-    """The first answer that is true, or the last one given."""
+def wait_for(condition: Callable[[], Any], seconds: float = 10) -> Any:
+    """Poll until the result is true; return the last result."""
     deadline = time.monotonic() + seconds
-    while not (answer := question()) and time.monotonic() < deadline:
+    while not (answer := condition()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return answer
 
 
 @contextlib.contextmanager
 def talking_to(url: str) -> Iterator[None]:
-    """Lets this process send its jobs to another broker than the one of the whole run."""
+    """Send the jobs of this process to another broker."""
     before = app.conf.broker_url
     point_to(build_celery_url(url))
     try:
@@ -104,13 +104,13 @@ def talking_to(url: str) -> Iterator[None]:
 
 def point_to(url: str) -> None:
     app.conf["broker_url"] = url
-    # Connections are kept by address, also closed ones; both kinds of pool are made anew on the next use.
+    # Kombu pools connections by URL, including closed ones; both pools are created again on next use.
     pools.reset()
     vars(app)["_pool"] = vars(app.amqp)["_producer_pool"] = None
 
 
 def url_of_test_database() -> str:
-    """The address of the database the tests use, which is not the one they were given."""
+    """The URL of the test database, which differs from DATABASE_URL."""
     name = str(connection.settings_dict["NAME"])
     if connection.vendor == "sqlite":
         return f"sqlite:///{name}"

@@ -1,1 +1,1 @@
-"""Promise R1 in parts: the stage, the routes, what each should answer, and the search for leaks."""
+"""Tenant isolation tests (promise R1): seeded data, route tables, expected statuses, and leak detection."""

@@ -1,4 +1,7 @@
-"""The callers of the API: every kind of key there is, good, limited, spent or of the other workspace."""
+"""API callers of the isolation matrix.
+
+Valid, limited, expired and revoked keys, and keys of the other workspace.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +22,10 @@ from personas.members.services import remove_member
 from personas.models import ApiKey, User
 from personas.roles import Role
 from tests.factories import join, signed_in
-from tests.isolation.cast import ELSEWHERE, HARBOUR, Asker, Stage, owner_of, person, undone
+from tests.isolation.cast import ELSEWHERE, HARBOUR, Requester, Stage, make_person, owner_of, rolled_back
 from tests.isolation.matrix import Digests, digests
 
-# By the way they are turned away: nobody knows whose they are.
+# Callers that cannot be authenticated: every request gets 401.
 UNKNOWN = (
     "no key",
     "malformed key",
@@ -53,8 +56,8 @@ CALLERS = (*UNKNOWN, *KNOWN)
 
 
 @dataclass
-class Caller(Asker):
-    """Somebody with a key; without a home the key opens nothing."""
+class Caller(Requester):
+    """An API client with a key; an empty `home` means that the key is not valid in any workspace."""
 
     secret: str = ""
     kind: str = ""
@@ -67,16 +70,16 @@ class Caller(Asker):
 
 
 @dataclass
-class Keys:
-    """Makes callers on a stage."""
+class KeyFactory:
+    """Creates the callers and their keys."""
 
     stage: Stage
     callers: dict[str, Caller]
 
     def add(self, name: str, home: str, user: User, role: str, kind: str = ADMIN, **scopes: Any) -> ApiKey:
-        """Its name is marked, so that it shows wherever it leaks."""
-        workspace, word = self.stage.workspaces[home], self.stage.canaries.word(home, "ApiKey.name")
-        key, secret = create_key(workspace, word, scopes, by=Actor.person(user), kind=kind)
+        """Create a key whose name is a canary, so that a leak of the name is detected."""
+        workspace, label = self.stage.workspaces[home], self.stage.canaries.word(home, "ApiKey.name")
+        key, secret = create_key(workspace, label, scopes, by=Actor.person(user), kind=kind)
         self.callers[name] = Caller(
             name,
             Client(raise_request_exception=False),
@@ -90,13 +93,13 @@ class Keys:
         )
         return key
 
-    def shut(self, name: str) -> None:
-        """From now on its key opens nothing, and nothing is its own."""
+    def invalidate(self, name: str) -> None:
+        """Mark the caller as unauthenticated: its key no longer grants anything."""
         self.callers[name].home = self.callers[name].role = ""
 
-    # --- who there is -----------------------------------------------------------------------------------
+    # --- keys --------------------------------------------------------------------------------------------
 
-    def of_harbour(self) -> None:
+    def add_harbour_keys(self) -> None:
         owner, one_agent = owner_of(self.stage, HARBOUR), [self.stage.key(HARBOUR, "agents")]
         self.add("bot", HARBOUR, owner, "", BOT)
         self.add("narrow bot", HARBOUR, owner, "", BOT, agents=one_agent)
@@ -104,38 +107,41 @@ class Keys:
         self.add("fetching bot", HARBOUR, owner, "", BOT, verbs=["fetch"])
         self.add("owner", HARBOUR, owner, Role.OWNER)
         for role in (Role.ADMIN, Role.EDITOR, Role.REVIEWER, Role.VIEWER):
-            user = self.stage.askers[role.value].user
+            user = self.stage.requesters[role.value].user
             assert user is not None
             self.add(role.value, HARBOUR, user, role)
         self.add("narrow owner", HARBOUR, owner, Role.OWNER, agents=one_agent)
         self.add("reading owner", HARBOUR, owner, Role.OWNER, verbs=["read"])
 
-    def of_elsewhere(self) -> None:
+    def add_elsewhere_keys(self) -> None:
         owner = owner_of(self.stage, ELSEWHERE)
         self.add("bot of elsewhere", ELSEWHERE, owner, "", BOT)
         self.add("owner of elsewhere", ELSEWHERE, owner, Role.OWNER)
 
-    def spent(self) -> None:
+    def add_invalid_keys(self) -> None:
         owner = owner_of(self.stage, HARBOUR)
         by, now = Actor.person(owner), timezone.now()
-        for kind, word in ((BOT, "bot"), (ADMIN, "owner")):
-            expired = self.add(f"expired {word}", HARBOUR, owner, Role.OWNER, kind)
+        for kind, label in ((BOT, "bot"), (ADMIN, "owner")):
+            expired = self.add(f"expired {label}", HARBOUR, owner, Role.OWNER, kind)
             ApiKey.unscoped.filter(pk=expired.pk).update(expires_at=now - timedelta(seconds=1))
-            revoke_key(self.add(f"revoked {word}", HARBOUR, owner, Role.OWNER, kind), by=by)
+            revoke_key(self.add(f"revoked {label}", HARBOUR, owner, Role.OWNER, kind), by=by)
         for name in ("removed member", "lost member"):
-            user = person(self.stage, HARBOUR)
+            user = make_person(self.stage, HARBOUR)
             member = join(self.stage.workspaces[HARBOUR], user, Role.ADMIN)
             self.add(name, HARBOUR, user, Role.ADMIN)
             if name == "removed member":
                 remove_member(member, by=by)
             else:
-                # The key itself was forgotten: the membership alone must be enough.
+                # The key was not revoked: the missing membership alone must make it invalid.
                 member.delete()
         for name in UNKNOWN[3:]:
-            self.shut(name)
+            self.invalidate(name)
 
-    def none(self) -> None:
-        """The session of an owner is a good one, and counts for nothing here."""
+    def add_without_key(self) -> None:
+        """Add callers without a valid key.
+
+        The session cookie of an owner must not authenticate an API request.
+        """
         owner = owner_of(self.stage, HARBOUR)
         browser = signed_in(owner)
         browser.raise_request_exception = False
@@ -147,17 +153,17 @@ class Keys:
 
 
 def set_callers(stage: Stage) -> dict[str, Caller]:
-    keys = Keys(stage, {})
-    keys.none()
-    keys.of_harbour()
-    keys.of_elsewhere()
-    keys.spent()
+    keys = KeyFactory(stage, {})
+    keys.add_without_key()
+    keys.add_harbour_keys()
+    keys.add_elsewhere_keys()
+    keys.add_invalid_keys()
     return {name: keys.callers[name] for name in CALLERS}
 
 
 @contextmanager
-def unnoticed() -> Iterator[None]:
-    """Undone afterwards, and marked as the tests' own transaction is: to the house it is none."""
+def rolled_back_as_test() -> Iterator[None]:
+    """Roll back at the end, and mark the transaction as a test's own, so that the product ignores it."""
     around = transaction.atomic()
     around._from_testcase = True  # type: ignore[attr-defined]
     with around:
@@ -167,18 +173,18 @@ def unnoticed() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def known_callers(seeded: Stage, django_db_blocker: Any) -> Iterator[dict[str, Caller]]:
-    with django_db_blocker.unblock(), undone():
+    with django_db_blocker.unblock(), rolled_back():
         yield set_callers(seeded)
 
 
 @pytest.fixture(scope="module")
 def before(seeded: Stage, known_callers: dict[str, Caller], django_db_blocker: Any) -> Digests:
-    """The rows of both workspaces, before anybody asks."""
+    """Digests of the rows of both workspaces before the first request."""
     with django_db_blocker.unblock():
         return digests(seeded)
 
 
 @pytest.fixture
 def callers(known_callers: dict[str, Caller], stage: Stage) -> dict[str, Caller]:
-    """Everybody with a key, on the stage as it was."""
+    """All callers; the database is rolled back after the test."""
     return known_callers

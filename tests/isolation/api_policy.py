@@ -1,13 +1,16 @@
-"""Who may do what through the API, said a second time: what an operation says of itself could be wrong."""
+"""Expected permissions of the API operations, declared independently.
+
+The declaration of an operation may be wrong.
+"""
 
 from personas.api_keys.scopes import FETCH, RENDER, WRITE
 from personas.api_keys.scopes import READ as READING
 from personas.roles import Permission
-from tests.isolation.api_walk import Door
+from tests.isolation.api_walk import ApiEndpoint
 
 READ, EDIT, APPROVE = Permission.READ, Permission.EDIT, Permission.APPROVE
 KEYS, SOURCES = Permission.MANAGE_KEYS, Permission.MANAGE_SOURCES
-# Whatever reads takes READ and whatever writes takes EDIT, but for these.
+# Reads require READ and writes require EDIT, except for these.
 PERMISSIONS: dict[str, Permission] = {
     "GET keys-list": KEYS,
     "POST keys-list": KEYS,
@@ -32,7 +35,7 @@ PERMISSIONS: dict[str, Permission] = {
     "POST sources-restore": SOURCES,
     "POST sources-go-back": SOURCES,
 }
-# Bots read, but for what concerns people, keys and words that nobody has agreed to.
+# Bots may read everything except users, keys and text that is not approved.
 NOT_FOR_BOTS = {
     "GET keys-list",
     "GET keys-one",
@@ -44,7 +47,7 @@ NOT_FOR_BOTS = {
     "GET versions-diff",
     "GET replay",
 }
-# Bots write what is their own.
+# Bots may write their own records.
 FOR_BOTS = {
     "POST memories-list",
     "POST tasks-list",
@@ -55,43 +58,44 @@ FOR_BOTS = {
     "DELETE sources-file",
     "POST prompts-report",
 }
-# The bots' own path takes a verb of its own; of a batch each question is refused for itself.
+# Serving operations require their own verb; in a batch each item is rejected separately.
 SERVED = {"GET prompt": FETCH, "POST render": RENDER, "POST batch-get": ""}
 VERBS = {READ: READING, EDIT: WRITE, APPROVE: "approve"}
 
 
-def permission_for(door: Door) -> Permission:
-    plain = READ if door.method == "GET" or str(door) in SERVED else EDIT
-    return PERMISSIONS.get(str(door), plain)
+def permission_for(endpoint: ApiEndpoint) -> Permission:
+    plain = READ if endpoint.method == "GET" or str(endpoint) in SERVED else EDIT
+    return PERMISSIONS.get(str(endpoint), plain)
 
 
-def verb_for(door: Door) -> str:
-    """Empty: whoever has a key may ask."""
-    return SERVED.get(str(door), VERBS.get(permission_for(door), "manage"))
+def verb_for(endpoint: ApiEndpoint) -> str:
+    """The verb that a key needs; empty if any key is enough."""
+    return SERVED.get(str(endpoint), VERBS.get(permission_for(endpoint), "manage"))
 
 
-def is_for_bots(door: Door) -> bool:
-    if str(door) in SERVED:
+def is_for_bots(endpoint: ApiEndpoint) -> bool:
+    if str(endpoint) in SERVED:
         return True
-    return str(door) not in NOT_FOR_BOTS if door.method == "GET" else str(door) in FOR_BOTS
+    return str(endpoint) not in NOT_FOR_BOTS if endpoint.method == "GET" else str(endpoint) in FOR_BOTS
 
 
-def disagreements(doors: list[Door]) -> list[str]:
-    """Operations that ask for something else than they should, and rows of operations that are gone."""
-    names = {str(door) for door in doors}
-    found = [
+def find_policy_mismatches(endpoints: list[ApiEndpoint]) -> list[str]:
+    """Find operations whose declared permission differs from this table, and rows without an operation."""
+    names = {str(endpoint) for endpoint in endpoints}
+    findings = [
         f"{name} has a row in tests/isolation/api_policy.py and no operation"
         for name in sorted({*PERMISSIONS, *NOT_FOR_BOTS, *FOR_BOTS} - names)
     ]
-    for door in doors:
-        told, needed = (
-            (door.operation.permission, door.operation.bots),
-            (permission_for(door), is_for_bots(door)),
-        )
-        if told != needed:
-            found.append(f"{door} takes {said(*told)}; tests/isolation/api_policy.py has {said(*needed)}")
-    return found
+    for endpoint in endpoints:
+        declared = (endpoint.operation.permission, endpoint.operation.bots)
+        expected = (permission_for(endpoint), is_for_bots(endpoint))
+        if declared != expected:
+            findings.append(
+                f"{endpoint} takes {describe(*declared)}; "
+                f"tests/isolation/api_policy.py has {describe(*expected)}"
+            )
+    return findings
 
 
-def said(permission: Permission, bots: bool) -> str:
+def describe(permission: Permission, bots: bool) -> str:
     return f"{permission.value}, {'open to bots' if bots else 'not for bots'}"

@@ -1,4 +1,4 @@
-"""Makes one call as somebody, and notes everything that came of it."""
+"""Sends one API request as a caller and records its effects: response, log, email, cache, writes."""
 
 import json
 import re
@@ -9,28 +9,38 @@ from django.core import mail
 
 from personas.api import rate_limits
 from tests.isolation.api_cast import Caller
-from tests.isolation.probe import Answer, cached, heard, noted_writes, posted_letters, shape_of, spoken
+from tests.isolation.probe import (
+    Answer,
+    cache_entries,
+    recorded_logs,
+    recorded_writes,
+    response_texts,
+    sent_emails,
+    shape_of,
+)
 
-# These differ between any two answers.
+# Differs between any two responses.
 REQUEST_ID = re.compile(r'"request_id": ?"[^"]*"')
 
 
 def call(caller: Caller, method: str, path: str, body: Any = None, headers: Mapping[str, str] = {}) -> Answer:
-    """Send one request, with full budgets: what is left of them is told in headers."""
-    wrote: set[str] = set()
+    """Send one request with full rate limits: the response headers contain the remaining ones."""
+    written_tables: set[str] = set()
     mail.outbox = []
     rate_limits.PROCESS_LIMITER.clear()
-    said = {"Authorization": f"Bearer {caller.secret}"} if caller.secret else {}
+    authorization = {"Authorization": f"Bearer {caller.secret}"} if caller.secret else {}
     data = b"" if body is None else json.dumps(body).encode()
-    with noted_writes(wrote), heard() as ear:
+    with recorded_writes(written_tables), recorded_logs() as recorder:
         response: Any = caller.client.generic(
-            method, path, data, content_type="application/json", headers=said | dict(headers)
+            method, path, data, content_type="application/json", headers=authorization | dict(headers)
         )
     return Answer(
         status=response.status_code,
         location=response.headers.get("Location", ""),
-        seen="\n".join([*spoken(response), *ear.lines, *posted_letters(), *cached(wrote)]),
+        visible_text="\n".join(
+            [*response_texts(response), *recorder.lines, *sent_emails(), *cache_entries(written_tables)]
+        ),
         shape=REQUEST_ID.sub("", shape_of(response, path)),
-        wrote=wrote,
+        written_tables=written_tables,
         response=response,
     )

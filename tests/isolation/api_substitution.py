@@ -1,4 +1,7 @@
-"""Foreign values wherever a body or a query can name something: they are nobody's, just as made-up ones."""
+"""Foreign identifiers in request bodies and query strings.
+
+They must be rejected like identifiers that do not exist.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,19 +13,19 @@ from typing import Any
 from urllib.parse import urlencode
 
 from personas.api.schema import Schema
-from tests.isolation.api_cast import Caller, unnoticed
-from tests.isolation.api_matrix import Cell, address, changes, opens, why
+from tests.isolation.api_cast import Caller, rolled_back_as_test
+from tests.isolation.api_matrix import Cell, address, changes, error_text, may_call
 from tests.isolation.api_probe import call
 from tests.isolation.api_table import TABLE
-from tests.isolation.api_walk import Door
+from tests.isolation.api_walk import ApiEndpoint
 from tests.isolation.cast import Stage
 from tests.isolation.matrix import Digests, Outcome, leaks
 from tests.isolation.probe import Answer
 
 Path = tuple[str | int, ...]
 NUMBER = 987_654_321
-NOBODY = {"digest": "f" * 64, "path": "/srv/no-such-row", "word": "no-such-row"}
-# Two answers differ in these even when they say the same.
+MISSING_VALUES = {"digest": "f" * 64, "path": "/srv/no-such-row", "word": "no-such-row"}
+# These differ between two responses with the same meaning.
 HEADERS = "Location|ETag|Content-Length|X-Ledger-ID|Repr-Digest|RateLimit"
 VOLATILE = re.compile(
     rf"""\d{{4}}-\d\d-\d\dT[^"\\]*|"(?:id|ledger_id|sequence)": ?\d+|'(?:{HEADERS})': '[^']*'"""
@@ -30,8 +33,8 @@ VOLATILE = re.compile(
 
 
 @dataclass(frozen=True)
-class Named:
-    """The kind of row that a field names, and by what."""
+class RowReference:
+    """The kind of row that a field refers to, and the attribute that identifies it."""
 
     kind: str
     attribute: str = "slug"
@@ -41,54 +44,58 @@ class Named:
     def of(self, stage: Stage, home: str) -> Any:
         return attrgetter(self.attribute)(stage.row(home, self.kind, self.variant))
 
-    def nobody(self, value: Any) -> Any:
-        """As long as the foreign word, for answers may quote it."""
-        return NUMBER if isinstance(value, int) else NOBODY[self.like].ljust(len(value), "x")[: len(value)]
+    def missing_value(self, value: Any) -> Any:
+        """A value that identifies no row, as long as the foreign one, because responses may quote it."""
+        return (
+            NUMBER
+            if isinstance(value, int)
+            else MISSING_VALUES[self.like].ljust(len(value), "x")[: len(value)]
+        )
 
 
-AGENT, CHANNEL, SOUL = Named("agents"), Named("channels"), Named("souls")
-TOOL, VERSION = Named("tools", "name"), Named("prompts", "latest.digest", "digest")
-NAMES: dict[str, Named] = {
+AGENT, CHANNEL, SOUL = RowReference("agents"), RowReference("channels"), RowReference("souls")
+TOOL, VERSION = RowReference("tools", "name"), RowReference("prompts", "latest.digest", "digest")
+NAMES: dict[str, RowReference] = {
     "agent": AGENT,
     "agents": AGENT,
     "parent": AGENT,
     "channel": CHANNEL,
     "channels": CHANNEL,
-    "identity": Named("identities"),
+    "identity": RowReference("identities"),
     "soul": SOUL,
-    "user_profile": Named("user-profiles"),
+    "user_profile": RowReference("user-profiles"),
     "tools": TOOL,
     "planning_tools": TOOL,
-    "source": Named("sources"),
-    "grant": Named("grants", "path", "path"),
-    "by": Named("memories", "pk"),
-    "id": Named("files", "pk"),
+    "source": RowReference("sources"),
+    "grant": RowReference("grants", "path", "path"),
+    "by": RowReference("memories", "pk"),
+    "id": RowReference("files", "pk"),
     "version": VERSION,
     "expected": VERSION,
     "to": VERSION,
     "digest": VERSION,
     "against": VERSION,
     "known_digest": VERSION,
-    "ledger_id": Named("ledger", "pk"),
-    "object_id": Named("agents", "pk"),
-    "request_id": Named("ledger", "request_id"),
-    "task": Named("tasks", "number"),
+    "ledger_id": RowReference("ledger", "pk"),
+    "object_id": RowReference("agents", "pk"),
+    "request_id": RowReference("ledger", "request_id"),
+    "task": RowReference("tasks", "number"),
 }
-# The same word means something else here; None: it names no row.
-OTHERWISE: dict[tuple[str, str], Named | None] = {
+# Operations in which a field name refers to another kind of row; None: to no row.
+EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
     ("memories-list", "source"): None,
     ("memories-one", "source"): None,
-    ("ledger-list", "key"): Named("keys", "pk"),
+    ("ledger-list", "key"): RowReference("keys", "pk"),
     ("preview", "key"): SOUL,
     ("impact", "key"): SOUL,
-    ("context-files-adopt", "digest"): Named("files", "newest.digest", "digest"),
-    ("context-files-adopt-many", "digest"): Named("files", "newest.digest", "digest"),
-    ("context-files-waive", "digest"): Named("files", "newest.digest", "digest", "quarantined"),
-    # Names of tools that a call has, not of ours.
+    ("context-files-adopt", "digest"): RowReference("files", "newest.digest", "digest"),
+    ("context-files-adopt-many", "digest"): RowReference("files", "newest.digest", "digest"),
+    ("context-files-waive", "digest"): RowReference("files", "newest.digest", "digest", "quarantined"),
+    # The caller's own tools, not records of the workspace.
     ("render", "tools"): None,
 }
-# Words that name nothing of anybody's: texts, choices, numbers, places in lists.
-PLAIN_WORDS = """
+# Fields that refer to no row: text, choices, numbers, positions.
+PLAIN_NAMES = """
     adoption allowed_tools append at base64 belief body channel_name compatibility context creature cursor
     description disable_model_invocation emoji entry error expires_at extra fields files folder for_all_agents
     formatting guidelines harness harnesses host instructions is_background is_complete is_done is_needed
@@ -98,10 +105,10 @@ PLAIN_WORDS = """
     session signature since slug snippet state status steps text timezone title token_budget total_characters
     until updated_since valid_from valid_until values verb verbs vibe working_directory
 """
-PLAIN = frozenset(PLAIN_WORDS.split())
-# What a bot says it has used is kept as it was said, and believed by nobody.
-# Of a batch each part is refused for itself.
-TAKEN = {
+PLAIN = frozenset(PLAIN_NAMES.split())
+# A reported digest is stored as sent and not trusted.
+# In a batch each item is rejected separately.
+ACCEPTED = {
     "POST prompts-report digest",
     "POST prompts-report request_id",
     "POST context-files-adopt-many id",
@@ -110,8 +117,8 @@ TAKEN = {
     "POST batch-get channel",
     "POST batch-get known_digest",
 }
-# Bodies whose names are the caller's own: asked by hand.
-BY_HAND: dict[str, list[tuple[Path, Mapping[str, Any], str, Named]]] = {
+# Bodies with free-form keys, which the schema does not describe.
+BY_HAND: dict[str, list[tuple[Path, Mapping[str, Any], str, RowReference]]] = {
     name: [
         ((*at, "values"), {"kind": "memory", "values": {"text": "Fresh."}}, "agent", AGENT),
         ((*at, "values"), {"kind": "agent", "values": {"slug": "fresh", "name": "Fresh"}}, "soul", SOUL),
@@ -121,109 +128,115 @@ BY_HAND: dict[str, list[tuple[Path, Mapping[str, Any], str, Named]]] = {
 }
 
 
-# --- where something can be named ----------------------------------------------------------------------
+# --- fields that refer to rows -------------------------------------------------------------------------
 
 
-def fields_of(shape: Schema, at: Path = ()) -> Iterator[tuple[Path, Schema]]:
-    """Every field of a body, with the way to it; one item stands for a list."""
-    for name, said in shape.get("properties", {}).items():
-        yield (*at, name), said
-        yield from fields_of(said, (*at, name))
-        for one in said.get("anyOf", ()):
-            yield from fields_of(one, (*at, name))
-    if "items" in shape:
-        yield from fields_of(shape["items"], (*at, 0))
+def fields_of(schema: Schema, at: Path = ()) -> Iterator[tuple[Path, Schema]]:
+    """Yield every field of a body schema with its path; index 0 represents the items of a list."""
+    for name, field in schema.get("properties", {}).items():
+        yield (*at, name), field
+        yield from fields_of(field, (*at, name))
+        for alternative in field.get("anyOf", ()):
+            yield from fields_of(alternative, (*at, name))
+    if "items" in schema:
+        yield from fields_of(schema["items"], (*at, 0))
 
 
-def meaning(door: Door, name: str) -> Named | None:
-    return OTHERWISE[door.name, name] if (door.name, name) in OTHERWISE else NAMES.get(name)
+def get_reference(endpoint: ApiEndpoint, name: str) -> RowReference | None:
+    return EXCEPTIONS[endpoint.name, name] if (endpoint.name, name) in EXCEPTIONS else NAMES.get(name)
 
 
-def strange_words(doors: list[Door]) -> list[str]:
-    """Fields of which nobody has said whether they name a row."""
-    words = {
-        (name, str(door))
-        for door in doors
-        for name in [*door.operation.query, *(str(at[-1]) for at, _ in fields_of(door.operation.body or {}))]
+def find_unknown_fields(endpoints: list[ApiEndpoint]) -> list[str]:
+    """Find fields that neither NAMES nor PLAIN lists."""
+    fields = {
+        (name, str(endpoint))
+        for endpoint in endpoints
+        for name in [
+            *endpoint.operation.query,
+            *(str(at[-1]) for at, _ in fields_of(endpoint.operation.body or {})),
+        ]
     }
     return [
-        f"{door}: does “{name}” name a row? Say so in tests/isolation/api_substitution.py (NAMES or PLAIN)"
-        for name, door in sorted(words)
+        f"{endpoint}: does “{name}” name a row? "
+        "Add it to NAMES or PLAIN in tests/isolation/api_substitution.py"
+        for name, endpoint in sorted(fields)
         if name not in NAMES and name not in PLAIN
     ]
 
 
-# --- asking --------------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Question:
-    """One place of one operation, to be filled."""
+class FieldProbe:
+    """One field of one operation, to be filled with a foreign identifier."""
 
-    door: Door
+    endpoint: ApiEndpoint
     place: Path
-    named: Named
+    named: RowReference
     is_list: bool = False
     base: Any = None
 
     def __str__(self) -> str:
-        return f"{self.door} {self.place[-1]}"
+        return f"{self.endpoint} {self.place[-1]}"
 
 
-def questions(stage: Stage, door: Door, home: str) -> Iterator[Question]:
-    base = TABLE[str(door)].body
-    for at, said in fields_of(door.operation.body or {}):
-        named = meaning(door, str(at[-1]))
-        if named and "object" not in (said.get("type"), said.get("items", {}).get("type")):
-            yield Question(door, at, named, said.get("type") == "array", base(stage, home) if base else {})
-    for at, record, name, named in BY_HAND.get(str(door), []):
+def list_probes(stage: Stage, endpoint: ApiEndpoint, home: str) -> Iterator[FieldProbe]:
+    base = TABLE[str(endpoint)].body
+    for at, field in fields_of(endpoint.operation.body or {}):
+        named = get_reference(endpoint, str(at[-1]))
+        if named and "object" not in (field.get("type"), field.get("items", {}).get("type")):
+            yield FieldProbe(
+                endpoint, at, named, field.get("type") == "array", base(stage, home) if base else {}
+            )
+    for at, record, name, named in BY_HAND.get(str(endpoint), []):
         body = deepcopy(base(stage, home)) if base else {}
-        whole = body | {at[0]: record} if len(at) > 1 else dict(record)
-        yield Question(door, (*at, name), named, name == "tools", whole)
+        body = body | {at[0]: record} if len(at) > 1 else dict(record)
+        yield FieldProbe(endpoint, (*at, name), named, name == "tools", body)
 
 
-def run_bodies(stage: Stage, caller: Caller, doors: list[Door], before: Digests) -> Outcome:
+def run_bodies(stage: Stage, caller: Caller, endpoints: list[ApiEndpoint], before: Digests) -> Outcome:
     outcome = Outcome()
-    for door in doors:
-        if opens(caller, door):
-            for question in questions(stage, door, caller.home):
+    for endpoint in endpoints:
+        if may_call(caller, endpoint):
+            for probe in list_probes(stage, endpoint, caller.home):
                 outcome.cells += 2
-                words = ask_body(stage, caller, question, before)
-                outcome.findings += [f"{caller.name} · {question}: {word}" for word in words]
+                findings = probe_body(stage, caller, probe, before)
+                outcome.findings += [f"{caller.name} · {probe}: {finding}" for finding in findings]
     return outcome
 
 
-def ask_body(stage: Stage, caller: Caller, question: Question, before: Digests) -> list[str]:
-    foreign = question.named.of(stage, caller.away)
+def probe_body(stage: Stage, caller: Caller, probe: FieldProbe, before: Digests) -> list[str]:
+    foreign = probe.named.of(stage, caller.away)
     findings, shapes = [], []
-    for value in (foreign, question.named.nobody(foreign)):
-        body = filled(question.base, question.place, [value] if question.is_list else value)
-        with unnoticed():
-            answer = sent(stage, caller, question.door, body)
-            # What is taken is looked at for what it did to others; their own rows they may change.
-            is_taken = answer.status < 400
+    for value in (foreign, probe.named.missing_value(foreign)):
+        body = fill_body(probe.base, probe.place, [value] if probe.is_list else value)
+        with rolled_back_as_test():
+            answer = send_body(stage, caller, probe.endpoint, body)
+            # An accepted request may change the caller's own rows, but no others.
+            is_accepted = answer.status < 400
             findings += leaks(stage, caller, answer, str(body))
-            findings += changes(stage, caller, answer, before, is_allowed=is_taken)
-            if answer.status >= 500 or (is_taken and str(question) not in TAKEN):
-                findings.append(f"{value} was answered {answer.status}{why(answer)}")
+            findings += changes(stage, caller, answer, before, is_allowed=is_accepted)
+            if answer.status >= 500 or (is_accepted and str(probe) not in ACCEPTED):
+                findings.append(f"{value} was answered {answer.status}{error_text(answer)}")
             shapes.append(plain(answer, value))
     return findings + (["foreign and missing can be told apart"] if shapes[0] != shapes[1] else [])
 
 
-def sent(stage: Stage, caller: Caller, door: Door, body: Any) -> Answer:
-    headers = {"If-Match": "*"} if door.operation.is_conditional else {}
-    return call(caller, door.method, address(stage, Cell(caller, door, "own")), body, headers)
+def send_body(stage: Stage, caller: Caller, endpoint: ApiEndpoint, body: Any) -> Answer:
+    headers = {"If-Match": "*"} if endpoint.operation.is_conditional else {}
+    return call(caller, endpoint.method, address(stage, Cell(caller, endpoint, "own")), body, headers)
 
 
 def plain(answer: Answer, value: Any) -> str:
-    """The answer without the word that was said; a number may stand anywhere, and is left."""
+    """The response without the value that was sent; numbers stay, because they may occur anywhere."""
     return VOLATILE.sub("", answer.shape.replace(value, "…") if isinstance(value, str) else answer.shape)
 
 
-def filled(body: Any, place: Path, value: Any) -> Any:
-    """The body with this value in that place; what leads there is made."""
-    made = deepcopy(body)
-    inner = made
+def fill_body(body: Any, place: Path, value: Any) -> Any:
+    """Return a copy of the body with the value at the path; missing containers are created."""
+    copy = deepcopy(body)
+    inner = copy
     for step, following in pairwise(place):
         if isinstance(inner, list):
             if not inner:
@@ -232,33 +245,33 @@ def filled(body: Any, place: Path, value: Any) -> Any:
             inner[step] = [] if following == 0 else {}
         inner = inner[step]
     inner[place[-1]] = value
-    return made
+    return copy
 
 
-def run_queries(stage: Stage, caller: Caller, doors: list[Door], before: Digests) -> Outcome:
-    """A filter that names a foreign row finds what one finds that names nothing."""
+def run_queries(stage: Stage, caller: Caller, endpoints: list[ApiEndpoint], before: Digests) -> Outcome:
+    """A filter with a foreign identifier must give the same result as one with a missing identifier."""
     outcome = Outcome()
-    for door in doors:
-        for name in door.operation.query if opens(caller, door) else ():
-            if named := meaning(door, name):
+    for endpoint in endpoints:
+        for name in endpoint.operation.query if may_call(caller, endpoint) else ():
+            if named := get_reference(endpoint, name):
                 outcome.cells += 2
-                words = ask_query(stage, caller, door, name, named, before)
-                outcome.findings += [f"{caller.name} · {door}?{name}: {word}" for word in words]
+                findings = probe_query(stage, caller, endpoint, name, named, before)
+                outcome.findings += [f"{caller.name} · {endpoint}?{name}: {finding}" for finding in findings]
     return outcome
 
 
-def ask_query(  # noqa: PLR0917  # one question of many, and all of it differs
-    stage: Stage, caller: Caller, door: Door, name: str, named: Named, before: Digests
+def probe_query(  # noqa: PLR0917  # all of them vary
+    stage: Stage, caller: Caller, endpoint: ApiEndpoint, name: str, named: RowReference, before: Digests
 ) -> list[str]:
     foreign = named.of(stage, caller.away)
     findings, shapes = [], []
-    cell, asked = Cell(caller, door, "own"), TABLE[str(door)].query
-    base = asked(stage, caller.home) if asked else {}
+    cell, query = Cell(caller, endpoint, "own"), TABLE[str(endpoint)].query
+    base = query(stage, caller.home) if query else {}
     path = address(stage, cell).partition("?")[0]
-    for value in (foreign, named.nobody(foreign)):
-        whole = f"{path}?{urlencode(base | {name: value})}"
-        answer = call(caller, "GET", whole)
-        findings += leaks(stage, caller, answer, whole)
+    for value in (foreign, named.missing_value(foreign)):
+        url = f"{path}?{urlencode(base | {name: value})}"
+        answer = call(caller, "GET", url)
+        findings += leaks(stage, caller, answer, url)
         findings += changes(stage, caller, answer, before, is_allowed=False)
         if answer.status >= 500:
             findings.append(f"{value} was answered {answer.status}")

@@ -1,4 +1,4 @@
-"""What no operation says of itself: which seeded row its address names, and a body that is allowed."""
+"""Table of requests for the API matrix: the seeded row that each URL parameter names, and a valid body."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,41 +7,41 @@ from typing import Any
 
 from prompts.models import PromptLabel
 from skills.models import PushedFile, RefreshRun
-from tests.isolation.api_walk import Door, all_doors
+from tests.isolation.api_walk import ApiEndpoint, all_endpoints
 from tests.isolation.cast import KINDS, Stage
 
 HOW_TO_ADD = (
     "has no row: say in tests/isolation/api_table.py which seeded row stands for each parameter of its "
     "address, and what a good body is"
 )
-Words = Callable[[Stage, str], str]
+RowValue = Callable[[Stage, str], str]
 Body = Callable[[Stage, str], Any]
 
 
 @dataclass(frozen=True)
 class Row:
-    """How an operation is asked; what it answers follows from the operation."""
+    """How to call an operation; the expected status follows from the operation."""
 
-    # Parameters of the address that name rows, and those that name none.
-    names: Mapping[str, Words] = field(default_factory=dict)
+    # URL parameters that name rows, and those that do not.
+    names: Mapping[str, RowValue] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     body: Body | None = None
     query: Body | None = None
-    # Whether an allowed call leaves a trace: the positive control.
+    # Whether an allowed call must change rows: the positive control.
     changes: bool = True
-    # What a key gets that is limited to one agent; 0: the same as one that is not.
+    # Status for a key that is limited to one agent; 0: the same as for other keys.
     narrow: int = 0
-    # What it gets for agents that are not its own: serving says that much before it looks.
+    # Status for such a key and another agent: serving checks the scope before it looks up the agent.
     beyond: int = 404
-    # What bots get although they may ask: of some lists each sees its own rows only.
+    # Status for bots that have the permission: some lists contain only their own rows.
     bots: int = 0
-    # Who is refused for a reason of the matter itself, by name.
+    # Statuses of callers that the operation itself rejects, by caller name.
     others: Mapping[str, int] = field(default_factory=dict)
     if_match: str = "*"
 
 
-def row(kind: str, attribute: str = "", variant: str = "plain") -> Words:
-    """A seeded row by what stands for it in addresses."""
+def row(kind: str, attribute: str = "", variant: str = "plain") -> RowValue:
+    """The URL value of a seeded row."""
     name = attribute or (KINDS[kind][1] if kind in KINDS else "pk")
     return lambda stage, home: str(attrgetter(name)(stage.row(home, kind, variant)))
 
@@ -52,7 +52,7 @@ def run_of_source(stage: Stage, home: str) -> str:
 
 
 def label_of_prompt(stage: Stage, home: str) -> str:
-    """The one that was put there by hand."""
+    """The label that is not `production`."""
     rows = PromptLabel.unscoped.filter(prompt=stage.row(home, "prompts")).exclude(name="production")
     return str(rows.values_list("name", flat=True)[0])
 
@@ -66,18 +66,18 @@ def of_agent(stage: Stage, home: str) -> dict[str, str]:
     return {"agent": stage.key(home, "agents")}
 
 
-def said(value: Any) -> Body:
+def constant(value: Any) -> Body:
     return lambda stage, home: value
 
 
-# What makes a new record of each kind.
+# Bodies that create a record of each kind.
 NEW: dict[str, Body] = {
     "agents": lambda s, h: {"slug": "fresh", "name": "Fresh", "identity": s.key(h, "identities")},
-    "identities": said({"label": "Fresh", "name": "Ada"}),
-    "souls": said({"label": "Fresh", "text": "Calm."}),
-    "user-profiles": said({"label": "Fresh"}),
-    "channels": said({"slug": "fresh", "name": "Fresh"}),
-    "tools": said({"name": "fresh", "description": "Fresh."}),
+    "identities": constant({"label": "Fresh", "name": "Ada"}),
+    "souls": constant({"label": "Fresh", "text": "Calm."}),
+    "user-profiles": constant({"label": "Fresh"}),
+    "channels": constant({"slug": "fresh", "name": "Fresh"}),
+    "tools": constant({"name": "fresh", "description": "Fresh."}),
     "memories": lambda s, h: {"text": "Fresh."} | of_agent(s, h),
     "responsibilities": lambda s, h: {"title": "Fresh", "text": "Do it."} | of_agent(s, h),
     "tasks": lambda s, h: {"title": "Fresh", "steps": [{"title": "One"}]} | of_agent(s, h),
@@ -90,20 +90,20 @@ NEW: dict[str, Body] = {
     "sources": lambda s, h: {"label": "Fresh", "grant": s.row(h, "grants").path},
 }
 FIXED = {"agents": {"slug"}, "channels": {"slug"}, "responsibilities": {"agent"}}
-# Kinds that several agents share: a key for one of them neither reads nor writes those, or reads only.
+# Shared kinds: a key limited to one agent can neither read nor write them, or can only read them.
 SHARED = {"identities", "souls", "user-profiles", "channels", "tools"}
 READ_ONLY = {"skills", "sources"}
-# Spare rows are another agent, or nobody's: not there for such a key, or shared and so not to be changed.
-LONE = {"agents": 404, "tasks": 404, "memories": 403}
+# Spare rows belong to another agent or to none: not found for such a key, or shared and read-only.
+UNSHARED = {"agents": 404, "tasks": 404, "memories": 403}
 
 
 def family(kind: str) -> dict[str, Row]:
-    """The operations every kind of record has."""
+    """The operations that every kind of record has."""
     reads, writes = (403 if kind in SHARED else 0), (403 if kind in SHARED | READ_ONLY else 0)
 
     def edit(stage: Stage, home: str) -> Any:
-        made = NEW[kind](stage, home)
-        return {name: value for name, value in made.items() if name not in FIXED.get(kind, ())}
+        values = NEW[kind](stage, home)
+        return {name: value for name, value in values.items() if name not in FIXED.get(kind, ())}
 
     plain, spare, archived = ({"key": row(kind, variant=one)} for one in ("plain", "spare", "archived"))
     history = 403 if kind == "skills" else reads
@@ -113,20 +113,22 @@ def family(kind: str) -> dict[str, Row]:
         f"GET {kind}-one": Row(plain, narrow=reads),
         f"PATCH {kind}-one": Row(plain, body=edit, narrow=writes),
         f"PUT {kind}-one": Row(plain, body=edit, narrow=writes),
-        f"DELETE {kind}-one": Row(spare, narrow=LONE.get(kind, writes)),
-        f"POST {kind}-restore": Row(archived, narrow=404 if kind == "sources" else LONE.get(kind, writes)),
+        f"DELETE {kind}-one": Row(spare, narrow=UNSHARED.get(kind, writes)),
+        f"POST {kind}-restore": Row(
+            archived, narrow=404 if kind == "sources" else UNSHARED.get(kind, writes)
+        ),
         f"GET {kind}-revisions": Row(plain, narrow=history),
         f"POST {kind}-go-back": Row(plain, {"number": "1"}, narrow=writes),
     }
 
 
-# --- people, keys, work --------------------------------------------------------------------------------
+# --- members, keys, work -------------------------------------------------------------------------------
 
 KEY = {"key": row("keys")}
 AGENT = {"agent": row("agents")}
 
 
-def duty(stage: Stage, home: str) -> Any:
+def responsibility_title(stage: Stage, home: str) -> Any:
     return {"title": stage.row(home, "responsibilities").title}
 
 
@@ -135,17 +137,17 @@ PERSONAS: dict[str, Row] = {
     "POST memories-supersede": Row(
         {"key": row("memories")}, body=lambda s, h: {"by": s.row(h, "memories", "spare").pk}
     ),
-    "POST responsibilities-give-up": Row(AGENT, body=duty),
-    "POST tasks-tick": Row({"key": row("tasks")}, {"place": "0"}, said({"is_done": True})),
+    "POST responsibilities-give-up": Row(AGENT, body=responsibility_title),
+    "POST tasks-tick": Row({"key": row("tasks")}, {"place": "0"}, constant({"is_done": True})),
     "GET keys-list": Row(narrow=403),
-    # A key makes none that may more than itself.
-    "POST keys-list": Row(body=said({"name": "Fresh"}), narrow=422),
+    # A key cannot create a key with more permissions than its own.
+    "POST keys-list": Row(body=constant({"name": "Fresh"}), narrow=422),
     "GET keys-one": Row(KEY, narrow=404),
-    "POST keys-rotate": Row(KEY, body=said({"overlap_hours": 1}), narrow=404),
+    "POST keys-rotate": Row(KEY, body=constant({"overlap_hours": 1}), narrow=404),
     "POST keys-revoke": Row(KEY, narrow=404),
     "GET members-list": Row(),
-    # Ids are told apart by kind.
-    "GET audit-list": Row(query=said({"kind": "agent"}), narrow=403),
+    # Ids are unique per kind, so the filter needs one.
+    "GET audit-list": Row(query=constant({"kind": "agent"}), narrow=403),
 }
 
 # --- skills, sources, files ----------------------------------------------------------------------------
@@ -155,24 +157,24 @@ FOUND, PUSHED = {"key": row("files", variant="skill")}, {"key": row("sources", v
 TEXT = "---\nname: taken-in\ndescription: Taken.\n---\n\nDo.\n"
 
 
-def seen(variant: str, **more: Any) -> Body:
-    """The digest that the caller looked at."""
+def with_digest(variant: str, **more: Any) -> Body:
+    """A body with the digest of the newest revision, as the caller has read it."""
     return lambda s, h: {"digest": s.row(h, "files", variant).newest.digest, **more}
 
 
-def picked(stage: Stage, home: str) -> Any:
+def pick_files(stage: Stage, home: str) -> Any:
     file = stage.row(home, "files")
     return {"files": [{"id": file.pk, "digest": file.newest.digest}]}
 
 
 SKILLS: dict[str, Row] = {
-    "POST skills-import": Row(body=said({"text": TEXT}), narrow=403),
+    "POST skills-import": Row(body=constant({"text": TEXT}), narrow=403),
     "GET skills-file": Row({"key": row("skills")}),
     "GET agent-skills-list": Row(AGENT),
     "GET agent-skills-one": Row({**AGENT, "name": row("skills")}),
     "GET found-skills-list": Row(),
     "GET found-skills-trust": Row(),
-    "POST found-skills-trust": Row(body=said({"is_needed": False}), narrow=403),
+    "POST found-skills-trust": Row(body=constant({"is_needed": False}), narrow=403),
     "GET found-skills-one": Row(FOUND),
     "POST found-skills-hand-out": Row(
         FOUND, body=lambda s, h: {"reach": "chosen", "agents": [s.key(h, "agents")]}, narrow=403
@@ -181,32 +183,32 @@ SKILLS: dict[str, Row] = {
     "POST sources-refresh": Row(SOURCE),
     "GET sources-runs": Row(SOURCE),
     "GET sources-run": Row({**SOURCE, "number": run_of_source}),
-    # The agent reads another source than the one that files are pushed to.
+    # The agent does not use the source that files are pushed to.
     "GET sources-files": Row(PUSHED, narrow=404),
     "POST sources-files-push": Row(
-        PUSHED, body=said({"files": [{"path": "AGENTS.md", "text": "Hi."}]}), narrow=404
+        PUSHED, body=constant({"files": [{"path": "AGENTS.md", "text": "Hi."}]}), narrow=404
     ),
-    "PUT sources-file": Row(PUSHED, {"path": "AGENTS.md"}, said({"text": "Hi."}), narrow=404),
+    "PUT sources-file": Row(PUSHED, {"path": "AGENTS.md"}, constant({"text": "Hi."}), narrow=404),
     "DELETE sources-file": Row({**PUSHED, "path": path_of_push}, narrow=404),
     "GET source-grants-list": Row(narrow=403),
     "GET context-files-list": Row(),
     "GET context-files-one": Row(FILE),
     "GET context-files-revisions": Row(FILE),
     "GET context-files-revision": Row(FILE, {"number": "1"}),
-    "POST context-files-adopt-many": Row(body=picked, narrow=403),
-    "POST context-files-adopt": Row(FILE, body=seen("plain"), narrow=403),
+    "POST context-files-adopt-many": Row(body=pick_files, narrow=403),
+    "POST context-files-adopt": Row(FILE, body=with_digest("plain"), narrow=403),
     "POST context-files-ignore": Row(FILE, narrow=403),
     "POST context-files-heed": Row({"key": row("files", variant="ignored")}, narrow=403),
     "POST context-files-waive": Row(
         {"key": row("files", variant="quarantined")},
-        body=seen("quarantined", reason="A quotation."),
+        body=with_digest("quarantined", reason="A quotation."),
         narrow=403,
     ),
     "POST context-files-end-waiver": Row(
         {"key": row("files", variant="waived"), "waiver": row("waivers", variant="waived")}, narrow=403
     ),
     "GET agent-context": Row(AGENT),
-    "PUT agent-context": Row(AGENT, body=said({"source": None, "harness": "pi"})),
+    "PUT agent-context": Row(AGENT, body=constant({"source": None, "harness": "pi"})),
     "DELETE agent-context": Row(AGENT),
 }
 
@@ -223,23 +225,23 @@ def of_prompt(**more: Any) -> Body:
     return lambda s, h: {"agent": s.key(h, "agents"), "channel": s.key(h, "channels"), **more}
 
 
-def reported(stage: Stage, home: str) -> Any:
+def report_body(stage: Stage, home: str) -> Any:
     return of_prompt(digest=stage.row(home, "prompts").latest.digest)(stage, home)
 
 
-def then(stage: Stage, home: str) -> Any:
-    return of_prompt(at=stage.moment)(stage, home)
+def replay_query(stage: Stage, home: str) -> Any:
+    return of_prompt(at=stage.seeded_at)(stage, home)
 
 
-def reworded(stage: Stage, home: str) -> Any:
+def edited_soul(stage: Stage, home: str) -> Any:
     return {"kind": "soul", "key": stage.key(home, "souls"), "values": {"text": "Calm."}}
 
 
-def previewed(stage: Stage, home: str) -> Any:
-    return of_prompt(record=reworded(stage, home))(stage, home)
+def preview_body(stage: Stage, home: str) -> Any:
+    return of_prompt(record=edited_soul(stage, home))(stage, home)
 
 
-# Who asked for a release cannot approve it.
+# The requester of a release cannot approve it.
 ASKED = {"owner": 403, "narrow owner": 403, "owner of elsewhere": 403}
 PROMPTS: dict[str, Row] = {
     "GET prompts-list": Row(),
@@ -256,17 +258,17 @@ PROMPTS: dict[str, Row] = {
     "GET ledger-one": Row(ENTRY, bots=404),
     "GET ledger-replay": Row(ENTRY, bots=404),
     "GET ledger-evidence": Row(ENTRY, bots=404),
-    "GET replay": Row(query=then),
-    "POST prompts-report": Row(body=reported),
+    "GET replay": Row(query=replay_query),
+    "POST prompts-report": Row(body=report_body),
     "GET reports-list": Row(),
     "GET labels-list": Row(narrow=403),
-    "POST labels-protect": Row(values=PRODUCTION, body=said({"is_protected": True}), narrow=403),
+    "POST labels-protect": Row(values=PRODUCTION, body=constant({"is_protected": True}), narrow=403),
     "GET labels-standing": Row(PROMPT),
     "POST labels-follow": Row(PROMPT),
     "GET labels-one": Row(LABEL),
-    "PUT labels-one": Row(PROMPT, {"label": "fresh"}, said({"version": 1, "expected": None})),
+    "PUT labels-one": Row(PROMPT, {"label": "fresh"}, constant({"version": 1, "expected": None})),
     "DELETE labels-one": Row(LABEL),
-    "POST labels-roll-back": Row(PROMPT, PRODUCTION, said({"note": "Back."})),
+    "POST labels-roll-back": Row(PROMPT, PRODUCTION, constant({"note": "Back."})),
     "GET labels-moves": Row(PROMPT, PRODUCTION),
     "GET releases-list": Row(),
     "POST releases-list": Row(
@@ -274,30 +276,30 @@ PROMPTS: dict[str, Row] = {
     ),
     "GET releases-one": Row(RELEASE),
     "POST releases-approve": Row(RELEASE, others=ASKED),
-    "POST releases-reject": Row(RELEASE, body=said({"reason": "No."})),
+    "POST releases-reject": Row(RELEASE, body=constant({"reason": "No."})),
     "POST releases-withdraw": Row(RELEASE),
     "POST releases-carryOut": Row(RELEASE, others={}),
-    "POST releases-override": Row(RELEASE, body=said({"reason": "Fire."})),
-    "POST preview": Row(body=previewed, changes=False, narrow=403),
-    "POST impact": Row(body=reworded, changes=False, narrow=403),
+    "POST releases-override": Row(RELEASE, body=constant({"reason": "Fire."})),
+    "POST preview": Row(body=preview_body, changes=False, narrow=403),
+    "POST impact": Row(body=edited_soul, changes=False, narrow=403),
     "GET prompt-settings-list": Row(narrow=403),
     "GET prompt-settings-workspace": Row(narrow=403),
-    "PUT prompt-settings-workspace": Row(body=said({"token_budget": 900}), narrow=403),
+    "PUT prompt-settings-workspace": Row(body=constant({"token_budget": 900}), narrow=403),
     "GET prompt-settings-agent": Row(AGENT),
-    "PUT prompt-settings-agent": Row(AGENT, body=said({"token_budget": 900})),
+    "PUT prompt-settings-agent": Row(AGENT, body=constant({"token_budget": 900})),
     "GET prompt-settings-channel": Row({"channel": row("channels")}, narrow=403),
     "PUT prompt-settings-channel": Row(
-        {"channel": row("channels")}, body=said({"token_budget": 900}), narrow=403
+        {"channel": row("channels")}, body=constant({"token_budget": 900}), narrow=403
     ),
 }
 SERVING: dict[str, Row] = {
     "GET prompt": Row(AGENT, query=lambda s, h: {"channel": s.key(h, "channels")}, beyond=403),
     "POST render": Row(AGENT, body=lambda s, h: {"channel": s.key(h, "channels")}, beyond=403),
-    # Some of these are refused by what they answer.
+    # The batch succeeds; rejections are inside its items.
     "POST batch-get": Row(body=lambda s, h: {"prompts": [of_prompt()(s, h)]}, changes=False),
 }
 TABLE: dict[str, Row] = {
-    **{name: made for kind in NEW for name, made in family(kind).items()},
+    **{name: row for kind in NEW for name, row in family(kind).items()},
     **PERSONAS,
     **SKILLS,
     **PROMPTS,
@@ -305,19 +307,19 @@ TABLE: dict[str, Row] = {
 }
 
 
-def flaws(doors: list[Door]) -> list[str]:
-    """Operations that nobody has said enough about, and rows of operations that are gone."""
-    names = {str(door) for door in doors}
-    found = [f"{door} {HOW_TO_ADD}" for door in doors if str(door) not in TABLE]
-    found += [f"{name} has a row and no operation" for name in TABLE if name not in names | set(SERVING)]
-    for door in doors:
-        if asked := TABLE.get(str(door)):
-            missing = set(door.parameters) - set(asked.names) - set(asked.values)
-            found += [f"{door}: parameter {name} {HOW_TO_ADD}" for name in sorted(missing)]
-            if door.operation.body and asked.body is None:
-                found.append(f"{door}: body {HOW_TO_ADD}")
-    return found
+def find_table_gaps(endpoints: list[ApiEndpoint]) -> list[str]:
+    """Find operations without a complete row, and rows without an operation."""
+    names = {str(endpoint) for endpoint in endpoints}
+    findings = [f"{endpoint} {HOW_TO_ADD}" for endpoint in endpoints if str(endpoint) not in TABLE]
+    findings += [f"{name} has a row and no operation" for name in TABLE if name not in names | set(SERVING)]
+    for endpoint in endpoints:
+        if entry := TABLE.get(str(endpoint)):
+            missing = set(endpoint.parameters) - set(entry.names) - set(entry.values)
+            findings += [f"{endpoint}: parameter {name} {HOW_TO_ADD}" for name in sorted(missing)]
+            if endpoint.operation.body and entry.body is None:
+                findings.append(f"{endpoint}: body {HOW_TO_ADD}")
+    return findings
 
 
-def known_doors() -> list[Door]:
-    return [door for door in all_doors() if str(door) in TABLE]
+def known_endpoints() -> list[ApiEndpoint]:
+    return [endpoint for endpoint in all_endpoints() if str(endpoint) in TABLE]

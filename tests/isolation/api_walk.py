@@ -1,4 +1,4 @@
-"""Every operation of the API, found by walking its addresses, so that a new one cannot be forgotten."""
+"""Lists every API operation from the URL patterns, so that no new one is left out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from personas.api.views import get_api_view
 from project.api.urls import urlpatterns
 
 V1 = "/api/v1/"
-# What stands in an address for a row that is nobody's, by the kind of parameter.
+# URL values that match no row, by converter.
 ABSENT = {
     "IntConverter": "987654321",
     "DigestConverter": "f" * 64,
@@ -23,8 +23,8 @@ ABSENT = {
 
 
 @dataclass(frozen=True)
-class Door:
-    """One method of one address."""
+class ApiEndpoint:
+    """One HTTP method of one URL pattern."""
 
     method: str
     pattern: URLPattern
@@ -39,13 +39,16 @@ class Door:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Converters by name."""
+        """URL converters by parameter name."""
         return self.pattern.pattern.converters
 
     def absent(self, parameter: str, length: int) -> str:
-        """As long as the foreign one where it is a word: answers that quote it are then as long, too."""
-        made = ABSENT[type(self.parameters[parameter]).__name__]
-        return made if made.isdigit() else made.ljust(length, "x")[: max(length, 1)]
+        """A value that matches no row.
+
+        Text is as long as the foreign value, because responses may quote it.
+        """
+        value = ABSENT[type(self.parameters[parameter]).__name__]
+        return value if value.isdigit() else value.ljust(length, "x")[: max(length, 1)]
 
     def path(self, values: Mapping[str, str]) -> str:
         route = str(self.pattern.pattern)
@@ -57,20 +60,22 @@ class Door:
 
 
 def operations_at(pattern: URLPattern) -> Mapping[str, Operation]:
-    """What an address offers; none for the pages about the API."""
+    """The operations of a URL pattern; empty for pages about the API."""
     view = get_api_view(pattern)
-    found: Mapping[str, Operation] = view.operations if view else getattr(pattern.callback, "operations", {})
-    return found
+    operations: Mapping[str, Operation] = (
+        view.operations if view else getattr(pattern.callback, "operations", {})
+    )
+    return operations
 
 
-def all_doors() -> list[Door]:
+def all_endpoints() -> list[ApiEndpoint]:
     return [
-        Door(method, pattern, operation)
+        ApiEndpoint(method, pattern, operation)
         for pattern in urlpatterns
         for method, operation in operations_at(pattern).items()
     ]
 
 
 def is_offered(view: object) -> bool:
-    """Whether this view is asked by the API's own matrix, and so is no page."""
+    """Whether the view is an API operation, covered by the API matrix and not a page."""
     return any(pattern.callback is view and operations_at(pattern) for pattern in urlpatterns)

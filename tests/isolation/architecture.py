@@ -1,4 +1,7 @@
-"""Guards of the house's shape: who may say `unscoped`, what a template may hold, what the core may import."""
+"""Architecture checks of unscoped queries, docstrings, templates and pure modules.
+
+Each check returns its findings as sentences; tests/test_architecture.py requires that there are none.
+"""
 
 import ast
 import re
@@ -11,46 +14,46 @@ ROOT = Path(__file__).resolve().parents[2]
 APPS = ("core", "personas", "skills", "prompts", "project")
 LONGEST = 450
 
-# --- past the gate -------------------------------------------------------------------------------------
+# --- unscoped queries ----------------------------------------------------------------------------------
 
-# Who may look beyond one workspace, and why; migrations name the manager and ask nothing.
-MAY_LOOK_BEYOND = {
+# Modules that may query across workspaces, with the reason; migrations are not checked.
+MAY_QUERY_UNSCOPED = {
     "personas/tenancy/models.py": "defines the scoped manager",
-    "personas/tenancy/middleware.py": "which workspaces a person may enter, asked before there is one",
-    "personas/members/services.py": "an invitation is found by its signed link",
+    "personas/tenancy/middleware.py": "memberships of a user, listed before a workspace is known",
+    "personas/members/services.py": "an invitation is looked up by its signed link",
     "personas/admin.py": "operators see all workspaces",
-    "personas/api_keys/selectors.py": "a key is found by its digest, and determines the workspace",
-    "personas/drafts/services.py": "drafts nobody came back to are dropped for all workspaces at once",
-    "project/metrics/gauges.py": "figures of the whole house, without names",
-    "project/metrics/periodic.py": "figures of the whole house, without names",
-    "project/backup/samples.py": "a backup holds all workspaces",
-    "personas/api/idempotency.py": "old answers are dropped for all workspaces at once",
-    "project/supervisor/prepare_database.py": "whether there is any workspace yet, to decide on the demo",
+    "personas/api_keys/selectors.py": "a key is looked up by its digest and determines the workspace",
+    "personas/drafts/services.py": "abandoned drafts of all workspaces are deleted together",
+    "project/metrics/gauges.py": "metrics of the installation, without names",
+    "project/metrics/periodic.py": "metrics of the installation, without names",
+    "project/backup/samples.py": "a backup contains all workspaces",
+    "personas/api/idempotency.py": "expired responses of all workspaces are deleted together",
+    "project/supervisor/prepare_database.py": "checks whether any workspace exists before loading the demo",
     "skills/refresh/runs.py": "the sweep finds lost, due and old refresh runs in all workspaces",
-    "skills/files/services.py": "the sweep ends waivers that ran out, wherever they are",
-    "prompts/builds/sweep.py": "the sweep finds waiting and due agents wherever they are",
-    "skills/refresh/watch.py": "one watcher keeps an eye on the folders of all sources",
-    "prompts/ledger/blocks.py": "the clock closes the ledgers of all workspaces, one after the other",
-    "prompts/ledger/retention.py": "the clock lets old rows go wherever their time is over",
+    "skills/files/services.py": "the sweep ends expired waivers of all workspaces",
+    "prompts/builds/sweep.py": "the sweep finds waiting and due agents in all workspaces",
+    "skills/refresh/watch.py": "one watcher watches the folders of all sources",
+    "prompts/ledger/blocks.py": "the scheduler closes ledger blocks of all workspaces",
+    "prompts/ledger/retention.py": "the scheduler expires ledger rows of all workspaces",
 }
-BEYOND = re.compile(r"\.unscoped\b|\b_base_manager\b|\b_default_manager\b|\.raw\(")
+UNSCOPED = re.compile(r"\.unscoped\b|\b_base_manager\b|\b_default_manager\b|\.raw\(")
 
 
-def looks_beyond(root: Path = ROOT) -> list[str]:
-    """Files that pass by the gate without being known for it."""
-    found = [name for name, text in sources(root) if BEYOND.search(text)]
+def find_unscoped_queries(root: Path = ROOT) -> list[str]:
+    """Find files that query across workspaces and are not listed."""
+    names = [name for name, text in sources(root) if UNSCOPED.search(text)]
     return [
-        f"{name} passes by the tenant gate: if it must, give the reason in tests/isolation/architecture.py"
-        for name in found
-        if name not in MAY_LOOK_BEYOND
+        f"{name} queries across workspaces: if it must, give the reason in tests/isolation/architecture.py"
+        for name in names
+        if name not in MAY_QUERY_UNSCOPED
     ]
 
 
-def idle_permissions(root: Path = ROOT) -> list[str]:
-    """Files that may pass by the gate and do not."""
+def find_unused_permissions(root: Path = ROOT) -> list[str]:
+    """Find listed files that no longer query across workspaces."""
     texts = dict(sources(root))
-    unused = [name for name in MAY_LOOK_BEYOND if not BEYOND.search(texts.get(name, ""))]
-    return [f"{name} no longer passes by the gate: take it off the list" for name in unused]
+    unused = [name for name in MAY_QUERY_UNSCOPED if not UNSCOPED.search(texts.get(name, ""))]
+    return [f"{name} no longer queries across workspaces: remove it from the list" for name in unused]
 
 
 def sources(root: Path, *, migrations: bool = False) -> Iterator[tuple[str, str]]:
@@ -63,12 +66,12 @@ def sources(root: Path, *, migrations: bool = False) -> Iterator[tuple[str, str]
 # --- modules -------------------------------------------------------------------------------------------
 
 
-# To read the whole of every module takes a second; where this fits there is no need to.
+# Parsing every module takes a second; a match of this pattern makes it unnecessary.
 OPENING = re.compile(r'"""\w[^"\\]*"""\n')
 
 
-def silent_modules(root: Path = ROOT) -> list[str]:
-    """Modules that do not say in their first sentence what they are for."""
+def find_undocumented_modules(root: Path = ROOT) -> list[str]:
+    """Find modules without a docstring."""
     return [
         f"{name} has no docstring"
         for name, text in sources(root)
@@ -76,15 +79,15 @@ def silent_modules(root: Path = ROOT) -> list[str]:
     ]
 
 
-def long_files(root: Path = ROOT) -> list[str]:
-    """Files with a second reason to exist; what the migrations' writer makes is its own business."""
+def find_long_files(root: Path = ROOT) -> list[str]:
+    """Find files that are too long; generated migrations are excepted."""
     folders = (*APPS, "tests/isolation", "templates", "frontend/css", "frontend/js")
     files = [root / "dev.py", *(path for folder in folders for path in sorted((root / folder).rglob("*")))]
     kinds = {".py", ".html", ".css", ".js"}
-    found = [(path, path.read_text(encoding="utf-8").count("\n")) for path in files if path.suffix in kinds]
+    lengths = [(path, path.read_text(encoding="utf-8").count("\n")) for path in files if path.suffix in kinds]
     return [
         f"{path.relative_to(root)} has {lines} lines; at most {LONGEST} fit"
-        for path, lines in found
+        for path, lines in lengths
         if lines > LONGEST and "migrations" not in path.parts
     ]
 
@@ -102,30 +105,32 @@ FORBIDDEN = {
     "holds a script address": re.compile(r"(?:href|src|action)\s*=\s*[\"']?\s*javascript:", re.IGNORECASE),
 }
 EXCUSED = {
-    # Ours and Django's own words (the list of password rules is HTML); no tenant's text is a help text.
+    # Our text and Django's (the list of password rules is HTML); no help text comes from a tenant.
     ("components/_field_notes.html", "marks text as safe"),
-    # Plain text: escaping would put entities into a letter.
+    # Plain text: escaping would put HTML entities into the email.
     ("personas/members/invitation.txt", "switches escaping off"),
 }
 
 
-def careless_templates(root: Path = ROOT) -> list[str]:
-    """What could let a tenant's text act, or what the content policy would refuse."""
+def find_unsafe_templates(root: Path = ROOT) -> list[str]:
+    """Find template code that allows script injection or violates the content security policy."""
     findings = []
     for path in sorted((root / "templates").rglob("*")):
         if path.is_file():
             name, text = path.relative_to(root / "templates").as_posix(), path.read_text(encoding="utf-8")
-            said = [what for what, shape in FORBIDDEN.items() if shape.search(text)]
-            findings += [f"templates/{name} {what}" for what in said if (name, what) not in EXCUSED]
+            problems = [problem for problem, pattern in FORBIDDEN.items() if pattern.search(text)]
+            findings += [
+                f"templates/{name} {problem}" for problem in problems if (name, problem) not in EXCUSED
+            ]
     return findings
 
 
-def careless_code(root: Path = ROOT) -> list[str]:
-    """Python that vouches for a text it has not escaped; format_html escapes, mark_safe does not."""
+def find_mark_safe(root: Path = ROOT) -> list[str]:
+    """Find uses of mark_safe, which does not escape; format_html does."""
     return [f"{name} uses mark_safe" for name, text in sources(root) if re.search(r"\bmark_safe\b", text)]
 
 
-# --- the pure core -------------------------------------------------------------------------------------
+# --- pure modules --------------------------------------------------------------------------------------
 
 CORE = (
     "skills.skill_format.parser",
@@ -142,12 +147,12 @@ BLOCKED = ("django", "rest_framework", "celery", "redis", "allauth", "structlog"
 IMPORTER = """
 import importlib, sys
 
-class Wall:
+class ImportBlocker:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in {blocked!r}:
-            raise ImportError(f"the core reached for {{name}}")
+            raise ImportError(f"a pure module imports {{name}}")
 
-sys.meta_path.insert(0, Wall())
+sys.meta_path.insert(0, ImportBlocker())
 for name in {names!r}:
     try:
         importlib.import_module(name)
@@ -156,8 +161,8 @@ for name in {names!r}:
 """
 
 
-def core_modules(root: Path = ROOT) -> list[str]:
-    """The modules that must work without any framework; those of pure packages are found by themselves."""
+def list_pure_modules(root: Path = ROOT) -> list[str]:
+    """List the modules that must import without any framework; pure packages are searched."""
     paths = sorted(path for package in PURE for path in (root / package.replace(".", "/")).rglob("*.py"))
     names = [".".join(path.relative_to(root).with_suffix("").parts) for path in paths]
     places = {name: root / name.replace(".", "/") for name in CORE}
@@ -165,8 +170,8 @@ def core_modules(root: Path = ROOT) -> list[str]:
     return [*(name.removesuffix(".__init__") for name in names), *there]
 
 
-def impure_modules(names: Iterable[str], root: Path = ROOT) -> list[str]:
-    """Core modules that cannot be imported while the frameworks are walled off."""
+def find_impure_modules(names: Iterable[str], root: Path = ROOT) -> list[str]:
+    """Find pure modules that fail to import while imports of the frameworks are blocked."""
     code = IMPORTER.format(blocked=set(BLOCKED), names=list(names))
     answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False, timeout=60

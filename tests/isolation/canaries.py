@@ -1,4 +1,4 @@
-"""Words that occur nowhere else: one per text field and workspace, so that a leak names its origin."""
+"""Canary values: one unique string per text field and workspace, so that a leak names its origin."""
 
 import re
 import secrets
@@ -13,16 +13,16 @@ from django.db import models
 from personas.models import User, Workspace, WorkspaceOwned
 
 OUR_APPS = ("personas", "skills", "prompts")
-# Letters and digits only, so one shape fits slugs, tool names, addresses and prose, and survives escaping.
+# Letters and digits only: valid in slugs, tool names, email addresses and prose, and unchanged by escaping.
 SHAPE = re.compile(r"cnry[0-9a-f]{12}")
-# Fields whose form is checked more strictly than a word.
-DRESSED = {
+# Fields with a stricter format.
+FORMATS = {
     "email": "{0}@example.com",
     "extra": "{0}: {0}",
     "parameters": '{{"title": "{0}"}}',
 }
-# Text columns that hold one of a few known words, so nothing of a tenant can be in them.
-KNOWN_WORDS = {
+# Text columns with values from a fixed set, which contain no tenant data.
+FIXED_VALUES = {
     "Agent.layout": "one of our layouts",
     "User.password": "a hash, never shown",
     "User.timezone": "a known timezone",
@@ -47,37 +47,37 @@ KNOWN_WORDS = {
 
 @dataclass
 class Canaries:
-    """Every word handed out, with the workspace it belongs to and the field it stands in."""
+    """All canaries with their workspace and field."""
 
     homes: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
 
     def word(self, home: str, place: str) -> str:
-        made = f"cnry{secrets.token_hex(6)}"
-        self.homes[made], self.places[made] = home, place
-        return made
+        canary = f"cnry{secrets.token_hex(6)}"
+        self.homes[canary], self.places[canary] = home, place
+        return canary
 
     def value(self, home: str, model: type[models.Model], name: str) -> Any:
-        """A marked value that the field accepts."""
+        """A value that contains a canary and is valid for the field."""
         word = self.word(home, f"{model.__name__}.{name}")
         if isinstance(model._meta.get_field(name), models.JSONField):
             return {word: word}
-        return DRESSED.get(name, "{0}").format(word)
+        return FORMATS.get(name, "{0}").format(word)
 
     def values(self, home: str, model: type[models.Model]) -> dict[str, Any]:
         return {name: self.value(home, model, name) for name in marked_fields(model)}
 
-    def foreign_in(self, text: str, own: Collection[str], said: str) -> list[str]:
-        """The strange words in a text, but for those that the asker has said himself."""
-        found = set(SHAPE.findall(text)) - set(SHAPE.findall(said))
-        return sorted(word for word in found if self.homes.get(word, "") not in own)
+    def foreign_in(self, text: str, own: Collection[str], sent: str) -> list[str]:
+        """The canaries of other workspaces in a text, except for those that the requester sent."""
+        canaries = set(SHAPE.findall(text)) - set(SHAPE.findall(sent))
+        return sorted(canary for canary in canaries if self.homes.get(canary, "") not in own)
 
     def describe(self, word: str) -> str:
         return f"{self.places[word]} of {self.homes[word]}"
 
 
 def our_models() -> list[type[models.Model]]:
-    """The concrete models of the house; the test below the tenant line needs no list of its own."""
+    """The concrete models of the product."""
     return [model for label in OUR_APPS for model in apps.get_app_config(label).get_models()]
 
 
@@ -85,7 +85,7 @@ def tenant_models() -> list[type[WorkspaceOwned]]:
     return [model for model in our_models() if issubclass(model, WorkspaceOwned)]
 
 
-# Columns of these names hold digests and the like, whatever the table: they say nothing by themselves.
+# Columns with these names contain digests and the like in every table: no tenant data.
 DIGESTS = {
     *("digest", "text_digest", "served_digest", "trusted_digest", "hash", "previous_hash", "last_hash"),
     *("last_move_hash", "seal", "rows", "report", "tools", "compiler", "key_id", "signature", "prefix"),
@@ -93,15 +93,15 @@ DIGESTS = {
 
 
 def marked_fields(model: type[models.Model]) -> list[str]:
-    """The text columns in which something of a tenant can stand."""
+    """The text columns that can contain tenant data."""
     kinds = (models.CharField, models.TextField, models.JSONField)
     fields = [one for one in model._meta.concrete_fields if isinstance(one, kinds) and not one.choices]
     named = [one.name for one in fields if one.name not in DIGESTS]
-    return [name for name in named if f"{model.__name__}.{name}" not in KNOWN_WORDS]
+    return [name for name in named if f"{model.__name__}.{name}" not in FIXED_VALUES]
 
 
-def unmarked_fields(workspaces: Iterable[Workspace]) -> list[str]:
-    """Text fields without a canary in some workspace: what stands there could leak unseen."""
+def find_unmarked_fields(workspaces: Iterable[Workspace]) -> list[str]:
+    """Find text fields without a canary in a workspace: a leak of their values would not be detected."""
     findings = []
     for workspace in workspaces:
         for model in our_models():
@@ -118,11 +118,11 @@ def unmarked_fields(workspaces: Iterable[Workspace]) -> list[str]:
 
 
 def rows_of(model: type[models.Model], workspace: Workspace) -> Iterable[models.Model]:
-    """All rows of a workspace, its own row and its people included."""
+    """All rows of a workspace, including the workspace and its users."""
     if issubclass(model, WorkspaceOwned):
         return model.unscoped.filter(workspace=workspace).order_by("pk")
     if model is Workspace:
         return Workspace.objects.filter(pk=workspace.pk)
     if model is User:
         return User.objects.filter(memberships__workspace=workspace).order_by("pk")
-    raise TypeError(f"Whose rows are those of {model.__name__}? Say so in tests/isolation/canaries.py.")
+    raise TypeError(f"Which workspace owns a row of {model.__name__}? Add it in tests/isolation/canaries.py.")

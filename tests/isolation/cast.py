@@ -1,4 +1,7 @@
-"""The stage: two workspaces filled alike, each marked with its own canaries, and ten people who ask."""
+"""Test data of the isolation matrix.
+
+Two workspaces with the same kinds of rows, each with its own canaries, and ten requesters.
+"""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -43,8 +46,8 @@ from tests.isolation.canaries import Canaries
 from tests.isolation.seeds import Seeder
 
 HARBOUR, ELSEWHERE = "harbour", "elsewhere"
-# The kinds of record, by the word in their addresses, with the field an address names them by.
-# Order matters: what others link to comes first.
+# The kinds of record by URL segment, with the field that identifies them in a URL.
+# Order matters: linked kinds come first.
 KINDS: dict[str, tuple[type[Record], str]] = {
     "identities": (Identity, "slug"),
     "souls": (Soul, "slug"),
@@ -62,8 +65,8 @@ VARIANTS = ("plain", "spare", "archived")
 
 
 @dataclass
-class Asker:
-    """Somebody with a browser; without a home they are a stranger everywhere."""
+class Requester:
+    """A user with a browser; an empty `home` means that they are a member of no workspace."""
 
     name: str
     client: Client
@@ -73,35 +76,35 @@ class Asker:
 
     @property
     def away(self) -> str:
-        """The workspace that must stay dark to them."""
+        """The workspace that they must not see."""
         return HARBOUR if self.home == ELSEWHERE else ELSEWHERE
 
     @property
-    def own_words(self) -> str:
+    def own_text(self) -> str:
         return f"{self.user.email} {self.user.name}" if self.user else ""
 
 
 @dataclass
 class Stage:
-    """All that the matrix needs to know of the seeded world."""
+    """The seeded data."""
 
     canaries: Canaries = field(default_factory=Canaries)
     workspaces: dict[str, Workspace] = field(default_factory=dict)
     rows: dict[tuple[str, str, str], models.Model] = field(default_factory=dict)
-    askers: dict[str, Asker] = field(default_factory=dict)
-    # The fingerprints of all rows, by workspace and table: every test gets the stage as it was set.
+    requesters: dict[str, Requester] = field(default_factory=dict)
+    # Digests of all rows by workspace and table; every test starts from this state.
     before: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @cached_property
-    def moment(self) -> str:
-        """When all of it had happened; one moment for all addresses, or refusals could not be compared."""
+    def seeded_at(self) -> str:
+        """A timestamp after seeding; the same in all URLs, so that responses can be compared."""
         return f"{timezone.now():%Y-%m-%dT%H:%M:%S.%fZ}"
 
     def row(self, home: str, kind: str, variant: str = "plain") -> Any:
         return self.rows[home, kind, variant]
 
     def key(self, home: str, kind: str, variant: str = "plain") -> str:
-        """What stands in an address for this row."""
+        """The URL value of a row."""
         attribute = KINDS[kind][1] if kind in KINDS else "pk"
         return str(getattr(self.row(home, kind, variant), attribute))
 
@@ -109,12 +112,12 @@ class Stage:
 def set_stage() -> Stage:
     stage = Stage()
     for home in (HARBOUR, ELSEWHERE):
-        open_house(stage, home)
+        seed_workspace(stage, home)
         seed_records(stage, home)
         seed_rest(stage, home)
         seeder(stage, home).files()
         seeder(stage, home).prompts()
-    invite_askers(stage)
+    add_requesters(stage)
     return stage
 
 
@@ -129,26 +132,26 @@ def seeder(stage: Stage, home: str) -> Seeder:
     )
 
 
-def person(stage: Stage, home: str) -> User:
+def make_person(stage: Stage, home: str) -> User:
     values = stage.canaries.values(home, User)
     return make_user(values["name"], email=values["email"])
 
 
-def open_house(stage: Stage, home: str) -> None:
-    said = stage.canaries.values(home, Workspace)
-    owner = person(stage, home)
-    workspace = create_workspace(said["name"], said["slug"], owner=owner)
+def seed_workspace(stage: Stage, home: str) -> None:
+    values = stage.canaries.values(home, Workspace)
+    owner = make_person(stage, home)
+    workspace = create_workspace(values["name"], values["slug"], owner=owner)
     if home == ELSEWHERE:
-        # Task numbers start anew in every workspace; here a foreign number must be nobody's at home.
+        # Task numbers are per workspace; a foreign number must not exist at home.
         workspace.last_task_number = 100
         workspace.save(update_fields=["last_task_number"])
     stage.workspaces[home] = workspace
     stage.rows[home, "members", "owner"] = Membership.unscoped.get(workspace=workspace)
-    stage.rows[home, "members", "plain"] = join(workspace, person(stage, home), Role.VIEWER)
+    stage.rows[home, "members", "plain"] = join(workspace, make_person(stage, home), Role.VIEWER)
 
 
 def seed_records(stage: Stage, home: str) -> None:
-    """Each kind three times: linked and edited once, standing alone, and archived."""
+    """Create three records of each kind: linked and edited, unlinked, and archived."""
     seeder(stage, home).grant()
     for kind in KINDS:
         for variant in VARIANTS:
@@ -187,7 +190,10 @@ def make(model: type[Record], workspace: Workspace, values: dict[str, Any], **mo
 
 
 def links(stage: Stage, home: str, kind: str, variant: str) -> dict[str, Any]:
-    """Whatever one record may point at, it does; duties and sources cannot stand alone, other spares do."""
+    """Link plain records to every kind they can reference.
+
+    Responsibilities and sources always need a link.
+    """
     if kind == "responsibilities":
         return {"agent": stage.row(home, "agents")}
     if kind == "sources":
@@ -220,11 +226,16 @@ def owner_of(stage: Stage, home: str) -> User:
 
 
 def seed_rest(stage: Stage, home: str) -> None:
-    """What no form of ours writes in full: an open invitation, and an event with every word marked."""
+    """Create rows that no form writes completely.
+
+    An open invitation, and an audit event with a canary in every field.
+    """
     workspace, owner = stage.workspaces[home], owner_of(stage, home)
-    said = stage.canaries.values(home, Invitation)
-    later = timezone.now() + timedelta(days=1)
-    invitation = Invitation(workspace=workspace, role=Role.VIEWER, invited_by=owner, expires_at=later, **said)
+    values = stage.canaries.values(home, Invitation)
+    expires_at = timezone.now() + timedelta(days=1)
+    invitation = Invitation(
+        workspace=workspace, role=Role.VIEWER, invited_by=owner, expires_at=expires_at, **values
+    )
     invitation.save()
     stage.rows[home, "invitations", "plain"] = invitation
     event = AuditEvent(
@@ -234,49 +245,49 @@ def seed_rest(stage: Stage, home: str) -> None:
     stage.rows[home, "audit", "plain"] = event
 
 
-def invite_askers(stage: Stage) -> None:
+def add_requesters(stage: Stage) -> None:
     harbour = stage.workspaces[HARBOUR]
     add(stage, "owner", owner_of(stage, HARBOUR), HARBOUR, Role.OWNER)
     for role in (Role.ADMIN, Role.EDITOR, Role.REVIEWER, Role.VIEWER):
-        user = person(stage, HARBOUR)
+        user = make_person(stage, HARBOUR)
         join(harbour, user, role)
         add(stage, role.value, user, HARBOUR, role)
-    removed = person(stage, HARBOUR)
+    removed = make_person(stage, HARBOUR)
     remove_member(join(harbour, removed, Role.ADMIN), by=Actor.person(owner_of(stage, HARBOUR)))
     add(stage, "removed member", removed)
     add(stage, "stranger with a workspace", owner_of(stage, ELSEWHERE), ELSEWHERE, Role.OWNER)
-    add(stage, "stranger without one", person(stage, "nowhere"))
-    operator = person(stage, "nowhere")
+    add(stage, "stranger without one", make_person(stage, "nowhere"))
+    operator = make_person(stage, "nowhere")
     operator.is_staff = operator.is_superuser = True
     operator.save()
     add(stage, "superuser", operator)
-    stage.askers["anonymous"] = Asker("anonymous", Client(raise_request_exception=False))
+    stage.requesters["anonymous"] = Requester("anonymous", Client(raise_request_exception=False))
 
 
 def add(stage: Stage, name: str, user: User, home: str = "", role: str = "") -> None:
     client = signed_in(user)
-    # An error is a finding like any other, not the end of the test.
+    # A server error is a finding; it does not end the test.
     client.raise_request_exception = False
-    # The first visit starts the session's clocks; later ones then write nothing.
+    # The first request sets the session's timestamps; later ones write nothing.
     client.get("/profile/")
-    stage.askers[name] = Asker(name, client, user, home, role)
+    stage.requesters[name] = Requester(name, client, user, home, role)
 
 
 @contextmanager
-def undone() -> Iterator[None]:
-    """Whatever happens inside has not happened afterwards."""
+def rolled_back() -> Iterator[None]:
+    """Roll back everything written inside."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
 
 
 @contextmanager
-def settled_memory() -> Iterator[None]:
-    """What is loaded by now stays; looking through it again and again takes a third of a short request."""
+def frozen_gc() -> Iterator[None]:
+    """Exclude loaded objects from garbage collection, which takes a third of a short request."""
     gc.collect()
     gc.freeze()
     yield
-    # What was frozen when the run began stays so.
+    # Restore the state set at the start of the run.
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""What every route must answer, and to whom: the table that a new route has to be added to."""
+"""Expected status of every route for every requester; new routes must be added here."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -6,10 +6,22 @@ from datetime import timedelta
 from django.utils import timezone
 
 from personas.roles import Permission, has_permission
-from tests.isolation.cast import Asker, Stage
+from tests.isolation.cast import Requester, Stage
 from tests.isolation.file_rows import FILES
 from tests.isolation.prompt_rows import PROMPTS, STUDIO
-from tests.isolation.rows import EDIT, KEYS, OWNERS, READ, SAFE, SOURCES, Body, Page, Place, action, form
+from tests.isolation.rows import (
+    EDIT,
+    KEYS,
+    OWNERS,
+    READ,
+    SAFE,
+    SOURCES,
+    Body,
+    OutsidePage,
+    Page,
+    action,
+    form,
+)
 from tests.isolation.walk import Route
 
 HOW_TO_ADD = (
@@ -19,7 +31,7 @@ HOW_TO_ADD = (
 
 
 def unchanged_form(kind: str) -> Callable[[Stage, str], Body]:
-    """An edit that changes one word; the rest is what the form shows."""
+    """A valid edit: the values of a new record with the current revision."""
 
     def body(stage: Stage, home: str) -> Body:
         row = stage.row(home, kind)
@@ -33,13 +45,13 @@ def own_agent(stage: Stage, home: str) -> Body:
 
 
 def duties_reversed(stage: Stage, home: str) -> Body:
-    """An order that differs from the one there is."""
+    """The responsibilities in reverse order."""
     agent = stage.row(home, "agents")
     duties = agent.responsibilities.filter(archived_at=None).values_list("pk", flat=True)
     return {"agent": agent.slug, "duty": list(duties)[::-1]}
 
 
-# What makes a new record of each kind; also good as an edit.
+# Form data that creates a record of each kind; also valid as an edit.
 NEW: dict[str, Callable[[Stage, str], Body]] = {
     "agents": lambda s, h: {
         "slug": "fresh",
@@ -74,7 +86,7 @@ NEW: dict[str, Callable[[Stage, str], Body]] = {
 
 
 def family(kind: str, write: Permission = EDIT) -> dict[str, Page]:
-    """The pages every kind of record has."""
+    """The pages that every kind of record has."""
     pages = {
         "list": Page(),
         "new": Page(read=write, write=write, body=NEW[kind]),
@@ -92,11 +104,11 @@ def family(kind: str, write: Permission = EDIT) -> dict[str, Page]:
 
 
 def chosen(kind: str, verb: str, variant: str = "spare") -> Callable[[Stage, str], Body]:
-    """A verb for many, pressed for one row; of the other house's rows nothing is taken."""
+    """A bulk action on a row of each workspace; only the own row may be affected."""
 
     def body(stage: Stage, home: str) -> Body:
-        houses = [stage.row(one, kind, variant if one == home else "plain").pk for one in stage.workspaces]
-        return {"verb": verb, "chosen": houses}
+        ids = [stage.row(one, kind, variant if one == home else "plain").pk for one in stage.workspaces]
+        return {"verb": verb, "chosen": ids}
 
     return body
 
@@ -106,7 +118,7 @@ def file_pages(kind: str) -> dict[str, Page]:
 
 
 def new_key(stage: Stage, home: str) -> Body:
-    """A key for one agent, on one channel; it lasts until tomorrow."""
+    """A key for one agent and one channel that expires tomorrow."""
     agent, channel = stage.row(home, "agents").slug, stage.row(home, "channels").slug
     scopes = {"verbs": ["fetch"], "agents": [agent], "channels": [channel]}
     return {"name": "Fresh", "kind": "bot", "expires_at": tomorrow(), **scopes}
@@ -116,7 +128,7 @@ def tomorrow() -> str:
     return (timezone.now() + timedelta(days=1)).date().isoformat()
 
 
-# The secret is in the answer itself, so there is nowhere to go on to.
+# The response contains the secret, so there is no redirect.
 ACCESS: dict[str, Page] = {
     "keys:list": Page(read=KEYS),
     "keys:export": Page(read=KEYS),
@@ -140,7 +152,7 @@ INSIDE: dict[str, Page] = {
     "members:list": Page(),
     "members:export": Page(),
     "members:invite": action(OWNERS, body=lambda s, h: {"email": "new@example.com", "role": "viewer"}),
-    # The last owner is refused, with a message; everybody else is out.
+    # The last owner cannot leave and gets a message; other members leave.
     "members:leave": action(READ, changes=False),
     "members:withdraw": action(OWNERS),
     "members:role": action(OWNERS, body=lambda s, h: {"role": "editor"}),
@@ -177,85 +189,85 @@ INSIDE: dict[str, Page] = {
     **STUDIO,
 }
 
-OUTSIDE: dict[str, Place] = {
-    "healthz": Place(200, 200),
-    "readyz": Place(200, 200),
-    # Open to this machine in development, and so to every caller here; its own tests ask from elsewhere.
-    "metrics": Place(200, 200),
-    # Only where errors are shown in full.
-    "styleguide": Place(404, 404),
-    "api:schema": Place(200, 200),
-    "api:docs": Place(200, 200),
-    "api:errors": Place(200, 200),
-    "start": Place(302, 200, member=302),
-    "new-workspace": Place(302, 200),
-    "profile": Place(302, 200),
-    # A forged token is 410 for all; real ones are asked for apart.
-    "invitation": Place(410, 410),
-    "other-account": Place(302, 405),
-    "account_login": Place(200, 302),
-    "account_logout": Place(302, 200, is_open=True),
-    "account_inactive": Place(200, 200),
-    "account_signup": Place(200, 302),
-    # The cast has neither password nor second factor to give once more.
-    "account_reauthenticate": Place(302, 403),
-    "account_email": Place(302, 200),
-    "account_email_verification_sent": Place(200, 200),
-    "account_change_password": Place(302, 302),
-    "account_set_password": Place(302, 200),
-    "account_reset_password": Place(200, 200),
-    "account_confirm_login_code": Place(302, 302),
-    "account_confirm_email": Place(200, 200),
-    "account_reset_password_from_key_done": Place(200, 200),
-    "account_reset_password_from_key": Place(200, 200),
-    "account_reset_password_done": Place(200, 200),
-    "mfa_index": Place(302, 200),
-    "mfa_authenticate": Place(302, 302),
-    "mfa_reauthenticate": Place(302, 403),
-    "mfa_activate_totp": Place(302, 200),
-    "mfa_deactivate_totp": Place(302, 404),
-    "mfa_view_recovery_codes": Place(302, 404),
-    "mfa_generate_recovery_codes": Place(302, 200),
-    "mfa_download_recovery_codes": Place(302, 404),
-    "mfa_list_webauthn": Place(302, 200),
-    "mfa_add_webauthn": Place(302, 200),
-    "mfa_reauthenticate_webauthn": Place(302, 403),
-    "mfa_remove_webauthn": Place(302, 404),
-    "mfa_edit_webauthn": Place(302, 404),
-    "mfa_login_webauthn": Place(302, 302, is_open=True),
-    "usersessions_list": Place(302, 200),
+OUTSIDE: dict[str, OutsidePage] = {
+    "healthz": OutsidePage(200, 200),
+    "readyz": OutsidePage(200, 200),
+    # In development open to localhost, and so to every requester here; other hosts are tested elsewhere.
+    "metrics": OutsidePage(200, 200),
+    # Only with DEBUG.
+    "styleguide": OutsidePage(404, 404),
+    "api:schema": OutsidePage(200, 200),
+    "api:docs": OutsidePage(200, 200),
+    "api:errors": OutsidePage(200, 200),
+    "start": OutsidePage(302, 200, member=302),
+    "new-workspace": OutsidePage(302, 200),
+    "profile": OutsidePage(302, 200),
+    # A forged token is 410 for all; real tokens are tested separately.
+    "invitation": OutsidePage(410, 410),
+    "other-account": OutsidePage(302, 405),
+    "account_login": OutsidePage(200, 302),
+    "account_logout": OutsidePage(302, 200, is_open=True),
+    "account_inactive": OutsidePage(200, 200),
+    "account_signup": OutsidePage(200, 302),
+    # The test users have neither a password nor a second factor.
+    "account_reauthenticate": OutsidePage(302, 403),
+    "account_email": OutsidePage(302, 200),
+    "account_email_verification_sent": OutsidePage(200, 200),
+    "account_change_password": OutsidePage(302, 302),
+    "account_set_password": OutsidePage(302, 200),
+    "account_reset_password": OutsidePage(200, 200),
+    "account_confirm_login_code": OutsidePage(302, 302),
+    "account_confirm_email": OutsidePage(200, 200),
+    "account_reset_password_from_key_done": OutsidePage(200, 200),
+    "account_reset_password_from_key": OutsidePage(200, 200),
+    "account_reset_password_done": OutsidePage(200, 200),
+    "mfa_index": OutsidePage(302, 200),
+    "mfa_authenticate": OutsidePage(302, 302),
+    "mfa_reauthenticate": OutsidePage(302, 403),
+    "mfa_activate_totp": OutsidePage(302, 200),
+    "mfa_deactivate_totp": OutsidePage(302, 404),
+    "mfa_view_recovery_codes": OutsidePage(302, 404),
+    "mfa_generate_recovery_codes": OutsidePage(302, 200),
+    "mfa_download_recovery_codes": OutsidePage(302, 404),
+    "mfa_list_webauthn": OutsidePage(302, 200),
+    "mfa_add_webauthn": OutsidePage(302, 200),
+    "mfa_reauthenticate_webauthn": OutsidePage(302, 403),
+    "mfa_remove_webauthn": OutsidePage(302, 404),
+    "mfa_edit_webauthn": OutsidePage(302, 404),
+    "mfa_login_webauthn": OutsidePage(302, 302, is_open=True),
+    "usersessions_list": OutsidePage(302, 200),
 }
 
-# The back office has one rule for all of it, so its pages need no rows of their own.
-OPERATORS = "operator/"
+# One rule covers all admin pages, so they need no rows.
+ADMIN = "operator/"
 
 
-def without_a_row(routes: list[Route]) -> list[str]:
-    """The routes that nobody has said anything about."""
+def find_routes_without_row(routes: list[Route]) -> list[str]:
+    """Find routes without a row."""
     return [f"{route.name} ({route.pattern}) {HOW_TO_ADD}" for route in routes if not is_expected(route)]
 
 
 def is_expected(route: Route) -> bool:
     if route.is_inside:
         return route.name in INSIDE
-    return route.name in OUTSIDE or route.pattern.startswith(OPERATORS)
+    return route.name in OUTSIDE or route.pattern.startswith(ADMIN)
 
 
-def rows_without_a_route(routes: list[Route]) -> list[str]:
+def find_rows_without_route(routes: list[Route]) -> list[str]:
     names = {route.name for route in routes}
     return [f"{name} has a row and no route" for name in (*INSIDE, *OUTSIDE) if name not in names]
 
 
-def expected_inside(page: Page, asker: Asker, method: str, target: str) -> int:
-    """The status a workspace page owes to this asker: the first door that is shut, or what is inside."""
-    doors = {
-        302: asker.name == "anonymous",
-        404: not asker.home or target in {"elsewhere", "nowhere"},
+def expected_inside(page: Page, requester: Requester, method: str, target: str) -> int:
+    """The status of a workspace page for this requester: the first check that fails, or success."""
+    checks = {
+        302: requester.name == "anonymous",
+        404: not requester.home or target in {"elsewhere", "nowhere"},
         405: method not in page.methods,
-        403: not has_permission(asker.role, page.write or page.read or READ),
+        403: not has_permission(requester.role, page.write or page.read or READ),
     }
-    if shut := next((status for status, is_shut in doors.items() if is_shut), 0):
-        return shut
+    if denied := next((status for status, is_denied in checks.items() if is_denied), 0):
+        return denied
     if method in SAFE and page.read is None:
         return 405
     inside = page.status if method == "POST" else 200

@@ -1,4 +1,4 @@
-"""The rows of sources, files, rule sets and skills."""
+"""Table rows of the pages for sources, files, rule sets and skills."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,21 +11,21 @@ from tests.isolation.cast import Stage
 from tests.isolation.rows import AGENT, APPROVE, SOURCES, Body, Page, action, form
 
 
-def seen(variant: str) -> Callable[[Stage, str], Body]:
-    """The digest that the person looked at."""
+def with_digest(variant: str) -> Callable[[Stage, str], Body]:
+    """Form data with the digest of the newest revision, as the user has read it."""
     return lambda s, h: {"digest": s.row(h, "files", variant).newest.digest}
 
 
-def waiving(stage: Stage, home: str) -> Body:
+def waiver_form(stage: Stage, home: str) -> Body:
     until = (timezone.now() + timedelta(days=3)).date().isoformat()
-    return seen("quarantined")(stage, home) | {"reason": "A quotation.", "until": until}
+    return with_digest("quarantined")(stage, home) | {"reason": "A quotation.", "until": until}
 
 
-def zipped(stage: Stage, home: str) -> Body:
+def zip_upload(stage: Stage, home: str) -> Body:
     return {"archive": SimpleUploadedFile("a.zip", write_zip([("AGENTS.md", b"Hi.")]))}
 
 
-def own_copy(stage: Stage, home: str) -> Body:
+def rule_set_form(stage: Stage, home: str) -> Body:
     rules = '{"rules": [{"kind": "context", "paths": ["FRESH.md"]}]}'
     revision = stage.row(home, "rule-sets").revision
     return {"revision": revision, "kinds": ["context", "skill"], "rules": rules}
@@ -34,16 +34,16 @@ def own_copy(stage: Stage, home: str) -> Body:
 FILES: dict[str, Page] = {
     "sources:refresh": action(),
     "sources:live": Page(),
-    "sources:upload": action(variant="pushed", body=zipped),
+    "sources:upload": action(variant="pushed", body=zip_upload),
     "skills:import": form(text="---\nname: taken-in\ndescription: Taken.\n---\n\nDo.\n"),
     "skills:copy": action(variant="skill", objects={"file_id": ("files", "pk")}),
     "skills:export": Page(),
     "skills:check": action(body=lambda s, h: {"name": "Bad Name"}, status=200, changes=False),
     "skills:trust-policy": action(SOURCES, body=lambda s, h: {"needed": "0"}),
     "rule-sets:list": Page(),
-    # Every workspace has all the rule sets, its own or the built-in ones: their names are no secret.
+    # Every workspace has all rule sets, customised or built-in: their names are not secret.
     "rule-sets:detail": Page(values={"key": "plain"}),
-    "rule-sets:edit": Page(read=SOURCES, write=SOURCES, values={"key": "plain"}, body=own_copy),
+    "rule-sets:edit": Page(read=SOURCES, write=SOURCES, values={"key": "plain"}, body=rule_set_form),
     "rule-sets:reset": action(SOURCES, values={"key": "plain"}),
     "rule-sets:restore": action(SOURCES, values={"key": "plain"}, changes=False),
     "rule-sets:history": Page(values={"key": "plain"}),
@@ -56,10 +56,10 @@ FILES: dict[str, Page] = {
     "files:peek": Page(),
     "files:revision": Page(),
     "files:raw": Page(),
-    "files:adopt": action(body=seen("plain")),
+    "files:adopt": action(body=with_digest("plain")),
     "files:ignore": action(),
     "files:heed": action(variant="ignored"),
-    "files:waive": action(APPROVE, variant="quarantined", body=waiving),
+    "files:waive": action(APPROVE, variant="quarantined", body=waiver_form),
     "files:end-waiver": action(APPROVE, variant="waived", objects={"waiver": ("waivers", "pk")}),
     "files:reach": action(variant="skill", body=lambda s, h: {"reach": "all"}),
     "files:export": Page(variant="skill"),

@@ -1,4 +1,7 @@
-"""The cells: every route, asked with every method by everybody, at home and at somebody else's door."""
+"""The page isolation matrix: which requests are sent, and what is checked.
+
+Every route, with every method, by every requester, for own, foreign and missing rows.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -10,13 +13,13 @@ from urllib.parse import quote
 from django.apps import apps
 
 from personas.roles import Role, has_permission
-from tests.isolation.cast import HARBOUR, KINDS, Asker, Stage, undone
-from tests.isolation.expectations import INSIDE, OPERATORS, OUTSIDE, expected_inside
-from tests.isolation.probe import Answer, ask, digest, quick_templates
+from tests.isolation.cast import HARBOUR, KINDS, Requester, Stage, rolled_back
+from tests.isolation.expectations import ADMIN, INSIDE, OUTSIDE, expected_inside
+from tests.isolation.probe import Answer, digest, quick_templates, send_request
 from tests.isolation.rows import LOGIN, METHODS, SAFE, Page
 from tests.isolation.walk import Route, all_routes
 
-ASKERS = (
+REQUESTERS = (
     "anonymous",
     "owner",
     "admin",
@@ -29,16 +32,16 @@ ASKERS = (
     "superuser",
 )
 OBJECTS = {"key", "member_id", "invitation_id"}
-# The rows that addresses outside the record families name.
+# The kinds of rows named by URL parameters outside the record pages.
 ROWS = {"member_id": "members", "invitation_id": "invitations"}
 Digests = dict[str, dict[str, str]]
-# Asked in turn: the gate treats them alike, and over all askers each route meets each of them.
+# Rotated: the middleware treats them alike, and over all requesters each route gets each of them.
 RARE = tuple(method for method in METHODS if method not in {"GET", "POST"})
 
 
 @dataclass
 class Outcome:
-    """How many cells were asked, and what was wrong."""
+    """The number of cells that ran, and the findings."""
 
     cells: int = 0
     findings: list[str] = field(default_factory=list)
@@ -50,20 +53,20 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Cell:
-    """One question."""
+    """One request."""
 
-    asker: Asker
+    requester: Requester
     route: Route
     method: str
     target: str
 
     def __str__(self) -> str:
-        return f"{self.asker.name} · {self.method} {self.route.name} · {self.target}"
+        return f"{self.requester.name} · {self.method} {self.route.name} · {self.target}"
 
 
-# Says of a cell and the number of its route whether that is asked.
+# Decides for a cell and the number of its route whether this run includes it.
 IsDue = Callable[[Cell, int], bool]
-# Alike in what they meet: of each group one is asked at each route.
+# Treated alike: each route is requested by one of each group.
 MEMBERS = ("admin", "editor", "reviewer", "viewer")
 STRANGERS = ("removed member", "stranger without one", "superuser")
 
@@ -73,55 +76,55 @@ def every_cell(cell: Cell, number: int) -> bool:
 
 
 def one_in_turn(turn: int) -> IsDue:
-    """What every run asks: each route is met by its owner, visitors and strangers; the rest in turn.
+    """Select the cells of one run: each route as owner, anonymous and outsider; the others rotate.
 
-    Writes are tried by viewers wherever there are any, and over all turns by each of the roles.
+    Viewers try every write; over all turns each role does.
     """
 
     def is_due(cell: Cell, number: int) -> bool:
-        name, place = cell.asker.name, number + turn
+        name, position = cell.requester.name, number + turn
         if name == "owner":
-            return is_due_to_owner(cell, place)
+            return is_due_to_owner(cell, position)
         if name == "anonymous":
-            return cell.target == "own" or place % 3 == 0
+            return cell.target == "own" or position % 3 == 0
         if name in MEMBERS:
-            return cell.target == "own" and is_due_to_member(cell, place)
-        is_mine = name not in STRANGERS or STRANGERS[place % 3] == name
-        return is_mine and is_due_to_stranger(cell, place // 3)
+            return cell.target == "own" and is_due_to_member(cell, position)
+        is_mine = name not in STRANGERS or STRANGERS[position % 3] == name
+        return is_mine and is_due_to_stranger(cell, position // 3)
 
     return is_due
 
 
-def is_due_to_owner(cell: Cell, place: int) -> bool:
-    """What is theirs, and under their own address what is not; methods that a page does not have are rare."""
+def is_due_to_owner(cell: Cell, position: int) -> bool:
+    """Own rows, and foreign rows under the own URL; unsupported methods are rare."""
     page = INSIDE[cell.route.name]
     is_form = page.read is not None and page.write is not None
     if cell.target not in {"own", "crossed", "missing"}:
-        # Two houses are alike: the other one's owner stands before the door.
+        # Both workspaces have the same rows: the other owner covers these targets.
         return False
     if not is_offered(page, cell.method):
-        return cell.target == "own" and place % 6 == 0
-    # A form is found by the same words, read or sent: one way for what is theirs, the other for the rest.
-    way = ("GET", "POST")[(place + (cell.target == "own")) % 2]
+        return cell.target == "own" and position % 6 == 0
+    # GET and POST of a form use the same lookup: one method for own rows, the other for the rest.
+    way = ("GET", "POST")[(position + (cell.target == "own")) % 2]
     is_due = not is_form or cell.method == way
-    return is_due and (cell.target != "missing" or place // 2 % 3 == 0)
+    return is_due and (cell.target != "missing" or position // 2 % 3 == 0)
 
 
-def is_due_to_member(cell: Cell, place: int) -> bool:
-    """The owner reads every page; for the others a part of them is enough."""
+def is_due_to_member(cell: Cell, position: int) -> bool:
+    """The owner requests every page; for other members a sample is enough."""
     is_write = cell.method == "POST" and is_offered(INSIDE[cell.route.name], "POST")
-    if cell.asker.name == "viewer" and is_write:
+    if cell.requester.name == "viewer" and is_write:
         return True
-    is_mine = MEMBERS[place % 4] == cell.asker.name
-    return is_mine and place // 4 % (2 if is_write else 6) == 0
+    is_mine = MEMBERS[position % 4] == cell.requester.name
+    return is_mine and position // 4 % (2 if is_write else 6) == 0
 
 
-def is_due_to_stranger(cell: Cell, place: int) -> bool:
-    """They are refused before anything is looked at: one method is enough, and now and then a comparison."""
-    if cell.target == ("elsewhere" if cell.asker.home else "own"):
-        return ("GET", "POST")[place % 2] == cell.method
-    compared = {"nowhere"} if cell.asker.home else {"missing", "nowhere"}
-    return cell.target in compared and place % 4 == 0
+def is_due_to_stranger(cell: Cell, position: int) -> bool:
+    """Outsiders are rejected before any lookup: one method is enough, with an occasional comparison."""
+    if cell.target == ("elsewhere" if cell.requester.home else "own"):
+        return ("GET", "POST")[position % 2] == cell.method
+    compared = {"nowhere"} if cell.requester.home else {"missing", "nowhere"}
+    return cell.target in compared and position % 4 == 0
 
 
 def is_offered(page: Page, method: str) -> bool:
@@ -129,83 +132,90 @@ def is_offered(page: Page, method: str) -> bool:
 
 
 def inside_cells(
-    stage: Stage, asker: Asker, routes: Iterable[Route], is_due: IsDue = every_cell
+    stage: Stage, requester: Requester, routes: Iterable[Route], is_due: IsDue = every_cell
 ) -> Iterator[Cell]:
-    place, numbers = list(stage.askers).index(asker.name), route_numbers()
+    position, numbers = list(stage.requesters).index(requester.name), route_numbers()
     for route in routes:
         number = numbers[route.name]
-        for target in targets(route, asker):
-            for method in methods(asker, INSIDE[route.name], target, number + place):
-                if is_due(cell := Cell(asker, route, method, target), number):
+        for target in targets(route, requester):
+            for method in methods(requester, INSIDE[route.name], target, number + position):
+                if is_due(cell := Cell(requester, route, method, target), number):
                     yield cell
 
 
 @cache
 def route_numbers() -> dict[str, int]:
-    """A number for each route, the same whichever of them are asked for."""
+    """Number the routes; the numbers do not depend on which routes are selected."""
     return {route.name: number for number, route in enumerate(inside_routes())}
 
 
-def targets(route: Route, asker: Asker) -> list[str]:
-    """Own; crossed: their row under our address; missing; elsewhere: their address; nowhere: no address."""
-    rows = ["crossed", "missing"] if asker.home else ["missing"]
-    places = ["elsewhere", "nowhere"] if asker.home else ["nowhere"]
+def targets(route: Route, requester: Requester) -> list[str]:
+    """List the targets of a route for this requester.
+
+    own; crossed: a foreign row under the own URL; missing: no such row; elsewhere: the foreign workspace;
+    nowhere: no such workspace.
+    """
+    rows = ["crossed", "missing"] if requester.home else ["missing"]
+    places = ["elsewhere", "nowhere"] if requester.home else ["nowhere"]
     if not named_rows(route):
         return ["own", *places]
-    return ["own", *rows, *places] if asker.home else ["own", *rows]
+    return ["own", *rows, *places] if requester.home else ["own", *rows]
 
 
-def methods(asker: Asker, page: Page, target: str, turn: int) -> tuple[str, ...]:
-    """All that tells something new: who is refused before the row is looked for is asked for one row only."""
+def methods(requester: Requester, page: Page, target: str, turn: int) -> tuple[str, ...]:
+    """List the methods worth testing.
+
+    One row is enough if the request is rejected before the row is looked up.
+    """
     rare = RARE[turn % len(RARE)]
     if target == "own":
-        return ("GET", "POST", rare) if asker.home else ("GET", "POST")
-    if not asker.home:
+        return ("GET", "POST", rare) if requester.home else ("GET", "POST")
+    if not requester.home:
         return ("GET",)
-    if target == "crossed" or (target == "missing" and asker.role == Role.OWNER):
-        writes = page.write is not None and has_permission(asker.role, page.write)
+    if target == "crossed" or (target == "missing" and requester.role == Role.OWNER):
+        writes = page.write is not None and has_permission(requester.role, page.write)
         return ("GET", "POST") if writes else ("GET",)
     if target == "elsewhere":
-        return ("GET", "POST") if asker.role == Role.OWNER else (("GET", "POST", rare)[turn % 3],)
-    return ("GET",) if target == "nowhere" and asker.role == Role.OWNER else ()
+        return ("GET", "POST") if requester.role == Role.OWNER else (("GET", "POST", rare)[turn % 3],)
+    return ("GET",) if target == "nowhere" and requester.role == Role.OWNER else ()
 
 
 def run_inside(
     stage: Stage,
-    asker: Asker,
+    requester: Requester,
     routes: Iterable[Route],
     is_due: IsDue = every_cell,
     before: Digests | None = None,
 ) -> Outcome:
-    """The cells of one asker on the workspace routes."""
-    outcome, refusals = Outcome(), Refusals(asker)
+    """Run the cells of one requester on the workspace routes."""
+    outcome, refusals = Outcome(), Refusals(requester)
     before = before or stage.before
-    asked = inside_cells(stage, asker, routes, is_due)
-    for _, cells in groupby(asked, key=lambda cell: cell.route):
-        with undone(), quick_templates():
+    selected = inside_cells(stage, requester, routes, is_due)
+    for _, cells in groupby(selected, key=lambda cell: cell.route):
+        with rolled_back(), quick_templates():
             for cell in cells:
-                # A page that is only read needs no undoing of its own; what it breaks ends with the route.
-                with undone() if cell.method == "POST" else nullcontext():
+                # Reads need no savepoint of their own; what they break is rolled back with the route.
+                with rolled_back() if cell.method == "POST" else nullcontext():
                     outcome.cells += 1
-                    said = check_inside(stage, cell, refusals, before)
-                    outcome.findings += [f"{cell}: {words}" for words in said]
+                    findings = check_inside(stage, cell, refusals, before)
+                    outcome.findings += [f"{cell}: {finding}" for finding in findings]
     outcome.findings += refusals.findings()
     return outcome
 
 
 def check_inside(stage: Stage, cell: Cell, refusals: "Refusals", before: Digests) -> list[str]:
-    page, asker = INSIDE[cell.route.name], cell.asker
+    page, requester = INSIDE[cell.route.name], cell.requester
     path = address(stage, cell)
-    home = asker.home or HARBOUR
+    home = requester.home or HARBOUR
     body = page.body(stage, home) if cell.method == "POST" else {}
-    answer = ask(asker, cell.method, path, body)
-    wanted = expected_inside(page, asker, cell.method, cell.target)
-    findings = wrong_status(answer, wanted, path) + leaks(stage, asker, answer, f"{path} {body}")
-    findings += changes(stage, asker, answer, before if wanted < 400 and asker.home else None)
+    answer = send_request(requester, cell.method, path, body)
+    expected = expected_inside(page, requester, cell.method, cell.target)
+    findings = wrong_status(answer, expected, path) + leaks(stage, requester, answer, f"{path} {body}")
+    findings += changes(stage, requester, answer, before if expected < 400 and requester.home else None)
     if (
         cell.method == "POST"
-        and wanted < 400
-        and asker.home
+        and expected < 400
+        and requester.home
         and page.changes
         and not answer.wrote_tenant_rows
     ):
@@ -215,85 +225,88 @@ def check_inside(stage: Stage, cell: Cell, refusals: "Refusals", before: Digests
 
 
 def address(stage: Stage, cell: Cell) -> str:
-    """The path for this target; what is not varied points at rows of the asker's own workspace."""
-    home = cell.asker.home or HARBOUR
-    away = cell.asker.away
-    place = away if cell.target == "elsewhere" else home
+    """Build the URL for this target.
+
+    Parameters that are not varied name rows of the requester's own workspace.
+    """
+    home = cell.requester.home or HARBOUR
+    away = cell.requester.away
+    workspace = away if cell.target == "elsewhere" else home
     owner = away if cell.target in {"crossed", "elsewhere"} else home
     page = INSIDE[cell.route.name]
     values = {"number": "1", "place": "0", **page.values}
     if values.get("at") == "now":
-        # The table is older than the stage, on which nothing had happened before.
-        values["at"] = stage.moment
-    values["workspace"] = "no-such-place" if cell.target == "nowhere" else stage.workspaces[place].slug
+        # The table is created before the data, so it cannot contain the timestamp.
+        values["at"] = stage.seeded_at
+    values["workspace"] = "no-such-place" if cell.target == "nowhere" else stage.workspaces[workspace].slug
     for name, (kind, attribute) in named_rows(cell.route).items():
         row = stage.row(owner, kind, page.variant)
-        values[name] = absent(attribute) if cell.target == "missing" else str(getattr(row, attribute))
+        values[name] = missing_value(attribute) if cell.target == "missing" else str(getattr(row, attribute))
     return cell.route.path(values)
 
 
 @cache
 def named_rows(route: Route) -> dict[str, tuple[str, str]]:
-    """The parameters of an address that name rows, with the kind of row and what stands for it."""
+    """The URL parameters that name rows, with the kind of row and the identifying attribute."""
     page = INSIDE[route.name]
-    found = dict(page.objects)
-    for name in OBJECTS & set(route.parameters) - set(found) - set(page.values):
+    rows = dict(page.objects)
+    for name in OBJECTS & set(route.parameters) - set(rows) - set(page.values):
         kind = ROWS.get(name, route.name.partition(":")[0])
-        found[name] = kind, KINDS[kind][1] if kind in KINDS else "pk"
-    return found
+        rows[name] = kind, KINDS[kind][1] if kind in KINDS else "pk"
+    return rows
 
 
-def absent(attribute: str) -> str:
+def missing_value(attribute: str) -> str:
     return "no-such-row" if attribute in {"slug", "name", "harness"} else "987654321"
 
 
 class Refusals:
-    """Foreign and missing must look alike, or an answer tells what exists."""
+    """Compares the responses for foreign and missing rows: a difference reveals what exists."""
 
     AT_HOME = (("crossed", "missing"), ("elsewhere", "nowhere"))
-    # To somebody without a home all of it is foreign.
+    # To a user without a workspace every row is foreign.
     OUTSIDE = (("own", "missing"), ("own", "nowhere"))
 
-    def __init__(self, asker: Asker) -> None:
-        self.alike = self.AT_HOME if asker.home else self.OUTSIDE
+    def __init__(self, requester: Requester) -> None:
+        self.alike = self.AT_HOME if requester.home else self.OUTSIDE
         self.shapes: dict[tuple[str, str, str], str] = {}
 
     def keep(self, cell: Cell, answer: Answer) -> None:
         self.shapes[cell.route.name, cell.method, cell.target] = answer.shape
 
     def findings(self) -> list[str]:
-        found = []
+        findings = []
         for (route, method, target), shape in self.shapes.items():
             for foreign, missing in self.alike:
                 other = self.shapes.get((route, method, missing))
                 if target == foreign and other is not None and other != shape:
-                    found.append(f"{method} {route}: {foreign} and {missing} can be told apart")
-        return found
+                    findings.append(f"{method} {route}: {foreign} and {missing} can be told apart")
+        return findings
 
 
-def wrong_status(answer: Answer, wanted: int, path: str) -> list[str]:
-    findings = [f"expected {wanted}, got {answer.status}"] if answer.status != wanted else []
-    if wanted == answer.status == 302 and "/w/" not in answer.location and answer.location != "/":
+def wrong_status(answer: Answer, expected: int, path: str) -> list[str]:
+    findings = [f"expected {expected}, got {answer.status}"] if answer.status != expected else []
+    if expected == answer.status == 302 and "/w/" not in answer.location and answer.location != "/":
         sent_to_login = answer.location == f"{LOGIN}?next={quote(path)}"
         findings += [] if sent_to_login else [f"sent to {answer.location}"]
     return findings
 
 
-def leaks(stage: Stage, asker: Asker, answer: Answer, said: str) -> list[str]:
-    own = {asker.home} if asker.home else set()
-    found = stage.canaries.foreign_in(answer.seen, own, f"{said} {asker.own_words}")
-    return [f"leaks {stage.canaries.describe(word)}" for word in found]
+def leaks(stage: Stage, requester: Requester, answer: Answer, sent: str) -> list[str]:
+    own = {requester.home} if requester.home else set()
+    canaries = stage.canaries.foreign_in(answer.visible_text, own, f"{sent} {requester.own_text}")
+    return [f"leaks {stage.canaries.describe(canary)}" for canary in canaries]
 
 
-def changes(stage: Stage, asker: Asker, answer: Answer, before: Digests | None) -> list[str]:
-    """Rows that must not have changed; a refusal may change none at all."""
+def changes(stage: Stage, requester: Requester, answer: Answer, before: Digests | None) -> list[str]:
+    """Find forbidden changes; a rejected request (`before` is None) must not write at all."""
     if not answer.wrote_tenant_rows:
         return []
     if before is None:
-        return [f"was refused and yet wrote to {', '.join(sorted(answer.wrote))}"]
-    now = digest(stage.workspaces[asker.away], answer.wrote)
-    changed = [name for name, said in now.items() if before[asker.away][name] != said]
-    return [f"changed {name} of {asker.away}" for name in changed]
+        return [f"was refused and yet wrote to {', '.join(sorted(answer.written_tables))}"]
+    now = digest(stage.workspaces[requester.away], answer.written_tables)
+    changed = [name for name, digest_now in now.items() if before[requester.away][name] != digest_now]
+    return [f"changed {name} of {requester.away}" for name in changed]
 
 
 def digests(stage: Stage) -> Digests:
@@ -308,90 +321,102 @@ def outside_routes() -> list[Route]:
     return [route for route in all_routes() if not route.is_inside]
 
 
-# Outside workspaces the roles are all alike, so one of them speaks for the others.
+# Outside workspaces all roles are treated alike, so one of them is enough.
 OUTSIDERS = ("anonymous", "viewer", "stranger with a workspace", "stranger without one", "superuser")
 
 
-def run_outside(stage: Stage, asker: Asker, routes: Iterable[Route], turn: int | None = None) -> Outcome:
-    """The cells of one asker on accounts, health, entrance and back office: all, or those of a turn."""
+def run_outside(
+    stage: Stage, requester: Requester, routes: Iterable[Route], turn: int | None = None
+) -> Outcome:
+    """Run the cells of one requester on account, health and admin pages: all, or those of a turn."""
     outcome = Outcome()
     for number, route in enumerate(routes):
-        check = check_office if is_office(route) else check_place
-        place = None if turn is None else number + turn
-        for method in outside_methods(asker, route, place):
-            cell = Cell(asker, route, method, "own")
-            with undone(), quick_templates():
+        check = check_admin_page if is_admin_page(route) else check_outside_page
+        position = None if turn is None else number + turn
+        for method in outside_methods(requester, route, position):
+            cell = Cell(requester, route, method, "own")
+            with rolled_back(), quick_templates():
                 outcome.cells += 1
-                outcome.findings += [f"{cell}: {said}" for said in check(stage, cell)]
+                outcome.findings += [f"{cell}: {finding}" for finding in check(stage, cell)]
     return outcome
 
 
-def is_office(route: Route) -> bool:
-    return route.pattern.startswith(OPERATORS)
+def is_admin_page(route: Route) -> bool:
+    return route.pattern.startswith(ADMIN)
 
 
-def outside_methods(asker: Asker, route: Route, place: int | None = None) -> tuple[str, ...]:
-    """The signed-in are alike out here, so most of them only look; nobody signed in meets all of it."""
-    if place is not None and not is_due_outside(asker, route, place):
+def outside_methods(requester: Requester, route: Route, position: int | None = None) -> tuple[str, ...]:
+    """Signed-in users are treated alike here, so most of them only send GET; anonymous sends all methods."""
+    if position is not None and not is_due_outside(requester, route, position):
         return ()
-    if asker.user is None:
-        return METHODS if place is None else ("GET", "POST", RARE[place % len(RARE)])
-    return ("GET", "POST") if asker.name == ("superuser" if is_office(route) else "viewer") else ("GET",)
+    if requester.user is None:
+        return METHODS if position is None else ("GET", "POST", RARE[position % len(RARE)])
+    return (
+        ("GET", "POST") if requester.name == ("superuser" if is_admin_page(route) else "viewer") else ("GET",)
+    )
 
 
-def is_due_outside(asker: Asker, route: Route, place: int) -> bool:
-    """Visitors meet every page, and one of those who have signed in; Django's own pages are alike."""
-    if is_office(route) and place % 6:
+def is_due_outside(requester: Requester, route: Route, position: int) -> bool:
+    """Anonymous requests every page, and one of the signed-in users does; admin pages are sampled."""
+    if is_admin_page(route) and position % 6:
         return False
     signed_in = OUTSIDERS[1:]
-    return asker.user is None or signed_in[(place // 6 if is_office(route) else place) % 4] == asker.name
+    return (
+        requester.user is None
+        or signed_in[(position // 6 if is_admin_page(route) else position) % 4] == requester.name
+    )
 
 
 ANY_VALUE = {"token": "forged", "pk": "1", "key": "forged", "uidb36": "1", "id": "1"}
 
 
-def check_place(stage: Stage, cell: Cell) -> list[str]:
-    """Accounts and the entrance: closed ones lead to the log-in, open ones show nothing of any tenant."""
-    path, place = cell.route.path(ANY_VALUE), OUTSIDE[cell.route.name]
-    answer = ask(cell.asker, cell.method, path)
-    wanted = place.wanted(cell.asker)
-    findings = leaks(stage, cell.asker, answer, path)
-    if answer.status >= 500 or (cell.method in SAFE and answer.status != wanted):
-        findings.append(f"expected {wanted}, got {answer.status}")
-    is_closed = cell.asker.user is None and wanted == 302 and not place.is_open
+def check_outside_page(stage: Stage, cell: Cell) -> list[str]:
+    """Account pages: protected ones redirect to the login, open ones show no tenant data."""
+    path, page = cell.route.path(ANY_VALUE), OUTSIDE[cell.route.name]
+    answer = send_request(cell.requester, cell.method, path)
+    expected = page.expected_status(cell.requester)
+    findings = leaks(stage, cell.requester, answer, path)
+    if answer.status >= 500 or (cell.method in SAFE and answer.status != expected):
+        findings.append(f"expected {expected}, got {answer.status}")
+    is_closed = cell.requester.user is None and expected == 302 and not page.is_open
     if is_closed and not answer.location.startswith(LOGIN):
         findings.append(f"was not sent to the log-in, got {answer.status} {answer.location}")
     if answer.wrote_tenant_rows:
-        findings.append(f"wrote to {', '.join(sorted(answer.wrote))}")
+        findings.append(f"wrote to {', '.join(sorted(answer.written_tables))}")
     return findings
 
 
-def check_office(stage: Stage, cell: Cell) -> list[str]:
-    """The back office opens for superusers; to everybody else none of it exists."""
+def check_admin_page(stage: Stage, cell: Cell) -> list[str]:
+    """The admin site is open to superusers; for everyone else it does not exist."""
     values = {"app_label": "personas", "content_type_id": "1", "url": "nothing", "id": "1"}
     path = cell.route.path(values | {"object_id": any_key(cell.route)})
-    answer = ask(cell.asker, cell.method, path)
-    if cell.asker.name == "superuser":
+    answer = send_request(cell.requester, cell.method, path)
+    if cell.requester.name == "superuser":
         return [f"answered {answer.status}"] if answer.status >= 500 else []
-    findings = leaks(stage, cell.asker, answer, path)
-    if not is_shut(cell, answer):
+    findings = leaks(stage, cell.requester, answer, path)
+    if not is_denied(cell, answer):
         findings.append(f"got {answer.status} {answer.location}")
     if answer.wrote_tenant_rows:
-        findings.append(f"wrote to {', '.join(sorted(answer.wrote))}")
+        findings.append(f"wrote to {', '.join(sorted(answer.written_tables))}")
     return findings
 
 
-def is_shut(cell: Cell, answer: Answer) -> bool:
-    """The office's door sends visitors to the log-in and is not there for others; the rest leads to it."""
-    to_the_door = answer.location == f"/{OPERATORS}" or answer.location.startswith(f"/{OPERATORS}login/?")
-    if cell.asker.user is None:
-        return answer.status == 302 and (answer.location.startswith(LOGIN) or to_the_door)
-    return answer.status == 404 or (answer.status == 302 and to_the_door and cell.route.name != "admin:login")
+def is_denied(cell: Cell, answer: Answer) -> bool:
+    """Whether an admin page denies access.
+
+    Anonymous goes to the login, others get 404 or a redirect to the admin index.
+    """
+    to_admin_login = answer.location == f"/{ADMIN}" or answer.location.startswith(f"/{ADMIN}login/?")
+    if cell.requester.user is None:
+        return answer.status == 302 and (answer.location.startswith(LOGIN) or to_admin_login)
+    return answer.status == 404 or (
+        answer.status == 302 and to_admin_login and cell.route.name != "admin:login"
+    )
 
 
 def any_key(route: Route) -> str:
-    """A row that is there, for the pages that name one: `admin:personas_agent_change` names an agent."""
-    folder = route.pattern.removeprefix(OPERATORS).split("/")
+    """The key of an existing row of the page's model: `admin:personas_agent_change` names an agent."""
+    folder = route.pattern.removeprefix(ADMIN).split("/")
     try:
         model = apps.get_model(folder[0], folder[1])
     except LookupError:

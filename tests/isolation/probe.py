@@ -1,4 +1,4 @@
-"""Asks one question as somebody, and notes everything that came of it: answer, log, mail, cache, writes."""
+"""Sends one request as a user and records its effects: response, log, email, cache, writes."""
 
 import base64
 import hashlib
@@ -21,32 +21,32 @@ from django.test import utils
 
 from personas.models import Workspace
 from tests.isolation.canaries import our_models, rows_of, tenant_models
-from tests.isolation.cast import Asker
+from tests.isolation.cast import Requester
 
 WRITE = re.compile(r'\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM)\s+"?(\w+)"?')
-# These differ between any two answers.
+# These headers differ between any two responses.
 VOLATILE = {"X-Request-ID", "Set-Cookie", "Date", "Expires"}
 CSRF = re.compile(r'(csrfmiddlewaretoken" value="|csrf-token" content=")[^"]*')
 
 
 @dataclass
 class Answer:
-    """What one request led to."""
+    """The effects of one request."""
 
     status: int
     location: str
-    seen: str
+    visible_text: str
     shape: str
-    wrote: set[str]
+    written_tables: set[str]
     response: Any
 
     @property
     def wrote_tenant_rows(self) -> bool:
-        return bool(self.wrote & tenant_tables())
+        return bool(self.written_tables & tenant_tables())
 
 
-class Ear(logging.Handler):
-    """Keeps what was logged."""
+class LogRecorder(logging.Handler):
+    """Collects log records as text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,36 +57,38 @@ class Ear(logging.Handler):
         self.lines.append(f"{record.msg} {record.args} {trace}")
 
 
-def ask(asker: Asker, method: str, path: str, data: Any = None) -> Answer:
-    """Send one request; the asker's cookies are afterwards as before."""
-    cookies, wrote = SimpleCookie(asker.client.cookies), set[str]()
+def send_request(requester: Requester, method: str, path: str, data: Any = None) -> Answer:
+    """Send one request; the client's cookies are restored afterwards."""
+    cookies, written_tables = SimpleCookie(requester.client.cookies), set[str]()
     mail.outbox = []
-    with noted_writes(wrote), heard() as ear:
-        # PUT and its kin take a body by hand; a form body would never be read anyway.
+    with recorded_writes(written_tables), recorded_logs() as recorder:
+        # PUT and the like get no body; the product reads form data only from POST.
         body = data if method in {"GET", "HEAD", "POST"} else ""
         response: Any = (
-            asker.client.generic(method, path) if body == "" else by_form(asker, method, path, data)
+            requester.client.generic(method, path) if body == "" else by_form(requester, method, path, data)
         )
-    asker.client.cookies = cookies
+    requester.client.cookies = cookies
     return Answer(
         status=response.status_code,
         location=response.headers.get("Location", ""),
-        seen="\n".join([*spoken(response), *ear.lines, *posted_letters(), *cached(wrote)]),
+        visible_text="\n".join(
+            [*response_texts(response), *recorder.lines, *sent_emails(), *cache_entries(written_tables)]
+        ),
         shape=shape_of(response, path),
-        wrote=wrote,
+        written_tables=written_tables,
         response=response,
     )
 
 
-def by_form(asker: Asker, method: str, path: str, data: Any) -> Any:
-    return getattr(asker.client, method.lower())(path, data or {})
+def by_form(requester: Requester, method: str, path: str, data: Any) -> Any:
+    return getattr(requester.client, method.lower())(path, data or {})
 
 
 @contextmanager
-def noted_writes(wrote: set[str]) -> Iterator[None]:
+def recorded_writes(written_tables: set[str]) -> Iterator[None]:
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if found := WRITE.match(sql):
-            wrote.add(found[1])
+        if match := WRITE.match(sql):
+            written_tables.add(match[1])
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(note):
@@ -94,18 +96,18 @@ def noted_writes(wrote: set[str]) -> Iterator[None]:
 
 
 @contextmanager
-def heard() -> Iterator[Ear]:
-    # Alone, for printing thousands of lines would take longer than asking the questions.
-    ear, root = Ear(), logging.getLogger()
-    others, root.handlers = root.handlers, [ear]
+def recorded_logs() -> Iterator[LogRecorder]:
+    # Replaces the other handlers: printing thousands of lines would take longer than the requests.
+    recorder, root = LogRecorder(), logging.getLogger()
+    others, root.handlers = root.handlers, [recorder]
     try:
-        yield ear
+        yield recorder
     finally:
         root.handlers = others
 
 
-def spoken(response: HttpResponse) -> list[str]:
-    """Status line, headers, body, and what the session will say later."""
+def response_texts(response: HttpResponse) -> list[str]:
+    """Status line, headers, body, queued messages and session data."""
     request: Any = response.wsgi_request  # type: ignore[attr-defined]  # the test client adds it
     queued = getattr(getattr(request, "_messages", None), "_queued_messages", [])
     session = getattr(getattr(request, "session", None), "_session_cache", {})
@@ -118,14 +120,14 @@ def text_of(response: Any) -> str:
     return str(body.decode(errors="replace"))
 
 
-def posted_letters() -> list[str]:
+def sent_emails() -> list[str]:
     return [letter.message().as_string() for letter in mail.outbox]
 
 
-def cached(wrote: set[str]) -> list[str]:
-    """Keys and values in the cache, if anything was put there."""
+def cache_entries(written_tables: set[str]) -> list[str]:
+    """Keys and values of the cache, if it was written."""
     table = str(settings.CACHES["default"]["LOCATION"])
-    if table not in wrote:
+    if table not in written_tables:
         return []
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT cache_key, value FROM {table}")  # noqa: S608  # the name is a setting
@@ -133,11 +135,11 @@ def cached(wrote: set[str]) -> list[str]:
 
 
 def shape_of(response: Any, path: str) -> str:
-    """The answer without what differs between any two: two refusals must be equal in it."""
+    """The response without its volatile parts, for comparison of two rejections."""
     headers = {name: value for name, value in response.headers.items() if name not in VOLATILE}
     body = CSRF.sub("", "" if response.streaming else response.content.decode(errors="replace"))
-    said = f"{response.status_code} {headers} {body}"
-    return said.replace(path, "…").replace(quote(path), "…")
+    text = f"{response.status_code} {headers} {body}"
+    return text.replace(path, "…").replace(quote(path), "…")
 
 
 def tenant_tables() -> set[str]:
@@ -145,7 +147,7 @@ def tenant_tables() -> set[str]:
 
 
 def digest(workspace: Workspace, tables: Collection[str] = ()) -> dict[str, str]:
-    """A fingerprint of the rows of a workspace, by table; of those named, or of all."""
+    """Digests of the rows of a workspace by table: of the given tables, or of all."""
     names = {model._meta.db_table: model for model in our_models()}
     chosen = {name: model for name, model in names.items() if not tables or name in tables}
     return {name: fingerprint(model, workspace) for name, model in chosen.items()}
@@ -158,7 +160,10 @@ def fingerprint(model: type[models.Model], workspace: Workspace) -> str:
 
 @contextmanager
 def quick_templates() -> Iterator[None]:
-    """Render as the product does: the test runner's own way copies every context, which nobody reads here."""
+    """Use the normal template rendering.
+
+    The test runner's version copies every context, which is not needed here.
+    """
     plain: Any = utils._TestState.saved_data.template_render  # type: ignore[attr-defined]  # Django's own note
     with patch.object(Template, "_render", plain):
         yield

@@ -1,4 +1,4 @@
-"""The rows of versions, labels, releases, the record of what was told, and the Studio."""
+"""Table rows of the pages for versions, labels, releases, ledger, replay and Studio."""
 
 from prompts.releases.forms import get_choice_value
 from tests.isolation.cast import Stage
@@ -37,9 +37,9 @@ PROMPTS: dict[str, Page] = {
     "find:palette": Page(),
     "rebuilding:everything": Page(read=EDIT, write=EDIT),
     "rebuilding:live": Page(),
-    # What it takes depends on the verb; this one is an editor's.
+    # The permission depends on the bulk action; editors may rebuild.
     "fleet:bulk": action(body=lambda s, h: {"verb": "rebuild", "chosen": [s.row(h, "prompts").pk]}),
-    # The cast has agents already: refused with a message.
+    # The workspace already has agents: rejected with a message.
     "fleet:demo": action(SOURCES, changes=False),
     "fleet:dismiss": action(READ, changes=False),
     "holdings:record": Page(objects={"key": ("souls", "pk")}, values={"kind": "soul"}),
@@ -55,7 +55,7 @@ PROMPTS: dict[str, Page] = {
     "ledger:stale": Page(),
     "verify:show": Page(),
     "verify:live": Page(),
-    # One look is under way already.
+    # A verification run is already active.
     "verify:run": action(changes=False),
     "verify:key": Page(objects={"key": ("signing-keys", "pk")}),
     "verify:checkpoints": Page(),
@@ -112,11 +112,11 @@ PROMPTS: dict[str, Page] = {
 
 
 def soul_draft(stage: Stage, home: str) -> Body:
-    """What the open part of an agent's desk sends: its soul."""
+    """Form data of the open Studio part: the agent's soul."""
     return {"label": "Fresh", "text": "Calm.", "revision": stage.row(home, "souls").revision}
 
 
-# Without a part in the address the agent's own soul lies open.
+# Without a part in the URL the agent's soul is open.
 STUDIO: dict[str, Page] = {
     "studio:home": Page(),
     "studio:show": Page(objects=AGENT),
@@ -126,6 +126,6 @@ STUDIO: dict[str, Page] = {
     "studio:save": action(objects=AGENT, body=soul_draft),
     "studio:review": Page(read=EDIT, write=EDIT, objects=AGENT, body=soul_draft),
     "studio:drafts": Page(),
-    # A draft is there for its writer alone: everybody else is told that there is none.
+    # A draft exists only for its author: other users get "no draft".
     "studio:discard": action(body=lambda s, h: {"part": f"souls:{s.row(h, 'souls').slug}"}, changes=False),
 }

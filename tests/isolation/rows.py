@@ -1,11 +1,11 @@
-"""What a row of the table says: who may read a page, who may write to it, and what is sent there."""
+"""Row types of the expectations table: permissions, request data and expected statuses of a page."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from personas.roles import Permission
-from tests.isolation.cast import Asker, Stage
+from tests.isolation.cast import Requester, Stage
 
 READ, EDIT = Permission.READ, Permission.EDIT
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -16,18 +16,18 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a workspace; `read` and `write` name the permission each takes, None means 405."""
+    """A workspace page; `read` and `write` are the required permissions, None means 405."""
 
     read: Permission | None = READ
     write: Permission | None = None
-    variant: str = "plain"  # which of the seeded rows the own column asks for
+    variant: str = "plain"  # the seeded row used for the target "own"
     body: Callable[[Stage, str], Body] = lambda stage, home: {}
-    # What its address names: the kind of row and the attribute that stands there, by parameter.
+    # URL parameters that name rows: the kind of row and the identifying attribute.
     objects: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    # Parameters that name no row.
+    # URL parameters that name no row.
     values: Mapping[str, str] = field(default_factory=dict)
     status: int = 302  # of an allowed POST
-    changes: bool = True  # whether an allowed POST must leave a trace: the positive control
+    changes: bool = True  # whether an allowed POST must change rows: the positive control
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -35,23 +35,23 @@ class Page:
 
 
 def action(write: Permission = EDIT, **more: Any) -> Page:
-    """A button: nothing to see, only to do."""
+    """A POST-only page."""
     return Page(read=None, write=write, **more)
 
 
 @dataclass(frozen=True)
-class Place:
-    """A page outside workspaces: what a visitor and a signed-in person get for GET."""
+class OutsidePage:
+    """A page outside workspaces: the statuses of GET for anonymous and signed-in users."""
 
     anonymous: int
     signed_in: int
-    member: int = 0  # where having a workspace makes a difference
-    is_open: bool = False  # leads visitors on, but not to the log-in
+    member: int = 0  # if it differs for members of a workspace
+    is_open: bool = False  # redirects anonymous users, but not to the login
 
-    def wanted(self, asker: Asker) -> int:
-        if asker.name == "anonymous":
+    def expected_status(self, requester: Requester) -> int:
+        if requester.name == "anonymous":
             return self.anonymous
-        return (self.member if asker.home else 0) or self.signed_in
+        return (self.member if requester.home else 0) or self.signed_in
 
 
 def form(**fields: Any) -> Page:

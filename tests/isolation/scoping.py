@@ -1,4 +1,4 @@
-"""Guards of the rows: what the models and the database themselves refuse, whoever asks."""
+"""Tenant checks at row level: what models and the database reject, independent of views."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -9,12 +9,12 @@ from django.db import DatabaseError, IntegrityError, connection, models
 
 from personas.models import UnscopedQuery, User, Workspace, WorkspaceOwned
 from tests.isolation.canaries import our_models, rows_of, tenant_models
-from tests.isolation.cast import ELSEWHERE, HARBOUR, Stage, undone
+from tests.isolation.cast import ELSEWHERE, HARBOUR, Stage, rolled_back
 
-# The only tables of ours that stand above workspaces.
-ABOVE_WORKSPACES = {User, Workspace}
-# History; the database itself keeps these from being rewritten.
-ONLY_GROW = (
+# The only product tables outside workspaces.
+NOT_TENANT = {User, Workspace}
+# Append-only tables, enforced by database triggers.
+APPEND_ONLY = (
     "personas_revision",
     "personas_auditevent",
     "prompts_promptversion",
@@ -29,23 +29,23 @@ ONLY_GROW = (
 )
 
 
-# --- the gate of the manager ---------------------------------------------------------------------------
+# --- scoped manager ------------------------------------------------------------------------------------
 
 
-def models_without_a_workspace() -> list[str]:
-    found = [model for model in our_models() if not issubclass(model, WorkspaceOwned)]
-    return [f"{model.__name__} belongs to no workspace" for model in found if model not in ABOVE_WORKSPACES]
+def find_unowned_models() -> list[str]:
+    unowned = [model for model in our_models() if not issubclass(model, WorkspaceOwned)]
+    return [f"{model.__name__} belongs to no workspace" for model in unowned if model not in NOT_TENANT]
 
 
-def open_questions(model: type[WorkspaceOwned]) -> list[str]:
-    """The ways to ask `objects` that answer without a workspace being named."""
+def find_unscoped_methods(model: type[WorkspaceOwned]) -> list[str]:
+    """Find methods of `objects` that work without a workspace."""
     findings = []
     for name in sorted(["all", *type(model.objects)._get_queryset_methods(models.QuerySet)]):
         try:
             getattr(model.objects, name)()
         except UnscopedQuery:
             continue
-        # Any other end means that the question got past the gate.
+        # Any other exception means that the query was not rejected as unscoped.
         except Exception as error:  # noqa: BLE001
             findings.append(f"{model.__name__}.objects.{name}() ended in {type(error).__name__}")
         else:
@@ -53,29 +53,29 @@ def open_questions(model: type[WorkspaceOwned]) -> list[str]:
     return findings
 
 
-def strange_rows(stage: Stage) -> list[str]:
-    """Rows of another workspace in what `in_workspace` gives, and rows it should give and does not."""
+def find_wrongly_scoped_rows(stage: Stage) -> list[str]:
+    """Find models for which `in_workspace` returns foreign rows or omits own rows."""
     findings = []
     for model in tenant_models():
         for home, workspace in stage.workspaces.items():
-            given = set(model.objects.in_workspace(workspace).values_list("pk", flat=True))
-            wanted = {row.pk for row in rows_of(model, workspace)}
-            if given != wanted or not wanted:
-                findings.append(f"{model.__name__}: {home} gets {len(given)} rows of its {len(wanted)}")
+            scoped = set(model.objects.in_workspace(workspace).values_list("pk", flat=True))
+            own = {row.pk for row in rows_of(model, workspace)}
+            if scoped != own or not own:
+                findings.append(f"{model.__name__}: {home} gets {len(scoped)} rows of its {len(own)}")
     return findings
 
 
 # --- links and moves -----------------------------------------------------------------------------------
 
 
-def accepted_links(stage: Stage) -> list[str]:
-    """Links into another workspace that a model lets through, by id or by object, in clean() or in save()."""
+def find_accepted_links(stage: Stage) -> list[str]:
+    """Find foreign keys into another workspace that clean() or save() accepts, by id or by object."""
     findings = []
     for row, field, foreign in foreign_links(stage):
         name = f"{type(row).__name__}.{field.name}"
         for attribute, value in ((field.attname, foreign.pk), (field.name, foreign)):
             for way in (type(row).save, type(row).full_clean):
-                with undone():
+                with rolled_back():
                     fresh = type(row).unscoped.get(pk=row.pk)
                     setattr(fresh, attribute, value)
                     if not refuses(way, fresh, field.name):
@@ -84,7 +84,7 @@ def accepted_links(stage: Stage) -> list[str]:
 
 
 def foreign_links(stage: Stage) -> Iterator[tuple[Any, Any, Any]]:
-    """Every link of every tenant model: a row at home, the field, and a row elsewhere it must not reach."""
+    """Yield a row, each of its tenant foreign keys, and a row of the other workspace."""
     for model in tenant_models():
         row = first_of(model, stage.workspaces[HARBOUR])
         for field in model.list_tenant_links():
@@ -96,7 +96,7 @@ def first_of(model: type[models.Model], workspace: Workspace) -> Any:
 
 
 def refuses(way: Callable[[Any], Any], row: Any, field: str) -> bool:
-    """Whether a ValidationError names the field; the database has then not been asked at all."""
+    """Whether a ValidationError names the field, raised before the database is reached."""
     try:
         way(row)
     except ValidationError as error:
@@ -106,12 +106,15 @@ def refuses(way: Callable[[Any], Any], row: Any, field: str) -> bool:
     return False
 
 
-def accepted_moves(stage: Stage) -> list[str]:
-    """Rows that change workspace: loaded, loaded in part, just made, or named by their id alone."""
+def find_accepted_moves(stage: Stage) -> list[str]:
+    """Find rows that can be moved to another workspace.
+
+    Loaded, partially loaded, just saved, or built from an id.
+    """
     findings, elsewhere = [], stage.workspaces[ELSEWHERE]
     for model in tenant_models():
         for way, row in movable(model, stage):
-            with undone():
+            with rolled_back():
                 row.workspace = elsewhere
                 if not refuses(type(row).save, row, "workspace"):
                     findings.append(f"{model.__name__} {way} can be moved to another workspace")
@@ -124,15 +127,15 @@ def movable(model: type[WorkspaceOwned], stage: Stage) -> Iterator[tuple[str, An
     yield "loaded in part", model.unscoped.only("pk").get(pk=row.pk)
     values = {field.attname: getattr(row, field.attname) for field in model._meta.concrete_fields}
     yield "built around its id", model(**values)
-    if model._meta.db_table not in ONLY_GROW:
+    if model._meta.db_table not in APPEND_ONLY:
         saved = model.unscoped.get(pk=row.pk)
         del saved._stored_workspace_id
         saved.save()
         yield "just saved", saved
 
 
-def accepted_bulk_writes(stage: Stage) -> list[str]:
-    """Ways past save() that put a foreign link or a foreign home into rows."""
+def find_accepted_bulk_writes(stage: Stage) -> list[str]:
+    """Find bulk writes that accept a foreign link or another workspace."""
     findings, elsewhere = [], stage.workspaces[ELSEWHERE]
     for row, field, foreign in foreign_links(stage):
         model = type(row)
@@ -164,7 +167,7 @@ def bulk_ways(row: Any, name: str, value: Any) -> dict[str, Callable[[], Any]]:
 
 
 def is_refused(write: Callable[[], Any]) -> bool:
-    with undone():
+    with rolled_back():
         try:
             write()
         except ValidationError:
@@ -174,8 +177,8 @@ def is_refused(write: Callable[[], Any]) -> bool:
     return False
 
 
-def lost_children(stage: Stage) -> list[str]:
-    """Rows whose workspace is not the one of the row they hang on, or that could have none."""
+def find_foreign_parents(stage: Stage) -> list[str]:
+    """Find rows whose workspace differs from that of their parent, or may be null."""
     findings = [
         f"{model.__name__}.workspace may be empty"
         for model in tenant_models()
@@ -189,9 +192,9 @@ def lost_children(stage: Stage) -> list[str]:
     return findings
 
 
-# --- what the database keeps by itself -----------------------------------------------------------------
+# --- database constraints ------------------------------------------------------------------------------
 
-# For each check, a change that it must refuse.
+# For each check constraint, a change that violates it.
 VIOLATIONS: dict[str, dict[str, Any]] = {
     "key_kind_known": {"kind": "odd"},
     "admin_key_has_its_maker": {"kind": "admin", "created_by": None},
@@ -221,8 +224,8 @@ VIOLATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def idle_constraints(stage: Stage) -> list[str]:
-    """Constraints that are declared and that the database does not keep."""
+def find_unenforced_constraints(stage: Stage) -> list[str]:
+    """Find declared constraints that the database does not enforce."""
     findings = []
     for model in our_models():
         idle = [one.name for one in model._meta.constraints if not holds(model, one, stage)]
@@ -232,8 +235,8 @@ def idle_constraints(stage: Stage) -> list[str]:
     return findings
 
 
-def unproved_constraints() -> list[str]:
-    """Checks that nobody has told this module how to break."""
+def find_untested_constraints() -> list[str]:
+    """Find check constraints without a violation in VIOLATIONS."""
     names = [
         constraint.name
         for model in our_models()
@@ -253,7 +256,8 @@ def holds(model: type[models.Model], constraint: models.BaseConstraint, stage: S
     if constraint.expressions:
         return keeps_mail_addresses_apart(stage)
     if model._meta.pk.name in constraint.fields:
-        # No twin without the same id: the primary key keeps it, and a test of its own that it is there.
+        # A duplicate would need the same id: the primary key enforces it, and another test checks the
+        # constraint.
         return True
     return keeps_unique(model, constraint.fields, stage, constraint.condition, constraint.name)
 
@@ -265,10 +269,10 @@ def keeps_unique(
     condition: models.Q | None = None,
     name: str = "",
 ) -> bool:
-    """Insert a twin that differs in every other unique value, past all of our own code."""
-    # Two rows without a value are no twins.
-    said = {f"{name}__isnull": False for name in fields if model._meta.get_field(name).null}
-    rows = model._base_manager.filter(condition or models.Q(), **({} if condition else said))
+    """Insert a duplicate that differs in all other unique values, bypassing our own code."""
+    # NULLs are not duplicates.
+    not_null = {f"{name}__isnull": False for name in fields if model._meta.get_field(name).null}
+    rows = model._base_manager.filter(condition or models.Q(), **({} if condition else not_null))
     row = rows.filter(pk__in=[row.pk for row in rows_of(model, stage.workspaces[HARBOUR])]).first()
     if row is None:
         return False
@@ -280,7 +284,7 @@ def keeps_unique(
 
 
 def other_unique_texts(model: type[models.Model], fields: Sequence[str]) -> list[Any]:
-    """What a twin must not share as well, or another constraint would speak first."""
+    """Other unique fields, which the duplicate must change, or another constraint would fail first."""
     rules = [one for one in model._meta.constraints if isinstance(one, models.UniqueConstraint)]
     names = {rule.fields[-1] for rule in rules if rule.fields}
     names |= {one.name for one in model._meta.concrete_fields if one.unique and not one.primary_key}
@@ -295,8 +299,8 @@ def keeps_mail_addresses_apart(stage: Stage) -> bool:
 
 
 def breaks(write: Callable[[], Any], *names: str) -> bool:
-    """Whether the database refuses a write, and says it is for one of these reasons."""
-    with undone():
+    """Whether the database rejects a write because of one of these constraints."""
+    with rolled_back():
         try:
             write()
         except IntegrityError as error:
@@ -304,12 +308,12 @@ def breaks(write: Callable[[], Any], *names: str) -> bool:
     return False
 
 
-def rewritable_history(stage: Stage) -> list[str]:
-    """Tables of history in which the database lets a row be changed or removed."""
+def find_mutable_history(stage: Stage) -> list[str]:
+    """Find append-only tables in which the database allows UPDATE or DELETE."""
     findings = []
-    for table in ONLY_GROW:
+    for table in APPEND_ONLY:
         for statement in (f"UPDATE {table} SET workspace_id = workspace_id", f"DELETE FROM {table}"):  # noqa: S608  # fixed names
-            with undone(), connection.cursor() as cursor:
+            with rolled_back(), connection.cursor() as cursor:
                 try:
                     cursor.execute(statement)
                 except DatabaseError as error:
@@ -319,14 +323,14 @@ def rewritable_history(stage: Stage) -> list[str]:
     return findings
 
 
-def absent_triggers() -> list[str]:
-    """The triggers that should be there once all migrations have run."""
+def find_missing_triggers() -> list[str]:
+    """Find append-only triggers that are missing after the migrations."""
     if connection.vendor == "postgresql":
-        wanted, question = [f"{table}_only_grows" for table in ONLY_GROW], "SELECT tgname FROM pg_trigger"
+        expected, query = [f"{table}_only_grows" for table in APPEND_ONLY], "SELECT tgname FROM pg_trigger"
     else:
-        wanted = [f"{table}_no_{verb}" for table in ONLY_GROW for verb in ("UPDATE", "DELETE")]
-        question = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        expected = [f"{table}_no_{action}" for table in APPEND_ONLY for action in ("UPDATE", "DELETE")]
+        query = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
     with connection.cursor() as cursor:
-        cursor.execute(question)
-        there = {name for (name,) in cursor.fetchall()}
-    return [f"the trigger {name} is missing" for name in wanted if name not in there]
+        cursor.execute(query)
+        existing = {name for (name,) in cursor.fetchall()}
+    return [f"the trigger {name} is missing" for name in expected if name not in existing]

@@ -1,4 +1,4 @@
-"""What the stage holds besides records: sources and their files, keys, versions, releases, the ledger."""
+"""Seeds the data other than records: sources, files, keys, versions, releases, ledger."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ Row = models.Model
 
 @dataclass
 class Seeder:
-    """Fills one workspace; the stage hands over what it has and takes the rows."""
+    """Fills one workspace; `row` reads seeded rows and `keep` registers new ones."""
 
     canaries: Canaries
     home: str
@@ -73,8 +73,8 @@ class Seeder:
     def word(self, place: str) -> str:
         return self.canaries.word(self.home, place)
 
-    def made(self, model: type[WorkspaceOwned], **values: Any) -> Any:
-        """A row with a canary in every text field that is not said otherwise."""
+    def create(self, model: type[WorkspaceOwned], **values: Any) -> Any:
+        """Create a row with a canary in every text field that `values` does not set."""
         marked = self.canaries.values(self.home, model)
         row = model(workspace=self.workspace, **(marked | values))
         row.save()
@@ -88,14 +88,14 @@ class Seeder:
     # --- files --------------------------------------------------------------------------------------
 
     def grant(self) -> SourceGrant:
-        row: SourceGrant = self.made(SourceGrant, path=f"/srv/{self.word('SourceGrant.path')}")
+        row: SourceGrant = self.create(SourceGrant, path=f"/srv/{self.word('SourceGrant.path')}")
         self.keep("grants", "plain", row)
         return row
 
     def files(self) -> None:
-        """One file in each state that a button speaks of."""
+        """Create one file in each state that an action needs."""
         source, agent = self.row("sources", "plain"), self.row("agents", "plain")
-        self.made(AgentContext, agent=agent, source=source, harness="plain")
+        self.create(AgentContext, agent=agent, source=source, harness="plain")
         rules = {"harness": "plain", "rules": self.rules()}
         by = Actor(self.word("Actor.label"), self.owner)
         self.keep("rule-sets", "plain", create_record(RuleSet, self.workspace, rules, by=by))
@@ -113,9 +113,9 @@ class Seeder:
         path = f".agents/skills/{self.word('ContextFile.path')}/SKILL.md"
         skill = self.file(source, path, "new", file_kind="skill")
         self.keep("files", "skill", skill)
-        self.made(FileAgent, file=skill, agent=agent)
+        self.create(FileAgent, file=skill, agent=agent)
         waived = self.row("files", "waived")
-        waiver = self.made(
+        waiver = self.create(
             Waiver,
             file=waived,
             digest=waived.newest.digest,
@@ -124,9 +124,9 @@ class Seeder:
         )
         self.keep("waivers", "waived", waiver)
         pushed = self.row("sources", "pushed")
-        self.made(PushedFile, source=pushed, content=self.content(self.word("Content.data")))
+        self.create(PushedFile, source=pushed, content=self.content(self.word("Content.data")))
         refusal = {name: self.word("RefreshRun.refusals") for name in ("path", "rule", "reason")}
-        self.made(
+        self.create(
             RefreshRun,
             source=source,
             status="done",
@@ -136,7 +136,9 @@ class Seeder:
         )
 
         for status in ("queued", "running"):
-            self.made(RefreshRun, source=self.row("sources", "spare"), status=status, outcome={}, refusals=[])
+            self.create(
+                RefreshRun, source=self.row("sources", "spare"), status=status, outcome={}, refusals=[]
+            )
 
     def rules(self) -> dict[str, Any]:
         rules = harness_to_json(PLAIN)
@@ -144,7 +146,7 @@ class Seeder:
         return rules
 
     def file(self, source: Any, path: str, state: str, file_kind: str = "context") -> ContextFile:
-        file: ContextFile = self.made(
+        file: ContextFile = self.create(
             ContextFile,
             source=source,
             path=path,
@@ -169,7 +171,7 @@ class Seeder:
         finding = {"rule": "bidi", "severity": "block", "line": 1, "column": 1}
         problem = {"field": "name", "line": 1, "flaw": None}
         skill = {"name": name, "description": self.word("FileRevision.head"), "metadata": []}
-        row: FileRevision = self.made(
+        row: FileRevision = self.create(
             FileRevision,
             file=file,
             number=number,
@@ -189,7 +191,7 @@ class Seeder:
     # --- prompts ------------------------------------------------------------------------------------
 
     def prompts(self) -> None:
-        """Two versions, a label of one's own, a release that waits, and all that only machines write."""
+        """Create versions, a custom label, a pending release, and rows that only jobs write."""
         agent, by = self.row("agents", "plain"), Actor(self.word("Actor.label"), self.owner)
         BuildCause.unscoped.filter(workspace=self.workspace).update(
             cause={"by": by.label, "message": by.label}
@@ -201,7 +203,7 @@ class Seeder:
             "message": self.word("Revision.message"),
         }
         for is_held in (False, True):
-            # Two versions were production, and one waits behind them.
+            # Two versions have been production, and a third one is pending.
             AgentPrompt.unscoped.filter(agent=agent).update(is_held=is_held)
             agent.instructions = self.word("Agent.instructions")
             agent.save()
@@ -215,7 +217,7 @@ class Seeder:
         first = PromptVersion.unscoped.get(prompt=prompt, number=1)
         label, note = self.word("PromptLabel.name"), self.word("LabelMove.note")
         move_label(prompt, label, first, expected=None, by=by, note=note)
-        self.made(LabelRule)
+        self.create(LabelRule)
         self.release(prompt, by)
         self.ledger(AgentPrompt.unscoped.get(pk=prompt.pk), first)
         self.proof()
@@ -227,17 +229,19 @@ class Seeder:
         )
         release.reason = self.word("Release.reason")
         release.decided_label = self.word("Release.decided_label")
-        # Numbers start anew in every workspace; here a foreign number must be nobody's at home.
+        # Numbers are per workspace; a foreign number must not exist at home.
         release.number += 100 * (self.home == "elsewhere")
         release.save()
         self.keep("releases", "plain", release)
 
     def ledger(self, prompt: AgentPrompt, version: PromptVersion) -> None:
         digest = sha256_digest(self.word("ApiKey.digest").encode())
-        key = self.made(ApiKey, digest=digest, expires_at=self.now + timedelta(days=1), created_by=self.owner)
+        key = self.create(
+            ApiKey, digest=digest, expires_at=self.now + timedelta(days=1), created_by=self.owner
+        )
         self.keep("keys", "plain", key)
         served = build_replay(LedgerEntry(prompt=prompt, version=version, at=self.now, slots={})).digest
-        entry = self.made(
+        entry = self.create(
             LedgerEntry,
             key=key,
             prompt=prompt,
@@ -249,7 +253,7 @@ class Seeder:
             served_digest=served,
         )
         self.keep("ledger", "plain", entry)
-        self.made(
+        self.create(
             DigestReport,
             prompt=prompt,
             key=key,
@@ -259,8 +263,8 @@ class Seeder:
             is_last_handed=True,
         )
         self.drafts()
-        self.made(KeptAnswer, body=self.word("KeptAnswer.body").encode(), at=self.now)
-        block = self.made(
+        self.create(KeptAnswer, body=self.word("KeptAnswer.body").encode(), at=self.now)
+        block = self.create(
             LedgerBlock,
             sequence=1,
             first_id=entry.pk,
@@ -270,12 +274,12 @@ class Seeder:
             last_at=self.now,
             at=self.now,
         )
-        self.made(LedgerRollOff, block=block, first_id=0, last_id=0, months=6, at=self.now)
+        self.create(LedgerRollOff, block=block, first_id=0, last_id=0, months=6, at=self.now)
 
     def drafts(self) -> None:
-        """One of the owner's."""
+        """Create a draft of the owner."""
         soul = self.row("souls", "plain")
-        self.made(
+        self.create(
             KeptDraft,
             person=self.owner,
             family="souls",
@@ -287,11 +291,11 @@ class Seeder:
         )
 
     def proof(self) -> None:
-        self.made(Checkpoint, sequence=1, at=self.now)
-        self.keep("signing-keys", "plain", self.made(SigningKey, first_used_at=self.now))
-        self.made(VerificationRun)
-        self.made(PromptSettings, entry="", mode="")
-        self.made(PromptSettings, entry="", mode="", agent=self.row("agents", "spare"))
-        self.made(PromptSettings, entry="", mode="", channel=self.row("channels", "spare"))
-        tomb = self.made(Erasure, object_id=987_654, person=self.owner, digests=[], versions=[])
-        self.keep("erasures", "plain", tomb)
+        self.create(Checkpoint, sequence=1, at=self.now)
+        self.keep("signing-keys", "plain", self.create(SigningKey, first_used_at=self.now))
+        self.create(VerificationRun)
+        self.create(PromptSettings, entry="", mode="")
+        self.create(PromptSettings, entry="", mode="", agent=self.row("agents", "spare"))
+        self.create(PromptSettings, entry="", mode="", channel=self.row("channels", "spare"))
+        erasure = self.create(Erasure, object_id=987_654, person=self.owner, digests=[], versions=[])
+        self.keep("erasures", "plain", erasure)

@@ -1,4 +1,4 @@
-"""One line at the end of a run: how many cells were asked."""
+"""Pytest hook: prints the number of isolation cells at the end of a run."""
 
 import pytest
 
@@ -6,11 +6,11 @@ CELLS, LEAKS = "isolation cells", "isolation findings"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    # By way of the reports, for with xdist the questions are asked in other processes.
+    # Read from the reports, because with xdist the tests run in other processes.
     groups = terminalreporter.stats.values()
     reports = [report for group in groups for report in group if getattr(report, "when", "") == "call"]
     noted = [pair for report in reports for pair in getattr(report, "user_properties", ())]
     cells = sum(count for name, count in noted if name == CELLS)
-    found = sum(count for name, count in noted if name == LEAKS)
+    findings = sum(count for name, count in noted if name == LEAKS)
     if cells:
-        terminalreporter.write_line(f"isolation: {cells:,} cells, {found:,} findings")
+        terminalreporter.write_line(f"isolation: {cells:,} cells, {findings:,} findings")

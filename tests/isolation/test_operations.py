@@ -1,16 +1,24 @@
-"""Promise R1 over the API: no key shows, or changes, anything of a workspace that it does not belong to."""
+"""Promise R1 for the API: no key reads or changes data of another workspace."""
 
 from operator import attrgetter
 
 import pytest
 
-from tests.isolation.api_cast import CALLERS, Keys, before, callers, known_callers  # noqa: F401  # fixtures
-from tests.isolation.api_matrix import LIMITED, SPENT, cells, every_cell, one_in_turn, run, run_other_methods
-from tests.isolation.api_policy import disagreements
+from tests.isolation.api_cast import CALLERS, KeyFactory, before, callers, known_callers  # noqa: F401  # fixtures
+from tests.isolation.api_matrix import (
+    INVALID,
+    LIMITED,
+    cells,
+    every_cell,
+    one_in_turn,
+    run,
+    run_other_methods,
+)
+from tests.isolation.api_policy import find_policy_mismatches
 from tests.isolation.api_probe import call
-from tests.isolation.api_substitution import run_bodies, run_queries, strange_words
-from tests.isolation.api_table import flaws, known_doors
-from tests.isolation.api_walk import all_doors
+from tests.isolation.api_substitution import find_unknown_fields, run_bodies, run_queries
+from tests.isolation.api_table import find_table_gaps, known_endpoints
+from tests.isolation.api_walk import all_endpoints
 from tests.isolation.cast import HARBOUR, owner_of
 from tests.isolation.turns import ALIKE, ROUND, TURNS, operations_in_turn, turn_of_this_run
 
@@ -18,109 +26,109 @@ pytestmark = pytest.mark.django_db
 
 
 def test_every_operation_has_a_row_and_every_row_an_operation():
-    assert not flaws(all_doors())
+    assert not find_table_gaps(all_endpoints())
 
 
-def test_every_operation_asks_for_the_permission_that_it_should():
-    assert not disagreements(all_doors())
+def test_every_operation_requires_the_expected_permission():
+    assert not find_policy_mismatches(all_endpoints())
 
 
-def doors_of(turn):
-    return operations_in_turn(known_doors(), turn, attrgetter("name"))
+def endpoints_of(turn):
+    return operations_in_turn(known_endpoints(), turn, attrgetter("name"))
 
 
-def met_by(callers, is_due, doors):  # noqa: F811
-    asked = [cell for caller in callers.values() for cell in cells(caller, doors, is_due)]
-    return {(str(cell.door), cell.caller.name) for cell in asked}, len(asked)
+def met_cells(callers, is_due, endpoints):  # noqa: F811
+    selected = [cell for caller in callers.values() for cell in cells(caller, endpoints, is_due)]
+    return {(str(cell.endpoint), cell.caller.name) for cell in selected}, len(selected)
 
 
-def test_the_matrix_meets_every_operation_with_every_key(stage, callers):  # noqa: F811
-    met, count = met_by(callers, every_cell, known_doors())
-    assert met == {(str(door), name) for door in all_doors() for name in CALLERS}
+def test_the_matrix_calls_every_operation_with_every_key(stage, callers):  # noqa: F811
+    met, count = met_cells(callers, every_cell, known_endpoints())
+    assert met == {(str(endpoint), name) for endpoint in all_endpoints() for name in CALLERS}
     assert count >= 3_000
 
 
-def test_over_all_turns_every_operation_is_met():
-    turns = {turn: {str(door) for door in doors_of(turn)} for turn in range(0, TURNS, ROUND)}
-    assert set.union(*turns.values()) == {str(door) for door in all_doors()}
+def test_all_turns_together_cover_every_operation():
+    turns = {turn: {str(endpoint) for endpoint in endpoints_of(turn)} for turn in range(0, TURNS, ROUND)}
+    assert set.union(*turns.values()) == {str(endpoint) for endpoint in all_endpoints()}
     assert all(len(names) > 100 for names in turns.values())
     assert {"PATCH souls-one", "PATCH skills-one"} <= turns[ROUND * ALIKE.index("souls")]
 
 
 @pytest.mark.parametrize("turn", range(0, TURNS, ROUND + 1))
-def test_every_run_meets_its_operations_with_keys_of_every_kind(turn, stage, callers):  # noqa: F811
-    met, count = met_by(callers, one_in_turn(turn), doors_of(turn))
-    doors = {str(door) for door in doors_of(turn)}
-    for group in ({"no key"}, {"owner"}, SPENT):
-        assert {door for door, name in met if name in group} == doors
+def test_every_turn_calls_its_operations_with_keys_of_every_kind(turn, stage, callers):  # noqa: F811
+    met, count = met_cells(callers, one_in_turn(turn), endpoints_of(turn))
+    endpoints = {str(endpoint) for endpoint in endpoints_of(turn)}
+    for group in ({"no key"}, {"owner"}, INVALID):
+        assert {endpoint for endpoint, name in met if name in group} == endpoints
     assert {name for _, name in met} == set(CALLERS)
     assert count >= 700
 
 
-def test_over_all_turns_every_operation_is_met_with_every_limited_key(stage, callers):  # noqa: F811
+def test_all_turns_together_call_every_operation_with_every_limited_key(stage, callers):  # noqa: F811
     chosen = {name: callers[name] for group in (("bot",), *LIMITED) for name in group}
-    turns = [met_by(chosen, one_in_turn(turn), known_doors())[0] for turn in range(ROUND)]
-    assert set.union(*turns) == {(str(door), name) for door in all_doors() for name in chosen}
+    turns = [met_cells(chosen, one_in_turn(turn), known_endpoints())[0] for turn in range(ROUND)]
+    assert set.union(*turns) == {(str(endpoint), name) for endpoint in all_endpoints() for name in chosen}
 
 
 @pytest.mark.parametrize("name", CALLERS)
-def test_each_operation_answers_as_it_should_to(name, stage, callers, before, tally):  # noqa: F811
+def test_operations_return_the_expected_status_in_this_turn(name, stage, callers, before, tally):  # noqa: F811
     turn = turn_of_this_run()
-    tally(run(stage, callers[name], doors_of(turn), before, one_in_turn(turn)), at_least=8)
+    tally(run(stage, callers[name], endpoints_of(turn), before, one_in_turn(turn)), at_least=8)
 
 
 @pytest.mark.promise("R1")
 @pytest.mark.hard
 @pytest.mark.parametrize("name", CALLERS)
-def test_all_cells_of_the_operations_answer_as_they_should_to(name, stage, callers, before, tally):  # noqa: F811
-    tally(run(stage, callers[name], known_doors(), before), at_least=180)
+def test_all_operations_return_the_expected_status(name, stage, callers, before, tally):  # noqa: F811
+    tally(run(stage, callers[name], known_endpoints(), before), at_least=180)
 
 
 @pytest.mark.promise("R1")
-def test_a_method_that_an_address_does_not_have_is_refused(stage, callers, before, tally):  # noqa: F811
-    tally(run_other_methods(stage, callers, known_doors(), before), at_least=100)
+def test_unsupported_methods_return_405(stage, callers, before, tally):  # noqa: F811
+    tally(run_other_methods(stage, callers, known_endpoints(), before), at_least=100)
 
 
-# --- names said elsewhere than in the path -------------------------------------------------------------
+# --- identifiers outside the path ----------------------------------------------------------------------
 
 
-def test_of_every_field_it_is_said_whether_it_names_a_row():
-    assert not strange_words(all_doors())
+def test_every_field_is_listed_as_reference_or_plain():
+    assert not find_unknown_fields(all_endpoints())
 
 
-def a_third():
-    return known_doors()[turn_of_this_run() % 3 :: 3]
+def every_third_endpoint():
+    return known_endpoints()[turn_of_this_run() % 3 :: 3]
 
 
-def test_a_foreign_name_said_by_the_owner_is_answered_as_a_made_up_one(stage, callers, before, tally):  # noqa: F811
-    tally(run_bodies(stage, callers["owner"], a_third(), before), at_least=20)
-    tally(run_queries(stage, callers["owner"], a_third(), before), at_least=8)
-
-
-@pytest.mark.promise("R1")
-@pytest.mark.hard
-@pytest.mark.parametrize("name", ["owner", "bot", "owner of elsewhere"])
-def test_a_foreign_name_in_a_body_is_refused_as_a_made_up_one_is_to(name, stage, callers, before, tally):  # noqa: F811
-    tally(run_bodies(stage, callers[name], known_doors(), before), at_least=8)
+def test_foreign_identifiers_are_treated_like_missing_ones_in_this_turn(stage, callers, before, tally):  # noqa: F811
+    tally(run_bodies(stage, callers["owner"], every_third_endpoint(), before), at_least=20)
+    tally(run_queries(stage, callers["owner"], every_third_endpoint(), before), at_least=8)
 
 
 @pytest.mark.promise("R1")
 @pytest.mark.hard
 @pytest.mark.parametrize("name", ["owner", "bot", "owner of elsewhere"])
-def test_a_foreign_name_in_a_filter_finds_what_a_made_up_one_finds_for(name, stage, callers, before, tally):  # noqa: F811
-    tally(run_queries(stage, callers[name], known_doors(), before), at_least=20)
+def test_foreign_identifiers_in_bodies_are_rejected_like_missing_ones(name, stage, callers, before, tally):  # noqa: F811
+    tally(run_bodies(stage, callers[name], known_endpoints(), before), at_least=8)
 
 
-# --- a key is never worth more than itself -------------------------------------------------------------
+@pytest.mark.promise("R1")
+@pytest.mark.hard
+@pytest.mark.parametrize("name", ["owner", "bot", "owner of elsewhere"])
+def test_foreign_identifiers_in_filters_match_nothing(name, stage, callers, before, tally):  # noqa: F811
+    tally(run_queries(stage, callers[name], known_endpoints(), before), at_least=20)
+
+
+# --- limited keys --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "scopes",
     [{"verbs": ["manage"]}, {"verbs": ["manage", "read"]}, {"channels": None}, {"labels": ["fresh"]}],
 )
-def test_a_limited_key_makes_no_key_that_may_do_more_than_itself(scopes, stage, callers):  # noqa: F811
-    keys = Keys(stage, {})
-    scopes = {name: said or [stage.key(HARBOUR, name)] for name, said in scopes.items()}
+def test_a_limited_key_cannot_create_a_key_with_more_permissions(scopes, stage, callers):  # noqa: F811
+    keys = KeyFactory(stage, {})
+    scopes = {name: value or [stage.key(HARBOUR, name)] for name, value in scopes.items()}
     keys.add("limited", HARBOUR, owner_of(stage, HARBOUR), "owner", **scopes)
     for kind in ("bot", "admin"):
         answer = call(keys.callers["limited"], "POST", "/api/v1/keys", {"name": f"Wide {kind}", "kind": kind})
@@ -128,7 +136,7 @@ def test_a_limited_key_makes_no_key_that_may_do_more_than_itself(scopes, stage, 
 
 
 @pytest.mark.parametrize("name", ["narrow owner", "narrow bot"])
-def test_a_key_for_one_agent_leaves_nothing_that_all_of_them_get(name, stage, callers):  # noqa: F811
+def test_a_key_for_one_agent_cannot_write_records_shared_by_all_agents(name, stage, callers):  # noqa: F811
     memory, task = stage.key(HARBOUR, "memories"), stage.key(HARBOUR, "tasks")
     shared = [
         ("POST", "memories", {"text": "For all."}),
@@ -143,4 +151,4 @@ def test_a_key_for_one_agent_leaves_nothing_that_all_of_them_get(name, stage, ca
         ).status
         for method, path, body in shared
     }
-    assert not {door: status for door, status in answers.items() if status not in {403, 422}}
+    assert not {endpoint: status for endpoint, status in answers.items() if status not in {403, 422}}

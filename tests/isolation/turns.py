@@ -1,6 +1,6 @@
-"""Which addresses a run meets: of those that are one piece of code for many kinds of record, one in turn.
+"""Rotation of routes: of the kinds of record that share their code, each run tests one.
 
-Whose turn it is says the run's seed (pytest-randomly); the long proofs meet all of them.
+The seed of the run (pytest-randomly) selects it; tests marked `hard` cover all of them.
 """
 
 import random
@@ -18,27 +18,27 @@ ALIKE = (
     "responsibilities",
     "tasks",
 )
-# They have more to them than the others, and so meet each other's turn only.
+# These differ more from the others, so they rotate only with each other.
 RICHER = ("agents", "skills")
 PAGES = {"list", "detail", "new", "edit", "history", "revision", "revert", "archive", "restore", "bulk"}
-# As many as it takes until everybody has had their turn at a place; then it is the next kind's.
+# Turns after which every requester has tested every route of a kind; then the next kind follows.
 ROUND = 24
 TURNS = ROUND * len(ALIKE)
 OPERATIONS = {"list", "one", "revisions", "go-back", "restore"}
 
 
 def turn_of_this_run() -> int:
-    return random.randrange(TURNS)  # noqa: S311  # the seed stands in the head of the run
+    return random.randrange(TURNS)  # noqa: S311  # the header of the run shows the seed
 
 
 def pages_in_turn(routes: Iterable[T], turn: int, name: Callable[[T], str]) -> list[T]:
-    """Every page of its own, and the common ones of two kinds: `souls:edit` stands for `tools:edit`."""
+    """All specific pages, and the common pages of two kinds: `souls:edit` represents `tools:edit`."""
     return [one for one in routes if is_due(*name(one).partition(":")[::2], PAGES, turn)]
 
 
-def operations_in_turn(doors: Iterable[T], turn: int, name: Callable[[T], str]) -> list[T]:
-    """The same for the API, where names are like `souls-go-back`."""
-    return [one for one in doors if is_due(*split(name(one)), OPERATIONS, turn)]
+def operations_in_turn(endpoints: Iterable[T], turn: int, name: Callable[[T], str]) -> list[T]:
+    """The same for API operations, with names such as `souls-go-back`."""
+    return [one for one in endpoints if is_due(*split(name(one)), OPERATIONS, turn)]
 
 
 def split(name: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Every route there is, found by walking the resolver, so that a new one cannot be forgotten."""
+"""Lists every route from the URL resolver, so that no new one is left out."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,7 @@ PARAMETER = re.compile(r"\(\?P<(\w+)>[^)]*\)|<(?:\w+:)?(\w+)>")
 
 @dataclass(frozen=True)
 class Route:
-    """One address pattern and the view behind it."""
+    """One URL pattern and its view."""
 
     name: str
     pattern: str
@@ -27,7 +27,7 @@ class Route:
 
     @property
     def is_inside(self) -> bool:
-        """Whether it leads into a workspace."""
+        """Whether it belongs to a workspace."""
         return "workspace" in self.parameters
 
     def path(self, values: Mapping[str, str]) -> str:
@@ -36,7 +36,7 @@ class Route:
 
 
 def all_routes() -> list[Route]:
-    """The operations of the API are asked with keys, in a matrix of their own."""
+    """All routes except API operations, which have their own matrix."""
     return [route for route in _walk(get_resolver()) if not is_offered(route.view)]
 
 
@@ -44,7 +44,7 @@ def _walk(resolver: URLResolver, before: str = "", spaces: tuple[str, ...] = ())
     for entry in resolver.url_patterns:
         pattern = before + str(entry.pattern)
         if isinstance(entry, URLPattern):
-            # A route without a name is known by its pattern.
+            # A route without a name is identified by its pattern.
             name = ":".join([*spaces, entry.name]) if entry.name else pattern
             yield Route(name, pattern, entry.callback)
         else:

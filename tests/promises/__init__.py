@@ -1,4 +1,4 @@
-"""The promises at their full size, under fire."""
+"""Proofs of the promises (docs/promises.md) at full size, under load and failures."""
 
-# Names the guard that a server of a proof is to go without; read where its door is opened.
+# Environment variable: the fault that tests/promises/server_faults.py plants in a server.
 FAULT = "DRAMATIS_PLANTED_FAULT"

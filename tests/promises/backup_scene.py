@@ -1,4 +1,4 @@
-"""One house with a long history that is written to while it is backed up; each step in a process of its own.
+"""Builds an installation with a long history and backs it up under load; each step is a process.
 
 Run as `python -m tests.promises.backup_scene build|take|check FOLDER`; the environment names the database.
 """
@@ -49,7 +49,7 @@ from prompts.serving import (  # noqa: E402
 
 BY = Actor("scene")
 AGENTS, SAMPLE = 20, 200
-# Written before and while the backup is made.
+# Fetches before the backup starts.
 WARM_UP = 20
 
 
@@ -60,10 +60,10 @@ def build(folder: Path, versions: int, rows: int) -> None:
     workspace = create_workspace("Harbour", "harbour", owner=owner)
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
     for number in range(AGENTS):
-        words = {"label": f"Soul {number}", "text": f"Be brave, {number}. " * 200}
-        soul = create_named_record(Soul, workspace, words, by=BY)
-        told = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
-        create_record(Agent, workspace, told, by=BY)
+        soul_values = {"label": f"Soul {number}", "text": f"Be brave, {number}. " * 200}
+        soul = create_named_record(Soul, workspace, soul_values, by=BY)
+        values = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
+        create_record(Agent, workspace, values, by=BY)
     rebuild_agents(workspace, Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
     extend_history(workspace, AgentPrompt.objects.in_workspace(workspace).order_by("pk")[0], rows, versions)
     sign_checkpoint(workspace.pk)
@@ -72,8 +72,8 @@ def build(folder: Path, versions: int, rows: int) -> None:
     _, live = create_key(workspace, "Live", {}, by=BY)
     facts = {"live": live, "revoked": revoked, "channel": channel.slug, "texts": some_texts(workspace)}
     (folder / "facts.json").write_text(json.dumps(facts))
-    made = PromptVersion.objects.in_workspace(workspace).count()
-    tell(versions=made, rows=LedgerEntry.objects.in_workspace(workspace).count())
+    count = PromptVersion.objects.in_workspace(workspace).count()
+    print_facts(versions=count, rows=LedgerEntry.objects.in_workspace(workspace).count())
 
 
 def some_texts(workspace: Workspace) -> dict[str, str]:
@@ -91,21 +91,21 @@ def text_of(version: PromptVersion) -> str:
 
 
 class Writers:
-    """Bots that fetch, an editor, and the clock that seals and signs; each in a thread of its own."""
+    """Load: two bots that fetch, an editor, and a job that seals and signs; one thread each."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self.facts, self.stopping = facts, threading.Event()
         self.done = {"fetches": 0, "put off": 0, "edits": 0, "seals": 0}
         self.workspace = Workspace.objects.get(slug="harbour")
         self.troubles: list[str] = []
-        verbs = [self.fetch, self.fetch, self.edit, self.seal]
-        self.threads = [threading.Thread(target=self.repeat, args=(verb,)) for verb in verbs]
+        actions = [self.fetch, self.fetch, self.edit, self.seal]
+        self.threads = [threading.Thread(target=self.repeat, args=(action,)) for action in actions]
 
-    def repeat(self, verb: Callable[[], None]) -> None:
+    def repeat(self, action: Callable[[], None]) -> None:
         try:
             while not self.stopping.is_set():
-                verb()
-        except Exception as error:  # noqa: BLE001  # told at the end
+                action()
+        except Exception as error:  # noqa: BLE001  # reported at the end
             self.troubles.append(repr(error))
         finally:
             connections.close_all()
@@ -115,15 +115,15 @@ class Writers:
             fetch(self.facts["live"], f"a{secrets.randbelow(AGENTS)}", self.facts["channel"])
             self.done["fetches"] += 1
         except ServingUnavailable:
-            # On SQLite writers wait for each other; on a busy machine that takes long, and they are put off.
+            # SQLite allows one writer at a time: on a busy machine a fetch may time out.
             self.done["put off"] += 1
 
     def edit(self) -> None:
-        """Of an agent at the end of the list: its prompts stand far from the first rows of every table."""
+        """Edit the soul of the last agent: its rows are far from the first rows of every table."""
         agent = Agent.objects.in_workspace(self.workspace).select_related("soul").get(slug=f"a{AGENTS - 1}")
         assert agent.soul is not None
-        words = {"text": f"Be busy: {secrets.token_hex(8)}. " * 50}
-        edit_record(agent.soul, words, expected=agent.soul.revision, by=BY)
+        values = {"text": f"Be busy: {secrets.token_hex(8)}. " * 50}
+        edit_record(agent.soul, values, expected=agent.soul.revision, by=BY)
         rebuild_agents(self.workspace, [agent.pk])
         self.done["edits"] += 1
         time.sleep(0.05)
@@ -157,15 +157,15 @@ def fetch(secret: str, agent: str, channel: str) -> Any:
 
 def take(folder: Path, name: str, fault: str = "") -> None:
     facts = json.loads((folder / "facts.json").read_text())
-    if fault == "no-moment":
-        vars(backup_create)["open_snapshot"] = no_moment
+    if fault == "no-snapshot":
+        vars(backup_create)["open_snapshot"] = no_snapshot
     with Writers(facts) as writers:
         before, began = dict(writers.done), time.monotonic()
         manifest = backup_create.create_backup(folder / name)
-        took = time.monotonic() - began
+        seconds = time.monotonic() - began
         meanwhile = {what: writers.done[what] - before[what] for what in before}
-    tell(
-        seconds=took,
+    print_facts(
+        seconds=seconds,
         meanwhile=meanwhile,
         troubles=writers.troubles,
         rows=manifest.rows,
@@ -175,15 +175,15 @@ def take(folder: Path, name: str, fault: str = "") -> None:
 
 
 @contextmanager
-def no_moment() -> Iterator[str]:
-    """The fault: every table as it is when its turn comes; how its rows are read is as ever."""
+def no_snapshot() -> Iterator[str]:
+    """Planted fault: read the tables without a common snapshot."""
     with connection.cursor() as cursor:
         for statement in SNAPSHOT_SETTINGS if connection.vendor == "postgresql" else ():
             cursor.execute(statement.replace("LOCAL ", ""))
     yield ""
 
 
-# --- afterwards ----------------------------------------------------------------------------------------
+# --- check after the restore ---------------------------------------------------------------------------
 
 
 def check(folder: Path) -> None:
@@ -196,15 +196,15 @@ def check(folder: Path) -> None:
     except InvalidKey:
         refused = True
     served = fetch(facts["live"], "a1", facts["channel"])
-    tell(same=len(same), refused=refused, served=served.status)
+    print_facts(same=len(same), refused=refused, served=served.status)
 
 
-def tell(**facts: Any) -> None:
+def print_facts(**facts: Any) -> None:
     sys.stdout.write(json.dumps(facts) + "\n")
 
 
 if __name__ == "__main__":
     step, place, *more = sys.argv[1:]
     steps: dict[str, Callable[..., None]] = {"build": build, "take": take, "check": check}
-    words = [int(word) for word in more] if step == "build" else more
-    steps[step](Path(place), *words)
+    arguments = [int(argument) for argument in more] if step == "build" else more
+    steps[step](Path(place), *arguments)

@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster of one proof's own, as safe as in production, to be shut down fast or at once."""
+"""A separate PostgreSQL cluster with production durability, which a test can stop and start."""
 
 import shutil
 import signal
@@ -17,13 +17,13 @@ from project.supervisor.supervisor import set_parent_death_signal
 from tests.servers import postgres_programs, unprivileged
 
 UP_SECONDS = 30.0
-# As `pg_ctl stop -m` means them.
+# The signals of `pg_ctl stop -m`.
 MODES = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
 @dataclass
 class Cluster:
-    """Its programs, its folder, and the server while it runs."""
+    """The data directory, the programs, and the server process while it runs."""
 
     directory: Path
     programs: Path
@@ -34,7 +34,7 @@ class Cluster:
         return f"postgresql://postgres@/postgres?host={self.directory}"
 
     def start(self) -> float:
-        """The moment from which on it takes connections."""
+        """Start the server; return the time at which it accepts connections."""
         command: list[str | Path] = [self.programs / "postgres", "-D", self.directory / "data"]
         command += ["-k", self.directory, "-c", "listen_addresses="]
         with (self.directory / "log").open("ab") as log:
@@ -73,8 +73,8 @@ def cluster() -> Iterator[Cluster]:
     programs = postgres_programs(directory)
     if account:
         shutil.chown(directory, account["user"], account["group"])
-    made = Cluster(directory, programs)
-    words: list[str | Path] = [
+    instance = Cluster(directory, programs)
+    initdb: list[str | Path] = [
         programs / "initdb",
         "-D",
         directory / "data",
@@ -88,10 +88,10 @@ def cluster() -> Iterator[Cluster]:
     ]
     quiet: dict[str, Any] = {"cwd": directory, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     try:
-        subprocess.run([*words, "--no-sync", "--no-instructions"], check=True, **quiet, **account)
-        made.start()
-        yield made
+        subprocess.run([*initdb, "--no-sync", "--no-instructions"], check=True, **quiet, **account)
+        instance.start()
+        yield instance
     finally:
-        if made.process is not None and made.process.poll() is None:
-            made.stop("immediate")
+        if instance.process is not None and instance.process.poll() is None:
+            instance.stop("immediate")
         shutil.rmtree(directory, ignore_errors=True)

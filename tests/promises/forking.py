@@ -1,8 +1,8 @@
-"""Servers begun from one process that has read the product already: twenty in a row need not read it anew.
+"""Fork server: starts web servers from a process that has already imported the product.
 
-Run as `python -m tests.promises.forking`; it is told by lines what to start, and tells process ids. What it
-forks is the product's own command, in a group of its own; it holds no connection and has served nobody, so a
-server begins as empty as after a start from disk.
+Run as `python -m tests.promises.forking`: it reads commands as JSON lines and writes results, such as
+process ids. A forked server runs the product's own command in its own process group. The parent has no
+connections and has served no requests, so a server starts as clean as from disk.
 """
 
 import gc
@@ -18,20 +18,20 @@ from typing import Any
 from project.supervisor.supervisor import set_parent_death_signal
 
 ROOT = Path(__file__).resolve().parents[2]
-# Python itself and its `-m`: the module to run follows.
+# The command starts with Python and `-m`; the module follows.
 MODULE = 2
 
 
-class Nursery:
-    """The side of whoever wants servers."""
+class ForkServer:
+    """Client of the fork server."""
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
-        self.log, told = log, {**os.environ, **environment}
+        self.log, variables = log, {**os.environ, **environment}
         command = [sys.executable, "-m", "tests.promises.forking"]
         with log.open("ab") as output:
             self.process = subprocess.Popen(
                 command,
-                env=told,
+                env=variables,
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -45,30 +45,30 @@ class Nursery:
         return int(self.ask("start", [list(command), dict(more), str(log)]))
 
     def has_ended(self, pid: int) -> bool:
-        return bool(self.ask("look", pid))
+        return bool(self.ask("poll", pid))
 
     def wait(self, pid: int) -> None:
         self.ask("wait", pid)
 
-    def ask(self, verb: str, about: Any) -> Any:
+    def ask(self, command: str, argument: Any) -> Any:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps([verb, about]) + "\n")
+        self.process.stdin.write(json.dumps([command, argument]) + "\n")
         self.process.stdin.flush()
-        if not (said := self.process.stdout.readline()):
+        if not (result := self.process.stdout.readline()):
             raise RuntimeError(f"No server can be started: {self.log.read_text()[-3_000:]}")
-        return json.loads(said)
+        return json.loads(result)
 
     def end(self) -> None:
         self.process.kill()
         self.process.communicate()
 
 
-# --- the other side --------------------------------------------------------------------------------------
+# --- the fork server ----------------------------------------------------------------------------------
 
 
 def read_the_product() -> None:
-    """All that a server reads before its first answer; nothing here asks the database or starts a thread."""
+    """Import everything that a server needs; uses no database and starts no thread."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
     import django
 
@@ -79,11 +79,11 @@ def read_the_product() -> None:
     import project.fetch_fast_path  # noqa: F401  # read, not used
 
     reverse("account_login")
-    # What is here stays, and need not be looked through again in every server.
+    # Exclude the imported objects from garbage collection in every server.
     gc.freeze()
 
 
-def fork_server(command: list[str], more: dict[str, str], log: str) -> int:
+def fork_process(command: list[str], more: dict[str, str], log: str) -> int:
     if pid := os.fork():
         return pid
     set_parent_death_signal()
@@ -98,7 +98,7 @@ def fork_server(command: list[str], more: dict[str, str], log: str) -> int:
         os._exit(1)
 
 
-def look(pid: int, options: int = os.WNOHANG) -> bool:
+def poll(pid: int, options: int = os.WNOHANG) -> bool:
     try:
         return os.waitpid(pid, options)[0] == pid
     except ChildProcessError:
@@ -107,12 +107,12 @@ def look(pid: int, options: int = os.WNOHANG) -> bool:
 
 def obey() -> None:
     for line in sys.stdin:
-        verb, about = json.loads(line)
-        if verb == "start":
-            said: int | bool = fork_server(*about)
+        command, argument = json.loads(line)
+        if command == "start":
+            result: int | bool = fork_process(*argument)
         else:
-            said = look(about, os.WNOHANG if verb == "look" else 0)
-        sys.stdout.write(json.dumps(said) + "\n")
+            result = poll(argument, os.WNOHANG if command == "poll" else 0)
+        sys.stdout.write(json.dumps(result) + "\n")
         sys.stdout.flush()
 
 

@@ -1,14 +1,14 @@
-"""The fourteen promises, and what each is worth in figures."""
+"""The fourteen promises and their measurable goals."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Promise:
-    """One line of the table."""
+    """One row of docs/promises.md."""
 
     name: str
-    words: str
+    title: str
     goal: str
 
 

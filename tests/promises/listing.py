@@ -1,4 +1,4 @@
-"""Reads from the tests' own text which promise each proves, whatever of them is run."""
+"""Lists which tests prove which promise, by parsing the test files."""
 
 import ast
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A test that proves a promise, or plants a fault to show that its proof would notice."""
+class PromiseTest:
+    """A test that proves a promise, or plants a fault that the proof must detect."""
 
     file: str
     name: str
@@ -16,23 +16,23 @@ class Listed:
     is_planted: bool
 
 
-def listed(folder: Path) -> list[Listed]:
-    return [one for path in sorted(folder.rglob("test_*.py")) for one in listed_in(path)]
+def list_promise_tests(folder: Path) -> list[PromiseTest]:
+    return [one for path in sorted(folder.rglob("test_*.py")) for one in list_tests_in(path)]
 
 
-def listed_in(path: Path) -> Iterator[Listed]:
+def list_tests_in(path: Path) -> Iterator[PromiseTest]:
     text = path.read_text()
-    # Most files speak of none, and to take them apart would take seconds.
+    # Most files have no such mark, and parsing them would take seconds.
     if "mark.promise" not in text:
         return
     tree = ast.parse(text)
-    whole = [mark for node in tree.body if is_pytestmark(node) for mark in marks_in(node)]
+    module_marks = [mark for node in tree.body if is_pytestmark(node) for mark in marks_in(node)]
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            marks = [*whole, *(mark for one in node.decorator_list for mark in marks_in(one))]
+            marks = [*module_marks, *(mark for one in node.decorator_list for mark in marks_in(one))]
             is_planted = any(name == "planted" for name, _ in marks)
-            for name in dict.fromkeys(said for kind, said in marks if kind == "promise"):
-                yield Listed(path.name, node.name, name, is_planted)
+            for name in dict.fromkeys(promise for kind, promise in marks if kind == "promise"):
+                yield PromiseTest(path.name, node.name, name, is_planted)
 
 
 def is_pytestmark(node: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""Bots, programs and people who ask all the time, and note what they were told."""
+"""Load generator: threads that send HTTP requests continuously and keep the responses."""
 
 import http.client
 import json
@@ -12,30 +12,30 @@ from urllib.parse import urlsplit
 
 from tests.personas.api.revocation_load import RequestSpec
 
-# Longer than anybody is to wait; whoever waits so long was not served.
-PATIENCE = 8.0
-# Who was not served asks again after so long: to be refused as often as can be would only heat the machine.
-BREATH = 0.05
+# Request timeout in seconds; a request that takes longer was not served.
+TIMEOUT = 8.0
+# Pause after a failed request: retrying without a pause would only load the machine.
+RETRY_PAUSE = 0.05
 NO_ANSWER = 0
-# A connection on which nobody spoke for so long is made anew: the server may let go of it at any moment.
+# Connections idle for so long are opened again: the server may close them at any time.
 IDLE = 5.0
 
 
 @dataclass(frozen=True)
-class Wish:
-    """One request; what it is called, and the words it brings."""
+class LoadRequest:
+    """One request; `target` and `text` are the edited record and its new text."""
 
-    what: str
-    ask: RequestSpec
-    about: str = ""
-    words: str = ""
+    kind: str
+    spec: RequestSpec
+    target: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True)
-class Heard:
-    """One answer, or that there was none."""
+class LoadResponse:
+    """One response, or status 0 if there was none."""
 
-    wish: Wish
+    request: LoadRequest
     began: float
     ended: float
     status: int = NO_ANSWER
@@ -53,23 +53,23 @@ class Heard:
         return 200 <= self.status < 300
 
 
-# Who asks, and for the how manieth time, to what is asked.
-Wishes = Callable[[int, int], Wish]
+# The number of the thread and of its request, to the request.
+MakeRequest = Callable[[int, int], LoadRequest]
 
 
-class Crowd:
-    """So many threads, each with a connection of its own; they ask while the gate is open."""
+class LoadGenerator:
+    """Threads with a connection each, which send requests while `is_open` is set."""
 
-    def __init__(self, url: str, wishes: Wishes, threads: int, patience: float = PATIENCE) -> None:
-        place, self._patience = urlsplit(url), patience
-        self._host, self._port = str(place.hostname), place.port
-        self.heard: list[Heard] = []
+    def __init__(self, url: str, make_request: MakeRequest, threads: int, timeout: float = TIMEOUT) -> None:
+        parts, self._timeout = urlsplit(url), timeout
+        self._host, self._port = str(parts.hostname), parts.port
+        self.responses: list[LoadResponse] = []
         self.served = 0
         self.is_open, self._stopping, self._lock = Event(), Event(), Lock()
-        self._wishes, self._left = wishes, -1
-        # How long each rests after every answer.
-        self.rest = 0.0
-        self._threads = [Thread(target=self._live, args=(number,)) for number in range(threads)]
+        self._make_request, self._left = make_request, -1
+        # Pause of each thread after every response.
+        self.pause = 0.0
+        self._threads = [Thread(target=self._run, args=(number,)) for number in range(threads)]
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -80,114 +80,115 @@ class Crowd:
         self._stopping.set()
         self.is_open.set()
         for thread in self._threads:
-            thread.join(self._patience + 5)
+            thread.join(self._timeout + 5)
 
-    def wait_for(self, question: Callable[[], bool], seconds: float) -> bool:
+    def wait_for(self, condition: Callable[[], bool], seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while not question() and time.monotonic() < deadline:
+        while not condition() and time.monotonic() < deadline:
             time.sleep(0.01)
-        return question()
+        return condition()
 
-    def serves(self, number: int, seconds: float) -> bool:
-        """Whether so many have been served since the beginning, or will be soon."""
+    def wait_until_served(self, number: int, seconds: float) -> bool:
+        """Wait until so many requests have been served since the start."""
         return self.wait_for(lambda: self.served >= number, seconds)
 
-    def ask(self, number: int, seconds: float = 60.0) -> list[Heard]:
-        """So many requests from now on, and then silence; what was heard."""
-        before = len(self.heard)
+    def send(self, number: int, seconds: float = 60.0) -> list[LoadResponse]:
+        """Send so many requests, then stop; return the responses."""
+        before = len(self.responses)
         self._left = number
         self.is_open.set()
-        self.wait_for(lambda: len(self.heard) >= before + number, seconds)
+        self.wait_for(lambda: len(self.responses) >= before + number, seconds)
         self.is_open.clear()
         self._left = -1
-        return self.heard[before:]
+        return self.responses[before:]
 
-    def _live(self, number: int) -> None:
-        connection, last = self._connection(), time.monotonic()
+    def _run(self, number: int) -> None:
+        connection, last = self._connect(), time.monotonic()
         for turn in count():
             self.is_open.wait()
             if self._stopping.is_set():
                 connection.close()
                 return
-            if not self._may_ask():
+            if not self._may_send():
                 time.sleep(0.005)
                 continue
             if time.monotonic() - last > IDLE:
                 connection.close()
-            told = hear(connection, self._wishes(number, turn))
+            response = send_request(connection, self._make_request(number, turn))
             last = time.monotonic()
             with self._lock:
-                self.heard.append(told)
-                self.served += told.is_served
-            if told.status == NO_ANSWER:
+                self.responses.append(response)
+                self.served += response.is_served
+            if response.status == NO_ANSWER:
                 connection.close()
-                connection = self._connection()
-            if rest := self.rest if told.is_served else BREATH:
-                time.sleep(rest)
+                connection = self._connect()
+            if pause := self.pause if response.is_served else RETRY_PAUSE:
+                time.sleep(pause)
 
-    def _may_ask(self) -> bool:
+    def _may_send(self) -> bool:
         with self._lock:
             if self._left == 0:
                 return False
             self._left -= self._left > 0
             return True
 
-    def _connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self._host, self._port, timeout=self._patience)
+    def _connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
 
 
-def hear(connection: http.client.HTTPConnection, wish: Wish) -> Heard:
-    ask, began = wish.ask, time.monotonic()
+def send_request(connection: http.client.HTTPConnection, request: LoadRequest) -> LoadResponse:
+    spec, began = request.spec, time.monotonic()
     try:
-        connection.request(ask.method, ask.path, ask.body, dict(ask.headers))
-        answer = connection.getresponse()
-        body = answer.read()
+        connection.request(spec.method, spec.path, spec.body, dict(spec.headers))
+        response = connection.getresponse()
+        body = response.read()
     except (OSError, http.client.HTTPException):
-        return Heard(wish, began, time.monotonic())
-    said = {name.lower(): value for name, value in answer.getheaders()}
-    return Heard(
-        wish,
+        return LoadResponse(request, began, time.monotonic())
+    headers = {name.lower(): value for name, value in response.getheaders()}
+    return LoadResponse(
+        request,
         began,
         time.monotonic(),
-        answer.status,
-        said.get("retry-after", ""),
-        said.get("x-request-id", ""),
-        said.get("x-content-sha256", ""),
-        b"" if wish.what == "fetch" else body,
+        response.status,
+        headers.get("retry-after", ""),
+        headers.get("x-request-id", ""),
+        headers.get("x-content-sha256", ""),
+        b"" if request.kind == "fetch" else body,
     )
 
 
-# --- what they ask for -----------------------------------------------------------------------------------
+# --- requests --------------------------------------------------------------------------------------------
 
 
-class Wanting:
-    """The requests of one house."""
+class RequestFactory:
+    """The requests to one installation."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self.facts = facts
         self.bot = {"Authorization": f"Bearer {facts['bot']}"}
         self.editor = {"Authorization": f"Bearer {facts['editor']}", "Content-Type": "application/json"}
 
-    def fetch(self, place: int) -> Wish:
-        agent = self.facts["agents"][place % len(self.facts["agents"])]
+    def fetch(self, index: int) -> LoadRequest:
+        agent = self.facts["agents"][index % len(self.facts["agents"])]
         path = f"/api/v1/agents/{agent}/prompt?channel={self.facts['channel']}"
-        return Wish("fetch", RequestSpec(path, headers=self.bot), agent)
+        return LoadRequest("fetch", RequestSpec(path, headers=self.bot), agent)
 
-    def edit(self, place: int, words: str) -> Wish:
-        """Each soul has one writer, so that nobody is told of somebody else's change."""
-        slug = self.facts["souls"][place]
+    def edit(self, index: int, text: str) -> LoadRequest:
+        """Edit a soul; each soul has one writer, so that there are no conflicts."""
+        slug = self.facts["souls"][index]
         headers = {**self.editor, "If-Match": "*"}
-        ask = RequestSpec(f"/api/v1/souls/{slug}", "PATCH", headers, json.dumps({"text": words}).encode())
-        return Wish("edit", ask, slug, words)
+        spec = RequestSpec(f"/api/v1/souls/{slug}", "PATCH", headers, json.dumps({"text": text}).encode())
+        return LoadRequest("edit", spec, slug, text)
 
-    def read(self) -> Wish:
-        return Wish("read", RequestSpec("/api/v1/souls", headers=self.editor))
+    def read(self) -> LoadRequest:
+        return LoadRequest("read", RequestSpec("/api/v1/souls", headers=self.editor))
 
-    def page(self) -> Wish:
-        return Wish("page", RequestSpec("/w/harbour/agents/", headers={"Cookie": self.facts["cookie"]}))
+    def page(self) -> LoadRequest:
+        headers = {"Cookie": self.facts["cookie"]}
+        return LoadRequest("page", RequestSpec("/w/harbour/agents/", headers=headers))
 
 
-def slowest(heard: Sequence[Heard], share: float = 0.99) -> float:
-    """Seconds that all but the slowest hundredth took."""
-    times = sorted(one.seconds for one in heard)
+def slowest(responses: Sequence[LoadResponse], share: float = 0.99) -> float:
+    """The 99th percentile of the response times in seconds."""
+    times = sorted(response.seconds for response in responses)
     return times[min(int(len(times) * share), len(times) - 1)]

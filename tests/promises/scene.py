@@ -1,4 +1,4 @@
-"""The house that the proofs set on fire, built and looked at again in processes of their own.
+"""Builds the data of an installation and checks it after failures; each step is a process.
 
 Run as `python -m tests.promises.scene build|check FOLDER`; the environment names the database.
 """
@@ -41,17 +41,17 @@ SENTENCE = "Ask for the order number before you look anything up, and repeat it 
 
 
 def build(folder: Path) -> dict[str, Any]:
-    """Six agents with a soul each, a key for bots, one for an editor's program, and a browser."""
+    """Create six agents with a soul each, a bot key, an editor's key, and a session."""
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
     owner = User.objects.create_user("alice@example.com", None, name="Alice")
     workspace = create_workspace("Harbour", "harbour", owner=owner)
     channel = Channel.objects.in_workspace(workspace).order_by("pk")[0]
     for number in range(AGENTS):
-        words = {"label": f"Soul {number}", "text": SENTENCE * 20}
-        soul = create_named_record(Soul, workspace, words, by=BY)
-        told = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
-        create_record(Agent, workspace, told, by=BY)
+        soul_values = {"label": f"Soul {number}", "text": SENTENCE * 20}
+        soul = create_named_record(Soul, workspace, soul_values, by=BY)
+        values = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
+        create_record(Agent, workspace, values, by=BY)
     rebuild_agents(workspace, Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
     _, bot = create_key(workspace, "Bots", {}, by=BY)
     _, editor = create_key(workspace, "Editor", {}, by=Actor.person(owner), kind=ADMIN)
@@ -68,72 +68,72 @@ def build(folder: Path) -> dict[str, Any]:
     }
 
 
-# --- what is left of it ----------------------------------------------------------------------------------
+# --- check ---------------------------------------------------------------------------------------------
 
 
 def check(folder: Path) -> dict[str, Any]:
-    """Whatever was acknowledged and is not there, and whatever is there and is not whole."""
-    noted = json.loads((folder / "acknowledged.json").read_text())
+    """Find acknowledged writes that are missing, and rows that are incomplete."""
+    acknowledged = json.loads((folder / "acknowledged.json").read_text())
     workspace = Workspace.objects.get(slug="harbour")
     rows = LedgerEntry.objects.in_workspace(workspace)
     recorded = dict(rows.values_list("request_id", "served_digest"))
-    fetches: dict[str, str] = noted["fetches"]
-    left = build_what_was_left(workspace)
+    fetches: dict[str, str] = acknowledged["fetches"]
+    left = rebuild_waiting(workspace)
     verdict = verify_workspace(workspace)
     return {
         "missing": sum(request not in recorded for request in fetches),
-        "other words": sum(recorded.get(request, said) != said for request, said in fetches.items()),
-        "missing edits": missing_edits(workspace, noted["edits"]),
+        "wrong digests": sum(recorded.get(request, digest) != digest for request, digest in fetches.items()),
+        "missing edits": count_missing_edits(workspace, acknowledged["edits"]),
         "rows": rows.count(),
         "versions": PromptVersion.objects.in_workspace(workspace).count(),
         "left to the sweep": left,
-        "torn": torn(workspace),
-        "broken links": broken_links(workspace),
+        "torn": find_torn_versions(workspace),
+        "broken links": count_broken_links(workspace),
         "bad rows": verdict.bad,
         "first bad": str(verdict.first or ""),
     }
 
 
-def build_what_was_left(workspace: Workspace) -> int:
-    """What the sweep does: edits whose build ended with the server."""
+def rebuild_waiting(workspace: Workspace) -> int:
+    """Rebuild agents whose build was lost with the server, as the sweep does."""
     waiting = [ids for number, ids in list_waiting_agents(timezone.now() + timedelta(days=1))]
     for ids in waiting:
         rebuild_agents(workspace, ids)
     return sum(map(len, waiting))
 
 
-def missing_edits(workspace: Workspace, edits: list[tuple[str, int, str]]) -> int:
+def count_missing_edits(workspace: Workspace, edits: list[tuple[str, int, str]]) -> int:
     rows = Revision.objects.in_workspace(workspace).filter(kind=Soul.kind)
     ids = dict(Soul.objects.in_workspace(workspace).values_list("slug", "pk"))
     kept = {(row.object_id, row.number): row.data.get("text") for row in rows}
     return sum(kept.get((ids[slug], revision)) != text for slug, revision, text in edits)
 
 
-def torn(workspace: Workspace) -> list[str]:
-    """Versions without all their words, numbers twice or left out, and records that lost a revision."""
-    held = set(Content.objects.in_workspace(workspace).values_list("digest", flat=True))
-    found = []
+def find_torn_versions(workspace: Workspace) -> list[str]:
+    """Find versions with missing content, gaps or duplicates in numbers, and missing revisions."""
+    digests = set(Content.objects.in_workspace(workspace).values_list("digest", flat=True))
+    findings = []
     for prompt in AgentPrompt.objects.in_workspace(workspace).select_related("agent__soul", "latest"):
         versions = list(PromptVersion.objects.in_workspace(workspace).filter(prompt=prompt))
         numbers = sorted(version.number for version in versions)
         if numbers != list(range(1, prompt.last_number + 1)):
-            found.append(f"the numbers of {prompt}")
-        found += [
-            f"the words of {version}"
+            findings.append(f"the numbers of {prompt}")
+        findings += [
+            f"the content of {version}"
             for version in versions
-            if not {*list_content_digests(version.segments, version.tools), version.report} <= held
+            if not {*list_content_digests(version.segments, version.tools), version.report} <= digests
         ]
         soul = prompt.agent.soul
         assert soul is not None
         revisions = Revision.objects.in_workspace(workspace).filter(kind=Soul.kind, object_id=soul.pk)
         if soul.revision != revisions.count():
-            found.append(f"the revisions of {soul}")
-        if not is_in_force(soul, prompt.latest):
-            found.append(f"the newest words of {prompt}")
-    return found
+            findings.append(f"the revisions of {soul}")
+        if not is_latest(soul, prompt.latest):
+            findings.append(f"the newest text of {prompt}")
+    return findings
 
 
-def is_in_force(soul: Soul, version: PromptVersion | None) -> bool:
+def is_latest(soul: Soul, version: PromptVersion | None) -> bool:
     rows = Content.objects.in_workspace(soul.workspace_id)
     digests = list_content_digests(version.segments, version.tools) if version else ()
     return any(
@@ -142,14 +142,14 @@ def is_in_force(soul: Soul, version: PromptVersion | None) -> bool:
     )
 
 
-def broken_links(workspace: Workspace) -> int:
-    """Labels of another prompt's version or of none; the database says whether any other key dangles."""
+def count_broken_links(workspace: Workspace) -> int:
+    """Count labels that point to another prompt's version; the database checks all other foreign keys."""
     labels = PromptLabel.objects.in_workspace(workspace)
     prompts = AgentPrompt.objects.in_workspace(workspace)
-    strange = labels.exclude(version__prompt=F("prompt")).count()
-    strange += prompts.exclude(latest__prompt=F("pk")).count()
+    broken = labels.exclude(version__prompt=F("prompt")).count()
+    broken += prompts.exclude(latest__prompt=F("pk")).count()
     connection.check_constraints()
-    return strange
+    return broken
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Pytest plugin: after a run of the long proofs one line for each promise; on demand as a document.
+"""Pytest plugin: prints one line per promise after the `hard` tests, and on request writes docs/promises.md.
 
-A test that proves a promise is marked `promise("R3")`, with what it shows when it passes if that is a matter
-of its size alone; what it measures it notes with `record_property("measured", …)`.
+A test that proves a promise is marked `promise("R3")`; a second argument is text to show when it passes.
+Measurements are added with `record_property("measured", …)`.
 """
 
 import os
@@ -17,7 +17,7 @@ import pytest
 from tests.promises.goals import PROMISES, Promise
 
 PROMISE, PLANTED, MEASURED, SHOWS = "promise", "planted fault", "measured", "shows"
-# The document to write; unset, the table is printed and nothing more.
+# Environment variable: the path of the document to write; if unset, the table is only printed.
 DOCUMENT = "PROMISES"
 NOT_RUN = "not run"
 COMMAND = "PROMISES=docs/promises.md python3 dev.py test --hard"
@@ -25,11 +25,11 @@ COMMAND = "PROMISES=docs/promises.md python3 dev.py test --hard"
 
 @dataclass
 class Proof:
-    """What the tests of one promise came to."""
+    """The results of the tests of one promise."""
 
     promise: Promise
     figures: list[str] = field(default_factory=list)
-    # What many tests counted, each its share.
+    # Sums of the integer properties of all tests.
     counts: Counter[str] = field(default_factory=Counter)
     passed: int = 0
     failed: int = 0
@@ -52,60 +52,60 @@ class Proof:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Written into the reports, for with xdist the tests run in other processes."""
+    """Copy the marks into the reports, because with xdist the tests run in other processes."""
     for item in items:
         for mark in item.iter_markers(PROMISE):
             item.user_properties.append((PROMISE, mark.args[0]))
-            item.user_properties += [(SHOWS, words) for words in mark.args[1:]]
+            item.user_properties += [(SHOWS, text) for text in mark.args[1:]]
             if item.get_closest_marker("planted"):
                 item.user_properties.append((PLANTED, mark.args[0]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [one for group in terminalreporter.stats.values() for one in group if hasattr(one, "when")]
-    if not any("hard" in getattr(one, "keywords", ()) and told(one, PROMISE) for one in reports):
+    if not any("hard" in getattr(one, "keywords", ()) and list_properties(one, PROMISE) for one in reports):
         return
-    proofs = proofs_of(reports)
+    proofs = collect_proofs(reports)
     terminalreporter.section("promises")
     for proof in proofs:
         if proof.verdict != NOT_RUN:
-            terminalreporter.write_line(line_of(proof))
+            terminalreporter.write_line(format_line(proof))
     if path := os.environ.get(DOCUMENT):
         Path(path).write_text(document(proofs, machine()))
         terminalreporter.write_line(f"Written to {path}.")
 
 
-def told(report: Any, name: str) -> list[str]:
+def list_properties(report: Any, name: str) -> list[str]:
     return [value for key, value in report.user_properties if key == name]
 
 
-def proofs_of(reports: Iterable[Any]) -> list[Proof]:
+def collect_proofs(reports: Iterable[Any]) -> list[Proof]:
     proofs = {promise.name: Proof(promise) for promise in PROMISES}
     for report in reports:
-        for name in dict.fromkeys(told(report, PROMISE)):
-            add(proofs[name], report, is_planted=name in told(report, PLANTED))
+        for name in dict.fromkeys(list_properties(report, PROMISE)):
+            add(proofs[name], report, is_planted=name in list_properties(report, PLANTED))
     return list(proofs.values())
 
 
 def add(proof: Proof, report: Any, *, is_planted: bool) -> None:
-    """Setting a stage takes its time too, and one that fails proves nothing."""
+    """Add a report; setup counts towards the time, and a failed setup counts as a failure."""
     proof.seconds += report.duration
-    is_whole = report.when == "call" and report.passed
+    is_passed = report.when == "call" and report.passed
     proof.failed += report.failed
     proof.faults += is_planted and report.when == "call"
-    proof.caught += is_planted and is_whole
-    proof.passed += is_whole
-    # Measured is measured, within the goal or not.
-    proof.figures += told(report, MEASURED) if report.when == "call" else []
-    if is_whole:
-        proof.counts.update({name: said for name, said in report.user_properties if isinstance(said, int)})
-        proof.figures += told(report, SHOWS)
+    proof.caught += is_planted and is_passed
+    proof.passed += is_passed
+    # Measurements count whether or not the test passed.
+    proof.figures += list_properties(report, MEASURED) if report.when == "call" else []
+    if is_passed:
+        proof.counts.update({name: value for name, value in report.user_properties if isinstance(value, int)})
+        proof.figures += list_properties(report, SHOWS)
 
 
-def line_of(proof: Proof) -> str:
+def format_line(proof: Proof) -> str:
     faults = f"{proof.caught} of {proof.faults} faults caught"
     start = f"{proof.promise.name:>4} {proof.verdict:<8}{proof.seconds:>6.0f} s  {faults:<24}"
-    return f"{start}{proof.promise.words}: {proof.measured}"
+    return f"{start}{proof.promise.title}: {proof.measured}"
 
 
 def machine() -> str:
@@ -116,7 +116,7 @@ def document(proofs: Sequence[Proof], where: str) -> str:
     head = ["Promise", "Goal", "Measured", "Planted faults caught", "Time", "Passed"]
     rows = [
         [
-            f"{proof.promise.name}: {proof.promise.words}",
+            f"{proof.promise.name}: {proof.promise.title}",
             proof.promise.goal,
             proof.measured,
             f"{proof.caught} of {proof.faults}",

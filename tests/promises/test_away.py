@@ -1,4 +1,4 @@
-"""R7, the short way: while the database is away, pages and programs are told when to come again."""
+"""R7 without a server: during a database outage, pages and API return 503 with Retry-After."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,37 +17,40 @@ pytestmark = [pytest.mark.django_db, pytest.mark.promise("R7")]
 
 @contextmanager
 def failing(error: Exception) -> Iterator[None]:
-    def refuse(execute: Callable[..., Any], *_: Any) -> Any:
+    def raise_error(execute: Callable[..., Any], *_: Any) -> Any:
         raise error
 
-    with connection.execute_wrapper(refuse):
+    with connection.execute_wrapper(raise_error):
         yield
 
 
-def asked(client: Client, path: str, error: Exception | None = None) -> Any:
+def get_during_outage(client: Client, path: str, error: Exception | None = None) -> Any:
     client.raise_request_exception = False
     with failing(error or OperationalError("the server closed the connection unexpectedly")):
         return client.get(path)
 
 
 @pytest.mark.parametrize("path", ["/", "/profile/", "/w/harbour/agents/", "/api/v1/souls"])
-def test_whoever_asks_while_the_database_is_away_is_told_to_come_again(as_alice, path):
+def test_requests_during_a_database_outage_get_503_with_retry_after(as_alice, path):
     as_alice.defaults["HTTP_AUTHORIZATION"] = f"Bearer {generate_key_secret()}"
-    answer = asked(as_alice, path)
+    answer = get_during_outage(as_alice, path)
     assert (answer.status_code, answer["Retry-After"]) == (503, "2")
     assert b"closed the connection" not in answer.content
 
 
-def test_a_page_says_so_in_words(as_alice):
-    answer = asked(as_alice, "/w/harbour/agents/")
+def test_the_outage_page_explains_the_outage(as_alice):
+    answer = get_during_outage(as_alice, "/w/harbour/agents/")
     assert "Nothing that was saved is lost" in answer.content.decode()
 
 
-def test_a_fault_of_ours_is_still_a_fault(as_alice):
-    assert asked(as_alice, "/w/harbour/agents/", ProgrammingError("no such column")).status_code == 500
+def test_other_database_errors_are_still_500(as_alice):
+    assert (
+        get_during_outage(as_alice, "/w/harbour/agents/", ProgrammingError("no such column")).status_code
+        == 500
+    )
 
 
 @pytest.mark.planted
-def test_a_page_that_is_not_told_apart_is_found(as_alice, monkeypatch):
+def test_an_outage_reported_as_500_is_found(as_alice, monkeypatch):
     monkeypatch.setattr(error_views, "exception_to_problem", lambda _: exception_handler.SERVER_ERROR_PROBLEM)
-    assert asked(as_alice, "/w/harbour/agents/").status_code == 500
+    assert get_during_outage(as_alice, "/w/harbour/agents/").status_code == 500

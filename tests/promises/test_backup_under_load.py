@@ -1,4 +1,4 @@
-"""R10: a backup made while others write is of one moment, and comes back whole."""
+"""R10: a backup made under load is a consistent snapshot and restores completely."""
 
 import json
 import os
@@ -12,122 +12,123 @@ from typing import Any
 import pytest
 
 from tests.project.backup.backup_stage import ROOT, empty_database, programs, restore
-from tests.promises.house import migrated_database
+from tests.promises.installation import migrated_database
 
-VERSIONS, ROWS, LONGEST = 10_000, 100_000, 60.0
-# The forms a dump can have, and what makes the product choose each.
+VERSIONS, ROWS, MAX_SECONDS = 10_000, 100_000, 60.0
+# The dump formats, and the environment that makes the product choose each.
 NO_PROGRAMS = {"DRAMATIS_POSTGRES_PROGRAMS": "/nowhere"}
-# Rows that lean on others that are missing are refused by the database itself; the rest by the digests.
-CAUGHT = ("not what was taken", "violates foreign key constraint")
-WAYS: dict[str, dict[str, dict[str, str]]] = {
+# Rows with missing references are rejected by the database, other differences by the digests.
+ERRORS = ("not what was taken", "violates foreign key constraint")
+DUMP_FORMATS: dict[str, dict[str, dict[str, str]]] = {
     "postgresql": {"pg_dump": {}, "copy": NO_PROGRAMS},
     "sqlite": {"sqlite": {}},
 }
 
 
-class House:
-    """A database with a long history, and where its backups go."""
+class Installation:
+    """A database with a long history, and its backups."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
-        self._taken: dict[str, dict[str, Any]] = {}
+        self._backups: dict[str, dict[str, Any]] = {}
 
-    def taken(self, way: str, variables: dict[str, str]) -> dict[str, Any]:
-        """A backup made under load, once for all who ask for it; what is known of it, and where it lies."""
-        if way not in self._taken:
-            said = self.step("take", f"backup-{way}", **variables)
-            self._taken[way] = said | {"folder": self.folder / f"backup-{way}"}
-        return self._taken[way]
+    def backup(self, dump_format: str, variables: dict[str, str]) -> dict[str, Any]:
+        """Make a backup under load, once per format; return its facts and folder."""
+        if dump_format not in self._backups:
+            facts = self.step("take", f"backup-{dump_format}", **variables)
+            self._backups[dump_format] = facts | {"folder": self.folder / f"backup-{dump_format}"}
+        return self._backups[dump_format]
 
-    def step(self, *words: str, url: str = "", **variables: str) -> dict[str, Any]:
-        told = {
+    def step(self, *arguments: str, url: str = "", **variables: str) -> dict[str, Any]:
+        environment = {
             **os.environ,
             "DATABASE_URL": url or self.url,
             "DRAMATIS_VAR": str(self.folder / "var"),
             "DRAMATIS_POSTGRES_PROGRAMS": programs(),
             **variables,
         }
-        name, *more = words
+        name, *more = arguments
         command = [sys.executable, "-m", "tests.promises.backup_scene", name, str(self.folder), *more]
         done = subprocess.run(
-            command, env=told, capture_output=True, text=True, check=False, timeout=300, cwd=ROOT
+            command, env=environment, capture_output=True, text=True, check=False, timeout=300, cwd=ROOT
         )
         assert done.returncode == 0, done.stderr[-3_000:]
-        said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return said
+        facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return facts
 
 
 @pytest.fixture(scope="module", params=["postgresql", "sqlite"])
-def house(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp(f"house-{request.param}")
+def installation(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(f"installation-{request.param}")
     with migrated_database(folder, request.param) as url:
-        house = House(folder, url)
-        built = house.step("build", str(VERSIONS), str(ROWS))
+        installation = Installation(folder, url)
+        built = installation.step("build", str(VERSIONS), str(ROWS))
         assert built["versions"] >= VERSIONS
         assert built["rows"] >= ROWS
-        yield house
+        yield installation
 
 
 @pytest.fixture
-def vendor(house) -> str:
-    return "sqlite" if house.url.startswith("sqlite") else "postgresql"
+def vendor(installation) -> str:
+    return "sqlite" if installation.url.startswith("sqlite") else "postgresql"
 
 
 @pytest.mark.promise("R10")
 @pytest.mark.hard
-def test_a_backup_under_load_comes_back_whole(house, vendor, tmp_path, record_property):
-    for way, variables in WAYS[vendor].items():
-        taken = house.taken(way, variables)
-        assert taken["troubles"] == []
-        assert taken["meanwhile"]["fetches"] > 0, "nobody wrote while it was made"
-        assert taken["meanwhile"]["edits"] > 0
-        assert taken["form"] == way
-        took = come_back_whole(house, vendor, taken, tmp_path / way)
-        wrote = sum(taken["meanwhile"].values())
+def test_a_backup_under_load_restores_completely(installation, vendor, tmp_path, record_property):
+    for dump_format, variables in DUMP_FORMATS[vendor].items():
+        backup = installation.backup(dump_format, variables)
+        assert backup["troubles"] == []
+        assert backup["meanwhile"]["fetches"] > 0, "nobody wrote while it was made"
+        assert backup["meanwhile"]["edits"] > 0
+        assert backup["form"] == dump_format
+        took = restore_and_check(installation, vendor, backup, tmp_path / dump_format)
+        wrote = sum(backup["meanwhile"].values())
         record_property(
             "measured",
-            f"{way}: {taken['rows']:,} rows, {taken['size']:,} bytes taken in {taken['seconds']:.1f} s while "
-            f"others wrote {wrote:,} times; restored and proved in {took:.1f} s, 200 of 200 prompts equal",
+            f"{dump_format}: {backup['rows']:,} rows, {backup['size']:,} bytes taken in "
+            f"{backup['seconds']:.1f} s while others wrote {wrote:,} times; "
+            f"restored and proved in {took:.1f} s, 200 of 200 prompts equal",
         )
-        assert took <= LONGEST
+        assert took <= MAX_SECONDS
 
 
-def come_back_whole(house: House, vendor: str, taken: dict[str, Any], folder: Path) -> float:
-    """The seconds it took to restore and to prove."""
+def restore_and_check(installation: Installation, vendor: str, backup: dict[str, Any], folder: Path) -> float:
+    """Restore and verify a backup; return the seconds it took."""
     folder.mkdir()
     with empty_database(folder, vendor) as url:
         began = time.monotonic()
-        done = restore(url, taken["folder"], folder / "checkpoints")
+        done = restore(url, backup["folder"], folder / "checkpoints")
         took = time.monotonic() - began
         assert done.returncode == 0, done.stderr
         assert "200 sampled prompts are the same to the byte" in done.stdout
         assert "The record of harbour holds" in done.stdout
-        found = house.step("check", url=url)
-    assert found == {"same": 200, "refused": True, "served": 200}
+        facts = installation.step("check", url=url)
+    assert facts == {"same": 200, "refused": True, "served": 200}
     return took
 
 
 @pytest.mark.promise("R10")
 @pytest.mark.hard
 @pytest.mark.planted
-@pytest.mark.parametrize("house", ["postgresql"], indirect=True)
-def test_a_backup_without_one_moment_is_caught_under_load(house, vendor, tmp_path):
-    """SQLite copies its file whole in any case."""
-    taken = house.step("take", "backup-torn", "no-moment", **NO_PROGRAMS)
-    assert taken["meanwhile"]["fetches"] > 0
+@pytest.mark.parametrize("installation", ["postgresql"], indirect=True)
+def test_a_backup_without_a_snapshot_is_rejected(installation, vendor, tmp_path):
+    """PostgreSQL only: SQLite always copies the complete file."""
+    backup = installation.step("take", "backup-torn", "no-snapshot", **NO_PROGRAMS)
+    assert backup["meanwhile"]["fetches"] > 0
     with empty_database(tmp_path, vendor, migrated=True) as url:
-        done = restore(url, house.folder / "backup-torn", tmp_path / "checkpoints")
+        done = restore(url, installation.folder / "backup-torn", tmp_path / "checkpoints")
     assert done.returncode == 1
-    assert any(words in done.stderr for words in CAUGHT), done.stderr
+    assert any(message in done.stderr for message in ERRORS), done.stderr
 
 
 @pytest.mark.promise("R10")
 @pytest.mark.hard
 @pytest.mark.planted
-def test_a_flipped_byte_in_a_long_backup_is_refused(house, vendor, tmp_path):
-    way, variables = next(iter(WAYS[vendor].items()))
+def test_a_flipped_byte_in_a_backup_is_rejected(installation, vendor, tmp_path):
+    dump_format, variables = next(iter(DUMP_FORMATS[vendor].items()))
     backup = tmp_path / "backup"
-    shutil.copytree(house.taken(way, variables)["folder"], backup)
+    shutil.copytree(installation.backup(dump_format, variables)["folder"], backup)
     [largest] = backup.glob("database.*")
     with largest.open("r+b") as file:
         file.seek(largest.stat().st_size // 3)

@@ -1,4 +1,4 @@
-"""R6, the short way: of many who want a frozen broker after the pause, one tries it."""
+"""R6 without a server: after the pause the circuit breaker lets a single caller try the broker."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def tries_of(breaker: CircuitBreaker, callers: int = 8) -> int:
     return sum(breaker.may_try() for _ in range(callers))
 
 
-def test_after_the_pause_one_goes_first(breaker, clock):
+def test_after_the_pause_one_caller_may_try(breaker, clock):
     assert tries_of(breaker) == 0
     clock[0] += OPEN_SECONDS
     assert tries_of(breaker) == 1
@@ -33,7 +33,7 @@ def test_after_the_pause_one_goes_first(breaker, clock):
     assert tries_of(breaker) == 0
 
 
-def test_when_the_first_comes_back_all_may_go(breaker, clock):
+def test_after_a_success_all_callers_may_try(breaker, clock):
     clock[0] += OPEN_SECONDS
     assert tries_of(breaker) == 1
     breaker.record_success()
@@ -41,7 +41,7 @@ def test_when_the_first_comes_back_all_may_go(breaker, clock):
 
 
 @pytest.mark.planted
-def test_a_breaker_that_lets_all_of_them_try_is_found(breaker, clock, monkeypatch):
+def test_a_breaker_that_lets_all_callers_try_is_found(breaker, clock, monkeypatch):
     monkeypatch.setattr(CircuitBreaker, "may_try", lambda self: not self.is_open)
     clock[0] += OPEN_SECONDS
     assert tries_of(breaker) > 1

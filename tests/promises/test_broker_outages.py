@@ -1,4 +1,4 @@
-"""R6: bots outlive Redis, gone or frozen; what was edited meanwhile is live soon after its return."""
+"""R6: fetches work while Redis is stopped or frozen; edits go live soon after its return."""
 
 import os
 import signal
@@ -11,19 +11,19 @@ import pytest
 
 from project.supervisor.valkey import start_valkey
 from tests.frozen_process import freeze, thaw
-from tests.promises.house import House, Web, migrated_database
-from tests.promises.load import Crowd, Heard, Wanting, Wish, slowest
+from tests.promises.installation import Installation, Web, migrated_database
+from tests.promises.load import LoadGenerator, LoadRequest, LoadResponse, RequestFactory, slowest
 from tests.servers import Server, start_redis
 
 CALLS, FAULTY_CALLS, THREADS, ROUNDS = 1_000, 100, 4, 3
 P99_SECONDS, FROZEN_SECONDS, LIVE_SECONDS = 0.25, 1.5, 60.0
-# One call in so many is an edit, and every edit wants the broker: nothing is built before the answer.
+# One request in ten is an edit, and every edit needs the broker, because builds run in workers.
 EDITS = 10
 EVERY_EDIT_TO_THE_WORKERS = {"DRAMATIS_BUILD_AT_ONCE": "0"}
-# The breaker opens after three failures of a second each, had by whoever edits first.
-UNTIL_OPEN = 4.0
-# Of each of the crowd after every answer until then: the time counts, not how often they ask.
-REST = 0.02
+# The circuit breaker opens after three failures of a second each, which the first edits cause.
+OPEN_AFTER = 4.0
+# The pause after every response until then: only the elapsed time matters.
+PAUSE = 0.02
 
 
 @pytest.fixture(scope="module")
@@ -36,133 +36,138 @@ def broker():
 
 
 @pytest.fixture(scope="module")
-def house(broker, tmp_path_factory):
+def installation(broker, tmp_path_factory):
     folder = tmp_path_factory.mktemp("outages")
     with migrated_database(folder, "postgresql") as url:
-        house = House(folder, url, broker.url)
-        house.build()
-        yield house
-        house.close()
+        installation = Installation(folder, url, broker.url)
+        installation.build()
+        yield installation
+        installation.close()
 
 
-def go(broker: Server) -> None:
+def stop_broker(broker: Server) -> None:
     broker.process.kill()
     broker.process.wait()
 
 
-def come_back(broker: Server) -> None:
+def restart_broker(broker: Server) -> None:
     socket = Path(broker.url.removeprefix("unix://"))
     broker.process = start_valkey(socket, broker.directory, durable=False)
 
 
-def wishes_of(house: House) -> Callable[[int, int], Wish]:
-    wanting = Wanting(house.facts)
+def request_maker(installation: Installation) -> Callable[[int, int], LoadRequest]:
+    requests = RequestFactory(installation.facts)
 
-    def wishes(who: int, turn: int) -> Wish:
+    def make_request(who: int, turn: int) -> LoadRequest:
         if turn % EDITS == who % EDITS:
-            return wanting.edit(who, f"Be {who}, for the {turn}th time, at {time.monotonic_ns()}.")
-        return wanting.fetch(who + turn)
+            return requests.edit(who, f"Be {who}, for the {turn}th time, at {time.monotonic_ns()}.")
+        return requests.fetch(who + turn)
 
-    return wishes
+    return make_request
 
 
-def edit_now(house: House, web: Web, words: str) -> None:
-    """Of an agent that the crowd leaves alone."""
-    wish = Wanting(house.facts).edit(-1, words)
+def edit_now(installation: Installation, web: Web, text: str) -> None:
+    """Edit an agent that the load does not edit."""
+    request = RequestFactory(installation.facts).edit(-1, text)
     answer = httpx.request(
-        wish.ask.method, web.url + wish.ask.path, headers=dict(wish.ask.headers), content=wish.ask.body
+        request.spec.method,
+        web.url + request.spec.path,
+        headers=dict(request.spec.headers),
+        content=request.spec.body,
     )
     assert answer.status_code == 200
 
 
-def seconds_until_live(house: House, web: Web, words: str) -> float:
-    wish, began = Wanting(house.facts).fetch(-1), time.monotonic()
+def seconds_until_live(installation: Installation, web: Web, text: str) -> float:
+    request, began = RequestFactory(installation.facts).fetch(-1), time.monotonic()
     with httpx.Client() as client:
         while time.monotonic() - began < LIVE_SECONDS * 1.5:
-            answer = client.get(web.url + wish.ask.path, headers=dict(wish.ask.headers))
-            if words in answer.text:
+            answer = client.get(web.url + request.spec.path, headers=dict(request.spec.headers))
+            if text in answer.text:
                 break
             time.sleep(0.2)
     return time.monotonic() - began
 
 
-def calmest(crowd: Crowd) -> list[Heard]:
-    """Of up to three thousands the quickest; whoever else is at work on this machine must not decide.
+def send_fastest_round(load: LoadGenerator) -> list[LoadResponse]:
+    """Send up to three rounds of requests and return the fastest: other work on the machine must not count.
 
-    Served each of them must be in any case.
+    Every request of every round must be served.
     """
-    rounds: list[list[Heard]] = []
+    rounds: list[list[LoadResponse]] = []
     while len(rounds) < ROUNDS and (not rounds or slowest(rounds[-1]) > P99_SECONDS):
-        rounds.append(crowd.ask(CALLS))
+        rounds.append(load.send(CALLS))
         assert unserved(rounds[-1]) == []
     return min(rounds, key=slowest)
 
 
-def unserved(heard: list[Heard]) -> list[int]:
-    return [one.status for one in heard if not one.is_served]
+def unserved(responses: list[LoadResponse]) -> list[int]:
+    return [one.status for one in responses if not one.is_served]
 
 
-def until_open(crowd: Crowd) -> list[Heard]:
-    """What was heard until the breaker must be open."""
-    before, began = len(crowd.heard), time.monotonic()
-    crowd.rest = REST
-    crowd.is_open.set()
-    crowd.wait_for(lambda: time.monotonic() - began > UNTIL_OPEN, UNTIL_OPEN + 1)
-    crowd.is_open.clear()
-    crowd.rest = 0.0
+def send_until_open(load: LoadGenerator) -> list[LoadResponse]:
+    """Send requests until the circuit breaker must be open; return the responses."""
+    before, began = len(load.responses), time.monotonic()
+    load.pause = PAUSE
+    load.is_open.set()
+    load.wait_for(lambda: time.monotonic() - began > OPEN_AFTER, OPEN_AFTER + 1)
+    load.is_open.clear()
+    load.pause = 0.0
     time.sleep(FROZEN_SECONDS)
-    return crowd.heard[before:]
+    return load.responses[before:]
 
 
 @pytest.mark.hard
 @pytest.mark.promise("R6")
-def test_bots_outlive_a_broker_that_is_gone_and_one_that_is_frozen(house, broker, record_property):
+def test_fetches_work_while_the_broker_is_stopped_or_frozen(installation, broker, record_property):
     with (
-        house.jobs() as jobs,
-        house.web(**EVERY_EDIT_TO_THE_WORKERS) as web,
-        Crowd(web.url, wishes_of(house), THREADS) as crowd,
+        installation.jobs() as jobs,
+        installation.web(**EVERY_EDIT_TO_THE_WORKERS) as web,
+        LoadGenerator(web.url, request_maker(installation), THREADS) as load,
     ):
-        assert unserved(crowd.ask(100)) == []
-        go(broker)
-        refused = calmest(crowd)
-        edit_now(house, web, "Be gone.")
-        come_back(broker)
-        after_refusal = seconds_until_live(house, web, "Be gone.")
+        assert unserved(load.send(100)) == []
+        stop_broker(broker)
+        gone = send_fastest_round(load)
+        edit_now(installation, web, "Be gone.")
+        restart_broker(broker)
+        after_outage = seconds_until_live(installation, web, "Be gone.")
         freeze(broker.process)
-        before = len(crowd.heard)
-        until_open(crowd)
-        calm = calmest(crowd)
-        frozen = crowd.heard[before:]
-        edit_now(house, web, "Be frozen.")
+        before = len(load.responses)
+        send_until_open(load)
+        calm = send_fastest_round(load)
+        frozen = load.responses[before:]
+        edit_now(installation, web, "Be frozen.")
         thaw(broker.process)
-        after_freezing = seconds_until_live(house, web, "Be frozen.")
+        after_freezing = seconds_until_live(installation, web, "Be frozen.")
         assert [one.process.poll() for one in jobs] == [None, None]
     longest = max(one.seconds for one in frozen)
     record_property(
         "measured",
-        f"gone: {len(refused) - len(unserved(refused)):,} of {len(refused):,} served, p99 "
-        f"{slowest(refused) * 1e3:.0f} ms, edits live after {after_refusal:.0f} s; frozen: "
+        f"gone: {len(gone) - len(unserved(gone)):,} of {len(gone):,} served, p99 "
+        f"{slowest(gone) * 1e3:.0f} ms, edits live after {after_outage:.0f} s; frozen: "
         f"{len(frozen) - len(unserved(frozen)):,} of {len(frozen):,} served, longest {longest:.2f} s, p99 "
         f"{slowest(calm) * 1e3:.0f} ms with the breaker open, edits live after {after_freezing:.0f} s",
     )
-    assert unserved([*refused, *frozen]) == []
-    assert len(refused) >= CALLS
+    assert unserved([*gone, *frozen]) == []
+    assert len(gone) >= CALLS
     assert len(calm) >= CALLS
-    assert slowest(refused) <= P99_SECONDS
+    assert slowest(gone) <= P99_SECONDS
     assert longest <= FROZEN_SECONDS
     assert slowest(calm) <= P99_SECONDS
-    assert max(after_refusal, after_freezing) <= LIVE_SECONDS
+    assert max(after_outage, after_freezing) <= LIVE_SECONDS
 
 
-def asked_through(house: House, broker: Server, fault: str) -> tuple[list[Heard], list[Heard]]:
+def responses_with_fault(
+    installation: Installation, broker: Server, fault: str
+) -> tuple[list[LoadResponse], list[LoadResponse]]:
     with (
-        house.web(fault, **EVERY_EDIT_TO_THE_WORKERS) as web,
-        Crowd(web.url, wishes_of(house), THREADS, FROZEN_SECONDS * 2) as crowd,
+        installation.web(fault, **EVERY_EDIT_TO_THE_WORKERS) as web,
+        LoadGenerator(web.url, request_maker(installation), THREADS, FROZEN_SECONDS * 2) as load,
     ):
-        assert unserved(crowd.ask(40)) == []
+        assert unserved(load.send(40)) == []
         freeze(broker.process)
         try:
-            return until_open(crowd), crowd.ask(FAULTY_CALLS)
+            return send_until_open(load), load.send(FAULTY_CALLS)
         finally:
             thaw(broker.process)
 
@@ -170,14 +175,14 @@ def asked_through(house: House, broker: Server, fault: str) -> tuple[list[Heard]
 @pytest.mark.hard
 @pytest.mark.planted
 @pytest.mark.promise("R6")
-def test_a_door_that_tries_a_frozen_broker_every_time_is_found(house, broker):
-    _, frozen = asked_through(house, broker, "without_breaker")
+def test_a_missing_circuit_breaker_is_found(installation, broker):
+    _, frozen = responses_with_fault(installation, broker, "without_breaker")
     assert slowest(frozen) > P99_SECONDS
 
 
 @pytest.mark.hard
 @pytest.mark.planted
 @pytest.mark.promise("R6")
-def test_a_door_that_waits_for_a_frozen_broker_is_found(house, broker):
-    first, frozen = asked_through(house, broker, "without_timeouts")
+def test_missing_broker_timeouts_are_found(installation, broker):
+    first, frozen = responses_with_fault(installation, broker, "without_timeouts")
     assert max(one.seconds for one in (*first, *frozen)) > FROZEN_SECONDS

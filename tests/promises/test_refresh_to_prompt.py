@@ -1,6 +1,6 @@
-"""R13 to its end: a rewritten file reaches the bots once, although worker and broker were lost on the way.
+"""R13 end to end: an edited file reaches bots exactly once, although worker and broker were lost.
 
-What each kind of loss does to the refresh alone is shown beside the refreshes themselves.
+tests/skills/refresh tests each kind of failure for the refresh alone.
 """
 
 import time
@@ -33,7 +33,7 @@ def pilot(workspace):
 
 @pytest.fixture
 def source(workspace, pilot, tmp_path, settings):
-    """A folder that the pilot reads."""
+    """A source that the agent uses."""
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
     folder = tmp_path / "files"
     folder.mkdir()
@@ -46,7 +46,7 @@ def source(workspace, pilot, tmp_path, settings):
 
 @pytest.mark.hard
 @pytest.mark.promise("R13")
-def test_a_rewritten_file_is_live_once_though_worker_and_broker_were_lost(
+def test_an_edited_file_is_served_once_although_worker_and_broker_were_lost(
     stage, source, tmp_path, record_property
 ):
     versions = PromptVersion.objects.in_workspace(source.workspace).filter(prompt__agent__slug="pilot")
@@ -66,7 +66,7 @@ def test_a_rewritten_file_is_live_once_though_worker_and_broker_were_lost(
     stage.beat()
     assert wait_for(lambda: "Be very kind." in fetch(secret).text, LIVE_SECONDS), stage.log()
     took = time.monotonic() - began
-    # Whatever is delivered again has had its time.
+    # Time for redelivered jobs to run.
     time.sleep(2)
     record_property("measured", f"worker killed and broker flushed: the new text live after {took:.0f} s")
     assert versions.count() == before + 1

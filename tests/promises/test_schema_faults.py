@@ -1,4 +1,4 @@
-"""R2, the other way round: an API that does not keep to its schema is noticed by the calls made up for it."""
+"""R2: generated requests detect an API that violates its schema."""
 
 import random
 from typing import Any
@@ -33,8 +33,8 @@ def violations(stage: Stage) -> list[str]:
     outcome = Outcome()
     with keep_connection_open():
         schema = schemathesis.openapi.from_wsgi(SCHEMA, get_wsgi_application())
-        found: list[Any] = [one.ok() for one in schema.get_all_operations()]  # type: ignore[union-attr]  # ours
-        [operation] = [one for one in found if one.label == SOULS]
+        operations: list[Any] = [one.ok() for one in schema.get_all_operations()]  # type: ignore[union-attr]  # ours
+        [operation] = [one for one in operations if one.label == SOULS]
         run_cases(stage, outcome, random.Random(1), operation, GOOD, CALLS, 1)  # noqa: S311  # repeatable
     assert outcome.cases
     return outcome.violations
@@ -48,14 +48,14 @@ def test_an_api_that_keeps_to_its_schema_passes(stage):
 @pytest.mark.hard
 @pytest.mark.planted
 @pytest.mark.parametrize("fault", ["a field is of another kind", "it breaks off"])
-def test_an_answer_that_the_schema_does_not_know_is_found(stage, monkeypatch, fault):
-    told = RecordResource.to_json
+def test_a_response_that_violates_the_schema_is_found(stage, monkeypatch, fault):
+    to_json = RecordResource.to_json
 
-    def spoiled(self: Any, record: Any) -> dict[str, Any]:
+    def faulty_to_json(self: Any, record: Any) -> dict[str, Any]:
         if fault == "it breaks off":
             raise ZeroDivisionError
-        said = told(self, record)
-        return said | {"revision": str(said["revision"])}
+        data = to_json(self, record)
+        return data | {"revision": str(data["revision"])}
 
-    monkeypatch.setattr(RecordResource, "to_json", spoiled)
+    monkeypatch.setattr(RecordResource, "to_json", faulty_to_json)
     assert violations(stage)

@@ -1,4 +1,4 @@
-"""Every promise has a proof and a fault that the proof notices; the table says how they came out."""
+"""Every promise has a proof and a planted fault; the table shows their results."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from tests.promises.goals import PROMISES
-from tests.promises.listing import listed
-from tests.promises.table import document, line_of, proofs_of
+from tests.promises.listing import list_promise_tests
+from tests.promises.table import collect_proofs, document, format_line
 
 TESTS = Path(__file__).resolve().parent.parent
 MOST_NAMES = {promise.name for promise in PROMISES}
 LEAST_FAULTS = 20
 
 
-def unproved(folder: Path) -> dict[str, str]:
-    """What is missing, by promise."""
-    rows = listed(folder)
+def find_unproved(folder: Path) -> dict[str, str]:
+    """Find promises without a proof or a planted fault."""
+    rows = list_promise_tests(folder)
     proved = {row.promise for row in rows if not row.is_planted}
     guarded = {row.promise for row in rows if row.is_planted}
     return dict.fromkeys(MOST_NAMES - guarded, "no planted fault") | dict.fromkeys(
@@ -26,39 +26,39 @@ def unproved(folder: Path) -> dict[str, str]:
 
 
 def test_every_promise_has_a_proof_and_a_planted_fault():
-    assert unproved(TESTS) == {}
-    assert {row.promise for row in listed(TESTS)} == MOST_NAMES
+    assert find_unproved(TESTS) == {}
+    assert {row.promise for row in list_promise_tests(TESTS)} == MOST_NAMES
 
 
 def test_there_are_enough_planted_faults():
-    assert len([row for row in listed(TESTS) if row.is_planted]) >= LEAST_FAULTS
+    assert len([row for row in list_promise_tests(TESTS) if row.is_planted]) >= LEAST_FAULTS
 
 
 @pytest.mark.planted
-def test_a_promise_that_nobody_proves_is_found(tmp_path):
+def test_an_unproved_promise_is_found(tmp_path):
     marked = '@pytest.mark.planted\n@pytest.mark.promise("R3")\ndef test_a():\n    pass\n'
     (tmp_path / "test_some.py").write_text(f"import pytest\n\n{marked}")
-    found = unproved(tmp_path)
-    assert found["R3"] == "no proof"
-    assert set(found) == MOST_NAMES
+    missing = find_unproved(tmp_path)
+    assert missing["R3"] == "no proof"
+    assert set(missing) == MOST_NAMES
     (tmp_path / "test_more.py").write_text(
         'import pytest\npytestmark = [pytest.mark.promise("R3")]\n\ndef test_b():\n    pass\n'
     )
-    assert set(unproved(tmp_path)) == MOST_NAMES - {"R3"}
+    assert set(find_unproved(tmp_path)) == MOST_NAMES - {"R3"}
 
 
-def report(*told: tuple[str, object], when: str = "call", outcome: str = "passed") -> Any:
+def report(*properties: tuple[str, object], when: str = "call", outcome: str = "passed") -> Any:
     return SimpleNamespace(
         when=when,
         duration=1.5,
         passed=outcome == "passed",
         failed=outcome == "failed",
-        user_properties=list(told),
+        user_properties=list(properties),
     )
 
 
-def test_the_table_sums_up_what_the_tests_say():
-    proofs = proofs_of(
+def test_the_table_summarises_the_reports():
+    proofs = collect_proofs(
         [
             report(("promise", "R4"), when="setup"),
             report(("promise", "R4"), ("measured", "20 kills, 0 missing"), ("calls", 700)),
@@ -72,15 +72,17 @@ def test_the_table_sums_up_what_the_tests_say():
     four, three = by_name["R4"], by_name["R3"]
     assert (four.verdict, four.caught, four.faults, four.seconds) == ("yes", 1, 1, 6.0)
     assert (three.verdict, three.measured, by_name["R9"].verdict) == ("no", "", "not run")
-    assert "1,500 calls; 20 kills, 0 missing" in line_of(four)
+    assert "1,500 calls; 20 kills, 0 missing" in format_line(four)
     page = document(proofs, "two cores")
     assert "| R4: What was acknowledged is recorded |" in page
     assert "20 kills, 0 missing | 1 of 1 | 6 s | yes |" in page
     assert "R14" in page
 
 
-def test_a_proof_whose_stage_does_not_stand_has_failed():
+def test_a_failed_setup_fails_the_proof():
     [proof] = [
-        one for one in proofs_of([report(("promise", "R6"), when="setup", outcome="failed")]) if one.failed
+        one
+        for one in collect_proofs([report(("promise", "R6"), when="setup", outcome="failed")])
+        if one.failed
     ]
     assert proof.verdict == "no"

@@ -14,7 +14,7 @@ from prompts.proof.checkpoints import format_checkpoint_line, read_signed_checkp
 from prompts.proof.evidence import verify_evidence
 from prompts.proof.hashed_rows import LOCKFILE_DOMAIN, SEGMENTS_DOMAIN, SIZES_DOMAIN, SLOTS_DOMAIN
 from prompts.proof.signing_keys import get_key_id
-from tests.isolation.architecture import core_modules, impure_modules
+from tests.isolation.architecture import find_impure_modules, list_pure_modules
 from tests.prompts.proof.proof_bundle import GOLDEN, SLOT_VALUES, Case, fill
 from tests.prompts.proof.proof_stage import KEY, block_of, let_go, move, served_row, version
 
@@ -138,6 +138,6 @@ def test_the_page_finds_a_spoiled_bundle(script, tmp_path, old, new):
 
 
 def test_the_proof_needs_no_framework():
-    names = [name for name in core_modules() if name.startswith("prompts.proof")]
+    names = [name for name in list_pure_modules() if name.startswith("prompts.proof")]
     assert len(names) > 10
-    assert not impure_modules(names)
+    assert not find_impure_modules(names)

@@ -1,4 +1,4 @@
-"""The product's own door, with room in its budgets and, when told so, with one guard taken away behind it."""
+"""The product's WSGI application with unlimited rate limits and, on request, one planted fault."""
 
 import os
 import signal
@@ -14,12 +14,12 @@ from django.conf import settings
 from project.wsgi import application as product
 from tests.promises import FAULT
 
-# Long enough that a kill finds rows under way.
+# Long enough that a kill loses rows that are not written yet.
 LATE = 0.05
 
 
 def row_after_answer() -> None:
-    """R4: words leave first, and their row is written when there is time."""
+    """R4: the response is sent before its ledger row is written."""
     from prompts.serving import ledger_insert
     from prompts.serving import services as serving_services
 
@@ -28,20 +28,20 @@ def row_after_answer() -> None:
 
     def write_later() -> None:
         while True:
-            asked = later.get()
+            arguments = later.get()
             time.sleep(LATE)
-            write(*asked)
+            write(*arguments)
 
-    def promise(*asked: Any) -> int:
-        later.put(asked)
+    def enqueue(*arguments: Any) -> int:
+        later.put(arguments)
         return getrandbits(40)
 
-    vars(serving_services)["insert_ledger_row"] = promise
+    vars(serving_services)["insert_ledger_row"] = enqueue
     Thread(target=write_later, daemon=True).start()
 
 
 def ends_before_answer() -> None:
-    """R12: no guard, but the worst moment: what was asked for is done, and nobody is told."""
+    """R12: kill the server after a write is committed and before the response is sent."""
     inner = product.application
 
     def ending(environ: Any, start: Any) -> Any:
@@ -54,14 +54,14 @@ def ends_before_answer() -> None:
 
 
 def without_breaker() -> None:
-    """R6: every call that wants the broker tries it, however often it has failed."""
+    """R6: no circuit breaker; every request tries the broker."""
     from core.task_queue import breaker
 
-    vars(breaker)["failed"] = lambda: None
+    vars(breaker)["record_failure"] = lambda: None
 
 
 def without_timeouts() -> None:
-    """R6: whoever asks a frozen broker waits as long as it is frozen."""
+    """R6: no timeouts; a request to a frozen broker blocks."""
     from project.celery import app
 
     app.conf["broker_transport_options"] = {"visibility_timeout": 180}
@@ -69,14 +69,14 @@ def without_timeouts() -> None:
 
 
 def without_health_checks() -> None:
-    """R7: connections of the pool are believed to live."""
+    """R7: pooled connections are used without a health check."""
     from django.db import connection
 
     connection.settings_dict["CONN_HEALTH_CHECKS"] = False
 
 
 def without_translation() -> None:
-    """R7: a database that is away is a fault like any other."""
+    """R7: database outages are not translated into 503."""
     from django.db import InterfaceError, OperationalError
 
     from personas.api import exception_handler

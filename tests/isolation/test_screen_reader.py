@@ -1,4 +1,4 @@
-"""Every page of a workspace, listened to: names that tell things apart, headings in order, captions."""
+"""Accessibility of every workspace page: distinct names, heading order, table captions."""
 
 from operator import attrgetter
 
@@ -7,7 +7,7 @@ import pytest
 from tests.factories import make_agent, make_memory, make_soul
 from tests.isolation.matrix import Cell, address, inside_routes
 from tests.isolation.turns import pages_in_turn, turn_of_this_run
-from tests.screen_reader import troubles
+from tests.screen_reader import find_problems
 
 pytestmark = pytest.mark.django_db
 
@@ -28,42 +28,42 @@ PLANTED = {
 }
 
 
-def heard(client, path):
-    """The page as somebody gets it, or nothing where it is no page."""
+def get_page(client, path):
+    """The HTML of a page, or an empty string if the response is not a page."""
     answer = client.get(path)
     is_page = answer.status_code == 200 and answer["Content-Type"].startswith("text/html")
-    # A file is read to its end, or its cursor would be closed in the middle of something else.
-    read = b"".join(answer.streaming_content) if answer.streaming else answer.content
-    text = read.decode() if is_page else ""
+    # A streamed file is read completely, or its cursor would be closed during another query.
+    body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    text = body.decode() if is_page else ""
     return text if "<html" in text else ""
 
 
 @pytest.mark.parametrize(
     "is_all", [pytest.param(False, id="some"), pytest.param(True, id="all", marks=pytest.mark.hard)]
 )
-def test_every_page_can_be_listened_to(is_all, stage):
-    asker, looked, said = stage.askers["owner"], 0, []
+def test_every_page_is_accessible(is_all, stage):
+    requester, pages, problems = stage.requesters["owner"], 0, []
     routes = inside_routes()
     turn = turn_of_this_run()
     chosen = routes if is_all else pages_in_turn(routes, turn, attrgetter("name"))[turn % 6 :: 6]
     for route in chosen:
-        path = address(stage, Cell(asker, route, "GET", "own"))
-        page = heard(asker.client, path)
-        looked += bool(page)
-        said += [f"{path}: {one}" for one in troubles(page)] if page else []
-    # Some routes answer with a redirect, a file or a fragment; how many are chosen depends on the seed.
-    assert looked > (60 if is_all else 3)
-    assert not said, "\n".join(said)
+        path = address(stage, Cell(requester, route, "GET", "own"))
+        page = get_page(requester.client, path)
+        pages += bool(page)
+        problems += [f"{path}: {problem}" for problem in find_problems(page)] if page else []
+    # Some routes return a redirect, a file or a fragment; the number of chosen routes depends on the seed.
+    assert pages > (60 if is_all else 3)
+    assert not problems, "\n".join(problems)
 
 
 def test_errors_of_a_form_are_tied_to_their_fields_and_take_the_focus(as_bob, workspace):
     page = as_bob.post(f"/w/{workspace.slug}/souls/new/", {"label": "", "text": ""}).content.decode()
-    assert not troubles(page)
+    assert not find_problems(page)
     assert 'role="alert" tabindex="-1" autofocus' in page
     assert 'aria-describedby="id_label_error"' in page.replace("id_label_helptext ", "")
 
 
-def test_a_filtered_list_tells_how_much_it_found(as_bob, workspace):
+def test_a_filtered_list_announces_the_number_of_matches(as_bob, workspace):
     for label in ("Calm", "Quick"):
         make_soul(workspace, label)
     base = f"/w/{workspace.slug}/souls/"
@@ -72,25 +72,25 @@ def test_a_filtered_list_tells_how_much_it_found(as_bob, workspace):
     assert "data-tell" not in as_bob.get(base).content.decode()
 
 
-def test_buttons_of_a_row_say_what_they_act_on(as_alice, workspace):
+def test_row_buttons_name_their_record(as_alice, workspace):
     for text in ("Likes tea.", "Likes jam."):
         make_memory(workspace, text, state="proposed")
     for page in ("memories/", "memories/board/"):
-        said = as_alice.get(f"/w/{workspace.slug}/{page}").content.decode()
-        assert not troubles(said)
-        assert 'Approve<span class="sr-only"> “Likes tea.”</span>' in said
+        html = as_alice.get(f"/w/{workspace.slug}/{page}").content.decode()
+        assert not find_problems(html)
+        assert 'Approve<span class="sr-only"> “Likes tea.”</span>' in html
 
 
-def test_what_is_empty_leads_on(as_bob, workspace):
+def test_an_empty_list_links_to_the_next_step(as_bob, workspace):
     make_agent(workspace, "pilot")
     for page in ("tools/", "channels/", "versions/"):
-        said = as_bob.get(f"/w/{workspace.slug}/agents/pilot/{page}").content.decode()
-        empty = said.split('class="dr-empty"')[1]
+        html = as_bob.get(f"/w/{workspace.slug}/agents/pilot/{page}").content.decode()
+        empty = html.split('class="dr-empty"')[1]
         assert f'href="/w/{workspace.slug}/agents/pilot/edit/' in empty.split("</div>\n")[1], page
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_a_planted_fault_is_heard(fault):
+def test_a_planted_accessibility_fault_is_found(fault):
     page = "<main><h1>Page</h1>{}</main>"
-    assert not troubles(page.format('<h2>Part</h2><a href="/a">Edit</a>'))
-    assert len(troubles(page.format(PLANTED[fault]))) == 1, fault
+    assert not find_problems(page.format('<h2>Part</h2><a href="/a">Edit</a>'))
+    assert len(find_problems(page.format(PLANTED[fault]))) == 1, fault

@@ -1,4 +1,4 @@
-"""A server of the product on a database of its own, with workers if need be; all of it may be harmed."""
+"""An installation for one proof: its own database, a web server and workers, all of which may be killed."""
 
 import http.client
 import json
@@ -20,17 +20,17 @@ from tests.personas.api.revocation_load import RequestSpec
 from tests.project.backup.backup_stage import ROOT, empty_database
 from tests.project.supervisor.first_start import copy_start
 from tests.promises import FAULT
-from tests.promises.forking import Nursery
-from tests.promises.load import Wish, hear
+from tests.promises.forking import ForkServer
+from tests.promises.load import LoadRequest, send_request
 from tests.workers import Worker, start_celery, wait_until_ready
 
 UP_SECONDS, OK = 60.0, 200
-IS_UP = Wish("up", RequestSpec("/healthz"))
+IS_UP = LoadRequest("up", RequestSpec("/healthz"))
 
 
 @contextmanager
 def migrated_database(folder: Path, vendor: str) -> Iterator[str]:
-    """A database of its own; copied from the one that the tests keep, where that is quicker."""
+    """Create a migrated database, copied from the kept test database where that is faster."""
     if vendor == "postgresql":
         ready_database()
     with empty_database(folder, vendor, migrated=True) as url:
@@ -40,15 +40,15 @@ def migrated_database(folder: Path, vendor: str) -> Iterator[str]:
 
 
 @dataclass
-class House:
-    """What the processes of one proof share."""
+class Installation:
+    """The settings and facts that the processes of one proof share."""
 
     folder: Path
     database: str
     redis: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
-    nurseries: dict[tuple[tuple[str, str], ...], Nursery] = field(default_factory=dict)
+    fork_servers: dict[tuple[tuple[str, str], ...], ForkServer] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -69,81 +69,91 @@ class House:
 
     def scene(self, step: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "tests.promises.scene", step, str(self.folder)]
-        told = {**os.environ, **self.environment}
+        variables = {**os.environ, **self.environment}
         done = subprocess.run(
-            command, env=told, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT
+            command, env=variables, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT
         )
         assert done.returncode == 0, done.stderr[-3_000:]
-        said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return said
+        facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return facts
 
     @contextmanager
     def web(self, fault: str = "", **more: str) -> "Iterator[Web]":
-        """One at a time: they all listen at the same address."""
-        server = Web(self, self.nursery(more), {FAULT: fault} if fault else {})
+        """Run a web server; only one at a time, because they share a port."""
+        server = Web(self, self.fork_server(more), {FAULT: fault} if fault else {})
         try:
             server.start()
             yield server
         finally:
             server.kill()
 
-    def nursery(self, more: Mapping[str, str]) -> Nursery:
-        """One for each set of settings, which are read with the product."""
+    def fork_server(self, more: Mapping[str, str]) -> ForkServer:
+        """The fork server for these environment variables, which are read when the product is imported."""
         key = tuple(sorted(more.items()))
-        if key not in self.nurseries:
-            self.nurseries[key] = Nursery({**self.environment, **more}, self.log)
-        return self.nurseries[key]
+        if key not in self.fork_servers:
+            self.fork_servers[key] = ForkServer({**self.environment, **more}, self.log)
+        return self.fork_servers[key]
 
     def close(self) -> None:
-        while self.nurseries:
-            self.nurseries.popitem()[1].end()
+        while self.fork_servers:
+            self.fork_servers.popitem()[1].end()
 
     @contextmanager
     def jobs(self) -> Iterator[list[Worker]]:
-        """The worker and the schedule, as an operator starts them."""
-        log, made = self.folder / "jobs", []
-        words = ["worker", "--concurrency", "1", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+        """Run a Celery worker and beat, with the commands of an operator."""
+        log, workers = self.folder / "jobs", []
+        arguments = [
+            "worker",
+            "--concurrency",
+            "1",
+            "--without-gossip",
+            "--without-mingle",
+            "--loglevel",
+            "INFO",
+        ]
         try:
-            made.append(start_celery(log.with_suffix(".worker"), "project", words, self.environment))
-            wait_until_ready(made[0])
+            workers.append(start_celery(log.with_suffix(".worker"), "project", arguments, self.environment))
+            wait_until_ready(workers[0])
             schedule = ["--schedule", str(log.with_suffix(".schedule"))]
             beat = ["beat", "--pidfile=", *schedule, "--loglevel", "INFO"]
-            made.append(start_celery(log.with_suffix(".beat"), "project", beat, self.environment))
-            yield made
+            workers.append(start_celery(log.with_suffix(".beat"), "project", beat, self.environment))
+            yield workers
         finally:
-            for one in made:
-                one.kill()
+            for worker in workers:
+                worker.kill()
 
 
 @dataclass
 class Web:
-    """granian and what it started: one group, killed at one blow."""
+    """A granian server and its workers: one process group, killed together."""
 
-    house: House
-    nursery: Nursery
+    installation: Installation
+    fork_server: ForkServer
     more: Mapping[str, str]
     pid: int = 0
 
     @property
     def url(self) -> str:
-        return self.house.url
+        return self.installation.url
 
     @property
     def log(self) -> Path:
-        return self.house.log
+        return self.installation.log
 
     def start(self) -> None:
-        product, own = "project.wsgi:application", "tests.promises.door:application"
-        command = [own if word == product else word for word in build_web_command(HOST, self.house.port)]
-        self.pid = self.nursery.start(command, self.more, self.log)
+        product, own = "project.wsgi:application", "tests.promises.server_faults:application"
+        command = [
+            own if word == product else word for word in build_web_command(HOST, self.installation.port)
+        ]
+        self.pid = self.fork_server.start(command, self.more, self.log)
         self.wait_until_up()
 
     def wait_until_up(self) -> None:
-        connection = http.client.HTTPConnection(HOST, self.house.port, timeout=2)
+        connection = http.client.HTTPConnection(HOST, self.installation.port, timeout=2)
         deadline = time.monotonic() + UP_SECONDS
         with closing(connection):
-            while time.monotonic() < deadline and not self.nursery.has_ended(self.pid):
-                if hear(connection, IS_UP).status == OK:
+            while time.monotonic() < deadline and not self.fork_server.has_ended(self.pid):
+                if send_request(connection, IS_UP).status == OK:
                     return
                 connection.close()
                 time.sleep(0.02)
@@ -154,11 +164,11 @@ class Web:
         if self.pid:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-            self.nursery.wait(self.pid)
+            self.fork_server.wait(self.pid)
             self.pid = 0
 
     def processes(self) -> list[int]:
-        """The server and its workers; the same list twice means that none was started anew."""
-        asked = ["ps", "-o", "pid=", "-g", str(self.pid)]
-        answer = subprocess.run(asked, capture_output=True, text=True, check=False)
+        """The process ids of the server and its workers; unchanged if none was restarted."""
+        command = ["ps", "-o", "pid=", "-g", str(self.pid)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
         return sorted(map(int, answer.stdout.split()))
