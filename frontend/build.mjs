@@ -9,7 +9,7 @@ const FOLDERS = ["css", "js", "fonts", "licences"];
 const FONTS = "node_modules/@fontsource-variable/inter";
 const SUBSETS = ["latin", "latin-ext", "cyrillic", "cyrillic-ext", "greek", "vietnamese"];
 const watching = process.argv.includes("--watch");
-// Made aside and put in place file by file: a page asked for meanwhile finds the old or the new, never half of one.
+// Built in a temporary directory and renamed file by file, so that a request never gets half a file.
 const OUT = watching ? STATIC : mkdtempSync("made-");
 
 function sprite() {
@@ -38,15 +38,15 @@ function copies() {
   copyFileSync("icons/favicon.svg", `${OUT}/favicon.svg`);
 }
 
-// Whose code went into the scripts, each with its terms.
+// Writes the licences of the packages bundled into the scripts.
 function scriptLicences(outputs) {
   const used = Object.values(outputs).flatMap(({ inputs }) => Object.entries(inputs).filter(([, { bytesInOutput }]) => bytesInOutput));
   const names = used.map(([path]) => path.match(/node_modules\/((?:@[^/]+\/)?[^/]+)\//)?.[1]);
-  const texts = [...new Set(names)].filter(Boolean).sort().map((name) => `${name}\n\n${terms(name)}`);
+  const texts = [...new Set(names)].filter(Boolean).sort().map((name) => `${name}\n\n${licenceText(name)}`);
   writeFileSync(`${OUT}/licences/scripts.txt`, texts.join(`\n${"-".repeat(80)}\n\n`));
 }
 
-function terms(name) {
+function licenceText(name) {
   const file = `node_modules/${name}/LICENSE`;
   if (existsSync(file)) return readFileSync(file, "utf8");
   const { license, author } = JSON.parse(readFileSync(`node_modules/${name}/package.json`, "utf8"));
@@ -60,14 +60,14 @@ function css() {
   });
 }
 
-// The new files first, then away with what is no longer made.
-function putInPlace() {
+// Moves the new files first, then deletes those that are no longer built.
+function moveIntoStatic() {
   const files = (folder) => readdirSync(folder, { withFileTypes: true }).filter((one) => one.isFile());
   for (const folder of ["", ...FOLDERS]) {
     mkdirSync(`${STATIC}/${folder}`, { recursive: true });
-    const made = files(`${OUT}/${folder}`).map((one) => one.name);
-    for (const name of made) renameSync(`${OUT}/${folder}/${name}`, `${STATIC}/${folder}/${name}`);
-    const left = files(`${STATIC}/${folder}`).filter((one) => !made.includes(one.name));
+    const built = files(`${OUT}/${folder}`).map((one) => one.name);
+    for (const name of built) renameSync(`${OUT}/${folder}/${name}`, `${STATIC}/${folder}/${name}`);
+    const left = files(`${STATIC}/${folder}`).filter((one) => !built.includes(one.name));
     for (const one of left) rmSync(`${STATIC}/${folder}/${one.name}`);
   }
   rmSync(OUT, { recursive: true });
@@ -91,4 +91,4 @@ copies();
 if (watching) await (await context(scripts)).watch();
 else scriptLicences((await build(scripts)).metafile.outputs);
 css();
-if (!watching) putInPlace();
+if (!watching) moveIntoStatic();

@@ -1,1 +1,1 @@
-"""Pictures of every screen, at three widths, in light and in dark: python3 dev.py shots."""
+"""Screenshots of every screen, at three widths, in the light and dark theme: python3 dev.py shots."""

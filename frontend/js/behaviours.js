@@ -1,6 +1,6 @@
-// Small conveniences for server-rendered pages, delegated so that swapped-in HTML has them too.
-import { tell } from "./telling.js";
-import { toast, words } from "./toasts.js";
+// Small behaviours of server-rendered pages. Events are delegated, so that swapped-in HTML has them too.
+import { announce } from "./announce.js";
+import { message, toast } from "./toasts.js";
 
 function closeMenus(except) {
   document.querySelectorAll("details.dr-menu[open]").forEach((menu) => {
@@ -11,14 +11,14 @@ function closeMenus(except) {
 function onClick(event) {
   closeMenus(event.target.closest("details.dr-menu"));
   const closer = event.target.closest("[data-close]");
-  if (closer) putAway(closer.closest("dialog, .dr-alert"));
+  if (closer) closeElement(closer.closest("dialog, .dr-alert"));
   if (event.target instanceof HTMLDialogElement && event.target.open) event.target.close();
   const copy = event.target.closest("[data-copy]");
   if (copy) copyFrom(copy);
 }
 
-// A message that goes takes the focus with it; the page keeps it.
-function putAway(closed) {
+// Removing the focused message would lose the focus, so it moves to the main element.
+function closeElement(closed) {
   const holdsFocus = closed.contains(document.activeElement);
   if (closed instanceof HTMLDialogElement) return closed.close();
   closed.remove();
@@ -33,11 +33,11 @@ async function copyFrom(button) {
     await navigator.clipboard.writeText(source.value ?? source.textContent);
   } catch {
     source.select?.();
-    return toast({ tone: "warning", text: words("uncopied"), key: "copy" });
+    return toast({ tone: "warning", text: message("uncopied"), key: "copy" });
   }
   label.dataset.before = label.textContent;
-  label.textContent = words("copied");
-  tell(words("copied"));
+  label.textContent = message("copied");
+  announce(message("copied"));
   setTimeout(() => restore(label), 1600);
 }
 
@@ -60,7 +60,7 @@ function onSubmit(event) {
   else delete event.target.dataset.dirty;
 }
 
-// A form marked data-guard warns before typed text is lost.
+// A form marked data-guard warns before unsaved input is lost.
 function onInput(event) {
   const form = event.target.form;
   if (form && "guard" in form.dataset) form.dataset.dirty = "";
@@ -76,24 +76,24 @@ function onHtmxRequest(event) {
   if (token) event.detail.headers["X-CSRFToken"] = token.content;
 }
 
-// Cancelling a passkey prompt is not a fault of the page: say so instead of logging an error.
+// Cancelling a passkey prompt is no error of the page: show a message instead of logging an error.
 function onAllauthError(event) {
   event.preventDefault();
-  const place = document.getElementById("dr-alerts");
+  const region = document.getElementById("dr-alerts");
   const template = document.getElementById("dr-passkey-error");
-  if (place && template) place.replaceChildren(template.content.cloneNode(true));
+  if (region && template) region.replaceChildren(template.content.cloneNode(true));
 }
 
-// On a wide screen the sidebar has its place in the page; left open as a drawer it would tear a hole there.
-function onWide(event) {
+// On a wide screen the sidebar is a column of the page; left open as a popover, its column would be empty.
+function onWideScreen(event) {
   const sidebar = document.getElementById("dr-sidebar");
   if (event.matches && sidebar?.matches(":popover-open")) sidebar.hidePopover();
 }
 
 export function listen() {
-  matchMedia("(width >= 64rem)").addEventListener("change", onWide);
+  matchMedia("(width >= 64rem)").addEventListener("change", onWideScreen);
   document.addEventListener("click", onClick);
-  // Whoever walks out of a menu by keyboard does not leave it open over the page.
+  // Leaving a menu by keyboard closes it.
   document.addEventListener("focusin", (event) => closeMenus(event.target.closest("details.dr-menu")));
   document.addEventListener("keydown", onKey);
   document.addEventListener("submit", onSubmit);

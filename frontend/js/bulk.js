@@ -1,15 +1,15 @@
-// Lists and boards: what is ticked, and the bar that acts on it. Without script the bar stands under the list.
-import { spoken, tell } from "./telling.js";
+// Bulk actions of lists and boards: the selected rows, and the bar that acts on them. Without script the bar is below the list.
+import { announce, readableText } from "./announce.js";
 
 const boxes = (form) => [...document.querySelectorAll(`input[name="chosen"][form="${form.id}"]`)];
 
-function told(place, count) {
-  place.textContent = count === 1 ? place.dataset.one : place.dataset.many.replace("#", count.toLocaleString(document.documentElement.lang));
+function showCount(element, count) {
+  element.textContent = count === 1 ? element.dataset.one : element.dataset.many.replace("#", count.toLocaleString(document.documentElement.lang));
 }
 
-// Prompts of an agent count once, however many of its memories are ticked; a shared one comes to all.
-function reached(ticked, everyone) {
-  if (ticked.some((box) => box.dataset.agent === "")) return everyone;
+// Counts the prompts of an agent once, however many of its memories are selected; a shared memory affects all prompts.
+function countAffectedPrompts(ticked, allPrompts) {
+  if (ticked.some((box) => box.dataset.agent === "")) return allPrompts;
   const byAgent = new Map(ticked.map((box) => [box.dataset.agent, Number(box.dataset.reach)]));
   return [...byAgent.values()].reduce((sum, count) => sum + count, 0);
 }
@@ -18,12 +18,12 @@ function refresh(form) {
   const all = boxes(form);
   const ticked = all.filter((box) => box.checked);
   form.classList.toggle("is-on", ticked.length > 0);
-  if (ticked.length) told(form.querySelector("[data-bulk-count]"), ticked.length);
+  if (ticked.length) showCount(form.querySelector("[data-bulk-count]"), ticked.length);
   const effect = form.querySelector("[data-bulk-effect]");
-  const knows = ticked.length && ticked.every((box) => "reach" in box.dataset);
-  if (knows) told(effect, reached(ticked, Number(effect.dataset.everyone)));
+  const isKnown = ticked.length && ticked.every((box) => "reach" in box.dataset);
+  if (isKnown) showCount(effect, countAffectedPrompts(ticked, Number(effect.dataset.everyone)));
   else effect.textContent = "";
-  count(form, ticked.length);
+  announceCount(form, ticked.length);
   const head = document.querySelector(`[data-bulk-all="${form.id}"]`);
   if (!head) return;
   head.checked = all.length > 0 && ticked.length === all.length;
@@ -31,56 +31,56 @@ function refresh(form) {
   head.disabled = all.length === 0;
 }
 
-// The bar comes out of hiding with its first count, which nobody would hear.
-function count(form, now) {
+// Announced separately: the bar is unhidden together with its first count, which screen readers do not announce.
+function announceCount(form, now) {
   const before = Number(form.dataset.count ?? 0);
   form.dataset.count = now;
   if (now === before) return;
-  const said = [...form.querySelectorAll("[data-bulk-count], [data-bulk-effect]")].map(spoken).join(" ");
-  tell(now ? said : form.dataset.none);
+  const summary = [...form.querySelectorAll("[data-bulk-count], [data-bulk-effect]")].map(readableText).join(" ");
+  announce(now ? summary : form.dataset.none);
 }
 
-function tick(form, on) {
+function setAll(form, on) {
   for (const box of boxes(form)) box.checked = on;
   refresh(form);
 }
 
 function onChange(event) {
   const box = event.target;
-  if (box.matches?.("[data-bulk-all]")) tick(document.getElementById(box.dataset.bulkAll), box.checked);
+  if (box.matches?.("[data-bulk-all]")) setAll(document.getElementById(box.dataset.bulkAll), box.checked);
   else if (box.name === "chosen" && box.form?.matches("[data-bulk]")) refresh(box.form);
 }
 
-// Shift and a second box: everything in between.
-let last = null;
+// Shift and a click on a second box sets everything in between.
+let lastClicked = null;
 function onClick(event) {
-  const none = event.target.closest("[data-bulk-none]");
-  if (none) tick(none.form, false);
+  const clearButton = event.target.closest("[data-bulk-none]");
+  if (clearButton) setAll(clearButton.form, false);
   const box = event.target;
   if (box.name !== "chosen" || !box.form?.matches("[data-bulk]")) return;
   const all = boxes(box.form);
-  if (event.shiftKey && last && last !== box && all.includes(last)) {
-    const [from, to] = [all.indexOf(last), all.indexOf(box)].sort((one, other) => one - other);
+  if (event.shiftKey && lastClicked && lastClicked !== box && all.includes(lastClicked)) {
+    const [from, to] = [all.indexOf(lastClicked), all.indexOf(box)].sort((one, other) => one - other);
     for (const between of all.slice(from, to + 1)) between.checked = box.checked;
   }
-  last = box;
+  lastClicked = box;
   refresh(box.form);
 }
 
-// A card that leaves the board hands the focus to its neighbour; the last one, to the column.
-let next = null;
+// When a card leaves the board the focus moves to its neighbour, or to the column heading after the last card.
+let focusNext = null;
 function onRequest(event) {
   const card = event.detail.elt.closest?.(".dr-memo");
-  if (card) next = card.nextElementSibling || card.previousElementSibling || card.closest("section");
+  if (card) focusNext = card.nextElementSibling || card.previousElementSibling || card.closest("section");
 }
 
 function onSettled() {
   const form = document.querySelector("form[data-bulk]");
   if (form) refresh(form);
-  if (next?.isConnected && document.activeElement === document.body) {
-    (next.matches("section") ? next.querySelector("h2") : next.querySelector("input, a, button"))?.focus();
+  if (focusNext?.isConnected && document.activeElement === document.body) {
+    (focusNext.matches("section") ? focusNext.querySelector("h2") : focusNext.querySelector("input, a, button"))?.focus();
   }
-  next = null;
+  focusNext = null;
 }
 
 export function listen() {
@@ -88,6 +88,6 @@ export function listen() {
   document.addEventListener("click", onClick);
   document.addEventListener("htmx:beforeRequest", onRequest);
   document.addEventListener("htmx:afterSettle", onSettled);
-  // Boxes that a browser remembers when one goes back.
+  // The browser restores the boxes on back navigation.
   window.addEventListener("pageshow", () => document.querySelectorAll("form[data-bulk]").forEach(refresh));
 }

@@ -1,9 +1,9 @@
-// The fleet's boxes: a row's, a column's and the page's own box tick the cells they stand for; a bar counts them.
-import { tell } from "./telling.js";
+// Checkboxes of the fleet matrix: the boxes of a row, a column and the page set their cells; a bar shows the count.
+import { announce } from "./announce.js";
 
-const boxes = (root, more = "") => [...root.querySelectorAll(`[data-pick]${more}`)];
+const boxes = (root, selector = "") => [...root.querySelectorAll(`[data-pick]${selector}`)];
 
-function standsFor(form, box) {
+function cellsOf(form, box) {
   if ("pickRow" in box.dataset) return boxes(box.closest("tr"));
   if ("pickColumn" in box.dataset) return boxes(form, `[data-column="${CSS.escape(box.dataset.pickColumn)}"]`);
   return boxes(form);
@@ -12,15 +12,15 @@ function standsFor(form, box) {
 function count(form) {
   const chosen = boxes(form, ":checked").length;
   const bar = form.querySelector("[data-pickbar]");
-  const words = bar?.querySelector("[data-pick-count]");
-  if (!words) return;
-  words.textContent = chosen === 1 ? words.dataset.one : words.dataset.many.replace("#", chosen);
+  const label = bar?.querySelector("[data-pick-count]");
+  if (!label) return;
+  label.textContent = chosen === 1 ? label.dataset.one : label.dataset.many.replace("#", chosen);
   bar.classList.toggle("is-up", chosen > 0);
-  // It comes out of hiding with its first count, which nobody would hear.
-  if (Number(bar.dataset.count ?? 0) !== chosen) tell(words.textContent);
+  // Announced separately: the bar is unhidden together with its first count, which screen readers do not announce.
+  if (Number(bar.dataset.count ?? 0) !== chosen) announce(label.textContent);
   bar.dataset.count = chosen;
   form.querySelectorAll("[data-pick-row], [data-pick-column], [data-pick-all]").forEach((box) => {
-    const cells = standsFor(form, box);
+    const cells = cellsOf(form, box);
     const ticked = cells.filter((cell) => cell.checked).length;
     box.checked = cells.length > 0 && ticked === cells.length;
     box.indeterminate = ticked > 0 && ticked < cells.length;
@@ -31,7 +31,7 @@ function onChange(event) {
   const form = event.target.closest("[data-fleet]");
   if (!form || event.target.type !== "checkbox") return;
   if (!("pick" in event.target.dataset)) {
-    standsFor(form, event.target).forEach((box) => (box.checked = event.target.checked));
+    cellsOf(form, event.target).forEach((box) => (box.checked = event.target.checked));
   }
   count(form);
 }
@@ -43,7 +43,7 @@ function onClick(event) {
   count(form);
 }
 
-// What takes a second or two shows that it is under way, and is not asked for twice.
+// Slow actions show a busy button and cannot be submitted twice.
 function onSubmit(event) {
   if (event.defaultPrevented || !event.target.matches("form[data-once]")) return;
   const button = event.target.querySelector("button");
@@ -52,7 +52,7 @@ function onSubmit(event) {
   setTimeout(() => (button.disabled = true));
 }
 
-// A page that was left and come back to keeps its ticks.
+// The browser restores the boxes on back navigation.
 function recount() {
   document.querySelectorAll("[data-fleet]").forEach(count);
 }

@@ -1,16 +1,16 @@
-// Command palette: a combobox over pages, actions and what the server finds while somebody types.
-import { ask, forgetVisits, joined, matches, noteVisit, pageEntries, recent, SignedOut } from "./palette_entries.js";
-import { tellSignedOut } from "./progress.js";
+// Command palette: a combobox over pages, actions and the server's search results.
+import { clearVisits, filterEntries, mergeEntries, pageEntries, recentEntries, recordVisit, searchServer, SignedOut } from "./palette_entries.js";
+import { showSignedOut } from "./progress.js";
 import { setTheme } from "./theme_switch.js";
 
-const PAUSE = 120;
-const SHORTEST = 2;
+const DELAY = 120;
+const MIN_LENGTH = 2;
 
 function element(tag, className, text) {
-  const made = document.createElement(tag);
-  made.className = className;
-  if (text) made.textContent = text;
-  return made;
+  const node = document.createElement(tag);
+  node.className = className;
+  if (text) node.textContent = text;
+  return node;
 }
 
 function icon(sprite, name) {
@@ -23,7 +23,7 @@ function icon(sprite, name) {
   return svg;
 }
 
-function grouped(entries) {
+function groupEntries(entries) {
   const groups = new Map();
   entries.forEach((entry) => {
     const name = entry.group || "";
@@ -33,7 +33,7 @@ function grouped(entries) {
   return groups;
 }
 
-// What changes something is sent as a form, never followed as a link.
+// Entries that change something are sent as a POST form, never followed as a link.
 function send(address) {
   const form = element("form", "");
   const token = element("input", "");
@@ -51,18 +51,18 @@ function send(address) {
 export function palette() {
   return {
     all: [],
-    found: [],
+    serverEntries: [],
     shown: [],
     active: 0,
     timer: 0,
-    asking: null,
+    request: null,
     init() {
       this.all = pageEntries();
       document.addEventListener("dr:palette", () => this.show());
       document.addEventListener("submit", (event) => {
-        if (event.target.action?.endsWith(this.$root.dataset.signOut)) forgetVisits();
+        if (event.target.action?.endsWith(this.$root.dataset.signOut)) clearVisits();
       });
-      this.$root.addEventListener("close", () => this.asking?.abort());
+      this.$root.addEventListener("close", () => this.request?.abort());
     },
     show() {
       if (this.$root.open) return;
@@ -74,46 +74,46 @@ export function palette() {
     search() {
       const text = this.$refs.input.value.trim();
       clearTimeout(this.timer);
-      this.asking?.abort();
-      this.found = [];
-      this.say("");
-      if (text.length >= SHORTEST) {
-        this.timer = setTimeout(() => this.askServer(text), PAUSE);
-        this.say("searching");
+      this.request?.abort();
+      this.serverEntries = [];
+      this.showState("");
+      if (text.length >= MIN_LENGTH) {
+        this.timer = setTimeout(() => this.queryServer(text), DELAY);
+        this.showState("searching");
       }
       this.draw(text);
       this.mark(0);
     },
-    async askServer(text) {
-      this.asking = new AbortController();
-      const { signal } = this.asking;
+    async queryServer(text) {
+      this.request = new AbortController();
+      const { signal } = this.request;
       try {
-        this.found = await ask(this.$root.dataset.find, text, signal);
-        this.say("");
+        this.serverEntries = await searchServer(this.$root.dataset.find, text, signal);
+        this.showState("");
         this.redraw(text);
-      } catch (fault) {
+      } catch (error) {
         if (signal.aborted) return;
-        if (fault instanceof SignedOut) {
+        if (error instanceof SignedOut) {
           this.$root.close();
-          return tellSignedOut();
+          return showSignedOut();
         }
-        this.say("failed");
+        this.showState("failed");
       }
     },
-    // What was marked stays marked when more comes in below or above it.
+    // Keeps the active option when results are added above or below it.
     redraw(text) {
       const before = this.active ? this.shown[this.active] : undefined;
       this.draw(text);
       this.mark(Math.max(0, this.shown.indexOf(before)));
     },
     draw(text) {
-      const local = matches(this.all, text);
-      const lately = text ? [] : recent(this.$root.dataset.base, this.$root.dataset.recent);
-      const offered = joined(lately, local, this.found);
+      const local = filterEntries(this.all, text);
+      const visited = text ? [] : recentEntries(this.$root.dataset.base, this.$root.dataset.recent);
+      const entries = mergeEntries(visited, local, this.serverEntries);
       const { list, status, none } = this.$refs;
       list.replaceChildren();
       this.shown = [];
-      for (const [name, members] of grouped(offered)) {
+      for (const [name, members] of groupEntries(entries)) {
         const group = element("div", "");
         const title = element("div", "dr-palette-group", name);
         title.id = `dr-palette-group-${this.shown.length}`;
@@ -122,12 +122,12 @@ export function palette() {
         group.append(title, ...members.map((entry) => this.option(entry, this.shown.push(entry) - 1)));
         list.append(group);
       }
-      list.hidden = !offered.length;
-      none.hidden = offered.length > 0 || !this.$refs.searching.hidden || !this.$refs.failed.hidden;
-      this.$refs.input.setAttribute("aria-expanded", String(offered.length > 0));
-      status.textContent = `${offered.length} ${offered.length === 1 ? status.dataset.one : status.dataset.many}`;
+      list.hidden = !entries.length;
+      none.hidden = entries.length > 0 || !this.$refs.searching.hidden || !this.$refs.failed.hidden;
+      this.$refs.input.setAttribute("aria-expanded", String(entries.length > 0));
+      status.textContent = `${entries.length} ${entries.length === 1 ? status.dataset.one : status.dataset.many}`;
     },
-    say(name) {
+    showState(name) {
       for (const state of ["searching", "failed"]) this.$refs[state].hidden = state !== name;
       this.$refs.list.setAttribute("aria-busy", String(name === "searching"));
       this.$refs.none.hidden = Boolean(name) || this.shown.length > 0;
@@ -171,7 +171,7 @@ export function palette() {
       this.search();
       this.$refs.input.focus();
     },
-    go(number, apart) {
+    go(number, inNewTab) {
       const entry = this.shown[number];
       if (!entry) return;
       this.$root.close();
@@ -179,8 +179,8 @@ export function palette() {
       else if (entry.opens) document.dispatchEvent(new CustomEvent(`dr:${entry.opens}`));
       else if (entry.post) send(entry.post);
       else {
-        noteVisit(entry);
-        if (apart) window.open(entry.url, "_blank", "noopener");
+        recordVisit(entry);
+        if (inNewTab) window.open(entry.url, "_blank", "noopener");
         else location.assign(entry.url);
       }
     },

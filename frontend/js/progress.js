@@ -1,17 +1,17 @@
-// Signs of work: a thin bar at the top, busy buttons that cannot be pressed twice, and failed requests told in words.
-import { dismiss, toast, words } from "./toasts.js";
+// Progress of requests: a bar at the top, busy buttons that cannot be pressed twice, and messages for failed requests.
+import { dismiss, message, toast } from "./toasts.js";
 
-// Quick answers need no bar; a form whose answer is a file never leaves the page, so its button comes back.
+// Fast responses show no bar. A form that downloads a file never leaves the page, so its button is released after a while.
 const DELAY = 250;
-const LONGEST = 20_000;
+const RELEASE_AFTER = 20_000;
 let running = 0;
 let timer = 0;
 
 function bar() {
-  return document.querySelector(".dr-progress") ?? document.body.appendChild(made());
+  return document.querySelector(".dr-progress") ?? document.body.appendChild(createBar());
 }
 
-function made() {
+function createBar() {
   const bar = document.createElement("div");
   bar.className = "dr-progress";
   bar.hidden = true;
@@ -50,7 +50,7 @@ function onSubmit(event) {
   form.setAttribute("aria-busy", "true");
   event.submitter?.setAttribute("aria-busy", "true");
   begin();
-  setTimeout(() => "sent" in form.dataset && release(form), LONGEST);
+  setTimeout(() => "sent" in form.dataset && release(form), RELEASE_AFTER);
 }
 
 function release(form) {
@@ -60,14 +60,14 @@ function release(form) {
   end();
 }
 
-// A page that comes back from the browser's memory is as it was left: busy.
+// A page restored from the back/forward cache would still be busy.
 function onShow(event) {
   if (event.persisted) document.querySelectorAll("form[data-sent]").forEach(release);
 }
 
 // --- fragments -------------------------------------------------------------------------------------------
 
-// What asks by itself must not flash a bar each second.
+// Polling elements must not show the bar on every request.
 function isQuiet(element) {
   return element.closest("[data-quiet]") || /\bevery\b/.test(element.getAttribute("hx-trigger") ?? "");
 }
@@ -87,40 +87,40 @@ function onAfter(event) {
   target?.removeAttribute("aria-busy");
 }
 
-export function signIn() {
+export function signInUrl() {
   const here = location.pathname + location.search;
-  return `${words("login")}?next=${encodeURIComponent(here)}`;
+  return `${message("login")}?next=${encodeURIComponent(here)}`;
 }
 
 export function isSignedOut(address) {
-  return Boolean(address) && new URL(address, location.href).pathname === words("login");
+  return Boolean(address) && new URL(address, location.href).pathname === message("login");
 }
 
-export function tellSignedOut() {
-  toast({ tone: "warning", text: words("ended"), signIn: signIn(), key: "request" });
+export function showSignedOut() {
+  toast({ tone: "warning", text: message("ended"), signIn: signInUrl(), key: "request" });
 }
 
-// The log-in page is an answer like any other: it must not be put in the place of a fragment.
+// When the session has ended the response is the sign-in page: do not swap it in as a fragment.
 function onSwap(event) {
   if (!isSignedOut(event.detail.xhr?.responseURL)) return;
   event.detail.shouldSwap = false;
-  tellSignedOut();
+  showSignedOut();
 }
 
-function wordsFor(status) {
-  if (status >= 500) return words("broken");
-  if (status === 403 || status === 401) return words("refused");
-  if (status === 404 || status === 410) return words("missing");
-  return status === 429 ? words("busy") : words("broken");
+function messageForStatus(status) {
+  if (status >= 500) return message("broken");
+  if (status === 403 || status === 401) return message("refused");
+  if (status === 404 || status === 410) return message("missing");
+  return status === 429 ? message("busy") : message("broken");
 }
 
-function again(detail) {
+function retry(detail) {
   const { verb, path, formData, target } = detail.requestConfig;
   return () => window.htmx.ajax(verb, path, { source: detail.elt, target, values: formData });
 }
 
-// A form's token goes with the session, so that a refusal may only mean that the session has ended.
-async function hasEnded(status) {
+// The CSRF token ends with the session, so a 401 or 403 may only mean that the session has ended.
+async function hasSessionEnded(status) {
   if (status !== 403 && status !== 401) return false;
   try {
     return isSignedOut((await fetch(location.href, { method: "HEAD" })).url);
@@ -129,11 +129,11 @@ async function hasEnded(status) {
   }
 }
 
-async function onFault(event) {
+async function onError(event) {
   const { elt, xhr } = event.detail;
-  if (isSignedOut(xhr?.responseURL) || (await hasEnded(xhr?.status))) return tellSignedOut();
-  const text = xhr?.status ? wordsFor(xhr.status) : words("offline");
-  toast({ tone: "error", text, key: "request", again: isQuiet(elt) ? undefined : again(event.detail) });
+  if (isSignedOut(xhr?.responseURL) || (await hasSessionEnded(xhr?.status))) return showSignedOut();
+  const text = xhr?.status ? messageForStatus(xhr.status) : message("offline");
+  toast({ tone: "error", text, key: "request", again: isQuiet(elt) ? undefined : retry(event.detail) });
 }
 
 export function listen() {
@@ -142,5 +142,5 @@ export function listen() {
   document.addEventListener("htmx:beforeRequest", onBefore);
   document.addEventListener("htmx:afterRequest", onAfter);
   document.addEventListener("htmx:beforeSwap", onSwap);
-  for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) document.addEventListener(name, onFault);
+  for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) document.addEventListener(name, onError);
 }

@@ -1,5 +1,5 @@
-// Rows of lists and boards under the keyboard: the focus rests on a row's link, so that Enter opens it by itself.
-// What counts as a row stands in the table of shortcuts.
+// Keyboard navigation in lists and boards: the row's link gets the focus, so that Enter opens it natively.
+// The help dialog's table of shortcuts defines which elements are rows.
 function selector() {
   return document.querySelector('#dr-help [data-does="next"]')?.dataset.when ?? "[data-row]";
 }
@@ -16,7 +16,7 @@ function linkOf(row) {
   return row.querySelector("[data-row-link], .dr-row-link, .dr-card-link, th a[href], a[href]");
 }
 
-function restOn(row) {
+function focusRow(row) {
   document.querySelectorAll("[data-row-now]").forEach((one) => delete one.dataset.rowNow);
   row.dataset.rowNow = "";
   const link = linkOf(row) ?? row;
@@ -29,7 +29,7 @@ export function moveRow(step) {
   const all = rows();
   if (!all.length) return false;
   const at = all.indexOf(currentRow());
-  restOn(all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + step))]);
+  focusRow(all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + step))]);
   return true;
 }
 
@@ -39,7 +39,7 @@ export function openRow() {
   return Boolean(link);
 }
 
-// Space on a button, a box or a summary is theirs.
+// Space keeps its native meaning on buttons, inputs and summaries.
 export function tickRow(event) {
   if (event.key === " " && event.target.closest("button, input, summary, [role=button]")) return false;
   const box = currentRow()?.querySelector("input[type=checkbox]");

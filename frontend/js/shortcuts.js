@@ -1,13 +1,13 @@
-// Keyboard: the table in the help dialog says which key does what. Ctrl-K always; the others can be switched off (WCAG 2.1.4).
+// Keyboard shortcuts, read from the table in the help dialog. Ctrl-K always works; the others can be switched off (WCAG 2.1.4).
 import { moveRow, openRow, tickRow } from "./rows.js";
-import { keep, recall } from "./storage.js";
+import { loadItem, storeItem } from "./storage.js";
 
-// How long "g" waits for the letter of a place.
-const PATIENCE = 1500;
+// How long "g" waits for the letter of a page.
+const SEQUENCE_TIMEOUT = 1500;
 const NAMES = { Space: " " };
-let awaited = 0;
+let goPressedAt = 0;
 
-function typing(target) {
+function isTyping(target) {
   if (!(target instanceof Element)) return false;
   const field = target.closest("input, textarea, select, [contenteditable]");
   return Boolean(field) && !["checkbox", "radio", "button", "submit"].includes(field.type);
@@ -18,30 +18,30 @@ function open(name) {
 }
 
 function press(key) {
-  const named = /^[a-z]$/.test(key) && document.querySelector(`[data-key="${key}"]`);
-  if (!named?.checkVisibility?.()) return false;
-  named.click();
+  const target = /^[a-z]$/.test(key) && document.querySelector(`[data-key="${key}"]`);
+  if (!target?.checkVisibility?.()) return false;
+  target.click();
   return true;
 }
 
-function search() {
+function focusSearch() {
   const field = document.querySelector("[data-search]");
   field?.focus();
   return Boolean(field);
 }
 
-// Each tells whether there was something to do, so that a key without meaning stays the browser's.
-const VERBS = {
+// Each returns whether it did something; otherwise the browser handles the key.
+const ACTIONS = {
   help: () => open("help") ?? true,
   next: () => moveRow(1),
   previous: () => moveRow(-1),
   open: (event) => event.key !== "Enter" && openRow(),
   tick: (event) => tickRow(event),
-  search,
+  search: focusSearch,
   press: (event) => press(event.key),
 };
 
-function table() {
+function keyActions() {
   const keys = new Map();
   document.querySelectorAll("#dr-help [data-does]").forEach((row) => {
     row.querySelectorAll("kbd").forEach((key) => keys.set(NAMES[key.textContent] ?? key.textContent, row.dataset.does));
@@ -51,7 +51,7 @@ function table() {
 
 function onGo(event) {
   const link = document.querySelector(`[data-go="${CSS.escape(event.key)}"]`);
-  awaited = 0;
+  goPressedAt = 0;
   link?.click();
   return Boolean(link);
 }
@@ -63,44 +63,44 @@ function onKey(event) {
     open("palette");
     return;
   }
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
-  if (document.querySelector("dialog[open]") || recall("single-keys") === "off") return;
-  if (Date.now() - awaited < PATIENCE && onGo(event)) return event.preventDefault();
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  if (document.querySelector("dialog[open]") || loadItem("single-keys") === "off") return;
+  if (Date.now() - goPressedAt < SEQUENCE_TIMEOUT && onGo(event)) return event.preventDefault();
   if (event.key === "g") {
-    awaited = Date.now();
+    goPressedAt = Date.now();
     return;
   }
-  const verb = VERBS[table().get(event.key)] ?? VERBS.press;
-  if (verb(event)) event.preventDefault();
+  const action = ACTIONS[keyActions().get(event.key)] ?? ACTIONS.press;
+  if (action(event)) event.preventDefault();
 }
 
 // --- the help dialog ---------------------------------------------------------------------------------------
 
-function row(words, key) {
-  const made = document.createElement("div");
+function row(label, key) {
+  const entry = document.createElement("div");
   const [term, about, kbd] = ["dt", "dd", "kbd"].map((tag) => document.createElement(tag));
-  made.dataset.own = "";
-  term.textContent = words;
+  entry.dataset.own = "";
+  term.textContent = label;
   kbd.className = "dr-kbd";
   kbd.textContent = key;
   about.append(kbd);
-  made.append(term, about);
-  return made;
+  entry.append(term, about);
+  return entry;
 }
 
-// What a page added by itself, in its own words.
-function ownKeys(dialog) {
+// Lists the keys that the page adds with data-key, with their labels.
+function listPageKeys(dialog) {
   const list = dialog.querySelector("#dr-page-keys");
-  const known = table();
+  const known = keyActions();
   list.querySelectorAll("[data-own]").forEach((one) => one.remove());
   document.querySelectorAll("[data-key]").forEach((one) => {
-    const words = one.dataset.keyLabel || one.getAttribute("aria-label") || one.textContent.trim();
-    if (!known.has(one.dataset.key)) list.append(row(words, one.dataset.key));
+    const label = one.dataset.keyLabel || one.getAttribute("aria-label") || one.textContent.trim();
+    if (!known.has(one.dataset.key)) list.append(row(label, one.dataset.key));
   });
 }
 
-function fit(dialog) {
-  ownKeys(dialog);
+function refreshHelp(dialog) {
+  listPageKeys(dialog);
   dialog.querySelectorAll("[data-shortcuts]").forEach((group) => {
     const rows = [...group.querySelectorAll("dl > div")];
     rows.forEach((one) => (one.hidden = Boolean(one.dataset.when) && !document.querySelector(one.dataset.when)));
@@ -110,17 +110,17 @@ function fit(dialog) {
 
 export function singleKeys() {
   return {
-    on: recall("single-keys") !== "off",
+    on: loadItem("single-keys") !== "off",
     init() {
       document.addEventListener("dr:help", () => {
         if (this.$root.open) return;
-        fit(this.$root);
+        refreshHelp(this.$root);
         this.$root.showModal();
       });
     },
     change(event) {
       this.on = event.currentTarget.checked;
-      keep("single-keys", this.on ? null : "off");
+      storeItem("single-keys", this.on ? null : "off");
     },
   };
 }

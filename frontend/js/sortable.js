@@ -1,37 +1,37 @@
-// Lists that people put in order: by dragging a handle, or by Alt and an arrow key on it. Saved at once, said aloud.
+// Sortable lists: drag a handle, or press Alt and an arrow key on it. The order is saved at once and announced.
 const rows = (list) => [...list.querySelectorAll(":scope > [data-id]")];
 const order = (list) => rows(list).map((row) => row.dataset.id);
 
 let drag = null;
 
-function said(list) {
+function statusLine(list) {
   return list.parentElement.querySelector("[data-sortable-said]");
 }
 
-function say(list, words, isError = false) {
-  const place = said(list);
-  if (!place) return;
-  place.textContent = words;
-  place.classList.toggle("is-error", isError);
+function showStatus(list, text, isError = false) {
+  const line = statusLine(list);
+  if (!line) return;
+  line.textContent = text;
+  line.classList.toggle("is-error", isError);
 }
 
-function place(list, row) {
+function describePosition(list, row) {
   const all = rows(list);
-  const words = { title: row.dataset.title, place: all.indexOf(row) + 1, count: all.length };
-  return list.dataset.moved.replace(/%(\w+)%/g, (_, name) => words[name]);
+  const values = { title: row.dataset.title, place: all.indexOf(row) + 1, count: all.length };
+  return list.dataset.moved.replace(/%(\w+)%/g, (_, name) => values[name]);
 }
 
-// The others make way: an element that is moved itself loses the pointer and the focus.
-function put(list, row, next) {
+// Moves the other rows around this one: moving an element itself loses pointer capture and focus.
+function moveBefore(list, row, next) {
   const others = rows(list).filter((other) => other !== row);
   const at = next ? others.indexOf(next) : others.length;
   const follows = (other) => row.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING;
   others.slice(0, at).filter(follows).forEach((other) => list.insertBefore(other, row));
-  const late = others.slice(at).filter((other) => !follows(other));
-  late.reverse().forEach((other) => list.insertBefore(other, row.nextElementSibling));
+  const preceding = others.slice(at).filter((other) => !follows(other));
+  preceding.reverse().forEach((other) => list.insertBefore(other, row.nextElementSibling));
 }
 
-// The buttons that work without script stay true to the new order.
+// Updates the up and down buttons (the way without script) to the new order.
 function refreshButtons(list) {
   const all = rows(list);
   all.forEach((row, at) => {
@@ -48,31 +48,31 @@ function restore(list, before) {
   refreshButtons(list);
 }
 
-// One after the other: of two moves in haste the later order must be the one that stays.
+// Requests run one after the other, so that of two quick moves the later order is the one that stays.
 function save(list, row, before) {
-  const wanted = order(list);
+  const ids = order(list);
   refreshButtons(list);
-  const words = place(list, row);
-  say(list, words);
-  list.saving = (list.saving || Promise.resolve()).then(() => send(list, wanted, before, words));
+  const text = describePosition(list, row);
+  showStatus(list, text);
+  list.saving = (list.saving || Promise.resolve()).then(() => send(list, ids, before, text));
 }
 
-async function send(list, wanted, before, words) {
+async function send(list, ids, before, text) {
   const body = new URLSearchParams(list.dataset.sortableAlso);
-  wanted.forEach((id) => body.append(list.dataset.sortableName, id));
+  ids.forEach((id) => body.append(list.dataset.sortableName, id));
   const token = document.querySelector('meta[name="csrf-token"]').content;
   try {
-    const answer = await fetch(list.dataset.sortable, { method: "POST", body, headers: { "X-CSRFToken": token } });
-    if (answer.ok) return say(list, `${words} ${list.dataset.saved}`);
-    fail(list, before, answer.status === 409 ? await answer.text() : list.dataset.failed);
+    const response = await fetch(list.dataset.sortable, { method: "POST", body, headers: { "X-CSRFToken": token } });
+    if (response.ok) return showStatus(list, `${text} ${list.dataset.saved}`);
+    fail(list, before, response.status === 409 ? await response.text() : list.dataset.failed);
   } catch {
     fail(list, before, list.dataset.failed);
   }
 }
 
-function fail(list, before, words) {
+function fail(list, before, text) {
   restore(list, before);
-  say(list, words, true);
+  showStatus(list, text, true);
 }
 
 function onDown(event) {
@@ -90,7 +90,7 @@ function onMove(event) {
   const { list, row } = drag;
   const middle = (other) => other.getBoundingClientRect().top + other.offsetHeight / 2;
   const next = rows(list).find((other) => other !== row && event.clientY < middle(other));
-  put(list, row, next);
+  moveBefore(list, row, next);
   row.scrollIntoView({ block: "nearest" });
 }
 
@@ -113,9 +113,9 @@ function onKey(event) {
   const row = handle.closest("[data-id]");
   const list = row.parentElement;
   const other = step < 0 ? row.previousElementSibling : row.nextElementSibling;
-  if (!other) return say(list, place(list, row));
+  if (!other) return showStatus(list, describePosition(list, row));
   const before = order(list);
-  put(list, row, step < 0 ? other : other.nextElementSibling);
+  moveBefore(list, row, step < 0 ? other : other.nextElementSibling);
   save(list, row, before);
 }
 

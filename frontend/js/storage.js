@@ -1,5 +1,5 @@
-// Small preferences kept in the browser; blocked storage only means they are forgotten.
-export function recall(key) {
+// Small preferences in localStorage; if storage is blocked they are not remembered.
+export function loadItem(key) {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -7,7 +7,7 @@ export function recall(key) {
   }
 }
 
-export function keep(key, value) {
+export function storeItem(key, value) {
   try {
     if (value === null) localStorage.removeItem(key);
     else localStorage.setItem(key, value);

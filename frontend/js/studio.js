@@ -1,12 +1,12 @@
-// Pages where long texts are written: the editor, unsaved text, and the Studio's two panes.
+// Entry point of pages with a text editor: the editor, copies of unsaved text, and the Studio's two panes.
 import { mirrorForms } from "./studio/autosave.js";
 import { mountAll } from "./studio/editor.js";
-import { hearKeys } from "./studio/keys.js";
-import { watchNews } from "./studio/news.js";
+import { listenForKeys } from "./studio/keys.js";
 import { splitPanes } from "./studio/panes.js";
 import { watchPreview } from "./studio/preview.js";
-import { guardSaving } from "./studio/saving.js";
-import { wireStretches } from "./studio/stretches.js";
+import { watchDraft } from "./studio/save_draft.js";
+import { linkSpans } from "./studio/spans.js";
+import { watchUpdates } from "./studio/updates.js";
 import { switchViews } from "./studio/views.js";
 
 mountAll(document);
@@ -15,9 +15,9 @@ mirrorForms();
 if (document.querySelector("form[data-studio]")) {
   splitPanes();
   watchPreview();
-  watchNews();
+  watchUpdates();
   switchViews();
-  wireStretches();
-  guardSaving();
-  hearKeys();
+  linkSpans();
+  watchDraft();
+  listenForKeys();
 }

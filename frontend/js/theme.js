@@ -1,4 +1,4 @@
-// Runs in the head before the first paint, so a chosen theme never flashes. No choice: the system decides.
+// Runs in the head before the first paint, so that the chosen theme does not flash. Without a choice the system decides.
 const root = document.documentElement;
 root.classList.add("dr-js");
 try {

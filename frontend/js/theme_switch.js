@@ -1,9 +1,9 @@
-// The light / dark / system menu. "system" is the absence of a choice.
-import { keep, recall } from "./storage.js";
+// The light / dark / system menu. "system" means that no choice is stored.
+import { loadItem, storeItem } from "./storage.js";
 
 export function setTheme(chosen) {
   const fixed = chosen === "system" ? null : chosen;
-  keep("theme", fixed);
+  storeItem("theme", fixed);
   if (fixed) document.documentElement.dataset.theme = fixed;
   else delete document.documentElement.dataset.theme;
   document.dispatchEvent(new CustomEvent("dr:theme", { detail: chosen }));
@@ -11,7 +11,7 @@ export function setTheme(chosen) {
 
 export function themeSwitch() {
   return {
-    chosen: recall("theme") || "system",
+    chosen: loadItem("theme") || "system",
     init() {
       document.addEventListener("dr:theme", (event) => (this.chosen = event.detail));
     },

@@ -1,15 +1,15 @@
-// Toasts: drawn by the server with a page, brought by a fragment (dr:toast), or made here when a request fails.
+// Toasts: rendered by the server with a page, sent with a fragment (dr:toast), or created here when a request fails.
 const SECONDS = 8;
-// By then a screen reader hears what changes in a new page.
-const ARRIVAL = 400;
-const MOST = 4;
+// Screen readers ignore changes made right after a page has loaded.
+const PAGE_LOAD_DELAY = 400;
+const MAX_TOASTS = 4;
 const ICONS = { success: "success", error: "error", warning: "warning" };
 
-function place() {
+function alertRegion() {
   return document.getElementById("dr-alerts");
 }
 
-export function words(name) {
+export function message(name) {
   return document.getElementById("dr-toast")?.dataset[name] ?? "";
 }
 
@@ -19,8 +19,8 @@ function hidden(name, value) {
   return field;
 }
 
-// Parts that are not asked for are taken out; a toast that holds an action never fades.
-function fill(toast, { undo, fields = {}, again, signIn }) {
+// Removes the template's unused actions; a toast with an action never fades.
+function addActions(toast, { undo, fields = {}, again, signIn }) {
   const parts = Object.fromEntries([...toast.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
   if (undo) {
     parts.undo.action = undo;
@@ -36,29 +36,29 @@ function fill(toast, { undo, fields = {}, again, signIn }) {
   else parts["sign-in"].remove();
 }
 
-// With a key there is at most one of its kind: a poll that fails each second says so once.
-export function toast(said) {
+// At most one toast per key is shown: a poll that fails each second shows one message.
+export function toast(options) {
   const template = document.getElementById("dr-toast");
-  if (!template || !place()) return;
-  const made = template.content.firstElementChild.cloneNode(true);
-  const tone = said.tone in ICONS ? said.tone : "info";
-  made.classList.add(`dr-alert-${tone}`);
-  made.querySelector("use").setAttribute("href", `${template.dataset.sprite}#${ICONS[tone] ?? "info"}`);
-  made.querySelector(".dr-alert-body").textContent = said.text;
-  describe(made);
-  fill(made, said);
-  if (!said.undo && !said.again && !said.signIn && !["error", "warning"].includes(tone)) made.dataset.fades = "";
-  if (said.key) {
-    if (!said.again && isSaid(said)) return;
-    dismiss(said.key);
-    made.dataset.toast = said.key;
+  if (!template || !alertRegion()) return;
+  const element = template.content.firstElementChild.cloneNode(true);
+  const tone = options.tone in ICONS ? options.tone : "info";
+  element.classList.add(`dr-alert-${tone}`);
+  element.querySelector("use").setAttribute("href", `${template.dataset.sprite}#${ICONS[tone] ?? "info"}`);
+  element.querySelector(".dr-alert-body").textContent = options.text;
+  describe(element);
+  addActions(element, options);
+  if (!options.undo && !options.again && !options.signIn && !["error", "warning"].includes(tone)) element.dataset.fades = "";
+  if (options.key) {
+    if (!options.again && isShown(options)) return;
+    dismiss(options.key);
+    element.dataset.toast = options.key;
   }
-  place().append(made);
-  const old = [...place().children];
-  old.slice(0, Math.max(0, old.length - MOST)).forEach((one) => one.remove());
+  alertRegion().append(element);
+  const old = [...alertRegion().children];
+  old.slice(0, Math.max(0, old.length - MAX_TOASTS)).forEach((one) => one.remove());
 }
 
-// “Undo” and “Dismiss” say what they undo and dismiss.
+// Gives “Undo” and “Dismiss” the toast's text as their accessible description.
 let described = 0;
 function describe(toast) {
   const id = `dr-toast-words-${(described += 1)}`;
@@ -66,26 +66,26 @@ function describe(toast) {
   toast.querySelectorAll("button, a").forEach((one) => one.setAttribute("aria-describedby", id));
 }
 
-// What stands in a page as it comes is not read aloud; put in again, it is.
-function repeat() {
-  const region = place();
+// Screen readers do not announce toasts that arrive with the page; inserting them again makes them do so.
+function reinsert() {
+  const region = alertRegion();
   if (!region?.children.length || region.contains(document.activeElement)) return;
   [...region.children].forEach((one) => (one.dataset.heard = ""));
   region.append(...region.children);
 }
 
-function isSaid({ key, text }) {
-  const told = place().querySelector(`[data-toast="${key}"] .dr-alert-body`);
-  return told?.textContent === text;
+function isShown({ key, text }) {
+  const body = alertRegion().querySelector(`[data-toast="${key}"] .dr-alert-body`);
+  return body?.textContent === text;
 }
 
 export function dismiss(key) {
-  place()?.querySelectorAll(`[data-toast="${key}"]`).forEach((one) => one.remove());
+  alertRegion()?.querySelectorAll(`[data-toast="${key}"]`).forEach((one) => one.remove());
 }
 
-// Nothing fades while it is pointed at, holds the focus, or lies in a tab that nobody sees.
-function tick() {
-  const region = place();
+// Nothing fades while it is hovered, has the focus, or the tab is in the background.
+function fade() {
+  const region = alertRegion();
   if (!region || document.hidden || region.matches(":hover, :focus-within")) return;
   region.querySelectorAll("[data-fades]").forEach((one) => {
     one.dataset.fades = String(Number(one.dataset.fades) + 1);
@@ -94,8 +94,8 @@ function tick() {
 }
 
 export function listen() {
-  place()?.querySelectorAll(":scope > .dr-alert").forEach(describe);
-  setTimeout(repeat, ARRIVAL);
+  alertRegion()?.querySelectorAll(":scope > .dr-alert").forEach(describe);
+  setTimeout(reinsert, PAGE_LOAD_DELAY);
   document.addEventListener("dr:toast", (event) => (event.detail.toasts ?? [event.detail]).forEach(toast));
-  setInterval(tick, 1000);
+  setInterval(fade, 1000);
 }

@@ -1,4 +1,4 @@
-"""Real Chromium before a real server; every page is watched for errors, policy breaches and foreign hosts."""
+"""Chromium against a live server; every page is checked for errors, policy violations and foreign hosts."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,36 +11,36 @@ from pytest_django.live_server_helper import LiveServer
 
 from personas.models import User, Workspace
 from prompts.demo.load import load_demo
-from tests.browser.people import Visit
-from tests.browser.serving import KeptFiles
-from tests.browser.watching import Watch
+from tests.browser.page_errors import PageErrors
+from tests.browser.static_files import CachedStaticFiles
+from tests.browser.users import Visit
 from tests.browser.windows import Window, Windows
 from tests.factories import signed_in
 
-__all__ = ["Visitor", "Watch"]
+__all__ = ["PageErrors", "Visitor"]
 
 Visitor = Callable[..., Page]
 
 
 @pytest.fixture
-def watch() -> Iterator[Watch]:
-    """Fails the test afterwards, so that no test has to remember to ask."""
-    watch = Watch()
-    yield watch
-    assert not watch.complaints, "\n".join(watch.complaints)
+def page_errors() -> Iterator[PageErrors]:
+    """Collect browser errors, and fail the test afterwards if there are any."""
+    page_errors = PageErrors()
+    yield page_errors
+    assert not page_errors.messages, "\n".join(page_errors.messages)
 
 
 @pytest.fixture(autouse=True)
 def fresh_limits(transactional_db: None) -> None:
-    """Log-in limits live in the cache, whose table is not emptied between tests."""
+    """Clear the cache, which holds the sign-in rate limits and is not emptied between tests."""
     cache.clear()
 
 
 @pytest.fixture(scope="session")
 def live_server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
-    """As pytest-django's, but files are kept by the browser."""
+    """Like pytest-django's live server, but the browser caches static files."""
     server = LiveServer("localhost", start=False)
-    server.thread.static_handler = KeptFiles
+    server.thread.static_handler = CachedStaticFiles
     server.start()
     yield server
     server.stop()
@@ -52,28 +52,28 @@ def windows(browser: Browser, live_server: LiveServer) -> Windows:
 
 
 @pytest.fixture
-def open_window(windows: Windows, watch: Watch) -> Iterator[Callable[..., Window]]:
-    """Windows at the live server's address; each is given back when the test has ended."""
-    opened: list[Window] = []
+def open_window(windows: Windows, page_errors: PageErrors) -> Iterator[Callable[..., Window]]:
+    """Open windows at the live server's address; they are released when the test has ended."""
+    windows_in_use: list[Window] = []
 
     def open_one(**options: Any) -> Window:
-        opened.append(windows.open(watch, **options))
-        return opened[-1]
+        windows_in_use.append(windows.open(page_errors, **options))
+        return windows_in_use[-1]
 
     yield open_one
-    while opened:
-        windows.put_back(opened.pop())
+    while windows_in_use:
+        windows.release(windows_in_use.pop())
 
 
 @pytest.fixture
 def visitor(open_window: Callable[..., Window]) -> Visitor:
-    """A browser in which nobody is signed in."""
+    """Open a page without a session."""
     return lambda **options: open_window(**options).page
 
 
 @pytest.fixture
 def logged_in_page(open_window: Callable[..., Window], live_server: LiveServer) -> Visitor:
-    """A browser in which this person has just signed in."""
+    """Open a page in which this user has just signed in."""
 
     def open_page(user: User, **options: Any) -> Page:
         window = open_window(**options)
@@ -106,6 +106,6 @@ def demo(transactional_db: None) -> Workspace:
 
 @pytest.fixture
 def demo_page(demo: Workspace, logged_in_page: Visitor) -> Visitor:
-    """The demo's owner, looking at it."""
+    """Open a page as the demo's owner."""
     owner = User.objects.get(memberships__workspace=demo, memberships__role="owner")
     return lambda **options: logged_in_page(owner, **options)

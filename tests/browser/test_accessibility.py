@@ -1,4 +1,4 @@
-"""Every page: axe finds nothing in light or in dark, and no screen is too narrow for it."""
+"""Accessibility of every page: no axe violations in the light and dark theme, no horizontal scrolling."""
 
 import pytest
 
@@ -6,94 +6,107 @@ from personas.actors import Actor
 from personas.models import Soul
 from personas.records.services import edit_record
 from prompts.demo import DEMO_PASSWORD
-from tests.browser.looking import ACCOUNT, ENTRANCE, complaints, forms, in_turn, lists, overflows, records
+from tests.browser.page_checks import (
+    ACCOUNT,
+    ENTRANCE,
+    axe_violations,
+    find_overflows,
+    form_urls,
+    list_page_urls,
+    record_urls,
+    sample,
+)
 from tests.factories import PASSWORD, make_soul
 
 
-def look_at(page, addresses):
-    """Open each page and collect what axe says; a page that is not there is a fault of the test."""
-    said = []
+def check_pages(page, addresses):
+    """Expect each page to load without axe violations or overflow."""
+    problems = []
     for address in addresses:
-        answer = page.goto(address)
-        assert answer.status in {200, 410}, address
-        said += complaints(page) + overflows(page)
-    assert not said, "\n\n".join(said)
+        response = page.goto(address)
+        assert response.status in {200, 410}, address
+        problems += axe_violations(page) + find_overflows(page)
+    assert not problems, "\n\n".join(problems)
 
 
-# These differ most; the other kinds have the same pages with fewer fields.
-TELLING = ("agents", "memories")
-TELLING_ACCOUNT = ("/profile/", "/accounts/2fa/totp/activate/")
-TELLING_ENTRANCE = ("/accounts/login/", "/accounts/signup/", "/join/not-a-token/")
+# The kinds that differ most; the others have the same pages with fewer fields.
+REPRESENTATIVE = ("agents", "memories")
+REPRESENTATIVE_ACCOUNT = ("/profile/", "/accounts/2fa/totp/activate/")
+REPRESENTATIVE_ENTRANCE = ("/accounts/login/", "/accounts/signup/", "/join/not-a-token/")
 
 
-def of_telling_kinds(addresses):
-    return [address for address in addresses if address.split("/")[3] in TELLING]
+def of_representative_kinds(addresses):
+    return [address for address in addresses if address.split("/")[3] in REPRESENTATIVE]
 
 
-def telling_pages(demo):
-    """Of the demo; whoever asks for the last two has just given the password."""
-    some = [*lists(demo), *records(demo, ""), *forms(demo)]
+def representative_pages(demo):
+    """Return page URLs of the demo; the last two need a recent password confirmation."""
+    urls = [*list_page_urls(demo), *record_urls(demo, ""), *form_urls(demo)]
     others = [f"/w/{demo.slug}/{path}" for path in ("", "settings/", "tools/new/")]
     soul = Soul.objects.in_workspace(demo).order_by("-revision")[0]
     pages = [f"/w/{demo.slug}/souls/{soul.slug}/{path}" for path in ("edit/", "history/1/")]
-    return [*in_turn([*others, *of_telling_kinds(some), *pages]), *TELLING_ACCOUNT]
+    return [*sample([*others, *of_representative_kinds(urls), *pages]), *REPRESENTATIVE_ACCOUNT]
 
 
 @pytest.mark.hard
-def test_every_kind_of_record_and_every_account_page_suits_everyone(demo, demo_page):
-    everything = [*lists(demo), *forms(demo), *records(demo, "", "edit/", "history/", "history/1/")]
+def test_every_record_form_and_account_page_is_accessible(demo, demo_page):
+    urls = [
+        *list_page_urls(demo),
+        *form_urls(demo),
+        *record_urls(demo, "", "edit/", "history/", "history/1/"),
+    ]
     page = demo_page()
-    look_at(page, everything)
-    give_the_password_again(page)
-    look_at(page, ACCOUNT)
+    check_pages(page, urls)
+    confirm_password(page)
+    check_pages(page, ACCOUNT)
     page.context.clear_cookies()
-    look_at(page, ENTRANCE)
+    check_pages(page, ENTRANCE)
 
 
-def give_the_password_again(page):
-    """Some account pages ask for it; that page is looked at on the way."""
+def confirm_password(page):
+    """Check the confirmation page, then enter the password for the account pages that require it."""
     page.goto("/accounts/2fa/totp/activate/")
-    assert not complaints(page)
+    assert not axe_violations(page)
     page.get_by_label("Password").fill(DEMO_PASSWORD)
     page.get_by_role("button", name="Confirm").click()
     page.wait_for_url("**/totp/activate/")
 
 
-def test_an_empty_workspace_its_dialogs_and_the_ways_in_suit_everyone(alices, workspace):
+def test_an_empty_workspace_dialogs_and_sign_in_pages_are_accessible(alices, workspace):
     page = alices.page
-    look_at(page, in_turn([f"/w/{workspace.slug}/{path}" for path in ("", "agents/", "memories/")]))
+    check_pages(page, sample([f"/w/{workspace.slug}/{path}" for path in ("", "agents/", "memories/")]))
     for opener in ("Control+k", "?"):
         page.keyboard.press(opener)
         dialog = page.get_by_role("dialog")
         dialog.wait_for()
-        assert not complaints(page)
+        assert not axe_violations(page)
         page.keyboard.press("Escape")
         dialog.wait_for(state="hidden")
     page.context.clear_cookies()
-    look_at(page, in_turn(TELLING_ENTRANCE))
+    check_pages(page, sample(REPRESENTATIVE_ENTRANCE))
 
 
-def test_refusals_are_accessible(bobs, alice, workspace):
-    said = []
+def test_error_pages_are_accessible(bobs, alice, workspace):
+    problems = []
     soul = make_soul(workspace, "Calm", text="Be calm. " * 400)
     bobs.go("settings/")
-    said += complaints(bobs.page)
+    problems += axe_violations(bobs.page)
     assert bobs.go("no-such-page/") == 404
-    said += complaints(bobs.page)
+    problems += axe_violations(bobs.page)
     bobs.go("agents/new/")
     assert bobs.press("Create agent") == 422
-    said += complaints(bobs.page)
+    problems += axe_violations(bobs.page)
     bobs.go("souls/calm/edit/")
     edit_record(soul, {"text": "Be quick."}, expected=1, by=Actor.person(alice))
     bobs.fill(Text="Be slow. " * 400)
     assert bobs.press("Save") == 409
-    said += complaints(bobs.page)
+    problems += axe_violations(bobs.page)
     bobs.page.context.clear_cookies()
     bobs.go("/accounts/login/")
     bobs.fill(Email="bob@example.com", Password=PASSWORD)
     bobs.press("Sign in")
-    said += complaints(bobs.page)
-    assert not said, "\n\n".join(said)
+    problems += axe_violations(bobs.page)
+    assert not problems, "\n\n".join(problems)
 
 
 GREY = """<!doctype html><html lang="en"><head><title>Grey</title><style>
@@ -103,10 +116,10 @@ GREY = """<!doctype html><html lang="en"><head><title>Grey</title><style>
 
 
 @pytest.mark.planted
-def test_a_faint_colour_is_found_although_its_page_was_looked_at_before(visitor):
-    """Colours are judged once; the same text in others is judged again, in light and in dark.
+def test_low_contrast_is_found_on_a_page_that_passed_before(visitor):
+    """Colours are checked once; the same text in other colours is checked again, in both themes.
 
-    Whatever is not plainly one colour on another is judged by axe, however good the sum.
+    Unless it is one opaque colour on another, axe checks it, whatever the computed contrast.
     """
     page = visitor()
     page.goto("about:blank")
@@ -115,11 +128,11 @@ def test_a_faint_colour_is_found_although_its_page_was_looked_at_before(visitor)
         ("#444", "#ccc", []),
         ("#ccc", "#ccc", ["light"]),
         ("#444", "#333", ["dark"]),
-        # As colours these would do; what is seen of them would not.
+        # The colours alone have enough contrast; with the opacity they do not.
         ("#444; opacity: 0.2", "#ccc; opacity: 1", ["light"]),
         ("rgb(0 0 0 / 20%)", "#ccc", ["light"]),
     ):
         page.set_content(GREY % (light, dark))
-        said = complaints(page)
-        assert [line.split("(")[1].split(")")[0] for line in said if "color-contrast" in line] == themes
-        assert len(said) == len(themes), said
+        problems = axe_violations(page)
+        assert [line.split("(")[1].split(")")[0] for line in problems if "color-contrast" in line] == themes
+        assert len(problems) == len(themes), problems

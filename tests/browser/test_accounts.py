@@ -1,4 +1,4 @@
-"""Signing up, in and out, and all that guards the door."""
+"""Accounts: sign-up, sign-in, sign-out, second factors, rate limits and sessions."""
 
 import re
 from urllib.parse import urlsplit
@@ -10,10 +10,10 @@ from django.core import mail
 from playwright.sync_api import expect
 
 from personas.models import User
-from tests.browser.people import Visit, field
+from tests.browser.users import Visit, field
 from tests.factories import PASSWORD
 
-FRESH = "an-entirely-new-lantern-7"
+NEW_PASSWORD = "an-entirely-new-lantern-7"
 
 
 @pytest.fixture
@@ -34,17 +34,17 @@ def sign_in(visit, email="alice@example.com", password=PASSWORD):
     visit.press("Sign in")
 
 
-def go_confirmed(visit, address):
-    """Open a page that asks for the password once more."""
+def open_with_password(visit, address):
+    """Open a page that requires the password again, and confirm it."""
     visit.go(address)
     visit.fill(Password=PASSWORD)
     visit.press("Confirm")
 
 
 def link_in_last_mail():
-    found = re.search(r"https?://\S+", str(mail.outbox[-1].body))
-    assert found
-    return found[0]
+    match = re.search(r"https?://\S+", str(mail.outbox[-1].body))
+    assert match
+    return match[0]
 
 
 def code_of(user, ahead=0):
@@ -58,12 +58,12 @@ def code_for(secret, ahead=0):
 
 
 @pytest.fixture
-def patient_clock(settings):
-    """A code one half-minute old or early still counts, so that no test waits for the next one."""
+def tolerant_totp(settings):
+    """Accept TOTP codes one period old or early, so that no test waits for the next one."""
     settings.MFA_TOTP_TOLERANCE = 1
 
 
-def test_a_person_signs_in_and_out_and_a_forgotten_password_is_set_anew(stranger, alice_with_password):
+def test_a_user_signs_in_and_out_and_resets_a_forgotten_password(stranger, alice_with_password):
     stranger.go("/w/harbour/agents/")
     stranger.fill(Email="alice@example.com", Password=PASSWORD)
     stranger.press("Sign in")
@@ -78,23 +78,23 @@ def test_a_person_signs_in_and_out_and_a_forgotten_password_is_set_anew(stranger
     stranger.fill(Email="alice@example.com")
     stranger.press("Send the link")
     stranger.go(link_in_last_mail())
-    stranger.fill(**{"New Password": FRESH, "New Password (again)": FRESH})
+    stranger.fill(**{"New Password": NEW_PASSWORD, "New Password (again)": NEW_PASSWORD})
     stranger.press("Change Password")
-    sign_in(stranger, password=FRESH)
+    sign_in(stranger, password=NEW_PASSWORD)
     expect(stranger.page).to_have_url(re.compile("/w/harbour/$"))
 
 
 @pytest.mark.hard
-def test_wrong_passwords_tell_nothing_and_after_five_the_right_one_has_to_wait(
+def test_wrong_passwords_reveal_nothing_and_five_of_them_block_sign_in(
     stranger, alice_with_password, client, live_server
 ):
-    said = []
+    alerts = []
     for email in ("alice@example.com", "nobody@example.com"):
         sign_in(stranger, email, "not-the-right-lantern")
         alert = stranger.page.get_by_role("alert")
         expect(alert).to_have_count(1)
-        said.append(alert.inner_text())
-    assert said[0] == said[1]
+        alerts.append(alert.inner_text())
+    assert alerts[0] == alerts[1]
     assert field(stranger.page, "Email").input_value() == "nobody@example.com"
     wrong = {"login": "alice@example.com", "password": "not-the-right-lantern"}
     for _ in range(4):
@@ -103,32 +103,32 @@ def test_wrong_passwords_tell_nothing_and_after_five_the_right_one_has_to_wait(
     expect(stranger.page.get_by_role("alert")).to_contain_text("Too many failed login attempts")
 
 
-def test_a_newcomer_signs_up_confirms_the_address_and_opens_a_workspace(stranger):
+def test_a_new_user_signs_up_confirms_the_address_and_creates_a_workspace(stranger):
     stranger.go("/accounts/signup/")
     stranger.fill(Email="carol@example.com", Password="short", **{"Password (again)": "short"})
     stranger.press("Sign up")
-    stranger.is_refused("Password", "at least 12 characters")
+    stranger.sees_field_error("Password", "at least 12 characters")
     assert field(stranger.page, "Email").input_value() == "carol@example.com"
     assert not User.objects.exists()
-    stranger.fill(Password=FRESH, **{"Password (again)": FRESH})
+    stranger.fill(Password=NEW_PASSWORD, **{"Password (again)": NEW_PASSWORD})
     stranger.press("Sign up")
     stranger.sees("Verify Your Email Address")
     stranger.go(link_in_last_mail())
     stranger.press("Confirm")
     if "/accounts/login/" in stranger.page.url:
-        sign_in(stranger, "carol@example.com", FRESH)
+        sign_in(stranger, "carol@example.com", NEW_PASSWORD)
     stranger.sees("No workspace yet")
     stranger.follow("Open a workspace")
     stranger.fill(Name="Lighthouse", Address="lighthouse")
     stranger.press("Open workspace")
-    stranger.is_told("Lighthouse")
+    stranger.sees_message("Lighthouse")
     expect(stranger.page).to_have_url(re.compile("/w/lighthouse/$"))
 
 
 @pytest.mark.hard
-def test_an_authenticator_app_is_set_up_and_then_asked_for(stranger, alice_with_password, patient_clock):
+def test_an_authenticator_app_is_set_up_and_then_required(stranger, alice_with_password, tolerant_totp):
     sign_in(stranger)
-    go_confirmed(stranger, "/accounts/2fa/totp/activate/")
+    open_with_password(stranger, "/accounts/2fa/totp/activate/")
     secret = stranger.page.get_by_label("Authenticator secret").input_value()
     stranger.fill(**{"Authenticator code": code_for(secret)})
     stranger.press("Activate")
@@ -158,7 +158,7 @@ def test_a_passkey_is_added_and_signs_in_without_a_password(visitor, alice_with_
     }
     devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})
     sign_in(stranger)
-    go_confirmed(stranger, "/accounts/2fa/webauthn/add/")
+    open_with_password(stranger, "/accounts/2fa/webauthn/add/")
     stranger.fill(Name="Laptop")
     stranger.page.get_by_label("Passwordless").check()
     stranger.press("Add")
@@ -171,7 +171,7 @@ def test_a_passkey_is_added_and_signs_in_without_a_password(visitor, alice_with_
 
 
 @pytest.mark.hard
-def test_another_browser_is_signed_out_and_the_profile_changed(stranger, alice_with_password, visitor):
+def test_another_session_is_ended_and_the_profile_edited(stranger, alice_with_password, visitor):
     elsewhere = Visit(
         visitor(user_agent="Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
     )
@@ -188,10 +188,10 @@ def test_another_browser_is_signed_out_and_the_profile_changed(stranger, alice_w
     stranger.go("/profile/")
     stranger.fill(Name="Alice Harbour", Timezone="Asia/Tokyo")
     stranger.press("Save")
-    stranger.is_told("Saved")
+    stranger.sees_message("Saved")
     alice_with_password.refresh_from_db()
     assert (alice_with_password.name, alice_with_password.timezone) == ("Alice Harbour", "Asia/Tokyo")
     field(stranger.page, "Timezone").evaluate("element => element.options[0].value = 'Mars/Olympus'")
     field(stranger.page, "Timezone").select_option("Mars/Olympus")
     assert stranger.press("Save") == 422
-    stranger.is_refused("Timezone", "Mars/Olympus")
+    stranger.sees_field_error("Timezone", "Mars/Olympus")

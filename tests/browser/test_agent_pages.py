@@ -1,12 +1,12 @@
-"""The pages of one agent as people use them: by drag, by keyboard, without rights, in light and dark."""
+"""The pages of one agent: drag and drop, keyboard, read-only users, accessibility."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from personas.roles import Role
-from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
-from tests.browser.people import Visit
-from tests.browser.test_accessibility import look_at
+from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
+from tests.browser.test_accessibility import check_pages
+from tests.browser.users import Visit
 from tests.factories import (
     join,
     make_agent,
@@ -31,7 +31,7 @@ def pilot(workspace):
 
 
 def make_pilot(workspace):
-    """An agent with a little of everything, some of it too long."""
+    """Create an agent with records of every kind, some with very long names."""
     pilot = make_agent(
         workspace,
         "pilot",
@@ -57,12 +57,12 @@ def handle(page: Page, title: str):
     return page.get_by_role("button", name=f"Move {title}", exact=True)
 
 
-def said(page: Page):
+def sort_status(page: Page):
     return page.locator("[data-sortable-said]")
 
 
 def drag(page: Page, title: str, onto: str) -> None:
-    """Press the handle, go past the middle of another row, let go."""
+    """Drag the handle past the middle of another row."""
     for one in (title, onto):
         handle(page, one).scroll_into_view_if_needed()
     start, end = handle(page, title).bounding_box(), handle(page, onto).bounding_box()
@@ -75,65 +75,65 @@ def drag(page: Page, title: str, onto: str) -> None:
     page.mouse.up()
 
 
-def test_duties_are_ordered_by_drag_and_by_keyboard_and_stay_so(bobs: Visit, pilot, watch, live_server):
+def test_responsibilities_are_ordered_by_drag_and_by_keyboard(bobs: Visit, pilot, page_errors, live_server):
     page = bobs.page
     bobs.go("agents/pilot/")
     drag(page, "Light the lamp", onto="Keep the log")
-    expect(said(page)).to_have_text("Light the lamp: place 1 of 3. The order is saved.")
+    expect(sort_status(page)).to_have_text("Light the lamp: place 1 of 3. The order is saved.")
     assert titles(page) == ["Light the lamp", "Keep the log", "Greet ships"]
     expect(page.get_by_role("button", name="Move Light the lamp up")).to_be_disabled()
 
     handle(page, "Light the lamp").focus()
     page.keyboard.press("Alt+ArrowDown")
     page.keyboard.press("Alt+ArrowDown")
-    expect(said(page)).to_have_text("Light the lamp: place 3 of 3. The order is saved.")
+    expect(sort_status(page)).to_have_text("Light the lamp: place 3 of 3. The order is saved.")
     expect(handle(page, "Light the lamp")).to_be_focused()
     bobs.go("agents/pilot/")
     assert titles(page) == ["Keep the log", "Greet ships", "Light the lamp"]
 
-    # Without script the two buttons do it; and what cannot be saved goes back to where it was.
+    # The up and down buttons work without script; an order that cannot be saved is reverted.
     page.get_by_role("button", name="Move Greet ships up").click()
     expect(page.locator("[data-sortable] .dr-row-link").first).to_have_text("Greet ships")
     make_responsibility(pilot, "Ring the bell")
     handle(page, "Greet ships").focus()
-    # This refusal is meant, so the browser may mention it.
-    watch.refused.add(f"{live_server.url}/w/harbour/responsibilities/order/")
+    # This 409 is expected, so the browser may log it.
+    page_errors.expected_urls.add(f"{live_server.url}/w/harbour/responsibilities/order/")
     page.keyboard.press("Alt+ArrowDown")
-    expect(said(page)).to_contain_text("have changed meanwhile")
+    expect(sort_status(page)).to_contain_text("have changed meanwhile")
     assert titles(page) == ["Greet ships", "Keep the log", "Light the lamp"]
 
 
-def test_a_person_walks_through_the_tabs_which_suit_everyone_and_tells_the_agent_something(
-    bobs: Visit, pilot
-):
-    page, looked_at, wrong = bobs.page, in_turn(NAMES[::-1]), []
+def test_an_agents_tabs_are_accessible_and_a_memory_is_proposed(bobs: Visit, pilot):
+    page, checked, problems = bobs.page, sample(NAMES[::-1]), []
     bobs.go("agents/pilot/")
     for tab in NAMES:
         page.get_by_role("navigation", name="Agent").get_by_role("link", name=tab).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(f"{tab} of Pilot")
         expect(page.get_by_role("region", name="The agent")).to_contain_text("Pilot")
-        if tab in looked_at:
+        if tab in checked:
             page.wait_for_load_state()
-            wrong += complaints(page) + overflows(page)
-    assert not wrong, "\n\n".join(wrong)
+            problems += axe_violations(page) + find_overflows(page)
+    assert not problems, "\n\n".join(problems)
     bobs.go("agents/pilot/memory/")
     bobs.fill(Text="The lamp is red.")
     bobs.press("Propose")
-    bobs.is_told("Memory proposed.")
+    bobs.sees_message("Memory proposed.")
     bobs.sees("The lamp is red.")
     page.keyboard.press("e")
     page.wait_for_url("**/agents/pilot/edit/")
 
 
 @SOME_OR_ALL
-def test_the_tabs_of_a_bare_agent_suit_whoever_may_only_look(logged_in_page, bob, workspace, is_all):
+def test_the_tabs_of_an_empty_agent_are_accessible_and_read_only_for_viewers(
+    logged_in_page, bob, workspace, is_all
+):
     if is_all:
         make_pilot(workspace)
-        look_at(logged_in_page(bob), [f"/w/{workspace.slug}/agents/pilot/{tab}" for tab in TABS])
+        check_pages(logged_in_page(bob), [f"/w/{workspace.slug}/agents/pilot/{tab}" for tab in TABS])
     viewer = make_user("Vera")
     join(workspace, viewer, Role.VIEWER)
     make_agent(workspace, "bare")
-    seen = logged_in_page(viewer)
+    page = logged_in_page(viewer)
     bare = TABS if is_all else TABS[:1]
-    look_at(seen, [f"/w/{workspace.slug}/agents/bare/{tab}" for tab in bare])
-    expect(seen.get_by_role("link", name="Edit", exact=True)).to_have_count(0)
+    check_pages(page, [f"/w/{workspace.slug}/agents/bare/{tab}" for tab in bare])
+    expect(page.get_by_role("link", name="Edit", exact=True)).to_have_count(0)

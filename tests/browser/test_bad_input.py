@@ -1,4 +1,4 @@
-"""Whatever is typed: a clear message on the field, a 4xx, the text kept, nothing half-saved."""
+"""Invalid input: a clear message on the field, status 422, the input kept, nothing saved."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from personas.models import Agent, Revision, Soul, UserProfile
-from tests.browser.looking import in_turn
-from tests.browser.people import field, value_of
+from tests.browser.page_checks import sample
+from tests.browser.users import field, value_of
 from tests.factories import make_agent
 
 FAMILY = "👨‍👩‍👧‍👦"
@@ -17,14 +17,14 @@ LONG = "word " * 12_001
 
 @dataclass(frozen=True)
 class Case:
-    """A form, what is typed into it, and which field says what."""
+    """A form, its input, and the expected error on one field."""
 
     name: str
     path: str
     button: str
     typed: dict[str, str]
     label: str
-    words: str
+    error: str
 
 
 # One for each kind of field; tests/personas/records/test_bad_input.py covers the other cases.
@@ -45,27 +45,27 @@ CASES = [
 
 def test_bad_input_is_refused_on_its_field_and_kept(bobs, workspace, subtests):
     before = Revision.unscoped.count()
-    for case in in_turn(CASES):
+    for case in sample(CASES):
         with subtests.test(case.name):
             bobs.go(f"{case.path}/new/")
-            lift_limits(bobs.page)
+            remove_maxlength(bobs.page)
             bobs.fill(**case.typed)
             assert bobs.press(f"Create {case.button}") == 422
-            bobs.is_refused(case.label, case.words)
+            bobs.sees_field_error(case.label, case.error)
             expect(bobs.page.get_by_role("alert")).to_contain_text("Nothing was saved yet")
             for label, text in case.typed.items():
                 assert value_of(field(bobs.page, label)) == text
     assert Revision.unscoped.count() == before
 
 
-def lift_limits(page):
-    """What the browser forbids, a program would send: so the server must refuse it too."""
+def remove_maxlength(page):
+    """Remove the browser's length limit: other clients have none, so the server must validate too."""
     page.evaluate("document.querySelectorAll('[maxlength]').forEach(e => e.removeAttribute('maxlength'))")
 
 
 @pytest.mark.hard
-def test_what_no_field_offers_is_refused_all_the_same(bobs, workspace, elsewhere):
-    # A text box cannot hold a NUL, so the form is given it by script.
+def test_values_that_no_field_offers_are_rejected(bobs, workspace, elsewhere):
+    # A text box cannot hold a NUL, so a script adds it to the form data.
     bobs.go("souls/new/")
     bobs.fill(Label="Calm", Text="Be")
     bobs.page.evaluate(
@@ -73,44 +73,44 @@ def test_what_no_field_offers_is_refused_all_the_same(bobs, workspace, elsewhere
         "'formdata', event => event.formData.set('text', 'Be\\u0000 calm'))"
     )
     assert bobs.press("Create soul") == 422
-    bobs.is_refused("Text", "Null characters are not allowed")
+    bobs.sees_field_error("Text", "Null characters are not allowed")
     assert not Soul.objects.in_workspace(workspace).exists()
 
-    # An unknown timezone and somebody else's agent are no choice.
+    # An unknown timezone and an agent of another workspace are not valid choices.
     foreign = make_agent(elsewhere, "spy")
     bobs.go("user-profiles/new/")
     bobs.fill(Label="Guest")
     choose(bobs, "Timezone", "Mars/Olympus")
     assert bobs.press("Create user profile") == 422
-    bobs.is_refused("Timezone", "not one of the available choices")
+    bobs.sees_field_error("Timezone", "not one of the available choices")
     expect(field(bobs.page, "Label")).to_have_value("Guest")
     assert not UserProfile.objects.in_workspace(workspace).exists()
     bobs.go("memories/new/")
     bobs.fill(Text="High water is at six.")
     choose(bobs, "Known to", str(foreign.pk))
     assert bobs.press("Create memory") == 422
-    bobs.is_refused("Known to", "not one of the available choices")
+    bobs.sees_field_error("Known to", "not one of the available choices")
 
 
 def choose(visit, label, value):
-    """Choose what the list does not offer."""
+    """Select a value that the list does not offer."""
     control = field(visit.page, label)
     control.evaluate("(element, value) => element.options[0].value = value", value)
     control.select_option(value)
 
 
 @pytest.mark.hard
-def test_any_script_comes_back_as_typed_and_markup_as_text(bobs, workspace):
+def test_any_unicode_script_is_kept_and_markup_is_escaped(bobs, workspace):
     bobs.go("identities/new/")
     bobs.fill(Label=RTL, Emoji=FAMILY, Name=f"Mira {FAMILY}", Vibe="Żółć, naïve, 東京")
     bobs.press("Create identity")
-    bobs.is_told(RTL)
+    bobs.sees_message(RTL)
     bobs.sees(FAMILY)
     bobs.follow("Edit")
     for label, text in {"Label": RTL, "Emoji": FAMILY, "Name": f"Mira {FAMILY}"}.items():
         expect(field(bobs.page, label)).to_have_value(text)
     bobs.press("Save")
-    bobs.is_told("Nothing had changed")
+    bobs.sees_message("Nothing had changed")
     bobs.go("identities/")
     heading = bobs.page.get_by_role("link", name=RTL)
     assert heading.evaluate("element => getComputedStyle(element).direction") == "rtl"

@@ -1,4 +1,4 @@
-"""Two people saving at once: the later one is told, and neither text is lost."""
+"""Edit conflicts: the second user to save gets a 409, and neither text is lost."""
 
 import pytest
 from playwright.sync_api import expect
@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from personas.actors import Actor
 from personas.models import Agent, Soul, Task
 from personas.records.services import edit_record
-from tests.browser.people import field, value_of
+from tests.browser.users import field, value_of
 from tests.factories import make_agent, make_soul, make_task
 
 
@@ -14,7 +14,7 @@ def text_of(workspace):
     return Soul.objects.in_workspace(workspace).get(slug="calm").text
 
 
-def test_the_later_one_sees_the_others_text_and_decides_which_stays(alices, bob, workspace):
+def test_the_second_editor_sees_the_other_text_and_decides_which_stays(alices, bob, workspace):
     soul = make_soul(workspace, "Calm")
     alices.go("souls/calm/edit/")
     edit_record(soul, {"text": "Bob says: breathe."}, expected=1, by=Actor.person(bob))
@@ -34,7 +34,7 @@ def test_the_later_one_sees_the_others_text_and_decides_which_stays(alices, bob,
     alices.fill(Text="Alice says: hurry.")
     assert alices.press("Save") == 409
     alices.press("Save mine over it")
-    alices.is_told("saved")
+    alices.sees_message("saved")
     assert text_of(workspace) == "Alice says: hurry."
     # Both stay in the history.
     alices.go("souls/calm/history/3/")
@@ -42,7 +42,7 @@ def test_the_later_one_sees_the_others_text_and_decides_which_stays(alices, bob,
 
 
 @pytest.mark.hard
-def test_links_and_steps_are_compared_in_words_not_in_numbers(alices, bob, workspace):
+def test_conflicts_show_names_and_steps_instead_of_ids(alices, bob, workspace):
     keeper = make_agent(workspace, "keeper")
     pilot: Agent = make_agent(workspace, "pilot")
     task = make_task(workspace, "Sort the shed", agent=keeper)
@@ -57,5 +57,5 @@ def test_links_and_steps_are_compared_in_words_not_in_numbers(alices, bob, works
         ["Saved now", "[ ] Sweep", "Yours", "[x] Dust"],
     ]
     alices.press("Save mine over it")
-    alices.is_told("saved")
+    alices.sees_message("saved")
     assert Task.objects.in_workspace(workspace).get(pk=task.pk).agent == keeper

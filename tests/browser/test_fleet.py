@@ -1,4 +1,4 @@
-"""The fleet as people use it: chosen by mouse and keyboard, moved, searched, and begun from nothing."""
+"""The fleet in a browser: selection, rollback, release, search, and an empty workspace."""
 
 import re
 from typing import Any
@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 from personas.api_keys.services import create_key
 from personas.models import Agent
 from prompts.models import PRODUCTION, PromptLabel, Release
-from tests.browser.looking import complaints, overflows
-from tests.browser.people import Visit
+from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.test_versions import reword
+from tests.browser.users import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul
 from tests.prompts.fleet.fleet_stage import add_ledger_entry, get_prompt
 
@@ -34,7 +34,7 @@ def in_production() -> list[int]:
     return list(rows.values_list("version__number", flat=True))
 
 
-def test_a_column_is_chosen_rolled_back_and_released_again(alices, crew):
+def test_a_column_is_selected_rolled_back_and_released_again(alices, crew):
     reword(crew, "Be brave and wise.")
     assert in_production() == [2, 2, 2]
     alices.go()
@@ -46,15 +46,15 @@ def test_a_column_is_chosen_rolled_back_and_released_again(alices, crew):
     page.get_by_label("Choose Careful, Deck").press("Space")
     expect(bar).to_contain_text("2 prompts chosen")
     expect(page.get_by_label("Choose all on Deck")).to_have_js_property("indeterminate", True)
-    said = complaints(page) + overflows(page)
+    problems = axe_violations(page) + find_overflows(page)
     page.set_viewport_size({"width": 1280, "height": 800})
     assert alices.press("Roll back…") == 200
-    said += complaints(page) + overflows(page)
+    problems += axe_violations(page) + find_overflows(page)
     assert alices.press("Roll back 2 prompts in production") == 422
-    alices.is_refused("Why", "required")
+    alices.sees_field_error("Why", "required")
     alices.fill(Why="Too wise.")
     alices.press("Roll back 2 prompts in production")
-    alices.is_told("Rolled 2 prompts back in production.")
+    alices.sees_message("Rolled 2 prompts back in production.")
     assert in_production() == [1, 2, 1]
     alices.go("?state=held")
     page.get_by_label("Choose all on this page").check()
@@ -62,12 +62,12 @@ def test_a_column_is_chosen_rolled_back_and_released_again(alices, crew):
     bar.get_by_role("button", name="Release").click()
     alices.fill(Message="Wise after all")
     alices.press("Request a release of the chosen")
-    alices.is_told("Release 1 is requested.")
+    alices.sees_message("Release 1 is requested.")
     assert Release.unscoped.get().items.count() == 2
-    assert not said, "\n\n".join(said)
+    assert not problems, "\n\n".join(problems)
 
 
-def test_the_fleet_is_searched_and_suits_everyone(alices, crew, workspace):
+def test_the_fleet_is_searchable_and_accessible(alices, crew, workspace):
     key, _ = create_key(workspace, "Reception", {}, by=BY)
     for agent in Agent.unscoped.filter(slug__in=["pilot", "cook"]):
         add_ledger_entry(get_prompt(agent), key)
@@ -80,41 +80,43 @@ def test_the_fleet_is_searched_and_suits_everyone(alices, crew, workspace):
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"\?q=car"))
     expect(page.get_by_role("rowheader", name=re.compile("Pilot"))).to_have_count(0)
-    said = complaints(page) + overflows(page)
+    problems = axe_violations(page) + find_overflows(page)
     alices.go("?q=nobody")
     alices.sees("Nothing matches")
     alices.follow("Clear")
-    said += complaints(page) + overflows(page)
-    assert not said, "\n\n".join(said)
+    problems += axe_violations(page) + find_overflows(page)
+    assert not problems, "\n\n".join(problems)
 
 
-def test_without_script_and_without_rights(logged_in_page, alice, mallory, crew, workspace):
+def test_the_fleet_works_without_script_and_read_only_for_viewers(
+    logged_in_page, alice, mallory, crew, workspace
+):
     alices = Visit(logged_in_page(alice, java_script_enabled=False), workspace.slug)
     alices.go()
     alices.page.get_by_label("Choose Cook, Deck").check()
     alices.press("Rebuild")
-    alices.is_told("Built 1 prompt anew: every word is as it was.")
+    alices.sees_message("Built 1 prompt anew: every word is as it was.")
     join(workspace, mallory, "viewer")
-    views = Visit(logged_in_page(mallory), workspace.slug)
-    views.go()
-    views.sees("Pilot")
-    expect(views.page.get_by_role("main").get_by_role("checkbox")).to_have_count(0)
-    assert not complaints(views.page)
+    viewers = Visit(logged_in_page(mallory), workspace.slug)
+    viewers.go()
+    viewers.sees("Pilot")
+    expect(viewers.page.get_by_role("main").get_by_role("checkbox")).to_have_count(0)
+    assert not axe_violations(viewers.page)
 
 
 @pytest.mark.hard
 def test_a_new_workspace_is_filled_with_the_demo(alices, workspace):
     alices.go()
-    said = complaints(alices.page) + overflows(alices.page)
+    problems = axe_violations(alices.page) + find_overflows(alices.page)
     alices.page.set_viewport_size({"width": 1280, "height": 800})
-    # A slow network: the button says that it is under way, and cannot be pressed twice.
+    # Slow network: the button shows progress and cannot be pressed twice.
     alices.page.route("**/fleet/demo/", lambda route: (alices.page.wait_for_timeout(300), route.continue_()))
     alices.page.get_by_role("button", name="Load the demo").click(no_wait_after=True)
     expect(alices.page.get_by_role("status").filter(has_text="The demo is here")).to_be_visible(
         timeout=30_000
     )
     alices.sees("Hut Support")
-    said += complaints(alices.page) + overflows(alices.page)
+    problems += axe_violations(alices.page) + find_overflows(alices.page)
     alices.press("Put away the first steps")
     expect(alices.page.get_by_role("heading", name="First steps")).to_have_count(0)
-    assert not said, "\n\n".join(said)
+    assert not problems, "\n\n".join(problems)

@@ -1,4 +1,4 @@
-"""The inbox and a file's page before real eyes: nothing hides, decisions count, and news comes by itself."""
+"""The inbox and a file's page: hidden characters are shown, decisions apply, and updates load by polling."""
 
 from datetime import timedelta
 
@@ -7,8 +7,8 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from skills.agent_context.services import choose_context
-from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
-from tests.browser.people import Visit, field
+from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
+from tests.browser.users import Visit, field
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.skills.files.file_samples import (
     GOOD,
@@ -29,7 +29,7 @@ def root(tmp_path, settings):
 
 @pytest.fixture
 def poisoned(workspace, root):
-    """Good and agreed to, then poisoned."""
+    """A file that was adopted, then changed to contain an attack."""
     source = make_source(workspace, root)
     write(root / "AGENTS.md", GOOD)
     refreshed(source)
@@ -43,16 +43,16 @@ def row(visit: Visit, path: str):
     return visit.page.get_by_role("row").filter(has_text=path)
 
 
-def test_a_poisoned_revision_is_seen_explained_and_waived(alices: Visit, poisoned):
+def test_a_quarantined_revision_is_shown_explained_and_waived(alices: Visit, poisoned):
     page = alices.page
     alices.go("inbox/")
     expect(row(alices, "AGENTS.md")).to_contain_text("Quarantined")
     expect(row(alices, "AGENTS.md")).to_contain_text("makes text read in another order")
-    # A poll without news leaves the page alone.
+    # A poll without changes does not touch the page.
     page.evaluate("document.querySelector('#inbox-live').dataset.untouched = 'yes'")
-    with page.expect_response(lambda answer: "/inbox/live/" in answer.url) as caught:
+    with page.expect_response(lambda answer: "/inbox/live/" in answer.url) as poll:
         pass
-    assert caught.value.status == 204
+    assert poll.value.status == 204
     expect(page.locator("#inbox-live")).to_have_attribute("data-untouched", "yes")
 
     alices.follow("AGENTS.md")
@@ -70,49 +70,49 @@ def test_a_poisoned_revision_is_seen_explained_and_waived(alices: Visit, poisone
 
     alices.go(f"files/{poisoned.pk}/")
     assert alices.press("Waive the findings") == 422
-    alices.is_refused("Reason", "required")
-    assert not complaints(page)
+    alices.sees_field_error("Reason", "required")
+    assert not axe_violations(page)
     until = timezone.now().date() + timedelta(days=3)
     alices.fill(Reason="A quotation of the attack.")
     field(page, "Last day").fill(until.isoformat())
     alices.press("Waive the findings")
-    alices.is_told("Waived until")
+    alices.sees_message("Waived until")
     alices.sees("A quotation of the attack.")
     assert file_at(poisoned.source).in_force.content.text == POISON
 
 
-def test_a_file_is_adopted_from_its_row_and_many_by_their_boxes(bobs: Visit, workspace, root):
+def test_a_file_is_adopted_from_its_row_and_several_by_bulk_action(bobs: Visit, workspace, root):
     source = make_source_in_every_state(workspace, root)
     bobs.go("inbox/?state=changed")
     bobs.press("Adopt changed/AGENTS.md")
-    bobs.is_told("Adopted: changed/AGENTS.md.")
+    bobs.sees_message("Adopted: changed/AGENTS.md.")
     assert "state=changed" in bobs.page.url
     assert file_at(source, "changed/AGENTS.md").state == "current"
     bobs.go("inbox/")
     bobs.page.get_by_label("Choose new/AGENTS.md").check()
     bobs.page.get_by_label("Choose missing/AGENTS.md").check()
     bobs.press("Adopt selected")
-    bobs.is_told("2 files adopted.")
+    bobs.sees_message("2 files adopted.")
     expect(bobs.page.get_by_role("row")).to_have_count(3)
 
 
 @pytest.mark.hard
-def test_news_comes_by_itself_and_takes_neither_focus_nor_ticks(bobs: Visit, workspace, root):
+def test_live_updates_keep_the_focus_and_the_selection(bobs: Visit, workspace, root):
     source = make_source_in_every_state(workspace, root)
     bobs.go("inbox/")
     bobs.page.get_by_label("Choose new/AGENTS.md").check()
     bobs.page.get_by_label("Choose changed/AGENTS.md").check()
-    held = bobs.page.get_by_role("button", name="Ignore missing/AGENTS.md")
-    held.focus()
+    focused = bobs.page.get_by_role("button", name="Ignore missing/AGENTS.md")
+    focused.focus()
     search = bobs.page.get_by_label("Search by path")
     write(root / "changed/AGENTS.md", "Quite other words.\n")
     write(root / "brand-new/AGENTS.md", GOOD)
     refreshed(source)
     expect(row(bobs, "brand-new/AGENTS.md")).to_be_visible(timeout=8_000)
     expect(bobs.page.get_by_role("status").filter(has_text="Inbox updated at")).to_be_visible()
-    expect(held).to_be_focused()
+    expect(focused).to_be_focused()
     expect(bobs.page.get_by_label("Choose new/AGENTS.md", exact=True)).to_be_checked()
-    # It says something else than when it was ticked.
+    # Its content has changed since it was selected.
     expect(bobs.page.get_by_label("Choose changed/AGENTS.md")).not_to_be_checked()
     search.fill("half a wor")
     write(root / "another/AGENTS.md", GOOD)
@@ -123,7 +123,7 @@ def test_news_comes_by_itself_and_takes_neither_focus_nor_ticks(bobs: Visit, wor
 
 
 @pytest.mark.hard
-def test_someone_chooses_what_an_agent_reads_and_it_follows_the_disk(bobs: Visit, workspace, root):
+def test_an_agents_context_is_chosen_and_follows_the_disk(bobs: Visit, workspace, root):
     source = make_source(workspace, root)
     write(root / "AGENTS.md", GOOD)
     write(root / "docs/AGENTS.md", "Write plainly.\n")
@@ -134,7 +134,7 @@ def test_someone_chooses_what_an_agent_reads_and_it_follows_the_disk(bobs: Visit
     bobs.sees("Nobody has chosen a source for it yet.")
     field(bobs.page, "Source").select_option(label="House files")
     bobs.press("Save")
-    bobs.is_told("Saved what Pilot reads.")
+    bobs.sees_message("Saved what Pilot reads.")
     bobs.sees("1 file, 31 characters")
 
     agent.refresh_from_db()
@@ -157,10 +157,10 @@ def test_someone_chooses_what_an_agent_reads_and_it_follows_the_disk(bobs: Visit
 
 
 @SOME_OR_ALL
-def test_every_page_suits_everyone_at_every_width(alices: Visit, workspace, root, is_all):
+def test_inbox_and_file_pages_are_accessible_at_every_width(alices: Visit, workspace, root, is_all):
     alices.go("inbox/")
     alices.sees("No sources yet")
-    said = complaints(alices.page) + overflows(alices.page)
+    problems = axe_violations(alices.page) + find_overflows(alices.page)
     source = make_source_in_every_state(workspace, root)
     paths = [write_skill(root, "tea"), write_skill(root, "tea", folder="docs/")]
     write(root / ("very-long-folder-name-" * 8) / "AGENTS.md", "word" * 300 + "\n" + "שלום " * 60 + POISON)
@@ -182,7 +182,7 @@ def test_every_page_suits_everyone_at_every_width(alices: Visit, workspace, root
             *("inbox/?q=nothing", "agents/pilot/", *(f"files/{key}/" for key in (*files[1:], keys[1]))),
             *(f"files/{files[0]}/revisions/{number}/" for number in (1, 2)),
         ]
-    for page in in_turn(pages):
+    for page in sample(pages):
         assert alices.go(page) == 200
-        said += complaints(alices.page) + overflows(alices.page)
-    assert not said, "\n\n".join(said)
+        problems += axe_violations(alices.page) + find_overflows(alices.page)
+    assert not problems, "\n\n".join(problems)

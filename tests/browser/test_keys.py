@@ -1,4 +1,4 @@
-"""Making, copying, rotating and revoking keys, as people do it; with script and without."""
+"""Creating, copying, rotating and revoking API keys, with and without JavaScript."""
 
 import re
 from importlib import import_module
@@ -10,15 +10,15 @@ from playwright.sync_api import Error, expect
 from personas.api_keys.format import is_well_formed_key, key_digest
 from personas.api_keys.services import create_key, revoke_key
 from personas.models import ApiKey
-from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
-from tests.browser.people import Visit
+from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
+from tests.browser.users import Visit
 from tests.factories import BY, PASSWORD, make_agent, make_channel
 
 PAGES = ("", "rotate/", "revoke/")
 
 
 def confirm(visit, path, password):
-    """Go where the password is asked for once more, and give it."""
+    """Open a page that requires the password again, and confirm it."""
     visit.go(path)
     visit.fill(Password=password)
     visit.press("Confirm")
@@ -26,7 +26,7 @@ def confirm(visit, path, password):
 
 
 def an_hour_passes(page):
-    """Every confirmation so far becomes too old to count."""
+    """Date the password confirmations back by an hour, so that they have expired."""
     [cookie] = [entry for entry in page.context.cookies() if entry["name"] == settings.SESSION_COOKIE_NAME]
     session = import_module(settings.SESSION_ENGINE).SessionStore(cookie["value"])
     entries = session["account_authentication_methods"]
@@ -44,21 +44,21 @@ def make_key(visit, name="Front desk"):
 
 
 @SOME_OR_ALL
-def test_the_list_the_form_and_the_secret_suit_everyone(alices, workspace, is_all):
+def test_key_pages_are_accessible(alices, workspace, is_all):
     make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     juniper, ended = (create_key(workspace, name, {}, by=BY)[0] for name in ("Juniper", "Ended"))
     revoke_key(ended, by=BY)
-    visit, said = alices, []
+    visit, problems = alices, []
     paths = ("?shelf=all", "?q=nothing-like-it", "new/", *(f"{juniper.pk}/{page}" for page in PAGES))
-    for path in in_turn(paths):
+    for path in sample(paths):
         visit.go(f"keys/{path}")
-        said += complaints(visit.page) + overflows(visit.page)
+        problems += axe_violations(visit.page) + find_overflows(visit.page)
     make_key(visit)
-    said += complaints(visit.page) + overflows(visit.page)
+    problems += axe_violations(visit.page) + find_overflows(visit.page)
     visit.go("keys/new/")
     assert visit.press("Make key") == 422
-    said += complaints(visit.page)
-    assert not said, "\n\n".join(said)
+    problems += axe_violations(visit.page)
+    assert not problems, "\n\n".join(problems)
 
 
 def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alices, workspace):
@@ -73,7 +73,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     assert "Authorization: Bearer $DRAMATIS_KEY" in page.evaluate("navigator.clipboard.readText()")
     alices.follow("I have copied it")
     alices.sees("Front desk")
-    # The browser has nothing to show: it would have to send the form again.
+    # The response is not cached: the browser would have to send the form again.
     with pytest.raises(Error, match="ERR_CACHE_MISS"):
         page.go_back()
     page.wait_for_url(re.compile("^chrome-error:"), wait_until="commit")
@@ -90,7 +90,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     alices.follow("Revoke Front desk 2")
     alices.sees("The very next request with it is refused")
     alices.press("Revoke now")
-    alices.is_told("“Front desk 2” is revoked")
+    alices.sees_message("“Front desk 2” is revoked")
     expect(alices.page.get_by_role("main").get_by_role("table")).not_to_contain_text("Front desk 2")
 
 
@@ -104,7 +104,7 @@ def test_without_script_the_secret_can_be_selected(logged_in_page, alice, worksp
 
 
 @pytest.mark.hard
-def test_making_a_key_asks_for_the_password_again_and_says_what_a_bot_may_not_do(
+def test_creating_a_key_requires_the_password_and_explains_forbidden_permissions(
     logged_in_page, alice, workspace
 ):
     alice.set_password(PASSWORD)

@@ -1,4 +1,4 @@
-"""Lists in Chromium: sorted, ticked, undone, taken away as a file."""
+"""Lists in a browser: sorting, bulk actions, undo, export."""
 
 import re
 
@@ -6,11 +6,11 @@ from playwright.sync_api import expect
 
 from personas.api_keys.services import create_key
 from personas.models import AuditEvent, Tool
-from tests.browser.looking import complaints, in_turn, overflows
+from tests.browser.page_checks import axe_violations, find_overflows, sample
 from tests.factories import BY, make_memory, make_skill, make_tool
 
 
-def test_rows_are_sorted_ticked_archived_and_brought_back(bobs, workspace):
+def test_rows_are_sorted_selected_archived_and_restored(bobs, workspace):
     for name in ("lamp", "bell", "anchor"):
         make_tool(workspace, name)
     page = bobs.page
@@ -24,48 +24,48 @@ def test_rows_are_sorted_ticked_archived_and_brought_back(bobs, workspace):
     expect(bar).to_contain_text("3 chosen")
     page.get_by_role("checkbox", name="Choose lamp").uncheck()
     expect(bar).to_contain_text("2 chosen")
-    assert not complaints(page)
+    assert not axe_violations(page)
     bar.get_by_role("button", name="Archive").click()
-    bobs.is_told("Archived 2.")
+    bobs.sees_message("Archived 2.")
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("button", name="Undo").click()
-    bobs.is_told("Restored 2.")
+    bobs.sees_message("Restored 2.")
     assert Tool.objects.in_workspace(workspace).filter(archived_at=None).count() == 3
     expect(page).to_have_url(re.compile(r"sort=-name"))
 
 
-def test_what_is_filtered_leaves_as_a_file(bobs, workspace):
+def test_a_filtered_list_is_exported(bobs, workspace):
     for text in ("A green kettle.", "A red kettle.", "A teapot."):
         make_memory(workspace, text)
     page = bobs.page
     bobs.go("memories/?q=kettle")
     page.locator("summary", has_text="Export").click()
-    with page.expect_download() as caught:
+    with page.expect_download() as download:
         page.get_by_role("link", name="CSV, for spreadsheets").click()
-    file = caught.value
+    file = download.value
     assert re.fullmatch(rf"{workspace.slug}-memories-\d{{4}}-\d\d-\d\d\.csv", file.suggested_filename)
     text = file.path().read_text(encoding="utf-8-sig")
     assert "A green kettle." in text
     assert "A teapot." not in text
 
 
-def test_the_lists_of_a_workspace_are_sound_in_both_lights_and_at_every_width(alices, workspace, by_alice):
+def test_lists_are_accessible_in_both_themes_and_at_every_width(alices, workspace, by_alice):
     for number in range(3):
         create_key(workspace, f"Desk {number}", {}, by=by_alice)
         make_skill(workspace)
         make_memory(workspace, "A fact " * 30, by=BY)
     event = AuditEvent.objects.in_workspace(workspace).filter(kind="skill").first()
     assert event
-    said = []
+    problems = []
     paths = ("audit/", "memories/", "keys/", "members/", f"audit/{event.pk}/", "ledger/", "memories/?q=zzz")
-    for path in in_turn(paths):
+    for path in sample(paths):
         assert alices.go(path) == 200
-        said += complaints(alices.page) + overflows(alices.page)
-    assert not said
+        problems += axe_violations(alices.page) + find_overflows(alices.page)
+    assert not problems
     alices.go("keys/")
     alices.page.get_by_role("checkbox", name="Choose all on this page").check()
     alices.page.get_by_role("button", name="Revoke…").click()
     alices.sees("Revoke 3 keys?")
-    assert not complaints(alices.page)
+    assert not axe_violations(alices.page)
     alices.press("Revoke all 3 now")
-    alices.is_told("Revoked 3.")
+    alices.sees_message("Revoked 3.")

@@ -1,4 +1,4 @@
-"""Inviting, joining, changing roles, handing over and leaving, as people do it."""
+"""Members: inviting, joining, changing roles, transferring ownership and leaving."""
 
 import re
 from datetime import timedelta
@@ -12,8 +12,8 @@ from playwright.sync_api import expect
 
 from personas.models import Invitation, Membership, User
 from personas.roles import Role
-from tests.browser.people import Visit
-from tests.browser.test_accounts import FRESH, link_in_last_mail
+from tests.browser.test_accounts import NEW_PASSWORD, link_in_last_mail
+from tests.browser.users import Visit
 from tests.factories import PASSWORD, join, make_user
 
 
@@ -26,17 +26,17 @@ def invite(visit, email="carol@example.com", role="Editor"):
     visit.page.get_by_label("E-mail address").fill(email)
     visit.page.get_by_label("Role", exact=True).select_option(label=role)
     visit.press("Send invitation")
-    visit.is_told(f"Invitation sent to {email}")
+    visit.sees_message(f"Invitation sent to {email}")
     return link_in_last_mail()
 
 
-def agrees(visit):
-    """What cannot be taken back asks first; this person means it."""
+def accept_dialogs(visit):
+    """Accept every confirmation dialog."""
     visit.page.on("dialog", lambda dialog: dialog.accept())
 
 
 def an_hour_passes(page):
-    """The password was typed so long ago that it is asked for again."""
+    """Date the password confirmation back by an hour, so that it has expired."""
     [cookie] = [entry for entry in page.context.cookies() if entry["name"] == settings.SESSION_COOKIE_NAME]
     session = import_module(settings.SESSION_ENGINE).SessionStore(cookie["value"])
     [entry] = session["account_authentication_methods"]
@@ -45,7 +45,7 @@ def an_hour_passes(page):
 
 
 @pytest.mark.hard
-def test_someone_new_signs_up_and_someone_known_signs_in_and_both_join(alices, visitor, workspace):
+def test_a_new_user_and_an_existing_user_join_by_invitation(alices, visitor, workspace):
     dora = make_user("Dora")
     dora.set_password(PASSWORD)
     dora.save()
@@ -54,10 +54,10 @@ def test_someone_new_signs_up_and_someone_known_signs_in_and_both_join(alices, v
     guests.go(link)
     guests.sees("Alice invites carol@example.com to this workspace as reviewer")
     guests.follow("Create an account")
-    guests.fill(Email="carol@example.com", Password=FRESH, **{"Password (again)": FRESH})
+    guests.fill(Email="carol@example.com", Password=NEW_PASSWORD, **{"Password (again)": NEW_PASSWORD})
     guests.press("Sign up")
     guests.press("Join as carol@example.com")
-    guests.is_told("Welcome to Harbour")
+    guests.sees_message("Welcome to Harbour")
     assert role_of(User.objects.get(email="carol@example.com"), workspace) == Role.REVIEWER
     assert guests.go(link) == 410
     guests.sees("has been used already")
@@ -73,7 +73,7 @@ def test_someone_new_signs_up_and_someone_known_signs_in_and_both_join(alices, v
 
 
 @pytest.mark.hard
-def test_an_invitation_is_for_one_person_once_and_for_a_while(alice, logged_in_page, mallory, workspace):
+def test_an_invitation_is_for_one_user_and_expires(alice, logged_in_page, mallory, workspace):
     alice.set_password(PASSWORD)
     alice.save()
     alices = Visit(logged_in_page(alice), workspace.slug)
@@ -84,27 +84,27 @@ def test_an_invitation_is_for_one_person_once_and_for_a_while(alice, logged_in_p
     assert not mail.outbox
     alices.fill(Password=PASSWORD)
     alices.press("Confirm")
-    alices.is_told("Invitation sent to carol@example.com")
+    alices.sees_message("Invitation sent to carol@example.com")
     assert mail.outbox[-1].to == ["carol@example.com"]
     alices.page.get_by_label("E-mail address").fill("carol@example.com")
     assert alices.press("Send invitation") == 422
-    alices.is_refused("E-mail address", "has an open invitation already")
+    alices.sees_field_error("E-mail address", "has an open invitation already")
 
-    # A link for someone else offers to change accounts.
+    # A link for another user offers to switch accounts.
     link = link_in_last_mail()
     mallorys = Visit(logged_in_page(mallory))
     mallorys.go(link)
     mallorys.sees("You are signed in as mallory@example.com; this invitation is for carol@example.com")
     mallorys.press("Sign out and continue as carol@example.com")
     mallorys.sees("Create an account")
-    # A tampered or late one says what is wrong.
+    # A tampered or expired link says what is wrong.
     assert mallorys.go(link[:-2] + "x/") == 410
     mallorys.sees("This invitation link is not valid")
     Invitation.objects.in_workspace(workspace).update(expires_at=timezone.now() - timedelta(minutes=1))
     assert mallorys.go(link) == 410
     mallorys.sees("This invitation has expired")
     alices.press("Withdraw the invitation of carol@example.com")
-    alices.is_told("is withdrawn")
+    alices.sees_message("is withdrawn")
 
 
 @pytest.mark.hard
@@ -113,34 +113,34 @@ def test_an_owner_removes_a_member_changes_a_role_and_leaves_only_a_workspace_wi
 ):
     carol = make_user("Carol")
     join(workspace, carol)
-    agrees(alices)
+    accept_dialogs(alices)
     alices.go("members/")
     alices.press("Leave workspace")
-    alices.is_told("A workspace needs an owner")
+    alices.sees_message("A workspace needs an owner")
     alices.page.get_by_label("Role of alice@example.com").select_option(label="Viewer")
     alices.press("Change role of alice@example.com")
-    alices.is_told("A workspace needs an owner")
+    alices.sees_message("A workspace needs an owner")
     assert role_of(alice, workspace) == Role.OWNER
 
     alices.press("Remove carol@example.com")
-    alices.is_told("Carol has been removed")
+    alices.sees_message("Carol has been removed")
     assert not Membership.objects.in_workspace(workspace).filter(user=carol).exists()
     alices.page.get_by_label("Role of bob@example.com").select_option(label="Reviewer")
     alices.press("Change role of bob@example.com")
-    alices.is_told("Bob is now reviewer")
+    alices.sees_message("Bob is now reviewer")
     alices.press("Hand over ownership to bob@example.com")
-    alices.is_told("Bob is now owner; you are admin")
+    alices.sees_message("Bob is now owner; you are admin")
     assert (role_of(alice, workspace), role_of(bob, workspace)) == (Role.ADMIN, Role.OWNER)
     expect(alices.page.get_by_role("button", name="Send invitation")).to_have_count(0)
 
 
-def test_a_member_leaves_and_finds_the_door_shut(bobs):
+def test_a_member_leaves_and_loses_access(bobs):
     bobs.go("members/")
     bobs.page.once("dialog", lambda dialog: dialog.dismiss())
     bobs.page.get_by_role("button", name="Leave workspace").click()
     bobs.sees("Leave workspace")
-    agrees(bobs)
+    accept_dialogs(bobs)
     bobs.press("Leave workspace")
-    bobs.is_told("You have left Harbour")
+    bobs.sees_message("You have left Harbour")
     expect(bobs.page).to_have_url(re.compile(r":\d+/$"))
     assert bobs.go() == 404

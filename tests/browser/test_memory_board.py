@@ -1,4 +1,4 @@
-"""The memory board in Chromium: one card, many cards, a phone, a slow line, a server that fails."""
+"""The memory board in a browser: one card, bulk actions, phones, slow and failing servers."""
 
 import re
 
@@ -9,8 +9,8 @@ from personas.actors import Actor
 from personas.models import Memory
 from personas.roles import Role
 from prompts.builds.services import rebuild_agents
-from tests.browser.looking import complaints, overflows
-from tests.browser.people import Visit
+from tests.browser.page_checks import axe_violations, find_overflows
+from tests.browser.users import Visit
 from tests.factories import join, make_agent, make_channel, make_memory, make_user
 
 SCOUT = Actor.bot("scout")
@@ -34,48 +34,48 @@ def facts(workspace):
 
 @pytest.fixture
 def ritas(facts, logged_in_page):
-    """Rita approves, and edits nothing."""
+    """Rita, a reviewer: may approve, but not edit."""
     rita = make_user("Rita")
     join(facts, rita, Role.REVIEWER)
     return Visit(logged_in_page(rita), facts.slug)
 
 
-def test_memories_are_approved_one_by_one_and_many_at_once(ritas, facts):
+def test_memories_are_approved_one_by_one_and_in_bulk(ritas, facts):
     page = ritas.page
     ritas.go("memories/board/")
-    assert not complaints(page)
+    assert not axe_violations(page)
     card = page.locator(".dr-memo", has_text="Likes rain.")
     card.get_by_role("button", name="Approve").click()
     active = page.locator("#cards-active")
     expect(active.get_by_role("link", name="Likes rain.", exact=True)).to_be_visible()
     expect(page.locator("#count-proposed")).to_have_text("3")
     expect(page.locator("#count-active")).to_have_text("2")
-    ritas.is_told("Approved: “Likes rain.”.")
-    # The keyboard goes on where the card was.
+    ritas.sees_message("Approved: “Likes rain.”.")
+    # The focus stays where the card was.
     assert page.evaluate("!!document.activeElement.closest('#cards-proposed')")
 
     bar = page.locator("form.dr-bulk")
     expect(bar).to_be_hidden()
     page.get_by_role("checkbox", name="Likes tea.").check()
     page.get_by_role("checkbox", name="Likes jam.").check()
-    # Both are the pilot's, whose two prompts are counted once.
+    # Both belong to the pilot, whose two prompts are counted once.
     expect(bar).to_contain_text("2 chosen")
     expect(bar).to_contain_text("may change 2 prompts")
     page.get_by_role("checkbox", name="Waves.").check()
     expect(bar).to_contain_text("may change 4 prompts")
-    assert not complaints(page)
+    assert not axe_violations(page)
     page.get_by_role("checkbox", name="Waves.").uncheck()
     bar.get_by_role("button", name="Approve").click()
-    ritas.is_told("Approved 2.")
+    ritas.sees_message("Approved 2.")
     expect(page.locator("#count-proposed")).to_have_text("1")
     states = dict(Memory.objects.in_workspace(facts).values_list("text", "state"))
     assert states["Likes tea."] == states["Likes jam."] == "active"
 
 
-def test_a_phone_a_slow_line_and_a_failing_server_lose_no_card(ritas, watch):
-    page, held = ritas.page, []
+def test_no_card_is_lost_on_a_phone_or_with_a_slow_or_failing_server(ritas, page_errors):
+    page, pending = ritas.page, []
     ritas.go("memories/board/")
-    assert not overflows(page)
+    assert not find_overflows(page)
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.locator("#cards-active")).to_be_hidden()
     page.get_by_role("navigation", name="Column").get_by_role("link", name=re.compile("Active")).click()
@@ -85,14 +85,14 @@ def test_a_phone_a_slow_line_and_a_failing_server_lose_no_card(ritas, watch):
     page.set_viewport_size({"width": 1280, "height": 720})
 
     def hold(route: Route) -> None:
-        held.append(route)
+        pending.append(route)
 
     page.route("**/memories/decide/", hold)
     card = page.locator(".dr-memo", has_text="Likes rain.")
     card.get_by_role("button", name="Approve").click()
     expect(card.locator(".htmx-request")).to_have_count(1)
-    [waiting] = held
-    waiting.continue_()
+    [route] = pending
+    route.continue_()
     expect(page.locator("#cards-active").get_by_role("link", name="Likes rain.", exact=True)).to_be_visible()
 
     def fail(route: Route) -> None:
@@ -103,11 +103,13 @@ def test_a_phone_a_slow_line_and_a_failing_server_lose_no_card(ritas, watch):
     page.locator(".dr-memo", has_text="Waves.").get_by_role("button", name="Reject").click()
     expect(page.get_by_role("status").filter(has_text="Something broke on our side")).to_be_visible()
     expect(page.locator("#cards-proposed").get_by_role("link", name="Waves.", exact=True)).to_be_visible()
-    # Chromium mentions the status that this test made up, and htmx says so too.
-    watch.complaints = [said for said in watch.complaints if "decide" not in said and "500" not in said]
+    # Chromium and htmx log the error status that this test caused.
+    page_errors.messages = [
+        message for message in page_errors.messages if "decide" not in message and "500" not in message
+    ]
 
 
-def test_whoever_may_not_decide_only_reads(facts, logged_in_page, elsewhere, mallory):
+def test_viewers_see_the_board_without_actions(facts, logged_in_page, elsewhere, mallory):
     vera = make_user("Vera")
     join(facts, vera, Role.VIEWER)
     visit = Visit(logged_in_page(vera), facts.slug)
@@ -118,4 +120,4 @@ def test_whoever_may_not_decide_only_reads(facts, logged_in_page, elsewhere, mal
     empty = Visit(logged_in_page(mallory), elsewhere.slug)
     empty.go("memories/board/")
     empty.sees("Nothing is remembered yet")
-    assert not complaints(empty.page)
+    assert not axe_violations(empty.page)

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.people import Visit
+from tests.browser.users import Visit
 from tests.factories import make_agent
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a person makes one, and what they change about it."""
+    """Form input that creates a record of this kind, and the field that is changed later."""
 
     path: str
     one: str
@@ -19,7 +19,7 @@ class Kind:
     label: str
     before: str
     after: str = "Changed by hand"
-    shelved: tuple[str, str, str] = field(default=("Archive", "Archived", "Restore"))
+    archive_labels: tuple[str, str, str] = field(default=("Archive", "Archived", "Restore"))
 
     def __str__(self) -> str:
         return self.one.replace(" ", "-")
@@ -45,7 +45,7 @@ KINDS = [
         {"Known to": "Keeper", "Source": "The harbour master"},
         "Text",
         "High water is at six.",
-        shelved=("Revoke", "Revoked", "Reinstate"),
+        archive_labels=("Revoke", "Revoked", "Reinstate"),
     ),
     Kind(
         "tasks",
@@ -73,55 +73,55 @@ KINDS = [
 
 
 def open_menu(visit: Visit) -> None:
-    """An agent's rarer verbs stand in a menu of its card; other records show them at once."""
+    """Open the menu with an agent's less common actions; other records have no menu."""
     menu = visit.page.locator(".dr-agent-actions summary")
     if menu.count():
         menu.click()
 
 
-# These go every way there is: links, other verbs, files beside. The others have the same pages.
-TELLING = {"agents"}
-IN_TURN = [pytest.param(kind, marks=() if kind.path in TELLING else pytest.mark.hard) for kind in KINDS]
+# Agents use every kind of page: links, actions, file export. The other kinds share these pages.
+REPRESENTATIVE = {"agents"}
+PARAMS = [pytest.param(kind, marks=() if kind.path in REPRESENTATIVE else pytest.mark.hard) for kind in KINDS]
 
 
-@pytest.mark.parametrize("kind", IN_TURN, ids=str)
-def test_a_record_is_created_edited_shelved_and_brought_back(kind, bobs, workspace):
+@pytest.mark.parametrize("kind", PARAMS, ids=str)
+def test_a_record_is_created_edited_archived_and_restored(kind, bobs, workspace):
     make_agent(workspace, "keeper")
     bobs.go(f"{kind.path}/")
     bobs.follow(f"New {kind.one}")
     bobs.fill(**kind.filled, **{kind.label: kind.before})
     bobs.press(f"Create {kind.one}")
-    bobs.is_told("created")
+    bobs.sees_message("created")
     bobs.sees(kind.before)
 
     bobs.follow("Edit")
     bobs.fill(**{kind.label: kind.after})
     bobs.press("Save")
-    bobs.is_told("saved")
+    bobs.sees_message("saved")
     bobs.sees(kind.after)
 
-    shelve, shelved, bring_back = kind.shelved
+    archive, archived, restore = kind.archive_labels
     card = bobs.page.get_by_role("region", name="The agent")
     heading = card if kind.path == "agents" else bobs.page.get_by_role("heading", level=1)
     open_menu(bobs)
-    bobs.press(shelve)
-    expect(heading).to_contain_text(shelved)
-    bobs.press(bring_back)
-    bobs.is_told("Back in use")
-    expect(heading).not_to_contain_text(shelved)
+    bobs.press(archive)
+    expect(heading).to_contain_text(archived)
+    bobs.press(restore)
+    bobs.sees_message("Back in use")
+    expect(heading).not_to_contain_text(archived)
 
     open_menu(bobs)
     bobs.follow("History")
     bobs.follow("Revision 1")
     bobs.press("Restore this revision")
-    bobs.is_told("Revision 1 restored")
+    bobs.sees_message("Revision 1 restored")
     bobs.sees(kind.before)
     if kind.path != "agents":
         bobs.sees("Restored revision 1")
 
 
 @pytest.mark.hard
-def test_an_archived_record_leaves_the_list_and_is_found_on_its_shelf(bobs, workspace):
+def test_an_archived_record_leaves_the_list_and_is_found_by_the_filter(bobs, workspace):
     make_agent(workspace, "keeper")
     bobs.go("agents/keeper/")
     open_menu(bobs)
@@ -132,4 +132,4 @@ def test_an_archived_record_leaves_the_list_and_is_found_on_its_shelf(bobs, work
     bobs.press("Apply")
     bobs.follow("Keeper")
     bobs.press("Restore")
-    bobs.is_told("Back in use")
+    bobs.sees_message("Back in use")

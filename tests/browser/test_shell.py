@@ -1,4 +1,4 @@
-"""The frame around the pages: palette, theme, menus, narrow screens, no script."""
+"""The page shell: command palette, theme, menus, shortcuts, toasts, narrow screens, no script."""
 
 import re
 import time
@@ -7,14 +7,14 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from personas.models import Agent, Soul
-from tests.browser.looking import complaints, overflows
-from tests.browser.people import Visit
+from tests.browser.page_checks import axe_violations, find_overflows
+from tests.browser.users import Visit
 from tests.factories import join, make_agent, make_channel, make_soul, make_workspace
 
 PHONE = {"width": 390, "height": 844}
 
 
-def test_the_palette_finds_pages_and_records_and_remembers_where_one_went(bobs, workspace):
+def test_the_palette_finds_pages_and_records_and_remembers_recent_visits(bobs, workspace):
     make_agent(workspace, "juniper", name="Juniper")
     bobs.go()
     bobs.page.keyboard.press("Control+k")
@@ -53,17 +53,17 @@ def test_the_palette_closes_on_escape_and_offers_viewers_nothing_to_create(
     logged_in_page, mallory, workspace
 ):
     join(workspace, mallory, "viewer")
-    views = Visit(logged_in_page(mallory), workspace.slug)
-    views.go()
-    views.page.get_by_role("button", name="Search or jump to").click()
-    views.page.keyboard.type("new soul")
-    palette = views.page.get_by_role("dialog", name="Search or jump to")
+    viewers = Visit(logged_in_page(mallory), workspace.slug)
+    viewers.go()
+    viewers.page.get_by_role("button", name="Search or jump to").click()
+    viewers.page.keyboard.type("new soul")
+    palette = viewers.page.get_by_role("dialog", name="Search or jump to")
     expect(palette).to_contain_text("Nothing here by that name")
-    views.page.keyboard.press("Escape")
+    viewers.page.keyboard.press("Escape")
     expect(palette).to_be_hidden()
 
 
-def test_a_chosen_theme_stays_and_the_switcher_leads_to_other_workspaces(alices, alice):
+def test_the_theme_is_remembered_and_the_switcher_opens_other_workspaces(alices, alice):
     make_workspace("Lighthouse", owner=alice)
     alices.go()
     html = alices.page.locator("html")
@@ -84,14 +84,14 @@ def test_a_chosen_theme_stays_and_the_switcher_leads_to_other_workspaces(alices,
     expect(alices.page.get_by_role("heading", name="New workspace")).to_be_visible()
 
 
-def test_on_a_phone_the_sidebar_opens_and_leads_on(logged_in_page, bob, workspace):
+def test_on_a_phone_the_sidebar_opens_and_navigates(logged_in_page, bob, workspace):
     bobs = Visit(logged_in_page(bob, viewport=PHONE), workspace.slug)
     bobs.go()
     sidebar = bobs.page.get_by_role("navigation", name="Workspace")
     expect(sidebar).to_be_hidden()
     bobs.page.get_by_role("button", name="Open navigation").click()
     expect(sidebar).to_be_visible()
-    # A tablet that is turned: what was a drawer stands in its place, not over the page.
+    # A rotated tablet: the open popover becomes the sidebar column.
     bobs.page.set_viewport_size({"width": 1200, "height": 800})
     expect(bobs.page.locator("#dr-sidebar:popover-open")).to_have_count(0)
     expect(sidebar).to_be_visible()
@@ -99,7 +99,7 @@ def test_on_a_phone_the_sidebar_opens_and_leads_on(logged_in_page, bob, workspac
     expect(bobs.page.get_by_role("heading", name="Memories", level=1)).to_be_visible()
 
 
-def test_without_script_an_agent_is_made_changed_and_archived(logged_in_page, bob, workspace):
+def test_without_script_an_agent_is_created_edited_and_archived(logged_in_page, bob, workspace):
     bobs = Visit(logged_in_page(bob, java_script_enabled=False, viewport=PHONE), workspace.slug)
     bobs.go("agents/")
     expect(bobs.page.get_by_role("button", name="Search or jump to")).to_be_hidden()
@@ -107,16 +107,16 @@ def test_without_script_an_agent_is_made_changed_and_archived(logged_in_page, bo
     bobs.page.locator("[name=name]").fill("Pilot")
     bobs.page.locator("[name=slug]").fill("pilot")
     bobs.press("Create agent")
-    bobs.is_told("created")
+    bobs.sees_message("created")
     bobs.follow("Edit")
     bobs.page.locator("[name=description]").fill("Brings ships in.")
     bobs.press("Save")
     bobs.sees("Brings ships in.")
     bobs.page.locator("main summary", has=bobs.page.get_by_label("More actions")).click()
     bobs.press("Archive")
-    bobs.is_told("Archived")
+    bobs.sees_message("Archived")
     bobs.press("Undo")
-    bobs.is_told("Back in use")
+    bobs.sees_message("Back in use")
     bobs.page.get_by_role("button", name="Open navigation").click()
     bobs.page.get_by_role("link", name="Fleet").click()
     bobs.sees("Pilot")
@@ -124,38 +124,38 @@ def test_without_script_an_agent_is_made_changed_and_archived(logged_in_page, bo
 
 
 @pytest.mark.hard
-def test_one_very_long_word_widens_no_page(bobs, workspace):
+def test_a_very_long_word_does_not_overflow_the_page(bobs, workspace):
     word = "W" * 80
     make_agent(workspace, "long", name=word, description=word * 3, instructions=word * 9)
     for path in ("", "agents/", "agents/long/", "agents/long/edit/", "agents/long/history/1/", "audit/"):
         bobs.go(path)
-        assert not overflows(bobs.page)
+        assert not find_overflows(bobs.page)
 
 
 @pytest.mark.hard
-def test_the_palette_says_that_it_searches_and_that_it_could_not(bobs, workspace, watch):
+def test_the_palette_shows_search_progress_and_failure(bobs, workspace, page_errors):
     make_agent(workspace, "juniper", name="Juniper")
-    held: list[Route] = []
+    pending: list[Route] = []
     bobs.go("souls/")
-    hold(bobs.page, "**/find/**", held)
+    hold(bobs.page, "**/find/**", pending)
     palette = open_palette(bobs)
     bobs.page.keyboard.type("junip")
     expect(palette.get_by_text("Searching…")).to_be_visible()
     expect(palette.get_by_text("Nothing here")).to_be_hidden()
-    wait_until(bobs.page, lambda: held)
-    held.pop().fulfill(status=500)
+    wait_until(bobs.page, lambda: pending)
+    pending.pop().fulfill(status=500)
     expect(palette.get_by_role("alert")).to_contain_text("Could not search")
-    assert not complaints(bobs.page)
+    assert not axe_violations(bobs.page)
     bobs.page.unroute("**/find/**")
     palette.get_by_role("button", name="Try again").click()
     expect(palette.get_by_role("option").first).to_have_text(re.compile("^Juniper"))
     bobs.page.context.clear_cookies()
     bobs.page.keyboard.type("er")
-    bobs.is_told("You have been signed out")
-    watch.complaints = [said for said in watch.complaints if "/find/" not in said]
+    bobs.sees_message("You have been signed out")
+    page_errors.messages = [message for message in page_errors.messages if "/find/" not in message]
 
 
-def test_keys_search_and_walk_a_list_and_go_to_places_and_can_be_silenced(bobs, workspace):
+def test_shortcuts_search_navigate_and_can_be_switched_off(bobs, workspace):
     for name in ("keeper", "pilot"):
         make_agent(workspace, name)
     bobs.go("agents/")
@@ -165,7 +165,7 @@ def test_keys_search_and_walk_a_list_and_go_to_places_and_can_be_silenced(bobs, 
     expect(bobs.page.get_by_role("rowheader")).to_have_count(1)
     bobs.follow("Clear")
     expect(bobs.page.get_by_role("rowheader")).to_have_count(2)
-    # Keys are heard once the page is there.
+    # Shortcuts work only after the page has loaded.
     bobs.page.wait_for_load_state()
     keys = bobs.page.keyboard
     for key, name in (("j", "Keeper"), ("j", "Pilot"), ("j", "Pilot"), ("k", "Keeper"), ("j", "Pilot")):
@@ -189,7 +189,7 @@ def test_keys_search_and_walk_a_list_and_go_to_places_and_can_be_silenced(bobs, 
     keys.press("m")
     expect(bobs.page).to_have_url(re.compile("/memories/"))
 
-    # The help shows what works here.
+    # The help dialog lists the shortcuts of this page.
     bobs.go("agents/pilot/")
     bobs.page.keyboard.press("?")
     dialog = bobs.page.get_by_role("dialog", name="Keyboard shortcuts")
@@ -204,17 +204,17 @@ def test_keys_search_and_walk_a_list_and_go_to_places_and_can_be_silenced(bobs, 
     expect(bobs.page).to_have_url(re.compile("/agents/pilot/$"))
 
 
-def test_a_toast_is_undone_by_key_and_others_fade_unless_looked_at(logged_in_page, bob, workspace):
+def test_a_toast_is_undone_by_key_and_others_fade_unless_hovered(logged_in_page, bob, workspace):
     bobs = Visit(logged_in_page(bob, alone=True), workspace.slug)
     make_soul(workspace, "Calm")
     bobs.go("souls/calm/")
     bobs.page.clock.install()
     bobs.press("Archive")
     bobs.page.clock.run_for(60_000)
-    bobs.is_told("Archived")
-    assert not complaints(bobs.page)
+    bobs.sees_message("Archived")
+    assert not axe_violations(bobs.page)
     bobs.page.keyboard.press("u")
-    bobs.is_told("Back in use")
+    bobs.sees_message("Back in use")
     bobs.go("souls/calm/edit/")
     bobs.press("Save")
     toast = bobs.page.locator("#dr-alerts .dr-alert")
@@ -226,7 +226,7 @@ def test_a_toast_is_undone_by_key_and_others_fade_unless_looked_at(logged_in_pag
     expect(toast).to_have_count(0)
 
 
-# Presses the button twice, and keeps what the page looks like when it is left.
+# Presses the button twice, and stores the busy state when the page is left.
 PRESS_TWICE = """() => {
   const button = document.querySelector("main form .btn-primary");
   const bar = () => document.querySelector(".dr-progress");
@@ -237,19 +237,19 @@ PRESS_TWICE = """() => {
 }"""
 
 
-def test_a_slow_form_is_sent_once_and_a_failed_fragment_is_tried_again(bobs, workspace, watch):
+def test_a_slow_form_is_sent_once_and_a_failed_fragment_is_retried(bobs, workspace, page_errors):
     bobs.go("souls/new/")
     bobs.fill(Label="Calm")
     sent = []
 
-    def slowly(route):
+    def delay(route):
         sent.append(route.request.method)
         time.sleep(0.6)
         route.continue_()
 
-    bobs.page.route("**/souls/new/", slowly)
+    bobs.page.route("**/souls/new/", delay)
     bobs.page.evaluate(PRESS_TWICE)
-    bobs.is_told("created")
+    bobs.sees_message("created")
     assert bobs.page.evaluate("JSON.parse(sessionStorage.getItem('seen'))") == ["true", "true", True]
     assert sent == ["POST"]
     assert Soul.objects.in_workspace(workspace).count() == 1
@@ -258,41 +258,43 @@ def test_a_slow_form_is_sent_once_and_a_failed_fragment_is_tried_again(bobs, wor
     bobs.go("souls/calm/edit/")
     bobs.fill(Text="Be quick.")
     bobs.page.route("**/impact/**", lambda route: route.abort())
-    ask = bobs.page.get_by_role("button", name="What would this change?")
-    ask.click()
-    bobs.is_told("cannot be reached")
+    impact_button = bobs.page.get_by_role("button", name="What would this change?")
+    impact_button.click()
+    bobs.sees_message("cannot be reached")
     bobs.page.unroute("**/impact/**")
     bobs.page.get_by_role("button", name="Try again").click()
     expect(bobs.page.locator("#impact")).not_to_be_empty()
     expect(bobs.page.get_by_text("cannot be reached")).to_be_hidden()
     bobs.page.context.clear_cookies()
-    ask.click()
-    bobs.is_told("You have been signed out")
+    impact_button.click()
+    bobs.sees_message("You have been signed out")
     link = bobs.page.get_by_role("link", name="Sign in").get_attribute("href")
     assert link.endswith(f"?next=%2Fw%2F{workspace.slug}%2Fsouls%2Fcalm%2Fedit%2F")
-    # Chromium and htmx mention the requests that failed.
-    watch.complaints = [said for said in watch.complaints if not re.search("impact|htmx", said)]
+    # Chromium and htmx log the failed requests.
+    page_errors.messages = [
+        message for message in page_errors.messages if not re.search("impact|htmx", message)
+    ]
 
 
-def test_on_paper_there_is_the_record_alone(bobs, workspace):
+def test_print_shows_only_the_record(bobs, workspace):
     make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     page = bobs.page
     for path in ("audit/", "agents/pilot/versions/"):
         bobs.go(path)
         page.emulate_media(media="print")
-        for look in (".dr-sidebar", ".dr-topbar", ".dr-filters"):
-            expect(page.locator(look).first).to_be_hidden()
+        for selector in (".dr-sidebar", ".dr-topbar", ".dr-filters"):
+            expect(page.locator(selector).first).to_be_hidden()
         after = page.locator("main time").first.evaluate("one => getComputedStyle(one, '::after').content")
         assert "UTC" in after or "GMT" in after
         page.emulate_media(media="screen")
 
 
 @pytest.mark.hard
-def test_the_style_guide_suits_everyone(visitor, settings):
+def test_the_style_guide_is_accessible(visitor, settings):
     settings.DEBUG = True
     page = visitor()
     assert page.goto("/styleguide/").status == 200
-    assert not [*complaints(page), *overflows(page)]
+    assert not [*axe_violations(page), *find_overflows(page)]
 
 
 def open_palette(visit):
@@ -302,18 +304,18 @@ def open_palette(visit):
     return palette
 
 
-def hold(page, address, held):
-    """Let requests to an address wait until the test answers them."""
+def hold(page, address, pending):
+    """Hold requests to an address until the test answers them."""
 
-    def keep(route):
-        held.append(route)
+    def store(route):
+        pending.append(route)
 
-    page.route(address, keep)
+    page.route(address, store)
 
 
-def wait_until(page, is_so):
+def wait_until(page, condition):
     for _ in range(50):
-        if is_so():
+        if condition():
             return
         page.wait_for_timeout(100)
-    raise AssertionError("It did not happen.")
+    raise AssertionError("The condition was never met.")

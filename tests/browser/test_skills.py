@@ -1,4 +1,4 @@
-"""Skills in a browser: told while typing, taken in, handed out, and flagged where text hides something."""
+"""Skills in a browser: live validation, import, assignment, and warnings about hidden characters."""
 
 import zipfile
 
@@ -6,75 +6,75 @@ import pytest
 import skills_ref
 from playwright.sync_api import expect
 
-from tests.browser.looking import complaints, in_turn, overflows
-from tests.browser.people import field
+from tests.browser.page_checks import axe_violations, find_overflows, sample
+from tests.browser.users import field
 from tests.factories import make_agent, make_skill, make_soul, make_source, refreshed
 from tests.skills.library.skill_stage import HIDDEN, choose_source, skill_text, trust_skill, write_skill
 
 WIDE = "x" * 60
 
 
-def told(page, name):
+def live_error(page, name):
     return page.locator(f"#live-{name}")
 
 
 @pytest.mark.hard
-def test_a_bad_name_is_told_while_typing_and_mended(bobs, tmp_path):
+def test_an_invalid_name_is_reported_while_typing_and_fixed(bobs, tmp_path):
     bobs.go("skills/new/")
     page = bobs.page
     field(page, "Name").press_sequentially("Bad Name")
-    expect(told(page, "name")).to_contain_text("Use lower-case letters, digits and single hyphens")
+    expect(live_error(page, "name")).to_contain_text("Use lower-case letters, digits and single hyphens")
     expect(page.get_by_role("complementary")).to_contain_text("Still needed: Description, Instructions.")
-    assert not complaints(page)
+    assert not axe_violations(page)
 
     field(page, "Name").fill("brew-tea")
-    expect(told(page, "name")).to_be_empty()
+    expect(live_error(page, "name")).to_be_empty()
     bobs.fill(Description="Brews tea when someone is thirsty.", Instructions="Boil water.")
     expect(page.get_by_role("complementary")).to_contain_text("It keeps the rules.")
     expect(page.get_by_role("complementary")).to_contain_text("Brews tea when someone is thirsty.")
     expect(field(page, "Name")).to_have_value("brew-tea")
 
     bobs.press("Create skill")
-    bobs.is_told("created")
-    with page.expect_download() as caught:
+    bobs.sees_message("created")
+    with page.expect_download() as download:
         bobs.follow("Export")
-    assert caught.value.suggested_filename == "brew-tea.zip"
-    caught.value.save_as(tmp_path / "brew-tea.zip")
+    assert download.value.suggested_filename == "brew-tea.zip"
+    download.value.save_as(tmp_path / "brew-tea.zip")
     with zipfile.ZipFile(tmp_path / "brew-tea.zip") as archive:
         archive.extractall(tmp_path)
     assert skills_ref.validate(tmp_path / "brew-tea") == []
 
 
 @pytest.mark.hard
-def test_a_refused_or_taken_name_gives_way_to_what_is_typed(bobs, workspace):
+def test_the_error_of_an_invalid_or_taken_name_clears_while_typing(bobs, workspace):
     make_skill(workspace, "tea")
     make_skill(workspace, "cake")
     bobs.go("skills/new/")
     bobs.fill(Name="Bad Name", Description="Brews.", Instructions="Boil.")
     assert bobs.press("Create skill") == 422
-    bobs.is_refused("Name", "lower-case")
+    bobs.sees_field_error("Name", "lower-case")
     stale = bobs.page.locator("#id_name_error")
     expect(stale).to_be_visible()
     field(bobs.page, "Name").fill("boil")
     expect(stale).to_be_hidden()
     bobs.press("Create skill")
-    bobs.is_told("created")
+    bobs.sees_message("created")
 
     bobs.go("skills/tea/edit/")
     field(bobs.page, "Name").fill("cake")
-    expect(told(bobs.page, "name")).to_contain_text("Another skill")
+    expect(live_error(bobs.page, "name")).to_contain_text("Another skill")
     field(bobs.page, "Name").fill("tea")
-    expect(told(bobs.page, "name")).to_be_empty()
+    expect(live_error(bobs.page, "name")).to_be_empty()
 
 
 @pytest.mark.hard
-def test_hidden_characters_are_flagged_and_a_pasted_file_is_taken_in_once_mended(bobs, workspace):
+def test_hidden_characters_are_flagged_and_a_pasted_file_is_imported_once_fixed(bobs, workspace):
     soul = make_soul(workspace, text=f"Be calm.\nAnd{HIDDEN} kind.")
     bobs.go(f"souls/{soul.slug}/")
     bobs.sees("Look at this text before you rely on it")
     bobs.sees("Text, line 2")
     bobs.sees("And⟦U+200B⟧ kind.")
-    assert not complaints(bobs.page) + overflows(bobs.page)
+    assert not axe_violations(bobs.page) + find_overflows(bobs.page)
 
     bobs.go("skills/")
     bobs.follow("Import")
@@ -82,15 +82,15 @@ def test_hidden_characters_are_flagged_and_a_pasted_file_is_taken_in_once_mended
     box.fill(skill_text("Bad Name", more="model: big\n"))
     assert bobs.press("Take it in") == 422
     bobs.sees("Nothing was saved: 2 things to mend")
-    assert not complaints(bobs.page) + overflows(bobs.page)
+    assert not axe_violations(bobs.page) + find_overflows(bobs.page)
     box.fill(skill_text("good-name"))
     bobs.press("Take it in")
-    bobs.is_told("Taken in as “good-name”")
+    bobs.sees_message("Taken in as “good-name”")
 
 
 @pytest.fixture
 def crowded(workspace, tmp_path, settings):
-    """Every state, namesakes, and words too long for any screen."""
+    """Skills in every state, duplicate names, and names too long for any screen."""
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
     for path, text in {
         ".agents/skills/tea": skill_text("tea", "Makes tea."),
@@ -112,13 +112,13 @@ def crowded(workspace, tmp_path, settings):
     return source
 
 
-def test_lists_suit_everyone_are_narrowed_and_trust_is_one_button(alices, crowded):
-    said = []
+def test_skill_lists_are_accessible_filtered_and_trust_is_one_button(alices, crowded):
+    problems = []
     paths = ("skills/", "skills/?state=waiting", "skills/tea/", "skills/tea/edit/", "skills/import/")
-    for path in in_turn(paths):
+    for path in sample(paths):
         assert alices.go(path) == 200
-        said += complaints(alices.page) + overflows(alices.page)
-    assert not said, "\n\n".join(said)
+        problems += axe_violations(alices.page) + find_overflows(alices.page)
+    assert not problems, "\n\n".join(problems)
 
     alices.go("skills/")
     alices.page.get_by_label("State").select_option(label="Waiting for trust")
@@ -127,13 +127,13 @@ def test_lists_suit_everyone_are_narrowed_and_trust_is_one_button(alices, crowde
     alices.sees("wait")
     alices.page.once("dialog", lambda dialog: dialog.accept())
     alices.press("Use them without asking")
-    alices.is_told("Found skills now are used as soon as they are sound.")
+    alices.sees_message("Found skills now are used as soon as they are sound.")
     alices.press("Ask for trust first")
-    alices.is_told("Found skills now wait until someone trusts them.")
+    alices.sees_message("Found skills now wait until someone trusts them.")
 
 
 @pytest.mark.hard
-def test_skills_are_written_without_any_script(bob, workspace, logged_in_page):
+def test_skills_are_created_without_script(bob, workspace, logged_in_page):
     page = logged_in_page(bob, java_script_enabled=False)
     page.goto(f"/w/{workspace.slug}/skills/new/")
     field(page, "Name").fill("Bad Name")

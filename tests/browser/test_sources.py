@@ -1,4 +1,4 @@
-"""Sources in a browser, with a worker that really looks: made, watched, pushed to, and fit for everyone."""
+"""Sources in a browser with a real worker: creation, refresh, upload, and accessibility."""
 
 import shutil
 from pathlib import Path
@@ -13,12 +13,12 @@ from skills.archives import write_zip
 from skills.models import Source
 from skills.rule_sets.services import save_rules
 from skills.sources.grants import grant_folder
-from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
+from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
 from tests.factories import BY, make_agent, make_source, refreshed
 from tests.skills.archives.zip_builder import Part, archive
 from tests.skills.rule_sets.test_rule_sets import complete_rules
 
-# A look is asked for, taken by a worker, and noticed by the page within two seconds.
+# A refresh is queued, run by a worker, and shown by the polling page within two seconds.
 PATIENCE = 15_000
 SKILL = b"---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n"
 ODD = archive(Part("../evil.md"), Part("a/" + "long-" * 40 + "/AGENTS.md", method=99), Part("/etc/passwd"))
@@ -26,7 +26,7 @@ ODD = archive(Part("../evil.md"), Part("a/" + "long-" * 40 + "/AGENTS.md", metho
 
 @pytest.fixture
 def folder(workspace):
-    """Below a root that the worker's own settings allow too."""
+    """A folder below a source root that the worker's settings allow too."""
     folder = Path(settings.DEMO_SOURCES) / "browser"
     folder.mkdir(parents=True)
     (folder / "AGENTS.md").write_text("Be kind.\n")
@@ -50,12 +50,12 @@ def state(visit):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_source_is_made_and_its_files_appear_without_a_click(alices, folder, granted, celery_worker):
+def test_a_source_is_created_and_its_files_appear_without_a_click(alices, folder, granted, celery_worker):
     alices.go("sources/")
     alices.follow("New source")
     alices.fill(**{"Label": "House files", "Granted folder": f"{folder} (For this test)"})
     alices.press("Create source")
-    alices.is_told("created")
+    alices.sees_message("created")
     expect(state(alices)).to_contain_text("Done", timeout=PATIENCE)
     files = alices.page.get_by_role("table", name="Files found in this source")
     expect(files).to_contain_text("AGENTS.md")
@@ -71,41 +71,41 @@ def test_a_source_is_made_and_its_files_appear_without_a_click(alices, folder, g
 
 @pytest.mark.hard
 @pytest.mark.django_db(transaction=True)
-def test_a_zip_is_pushed_and_looked_through(alices, celery_worker):
+def test_an_uploaded_zip_is_scanned(alices, celery_worker):
     alices.go("sources/new/")
     alices.fill(Label="Pushed files")
     alices.page.get_by_label("Files pushed by upload or API").check()
     expect(alices.page.get_by_label("Granted folder")).to_be_hidden()
     alices.press("Create source")
     upload(alices, write_zip([("AGENTS.md", b"Be kind.\n"), (".agents/skills/tea/SKILL.md", SKILL)]))
-    alices.is_told("Pushed")
+    alices.sees_message("Pushed")
     files = alices.page.get_by_role("table", name="Files found in this source")
     expect(files).to_contain_text("tea", timeout=PATIENCE)
     assert upload(alices, ODD) == 422
     alices.sees("Nothing was stored in Pushed files")
     alices.sees("The path starts at a disk's root")
-    alices.is_refused("Zip archive", "None of its files can be taken.")
+    alices.sees_field_error("Zip archive", "None of its files can be taken.")
 
 
-def test_faults_in_rules_are_named_where_they_stand(alices):
+def test_errors_in_rules_name_their_path(alices):
     alices.go("rule-sets/opal/edit/")
     alices.fill(Rules='{"rules": [{"kind": "context", "paths": ["../x"]}]}')
     assert alices.press("Save") == 422
-    alices.is_refused("Rules", "/rules/0/paths/0: Names may not be empty")
+    alices.sees_field_error("Rules", "/rules/0/paths/0: Names may not be empty")
     alices.fill(Rules='{"rules": [{"kind": "context", "paths": ["HOUSE.md"]}]}')
     alices.press("Save")
-    alices.is_told("saved")
+    alices.sees_message("saved")
     alices.sees("Own copy r1")
     alices.sees("HOUSE.md")
 
 
 @SOME_OR_ALL
-def test_the_pages_suit_everyone(alices, workspace, folder, is_all):
-    said = []
-    for path in in_turn(("sources/", "sources/new/")):
+def test_source_pages_are_accessible(alices, workspace, folder, is_all):
+    problems = []
+    for path in sample(("sources/", "sources/new/")):
         alices.go(path)
         alices.sees("DRAMATIS_SOURCE_ROOTS")
-        said += complaints(alices.page) + overflows(alices.page)
+        problems += axe_violations(alices.page) + find_overflows(alices.page)
     source, pushed = crowded(workspace, folder)
     save_rules(workspace, "plain", complete_rules("HOUSE.md", off=["skill"]), expected_revision=0, by=BY)
     paths = [
@@ -118,21 +118,21 @@ def test_the_pages_suit_everyone(alices, workspace, folder, is_all):
             *(f"sources/{source.slug}/history/1/", f"sources/{pushed.slug}/", f"sources/{pushed.slug}/edit/"),
             *("rule-sets/moltis/", "rule-sets/plain/history/"),
         ]
-    for path in in_turn(paths):
+    for path in sample(paths):
         assert alices.go(path) == 200, path
-        said += complaints(alices.page) + overflows(alices.page)
+        problems += axe_violations(alices.page) + find_overflows(alices.page)
     alices.go(f"sources/{pushed.slug}/")
     assert upload(alices, ODD) == 422
-    said += complaints(alices.page) + overflows(alices.page)
+    problems += axe_violations(alices.page) + find_overflows(alices.page)
     alices.go("rule-sets/plain/edit/")
     alices.fill(Rules="{")
     assert alices.press("Save") == 422
-    said += complaints(alices.page)
-    assert not said, "\n\n".join(said)
+    problems += axe_violations(alices.page)
+    assert not problems, "\n\n".join(problems)
 
 
 def crowded(workspace, folder):
-    """A folder with long names, refusals and readers; and pushed files beside it, one source archived."""
+    """Create a folder source with long names and rejected files, an archived source and a pushed one."""
     deep = folder / ("deep-folder-" * 12)
     for name in ("CLAUDE.md", "TOOLS.md"):
         (folder / name).mkdir()

@@ -1,4 +1,4 @@
-"""The Studio as people use it: what is typed stands in the prompt at once, and no typed word is ever lost."""
+"""The Studio in a browser: the preview follows the input at once, and no input is ever lost."""
 
 import re
 from time import perf_counter
@@ -12,18 +12,18 @@ from personas.models import Soul, User, Workspace
 from personas.records.services import edit_record
 from personas.roles import Role
 from prompts.models import AgentPrompt
-from tests.browser.conftest import Visitor, Watch
-from tests.browser.looking import complaints, overflows
-from tests.browser.people import Visit, field, value_of
+from tests.browser.conftest import PageErrors, Visitor
+from tests.browser.page_checks import axe_violations, find_overflows
+from tests.browser.users import Visit, field, value_of
 from tests.factories import join, make_agent, make_channel, make_identity, make_memory, make_soul, make_user
 
-HERE = "studio/pilot/?layout=dramatis"
+STUDIO_URL = "studio/pilot/?layout=dramatis"
 OLD = "# Calm\n\nBe brave.\n\nBe kind."
 
 
 @pytest.fixture(autouse=True)
 def soul(workspace: Workspace) -> Soul:
-    """What the pilot is made of; his only prompt is in production."""
+    """The soul of an agent whose only prompt is in production."""
     soul = make_soul(workspace, text=OLD)
     make_memory(workspace, "High water is at six.")
     make_agent(
@@ -41,15 +41,15 @@ def editor(page: Page) -> Locator:
     return field(page, "Text")
 
 
-def lit(page: Page, words: str) -> Locator:
-    return page.locator("#studio-preview .dr-stretch.is-edited", has_text=words)
+def edited_span(page: Page, text: str) -> Locator:
+    return page.locator("#studio-preview .dr-stretch.is-edited", has_text=text)
 
 
-def add(page: Page, words: str) -> None:
-    """Write on at the end of the text."""
+def append_text(page: Page, text: str) -> None:
+    """Type at the end of the text."""
     editor(page).click()
     page.keyboard.press("Control+End")
-    page.keyboard.type(words)
+    page.keyboard.type(text)
 
 
 def number_of_versions(workspace: Workspace) -> int:
@@ -58,21 +58,21 @@ def number_of_versions(workspace: Workspace) -> int:
     return prompt.latest.number
 
 
-def test_what_is_typed_stands_in_the_prompt_without_a_page_load(bobs: Visit, workspace: Workspace) -> None:
+def test_input_appears_in_the_preview_without_a_page_load(bobs: Visit, workspace: Workspace) -> None:
     page = bobs.page
-    bobs.go(HERE)
+    bobs.go(STUDIO_URL)
     page.evaluate("window.isSamePage = true")
-    add(page, "\n\nBe quick.")
+    append_text(page, "\n\nBe quick.")
     paused = perf_counter()
-    expect(lit(page, "Be quick.")).to_be_visible()
+    expect(edited_span(page, "Be quick.")).to_be_visible()
     print(f"drawn {1000 * (perf_counter() - paused):.0f} ms after the pause in typing")
-    expect(lit(page, "Be brave.")).to_have_count(0)
+    expect(edited_span(page, "Be brave.")).to_have_count(0)
     assert (Soul.objects.in_workspace(workspace).get().text, number_of_versions(workspace)) == (OLD, 1)
 
     page.get_by_role("navigation", name="Layout").get_by_role("link", name="moltis").click()
     expect(page).to_have_url(re.compile("layout=moltis"))
     expect(page.get_by_role("link", name="moltis")).to_have_attribute("aria-current", "page")
-    expect(lit(page, "Be quick.")).to_be_visible()
+    expect(edited_span(page, "Be quick.")).to_be_visible()
     assert value_of(editor(page)) == f"{OLD}\n\nBe quick."
 
     page.get_by_text("What a call would say").click()
@@ -81,33 +81,33 @@ def test_what_is_typed_stands_in_the_prompt_without_a_page_load(bobs: Visit, wor
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("table", name="The six layouts").get_by_role("row")).to_have_count(7)
     assert page.evaluate("window.isSamePage")
-    assert not complaints(page) + overflows(page)
+    assert not axe_violations(page) + find_overflows(page)
 
 
-def test_a_click_on_words_goes_where_they_are_written_and_keeps_the_draft(bobs: Visit) -> None:
+def test_a_click_on_a_span_opens_its_record_and_keeps_the_draft(bobs: Visit) -> None:
     page = bobs.page
-    bobs.go(HERE)
+    bobs.go(STUDIO_URL)
     page.locator("#studio-preview .dr-stretch", has_text="Be kind.").click()
     expect(editor(page)).to_be_focused()
     page.keyboard.press("Control+End")
     page.keyboard.type(" Always.")
-    expect(lit(page, "Always.")).to_be_visible()
+    expect(edited_span(page, "Always.")).to_be_visible()
 
     page.locator("#studio-preview .dr-stretch", has_text="High water").click()
     expect(page).to_have_url(re.compile("part=memories"))
     expect(editor(page)).to_have_text("High water is at six.")
     page.keyboard.type("Low water is at noon.")
-    expect(lit(page, "Low water is at noon.")).to_be_visible()
+    expect(edited_span(page, "Low water is at noon.")).to_be_visible()
 
     page.get_by_text("Other parts").click()
     page.get_by_role("navigation", name="Parts of this prompt").get_by_role("link", name="Calm").click()
     expect(page.locator("#studio-kept")).to_contain_text("Your draft")
-    expect(lit(page, "Always.")).to_be_visible()
+    expect(edited_span(page, "Always.")).to_be_visible()
 
 
-def test_by_keyboard_alone_a_draft_is_kept_reviewed_and_saved(bobs: Visit, workspace: Workspace) -> None:
+def test_a_draft_is_stored_reviewed_and_saved_by_keyboard(bobs: Visit, workspace: Workspace) -> None:
     page = bobs.page
-    bobs.go(HERE)
+    bobs.go(STUDIO_URL)
     editor(page).focus()
     page.keyboard.press("Control+End")
     page.keyboard.type("\nBe quick.")
@@ -118,20 +118,20 @@ def test_by_keyboard_alone_a_draft_is_kept_reviewed_and_saved(bobs: Visit, works
     expect(editor(page)).not_to_be_focused()
     page.keyboard.press("Control+Enter")
     expect(page).to_have_url(re.compile("/review/"))
-    assert not complaints(page)
+    assert not axe_violations(page)
     page.get_by_role("button", name=re.compile("^Save: ")).press("Enter")
     expect(page.get_by_role("status").filter(has_text="saved")).to_be_visible()
     assert (Soul.objects.in_workspace(workspace).get().revision, number_of_versions(workspace)) == (2, 2)
-    bobs.go(HERE)
+    bobs.go(STUDIO_URL)
     expect(editor(page)).to_contain_text("Be quick.")
     expect(page.get_by_role("button", name="Take it back")).to_have_count(0)
 
 
-@pytest.mark.parametrize("path", [HERE, pytest.param("souls/calm/edit/", marks=pytest.mark.hard)])
+@pytest.mark.parametrize("path", [STUDIO_URL, pytest.param("souls/calm/edit/", marks=pytest.mark.hard)])
 def test_a_closed_tab_loses_nothing(bobs: Visit, path: str) -> None:
     bobs.go(path)
-    add(bobs.page, " Be quick.")
-    # As long as it may take until the browser has it.
+    append_text(bobs.page, " Be quick.")
+    # Longer than the delay before the copy is stored in the browser.
     bobs.page.wait_for_timeout(400)
     bobs.page.close()
     page = bobs.page.context.new_page()
@@ -147,71 +147,69 @@ def test_a_closed_tab_loses_nothing(bobs: Visit, path: str) -> None:
     expect(page.get_by_role("button", name="Take it back")).to_have_count(0)
 
 
-def test_whoever_saved_meanwhile_is_told_before_one_saves(alices: Visit, soul: Soul, bob: User) -> None:
+def test_a_change_by_another_user_is_shown_before_saving(alices: Visit, soul: Soul, bob: User) -> None:
     page = alices.page
-    alices.go(HERE)
-    add(page, " Says Alice.")
+    alices.go(STUDIO_URL)
+    append_text(page, " Says Alice.")
     edit_record(soul, {"text": "Be Bob."}, expected=1, by=Actor.person(bob))
-    # What the page asks for by itself every few seconds.
-    ask = "htmx.ajax('GET', document.getElementById('studio-state').getAttribute('hx-get'), '#studio-state')"
-    page.evaluate(ask)
+    # The request that the page sends every few seconds.
+    poll = "htmx.ajax('GET', document.getElementById('studio-state').getAttribute('hx-get'), '#studio-state')"
+    page.evaluate(poll)
     chip = page.locator("#studio-state")
     expect(chip).to_contain_text("Changed by bob@example.com")
     expect(chip.get_by_role("link", name="Compare")).to_be_visible()
     assert value_of(editor(page)) == f"{OLD} Says Alice."
-    assert not complaints(page)
+    assert not axe_violations(page)
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("alert")).to_contain_text("bob@example.com changed this")
     expect(page.get_by_role("button", name="Take theirs, discard mine")).to_be_visible()
     assert Soul.objects.in_workspace(soul.workspace).get().text == "Be Bob."
 
 
-def test_who_may_only_read_sees_the_prompt_and_changes_nothing(
-    logged_in_page: Visitor, workspace: Workspace
-) -> None:
+def test_viewers_see_the_prompt_and_cannot_edit(logged_in_page: Visitor, workspace: Workspace) -> None:
     viewer = make_user("Vera")
     join(workspace, viewer, Role.VIEWER)
     page = logged_in_page(viewer)
-    Visit(page, workspace.slug).go(HERE)
+    Visit(page, workspace.slug).go(STUDIO_URL)
     expect(editor(page)).to_have_attribute("aria-readonly", "true")
-    add(page, "Nonsense")
+    append_text(page, "Nonsense")
     assert value_of(editor(page)) == OLD
     expect(page.locator("#studio-preview")).to_contain_text("Be brave.")
     expect(page.get_by_role("button", name="Save draft")).to_have_count(0)
-    assert not complaints(page)
+    assert not axe_violations(page)
 
 
-def test_a_slow_or_broken_server_costs_no_words(bobs: Visit, watch: Watch) -> None:
+def test_a_slow_or_failing_server_loses_no_input(bobs: Visit, page_errors: PageErrors) -> None:
     page = bobs.page
-    held: list[Route] = []
+    pending: list[Route] = []
 
     def hold(route: Route) -> None:
-        held.append(route)
+        pending.append(route)
 
-    bobs.go(HERE)
+    bobs.go(STUDIO_URL)
     page.route("**/preview/**", hold)
-    add(page, " Be slow.")
+    append_text(page, " Be slow.")
     expect(page.locator("#studio-preview")).to_have_attribute("aria-busy", "true")
-    held.pop().fulfill(status=500, body="")
+    pending.pop().fulfill(status=500, body="")
     expect(page.locator("#studio-status")).to_contain_text("Your text is safe")
     expect(page.locator("#studio-preview")).to_contain_text("Be brave.")
     assert value_of(editor(page)) == f"{OLD} Be slow."
     page.unroute("**/preview/**")
     page.keyboard.type(" Be well.")
-    expect(lit(page, "Be slow. Be well.")).to_be_visible()
+    expect(edited_span(page, "Be slow. Be well.")).to_be_visible()
     expect(page.locator("#studio-status")).not_to_contain_text("safe")
 
     page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
     page.keyboard.press("Control+s")
     expect(page.locator("#studio-status")).to_contain_text("your session has ended")
-    # The browser keeps it at the next pause in typing.
+    # The copy is stored at the next pause in typing.
     page.wait_for_function("Object.values(localStorage).join().includes('Be well.')")
-    watch.complaints[:] = [said for said in watch.complaints if "/preview/" not in said]
+    page_errors.messages[:] = [message for message in page_errors.messages if "/preview/" not in message]
 
 
-def test_panes_are_tabs_on_a_phone_and_movable_on_a_desk(bobs: Visit) -> None:
+def test_panes_are_tabs_on_a_phone_and_resizable_on_a_desktop(bobs: Visit) -> None:
     page = bobs.page
-    bobs.go(HERE)
+    bobs.go(STUDIO_URL)
     line = page.get_by_role("separator", name="Width of the editor")
     before = page.locator("#studio-edit").bounding_box()
     line.focus()
@@ -231,4 +229,4 @@ def test_panes_are_tabs_on_a_phone_and_movable_on_a_desk(bobs: Visit) -> None:
     page.keyboard.press("ArrowRight")
     expect(editor(page)).to_be_hidden()
     expect(page.get_by_role("tabpanel", name="Prompt")).to_contain_text("Be brave.")
-    assert not complaints(page)
+    assert not axe_violations(page)

@@ -1,4 +1,4 @@
-"""The time machine in a browser: an earlier fetch is replayed byte for byte, and its proof taken away."""
+"""The time machine in a browser: an earlier fetch is replayed byte for byte, and its evidence downloaded."""
 
 import json
 from datetime import timedelta
@@ -15,7 +15,7 @@ from prompts.ledger.blocks import seal_ledger
 from prompts.models import VerificationRun
 from prompts.proof.canonical import format_timestamp
 from prompts.replay.evidence import run_evidence_checks
-from tests.browser.looking import SOME_OR_ALL, complaints, in_turn, overflows
+from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
 from tests.prompts.serving.serving_stage import Stage, make_stage
 
 WIDE = "x" * 60
@@ -23,38 +23,38 @@ WIDE = "x" * 60
 
 @pytest.fixture
 def stage(workspace, settings, tmp_path, monkeypatch) -> Stage:
-    """A prompt of an hour ago, with a key to fetch it; what is fetched is sealed at once."""
+    """A prompt built an hour ago, with a key to fetch it; fetches can be sealed without delay."""
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
     monkeypatch.setattr("prompts.ledger.blocks.SETTLE_DELAY", -timedelta(seconds=60))
     with time_machine.travel(timezone.now() - timedelta(hours=1)):
         return make_stage(workspace, f"Be brave. {WIDE * 3}")
 
 
-def closed(stage: Stage) -> None:
+def seal_and_sign(stage: Stage) -> None:
     seal_ledger(stage.workspace.pk)
     sign_checkpoint(stage.workspace.pk)
 
 
-def test_an_earlier_fetch_is_replayed_byte_for_byte_and_a_moment_is_found(alices, stage, by_alice, tmp_path):
+def test_an_earlier_fetch_is_replayed_byte_for_byte_and_found_by_time(alices, stage, by_alice, tmp_path):
     early = stage.fetch()
     stage.edit("Be careful instead.")
     late = stage.fetch()
     roll_back([stage.prompt], by=by_alice, note="Too careful")
-    closed(stage)
+    seal_and_sign(stage)
 
     alices.go("time-machine/")
     alices.page.get_by_role("textbox", name="Request").fill(early.request_id)
     alices.press("Show what it was told")
     alices.sees("These are the very bytes that were handed out")
     alices.sees(early.served_digest)
-    with alices.page.expect_download() as caught:
+    with alices.page.expect_download() as download:
         alices.follow("Download the text")
-    caught.value.save_as(tmp_path / "early.md")
+    download.value.save_as(tmp_path / "early.md")
     assert (tmp_path / "early.md").read_bytes() == early.text.encode()
 
-    with alices.page.expect_download() as caught:
+    with alices.page.expect_download() as download:
         alices.follow("Download the evidence")
-    caught.value.save_as(tmp_path / "evidence.json")
+    download.value.save_as(tmp_path / "evidence.json")
     data = json.loads((tmp_path / "evidence.json").read_text())
     assert {check.state for check in run_evidence_checks(data, get_public_key()[0])} == {"ok"}
 
@@ -68,7 +68,7 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_a_moment_is_found(alices
     alices.sees("the same call with the same facts would be told now")
     expect(alices.page.locator(".dr-diff-line.is-removed").first).to_contain_text("careful")
 
-    # A moment is found by agent and channel.
+    # A past time is searched by agent and channel.
     alices.go("time-machine/")
     page = alices.page
     page.get_by_role("combobox", name="Agent").select_option(label="Pilot")
@@ -83,25 +83,25 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_a_moment_is_found(alices
     alices.page.get_by_role("link", name="The next change").click()
     alices.sees("pointed at version 2")
 
-    # Bots behind come to the list by themselves.
+    # The list of outdated bots loads by itself.
     alices.go("ledger/")
     expect(alices.page.get_by_role("complementary")).to_contain_text("holds 2, production is 1")
 
 
 @SOME_OR_ALL
-def test_the_pages_suit_everyone(alices, stage, workspace, by_alice, is_all):
+def test_time_machine_pages_are_accessible(alices, stage, workspace, by_alice, is_all):
     served = stage.fetch()
     stage.edit(f"Be careful. {WIDE}")
     roll_back([stage.prompt], by=by_alice, note="Too careful")
-    closed(stage)
+    seal_and_sign(stage)
     alices.go("verify/")
     alices.press("Verify now")
     run = VerificationRun.objects.in_workspace(workspace).get()
-    # A worker that another test left running may be quicker; the look is carried out once.
+    # A worker left running by another test may be faster; the verification runs once.
     run_verification(workspace.pk, run.pk)
-    # Nobody presses anything: the page asks by itself.
+    # The page polls for the result.
     alices.sees("Everything stands as it was written")
-    said = complaints(alices.page) + overflows(alices.page)
+    problems = axe_violations(alices.page) + find_overflows(alices.page)
     paths = (
         "time-machine/",
         "time-machine/?request=never",
@@ -110,14 +110,14 @@ def test_the_pages_suit_everyone(alices, stage, workspace, by_alice, is_all):
         "ledger/?agent=pilot&version=3",
         "ledger/stale/",
     )
-    for path in in_turn(paths):
+    for path in sample(paths):
         alices.go(path)
-        said += complaints(alices.page) + overflows(alices.page)
-    assert not said, "\n\n".join(said)
+        problems += axe_violations(alices.page) + find_overflows(alices.page)
+    assert not problems, "\n\n".join(problems)
 
 
 @pytest.mark.hard
-def test_without_any_script_all_of_it_works(alice, workspace, stage, logged_in_page):
+def test_the_time_machine_works_without_script(alice, workspace, stage, logged_in_page):
     served = stage.fetch()
     page = logged_in_page(alice, java_script_enabled=False)
     page.goto(f"/w/{workspace.slug}/time-machine/")

@@ -1,4 +1,4 @@
-"""The tour in the documentation, walked as it is written: each bold word in it is pressed, in that order."""
+"""The tour in the documentation, executed as written: each control in bold is pressed, in that order."""
 
 import os
 import re
@@ -12,31 +12,31 @@ from playwright.sync_api import Locator, Page, expect
 
 from personas.models import Workspace
 from tests.browser.conftest import Visitor
-from tests.browser.looking import complaints
-from tests.browser.people import field
-from tests.browser.test_accessibility import look_at, telling_pages
+from tests.browser.page_checks import axe_violations
+from tests.browser.test_accessibility import check_pages, representative_pages
+from tests.browser.users import field
 from tests.curl import curl_beside
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TOUR = (DOCS / "tour.md").read_text()
-[LINE] = re.findall(r"^```text\n(.*)\n```$", TOUR, re.MULTILINE)
-# Where to put the pictures of the tour, when they are wanted anew: TOUR_PICTURES=docs/img.
+[NEW_LINE] = re.findall(r"^```text\n(.*)\n```$", TOUR, re.MULTILINE)
+# Directory for new screenshots of the tour: TOUR_PICTURES=docs/img.
 PICTURES = os.environ.get("TOUR_PICTURES", "")
 PASSWORD = "under-the-larkfell"  # the demo prints it
 
 
 class Tour:
-    """Reads the words off the page and presses what they name."""
+    """Presses the controls that the tour names in bold."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.words: Iterator[str] = iter(re.findall(r"\*\*(.+?)\*\*", TOUR))
+        self.button_names: Iterator[str] = iter(re.findall(r"\*\*(.+?)\*\*", TOUR))
 
     def press(self, role: Any, inside: str = "main", *, begins: bool = False) -> None:
-        name = next(self.words)
-        place: Locator = self.page.locator("body") if not inside else self.page.get_by_role(inside)  # type: ignore[arg-type]
-        known = re.compile(rf"^{re.escape(name)}") if begins else name
-        place.get_by_role(role, name=known, exact=not begins).first.click()
+        name = next(self.button_names)
+        container: Locator = self.page.locator("body") if not inside else self.page.get_by_role(inside)  # type: ignore[arg-type]
+        pattern = re.compile(rf"^{re.escape(name)}") if begins else name
+        container.get_by_role(role, name=pattern, exact=not begins).first.click()
 
     def picture(self, name: str) -> None:
         if PICTURES:
@@ -48,7 +48,7 @@ def tour(demo: Workspace, visitor: Visitor) -> Tour:
     return Tour(visitor(viewport={"width": 1440, "height": 900}))
 
 
-def test_the_tour_leads_from_the_log_in_to_a_bot_that_is_told_the_new_words_and_the_demo_suits_everyone(
+def test_the_tour_leads_from_sign_in_to_a_served_change_and_the_demo_is_accessible(
     tour: Tour, demo: Workspace, live_server: Any, tmp_path: Path
 ) -> None:
     page = tour.page
@@ -65,8 +65,8 @@ def test_the_tour_leads_from_the_log_in_to_a_bot_that_is_told_the_new_words_and_
     editor = field(page, "Text")
     editor.click()
     page.keyboard.press("Control+Home")
-    page.keyboard.type(f"{LINE}\n")
-    expect(page.locator("#studio-preview .dr-stretch.is-edited", has_text=LINE)).to_be_visible()
+    page.keyboard.type(f"{NEW_LINE}\n")
+    expect(page.locator("#studio-preview .dr-stretch.is-edited", has_text=NEW_LINE)).to_be_visible()
     tour.picture("studio")
     tour.press("button", begins=True)
 
@@ -83,7 +83,7 @@ def test_the_tour_leads_from_the_log_in_to_a_bot_that_is_told_the_new_words_and_
     tour.press("link")
     field(page, "Password").wait_for()
     page.wait_for_load_state()
-    assert not complaints(page)
+    assert not axe_violations(page)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     tour.press("button")
     field(page, "Name").fill("Tour")
@@ -91,17 +91,17 @@ def test_the_tour_leads_from_the_log_in_to_a_bot_that_is_told_the_new_words_and_
     tour.press("checkbox", begins=True)
     tour.press("button")
     tour.picture("key")
-    told = [page.locator(f"#line-{name}").inner_text() for name in ("shell", "curl")]
-    assert next(tour.words, None) is None
+    blocks = [page.locator(f"#line-{name}").inner_text() for name in ("shell", "curl")]
+    assert next(tour.button_names, None) is None
 
-    commands = re.sub(r"https?://[^/\"]+", live_server.url, "\n".join(told))
-    assert LINE in shell(commands, {"PATH": f"{curl_beside(tmp_path)}:{os.environ['PATH']}"})
-    # Whatever the demo has to show is here, and so is someone who may see it.
-    look_at(page, telling_pages(demo))
+    commands = re.sub(r"https?://[^/\"]+", live_server.url, "\n".join(blocks))
+    assert NEW_LINE in shell(commands, {"PATH": f"{curl_beside(tmp_path)}:{os.environ['PATH']}"})
+    # The demo is loaded and its owner signed in, so its pages are checked here too.
+    check_pages(page, representative_pages(demo))
 
 
 def shell(commands: str, env: dict[str, str]) -> str:
-    done = subprocess.run(  # what the page itself tells one to run
+    process = subprocess.run(  # the commands that the page shows
         ["bash", "-c", commands], capture_output=True, text=True, timeout=30, env=env, check=True
     )
-    return done.stdout
+    return process.stdout

@@ -1,4 +1,4 @@
-"""Versions and releases as people use them: by hand, by keyboard, and on every screen."""
+"""Versions and releases in a browser: mouse, keyboard, accessibility."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from prompts.builds.services import rebuild_agents
 from prompts.labels.services import move_label
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.releases.services import request_release
-from tests.browser.looking import SOME_OR_ALL, complaints, in_turn
-from tests.browser.people import Visit
-from tests.browser.test_accessibility import look_at
+from tests.browser.page_checks import SOME_OR_ALL, axe_violations, sample
+from tests.browser.test_accessibility import check_pages
+from tests.browser.users import Visit
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
 
@@ -27,8 +27,8 @@ def crew(workspace):
     return soul
 
 
-def agree(visit: Visit) -> None:
-    """Say yes to whatever the browser asks."""
+def accept_dialogs(visit: Visit) -> None:
+    """Accept every confirmation dialog."""
     visit.page.on("dialog", lambda dialog: dialog.accept())
 
 
@@ -42,42 +42,42 @@ def prompt_of(slug: str, channel: str = "deck") -> Any:
 
 
 def reword(soul: Soul, text: str) -> None:
-    """As another person would, elsewhere."""
+    """Edit the soul and rebuild its agents, as another user would."""
     soul.refresh_from_db()
     edit_record(soul, {"text": text}, expected=soul.revision, by=BY)
     agents = Agent.unscoped.filter(soul=soul)
     rebuild_agents(soul.workspace, [agent.pk for agent in agents])
 
 
-def test_a_shared_soul_goes_live_by_two_people_and_comes_back_and_a_change_voids_a_request(
+def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voids_a_request(
     alices, bobs, crew
 ):
-    agree(alices)
-    agree(bobs)
+    accept_dialogs(alices)
+    accept_dialogs(bobs)
     bobs.go("souls/calm/edit/")
     bobs.fill(Text="Be brave and wise.")
     bobs.press("Save")
-    bobs.is_told("3 prompts rebuilt.")
+    bobs.sees_message("3 prompts rebuilt.")
     bobs.go("releases/")
     bobs.follow("New release")
     bobs.fill(Message="Wiser words")
     bobs.press("Request a release of all 2")
-    bobs.is_told("Release 1 is requested.")
+    bobs.sees_message("Release 1 is requested.")
     bobs.sees("Somebody else must approve this")
     alices.go("releases/")
     alices.follow("Release 1")
     alices.press("Approve")
-    alices.is_told("Release 1: approved.")
+    alices.sees_message("Release 1: approved.")
     bobs.go("releases/1/")
     bobs.press("Release 2 prompts to production")
-    bobs.is_told("Release 1: released.")
+    bobs.sees_message("Release 1: released.")
     assert in_production("careful") == [2, 2]
     reword(crew, "Be foolish.")
     alices.go("agents/quick/versions/")
     alices.sees("Soul “Calm” revision 3")
     alices.fill(Why="Too foolish.")
     alices.press("Roll back to version 2")
-    alices.is_told("Production is back at version 2")
+    alices.sees_message("Production is back at version 2")
     alices.sees("builds do not move it")
     assert in_production("quick") == [2]
     alices.press("Let production follow again")
@@ -95,7 +95,7 @@ def test_a_shared_soul_goes_live_by_two_people_and_comes_back_and_a_change_voids
 
 
 @pytest.mark.hard
-def test_words_lead_to_their_origin_a_lockfile_opens_and_a_label_is_moved(bobs, crew):
+def test_text_links_to_its_origin_a_lockfile_opens_and_a_label_is_moved(bobs, crew):
     bobs.go(f"prompts/{prompt_of('quick').pk}/versions/1/")
     row = bobs.page.locator(".dr-said-row.is-soul")
     link = row.get_by_role("link", name="Soul Calm")
@@ -115,17 +115,17 @@ def test_words_lead_to_their_origin_a_lockfile_opens_and_a_label_is_moved(bobs, 
     expect(lockfile.get_by_role("row").filter(has_text="Soul Calm")).to_be_visible()
     bobs.go(f"prompts/{prompt_of('quick').pk}/versions/1/?lockfile=all")
     expect(lockfile.get_by_role("row").filter(has_text="Soul Calm")).to_be_visible()
-    agree(bobs)
+    accept_dialogs(bobs)
     bobs.fill(Label="canary")
     bobs.press("Move the label")
-    bobs.is_told("“canary” is at version 1 now.")
+    bobs.sees_message("“canary” is at version 1 now.")
     bobs.go("agents/quick/versions/")
     bobs.press("Take off canary")
-    bobs.is_told("“canary” is taken off.")
+    bobs.sees_message("“canary” is taken off.")
 
 
 @pytest.mark.hard
-def test_two_versions_are_compared_without_a_mouse_or_at_a_glance(bobs, crew):
+def test_two_versions_are_compared_by_keyboard_and_in_a_preview_card(bobs, crew):
     for text in ("Be wise.", "Be wiser."):
         reword(crew, text)
     bobs.go("agents/quick/versions/")
@@ -138,7 +138,7 @@ def test_two_versions_are_compared_without_a_mouse_or_at_a_glance(bobs, crew):
     bobs.sees("What changed from version 1 to 3")
     expect(page.locator("ins.dr-diff-word").first).to_be_visible()
 
-    # A glance comes with the pointer and the keyboard, and goes by Escape.
+    # The preview card opens on hover and on keyboard focus, and closes on Escape.
     bobs.go("agents/quick/versions/")
     link, card = page.get_by_role("link", name="What changed in version 3"), page.locator("#peek-3")
     link.hover()
@@ -150,9 +150,9 @@ def test_two_versions_are_compared_without_a_mouse_or_at_a_glance(bobs, crew):
     page.get_by_role("link", name="Version 2", exact=True).focus()
     page.keyboard.press("Tab")
     expect(page.locator("#peek-2")).to_contain_text("From version 1 to 2")
-    said = complaints(page)
-    assert not said, "\n".join(said)
-    # The link leads to all of it, whether or not a card was shown.
+    problems = axe_violations(page)
+    assert not problems, "\n".join(problems)
+    # The link opens the full diff, whether or not a card was shown.
     page.keyboard.press("Enter")
     page.wait_for_url("**/diff/1/2/")
     bobs.follow("Swap sides")
@@ -163,7 +163,7 @@ def test_two_versions_are_compared_without_a_mouse_or_at_a_glance(bobs, crew):
 
 
 @SOME_OR_ALL
-def test_every_page_of_versions_suits_everyone(alices, crew, workspace, is_all):
+def test_version_pages_are_accessible(alices, crew, workspace, is_all):
     make_memory(workspace, "Hidden\u200bwords and averyveryverylongwordwithoutanybreak" * 8)
     make_agent(workspace, "mute")
     reword(crew, "Be brave.\n\n" + "Line after line.\n" * 30)
@@ -182,8 +182,8 @@ def test_every_page_of_versions_suits_everyone(alices, crew, workspace, is_all):
             *(f"prompts/{quick.pk}/diff/1/1/", "releases/?status=voided", "souls/calm/"),
             *("releases/new/", "labels/production/prompts/"),
         ]
-    look_at(alices.page, in_turn([f"/w/{workspace.slug}/{path}" for path in paths]))
+    check_pages(alices.page, sample([f"/w/{workspace.slug}/{path}" for path in paths]))
     alices.go("releases/new/")
     assert alices.press("Request a release of the chosen") == 422
-    alices.is_refused("Message", "required")
-    assert not complaints(alices.page)
+    alices.sees_field_error("Message", "required")
+    assert not axe_violations(alices.page)

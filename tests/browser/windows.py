@@ -1,59 +1,59 @@
-"""Windows that outlive their test: emptied of all it left, one spares the next a renderer and its files."""
+"""Browser windows reused between tests: a cleared window saves starting a renderer and loading files."""
 
 from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize
 
-from tests.browser.watching import TELL_OF_BREACHES, Watch
+from tests.browser.page_errors import REPORT_POLICY_VIOLATIONS, PageErrors
 
 SIZE: ViewportSize = {"width": 1280, "height": 720}
-# Of the same origin, so that the renderer stays and what the origin has stored can be reached from there.
-NOWHERE = "/static/favicon.svg"
-FORGET = "() => { localStorage.clear(); sessionStorage.clear() }"
+# Same origin, so that the renderer is kept and the origin's storage can be cleared from there.
+BLANK_PAGE = "/static/favicon.svg"
+CLEAR_STORAGE = "() => { localStorage.clear(); sessionStorage.clear() }"
 
 
 class Window:
-    """A page in a context of its own, as new whenever it is opened."""
+    """A page in its own browser context; cleared before it is reused."""
 
-    lasts = True
+    is_reusable = True
 
     def __init__(self, browser: Browser, address: str, options: dict[str, Any]) -> None:
         self.options = options
-        # Nothing moves, so colours are final when they are read.
-        said = {"base_url": address, "reduced_motion": "reduce", "viewport": SIZE} | options
-        self.context: BrowserContext = browser.new_context(**said)
+        # No animations, so that colours are final when they are read.
+        context_options = {"base_url": address, "reduced_motion": "reduce", "viewport": SIZE} | options
+        self.context: BrowserContext = browser.new_context(**context_options)
         self.context.set_default_timeout(6_000)
-        # The first page of a process pays for all that is read once.
+        # The first page of a process is slow: caches are empty.
         self.context.set_default_navigation_timeout(20_000)
-        self.watch = Watch()
+        self.page_errors = PageErrors()
         self.page = self.new_page()
-        self.be_watched()
+        self.record_errors()
 
-    def be_watched(self) -> None:
-        """By whoever watches the test that has it open."""
+    def record_errors(self) -> None:
+        """Pass browser events to the error log of the test that has this window open."""
         for event in ("console", "weberror", "request", "response"):
-            self.context.on(event, lambda seen, event=event: self.watch.note(event, seen))
-        self.context.add_init_script(TELL_OF_BREACHES)
+            self.context.on(event, lambda item, event=event: self.page_errors.add(event, item))
+        self.context.add_init_script(REPORT_POLICY_VIOLATIONS)
 
     def new_page(self) -> Page:
-        """A page of which we know who listens to it."""
+        """Open a page that tracks its event listeners, so that they can be removed."""
         page: Any = self.context.new_page()
         self.listeners: list[tuple[str, Callable[..., Any]]] = []
-        for verb in ("on", "once"):
-            setattr(page, verb, self.noted(getattr(page, verb)))
-        shown: Page = page
-        return shown
+        for method in ("on", "once"):
+            setattr(page, method, self.track_listeners(getattr(page, method)))
+        tracked_page: Page = page
+        return tracked_page
 
-    def noted(self, listen: Callable[..., None]) -> Callable[..., None]:
-        def note(event: str, listener: Callable[..., Any]) -> None:
+    def track_listeners(self, listen: Callable[..., None]) -> Callable[..., None]:
+        def add_listener(event: str, listener: Callable[..., Any]) -> None:
             self.listeners.append((event, listener))
             listen(event, listener)
 
-        return note
+        return add_listener
 
     def clear(self) -> None:
-        """Forget the people, the texts, the listeners and the light of the test that has ended."""
+        """Remove the session, storage, listeners, routes and media settings of the last test."""
         for page in self.context.pages:
             if page is not self.page:
                 page.close()
@@ -62,8 +62,8 @@ class Window:
         while self.listeners:
             self.page.remove_listener(*self.listeners.pop())
         self.page.unroute_all(behavior="ignoreErrors")
-        self.page.goto(NOWHERE)
-        self.page.evaluate(FORGET)
+        self.page.goto(BLANK_PAGE)
+        self.page.evaluate(CLEAR_STORAGE)
         self.page.emulate_media(media="null", color_scheme="null")
         if self.page.viewport_size != SIZE:
             self.page.set_viewport_size(SIZE)
@@ -72,35 +72,35 @@ class Window:
 
 
 class Windows:
-    """All windows of a process; a new one is made only where none like it is free."""
+    """Pool of windows per process; a new one is created only if no free window has the same options."""
 
     def __init__(self, browser: Browser, address: str) -> None:
         self.browser, self.address = browser, address
         self.free: list[Window] = []
 
     def open(
-        self, watch: Watch, *, viewport: ViewportSize = SIZE, alone: bool = False, **options: Any
+        self, page_errors: PageErrors, *, viewport: ViewportSize = SIZE, alone: bool = False, **options: Any
     ) -> Window:
-        """Whoever does to a window what cannot be taken back asks for one `alone`."""
-        alike = [window for window in self.free if window.options == options and not alone]
-        if alike:
-            window = alike[-1]
+        """Return a free or new window; with `alone`, for changes that cannot be undone, a new one."""
+        matching = [window for window in self.free if window.options == options and not alone]
+        if matching:
+            window = matching[-1]
             self.free.remove(window)
         else:
             window = Window(self.browser, self.address, options)
-            window.lasts = not alone
-        window.watch = watch
+            window.is_reusable = not alone
+        window.page_errors = page_errors
         if viewport != SIZE:
             window.page.set_viewport_size(viewport)
         return window
 
-    def put_back(self, window: Window) -> None:
-        """Only a window that could be emptied is used again."""
+    def release(self, window: Window) -> None:
+        """Clear the window and return it to the pool; close it if it cannot be cleared."""
         try:
             window.clear()
         except Error:
-            window.lasts = False
-        if window.lasts:
+            window.is_reusable = False
+        if window.is_reusable:
             self.free.append(window)
         else:
             window.context.close()

@@ -1,11 +1,11 @@
-// Forms marked data-draft-key: what is typed is mirrored in the browser and offered back on the next visit.
-import { dropCopy, keepCopy, keptCopy } from "../drafts.js";
-import { spoken, tell } from "../telling.js";
-import { ago } from "./ago.js";
+// Forms marked data-draft-key: unsaved input is copied to localStorage and offered on the next visit.
+import { announce, readableText } from "../announce.js";
+import { dropCopy, loadCopy, storeCopy } from "../drafts.js";
+import { formatRelativeTime } from "./relative_time.js";
 
-const PAUSE = 250;
-// By then a screen reader hears what changes in a new page.
-const ARRIVAL = 600;
+const DELAY = 250;
+// Screen readers ignore changes made right after a page has loaded.
+const PAGE_LOAD_DELAY = 600;
 const PRIVATE = new Set(["csrfmiddlewaretoken", "revision", "overwrite", "message"]);
 
 export function mirrorForms() {
@@ -13,32 +13,32 @@ export function mirrorForms() {
 }
 
 function mirror(form) {
-  const before = JSON.stringify(valuesOf(form));
-  offer(form, before);
-  let waiting;
+  const initial = JSON.stringify(valuesOf(form));
+  offerCopy(form, initial);
+  let timer;
   const write = () => {
-    clearTimeout(waiting);
-    waiting = undefined;
+    clearTimeout(timer);
+    timer = undefined;
     const values = valuesOf(form);
-    if (JSON.stringify(values) === before && !("refused" in form.dataset)) dropCopy(form.dataset.draftKey);
-    else keepCopy(form.dataset.draftKey, values, form.dataset.baseRevision ?? "");
+    if (JSON.stringify(values) === initial && !("refused" in form.dataset)) dropCopy(form.dataset.draftKey);
+    else storeCopy(form.dataset.draftKey, values, form.dataset.baseRevision ?? "");
   };
-  const soon = (event) => {
+  const schedule = (event) => {
     if (event.target.closest("[data-unmirrored]")) return;
-    clearTimeout(waiting);
-    waiting = setTimeout(write, PAUSE);
+    clearTimeout(timer);
+    timer = setTimeout(write, DELAY);
   };
-  form.addEventListener("input", soon);
-  form.addEventListener("change", soon);
-  // A tab closed within the pause still keeps its last words.
-  window.addEventListener("pagehide", () => waiting && write());
+  form.addEventListener("input", schedule);
+  form.addEventListener("change", schedule);
+  // A tab closed within the delay still stores the last input.
+  window.addEventListener("pagehide", () => timer && write());
   form.addEventListener("studio:kept", () => {
-    clearTimeout(waiting);
-    waiting = undefined;
+    clearTimeout(timer);
+    timer = undefined;
   });
 }
 
-// Every control by its name; several with one name (boxes) as a list.
+// Form values by control name, each as a list (checkboxes share a name).
 export function valuesOf(form) {
   const values = {};
   for (const control of form.elements) {
@@ -50,45 +50,45 @@ export function valuesOf(form) {
   return values;
 }
 
-function offer(form, now) {
+function offerCopy(form, now) {
   const key = form.dataset.draftKey;
-  const copy = keptCopy(key);
+  const copy = loadCopy(key);
   if (!copy || form.querySelector(":disabled[data-editor], [readonly][data-editor]")) return;
   if ("refused" in form.dataset) return;
   if (JSON.stringify(copy.values) === now) return dropCopy(key);
   const template = document.querySelector("template[data-draft-offer]");
   if (!template) return;
   const note = template.content.firstElementChild.cloneNode(true);
-  note.querySelector("[data-ago]").textContent = ago(copy.at);
+  note.querySelector("[data-ago]").textContent = formatRelativeTime(copy.at);
   const moved = note.querySelector("[data-moved]");
   if (moved) moved.hidden = String(copy.revision) === (form.dataset.baseRevision ?? "");
   note.querySelector("[data-take]").addEventListener("click", () => {
-    take(form, copy.values);
-    goOn(form, note);
+    restoreValues(form, copy.values);
+    closeOffer(form, note);
   });
   note.querySelector("[data-forget]").addEventListener("click", () => {
     dropCopy(key);
-    goOn(form, note);
+    closeOffer(form, note);
   });
-  const place = document.getElementById("studio-found");
-  place?.removeAttribute("hidden");
-  if (place) place.replaceChildren(note);
+  const region = document.getElementById("studio-found");
+  region?.removeAttribute("hidden");
+  if (region) region.replaceChildren(note);
   else form.prepend(note);
-  tell(spoken(note.querySelector("p")), ARRIVAL);
+  announce(readableText(note.querySelector("p")), PAGE_LOAD_DELAY);
 }
 
-// The offer goes and had the focus; the form has it next.
-function goOn(form, note) {
+// Closing the offer would lose the focus, so it moves to the form.
+function closeOffer(form, note) {
   note.remove();
   (form.querySelector("input:not([type=hidden]), textarea:not([hidden])") ?? form).focus?.();
 }
 
-function take(form, values) {
+function restoreValues(form, values) {
   for (const control of form.elements) {
-    const said = values[control.name];
-    if (!said) continue;
-    if (control.type === "checkbox" || control.type === "radio") control.checked = said.includes(control.value);
-    else if (said.length === 1 && control.type !== "hidden") control.value = said[0];
+    const saved = values[control.name];
+    if (!saved) continue;
+    if (control.type === "checkbox" || control.type === "radio") control.checked = saved.includes(control.value);
+    else if (saved.length === 1 && control.type !== "hidden") control.value = saved[0];
     else continue;
     control.dispatchEvent(new Event("input", { bubbles: true }));
   }

@@ -1,17 +1,17 @@
-// CodeMirror over a textarea marked data-editor; the textarea stays what the form sends.
-// In a shadow root its styles are constructed sheets, which the content policy allows.
+// CodeMirror over a textarea marked data-editor; the form still sends the textarea.
+// In a shadow root its styles are constructed sheets, which the content security policy allows.
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { search, searchKeymap } from "@codemirror/search";
 import { EditorState } from "@codemirror/state";
 import { EditorView, keymap, placeholder } from "@codemirror/view";
-import { directions } from "./directions.js";
+import { appearance } from "./appearance.js";
 import { mirrorField } from "./field.js";
-import { handOver } from "./handing.js";
+import { invisibleCharacters } from "./invisible_characters.js";
 import { language } from "./languages.js";
-import { look } from "./look.js";
-import { replacing } from "./replacing.js";
-import { unseen } from "./unseen.js";
-import { phrases, words } from "./words.js";
+import { editorPhrases, message } from "./messages.js";
+import { replaceSelection } from "./replace_selection.js";
+import { textDirection } from "./text_direction.js";
+import { syncTextarea } from "./transfer.js";
 
 const views = new WeakMap();
 // Ctrl-Enter belongs to the page.
@@ -37,7 +37,7 @@ function mount(textarea) {
   textarea.after(host);
   textarea.hidden = true;
   field.follow(view);
-  host.addEventListener("keydown", keepLetters);
+  host.addEventListener("keydown", stopLetters);
 }
 
 function extensions(textarea, field) {
@@ -46,29 +46,29 @@ function extensions(textarea, field) {
     keymap.of([{ key: "Ctrl-m", run: toggleTab }]),
     language(textarea.dataset.editor),
     history(),
-    EditorState.phrases.of(phrases()),
-    replacing,
+    EditorState.phrases.of(editorPhrases()),
+    replaceSelection,
     search({ top: true }),
     keymap.of([...keys, indentWithTab]),
     EditorView.lineWrapping,
-    directions,
-    unseen,
-    look,
+    textDirection,
+    invisibleCharacters,
+    appearance,
     textarea.placeholder ? placeholder(textarea.placeholder) : [],
     field.extension,
-    handOver(textarea),
+    syncTextarea(textarea),
   ];
 }
 
-// Tab leaves the editor until somebody asks for it to indent.
+// Tab leaves the editor until the user switches it to indent.
 function toggleTab(view) {
   view.setTabFocusMode();
   const leaves = view.inputState.tabFocusMode > -1;
-  view.dispatch({ effects: EditorView.announce.of(words(leaves ? "tab-leaves" : "tab-indents")) });
+  view.dispatch({ effects: EditorView.announce.of(message(leaves ? "tab-leaves" : "tab-indents")) });
   return true;
 }
 
-// Seen from outside the shadow root a letter typed here looks like a shortcut.
-function keepLetters(event) {
+// Outside the shadow root a letter typed here would look like a shortcut.
+function stopLetters(event) {
   if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
 }

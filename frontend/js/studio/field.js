@@ -1,4 +1,4 @@
-// What the textarea says about itself (name, help, error, read-only), said by the editor too.
+// Mirrors the textarea's accessible attributes (name, help, error, read-only) on the editor.
 import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 
@@ -6,17 +6,17 @@ const MIRRORED = ["aria-describedby", "aria-invalid", "disabled", "readonly"];
 
 export function mirrorField(textarea, host) {
   const label = textarea.labels[0];
-  const name = label ? spoken(label) : textarea.getAttribute("aria-label");
-  const place = new Compartment();
-  const state = () => described(textarea, host, name);
-  if (label) takeLabel(label, textarea);
-  // A hidden field that the browser finds empty would stop the form without a word.
+  const name = label ? readableText(label) : textarea.getAttribute("aria-label");
+  const compartment = new Compartment();
+  const state = () => currentAttributes(textarea, host, name);
+  if (label) detachLabel(label, textarea);
+  // The browser would block the submit of a hidden required field without a message.
   const required = textarea.required;
   textarea.required = false;
   return {
-    extension: [place.of(state()), EditorView.contentAttributes.of(lasting(textarea, required))],
+    extension: [compartment.of(state()), EditorView.contentAttributes.of(fixedAttributes(textarea, required))],
     follow(view) {
-      const refresh = () => view.dispatch({ effects: place.reconfigure(state()) });
+      const refresh = () => view.dispatch({ effects: compartment.reconfigure(state()) });
       new MutationObserver(refresh).observe(textarea, { attributeFilter: MIRRORED });
       label?.addEventListener("click", () => view.focus());
       document.addEventListener("click", (event) => {
@@ -30,44 +30,44 @@ export function mirrorField(textarea, host) {
   };
 }
 
-function spoken(label) {
+function readableText(label) {
   return label.textContent.replace(/\s+/g, " ").trim();
 }
 
-// The label names the editor from now on, not the field behind it.
-function takeLabel(label, textarea) {
+// The label now names the editor, not the hidden textarea.
+function detachLabel(label, textarea) {
   label.removeAttribute("for");
   label.dataset.for = textarea.id;
 }
 
-function lasting(textarea, required) {
-  const said = textarea.getAttribute("spellcheck");
+function fixedAttributes(textarea, required) {
+  const spellcheck = textarea.getAttribute("spellcheck");
   const attributes = {
     "data-field": textarea.id,
-    // So that a text that cannot be edited can still be scrolled by keyboard.
+    // So that a read-only text can still be scrolled by keyboard.
     tabindex: "0",
-    spellcheck: said ?? String(textarea.dataset.editor !== "yaml"),
+    spellcheck: spellcheck ?? String(textarea.dataset.editor !== "yaml"),
     autocapitalize: "sentences",
     writingsuggestions: "false",
   };
   return required ? { ...attributes, "aria-required": "true" } : attributes;
 }
 
-function described(textarea, host, name) {
+function currentAttributes(textarea, host, name) {
   const invalid = textarea.getAttribute("aria-invalid") === "true";
   const fixed = textarea.readOnly || textarea.disabled;
   host.classList.toggle("is-invalid", invalid);
   host.classList.toggle("is-fixed", fixed);
   const attributes = { "aria-label": name ?? "" };
-  const notes = notesOf(textarea);
+  const notes = descriptionOf(textarea);
   if (notes) attributes["aria-description"] = notes;
   if (invalid) attributes["aria-invalid"] = "true";
   if (fixed) attributes["aria-readonly"] = "true";
   return [EditorState.readOnly.of(fixed), EditorView.editable.of(!textarea.disabled), EditorView.contentAttributes.of(attributes)];
 }
 
-// Ids do not reach into a shadow root; their words do.
-function notesOf(textarea) {
+// ARIA id references do not reach into a shadow root, so the text is copied.
+function descriptionOf(textarea) {
   const ids = (textarea.getAttribute("aria-describedby") ?? "").split(/\s+/).filter(Boolean);
-  return ids.map((id) => document.getElementById(id)).filter(Boolean).map(spoken).join(" ");
+  return ids.map((id) => document.getElementById(id)).filter(Boolean).map(readableText).join(" ");
 }

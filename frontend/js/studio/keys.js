@@ -1,7 +1,7 @@
-// Ctrl-S keeps the draft, Ctrl-Enter opens the review.
-import { saveDraft } from "./saving.js";
+// Ctrl-S saves the draft, Ctrl-Enter opens the review.
+import { saveDraft } from "./save_draft.js";
 
-export function hearKeys() {
+export function listenForKeys() {
   document.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.isComposing) return;
     if (event.key.toLowerCase() === "s") {

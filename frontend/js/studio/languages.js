@@ -1,11 +1,11 @@
-// Languages by the word in data-editor.
+// Editor languages by the value of data-editor.
 import { markdownKeymap, markdownLanguage } from "@codemirror/lang-markdown";
 import { yaml } from "@codemirror/lang-yaml";
 import { Language } from "@codemirror/language";
 import { keymap } from "@codemirror/view";
 import { styleTags, tags } from "@lezer/highlight";
 
-// Prompts are Markdown with tags around it: a tag is coloured, and what it holds is still read as Markdown.
+// Prompts are Markdown inside tags: tags are highlighted, and their content is still parsed as Markdown.
 const parser = markdownLanguage.parser.configure({
   props: [styleTags({ HTMLTag: tags.tagName })],
   remove: ["HTMLBlock"],

@@ -1,10 +1,10 @@
-// Two panes: side by side with a movable line between them, or one at a time under tabs where there is no room.
-import { keep, recall } from "../storage.js";
-import { words } from "./words.js";
+// The Studio's two panes: side by side with a splitter, or one at a time under tabs on narrow screens.
+import { loadItem, storeItem } from "../storage.js";
+import { message } from "./messages.js";
 
 const KEY = "studio-split";
-const LEAST = 28;
-const MOST = 72;
+const MIN = 28;
+const MAX = 72;
 const NARROW = window.matchMedia("(width < 56rem)");
 
 export function splitPanes() {
@@ -15,30 +15,30 @@ export function splitPanes() {
   studio.before(tabs(studio, panes));
 }
 
-// --- the line between them --------------------------------------------------------------------------------
+// --- splitter ---------------------------------------------------------------------------------------------
 
 function splitter(studio, line, first) {
   line.tabIndex = 0;
-  const facts = { role: "separator", "aria-orientation": "vertical", "aria-valuemin": LEAST, "aria-valuemax": MOST };
-  Object.entries({ ...facts, "aria-label": words("splitter"), "aria-controls": first.id }).forEach(([name, value]) => line.setAttribute(name, value));
-  const move = (share, lasting = true) => {
-    const at = Math.min(MOST, Math.max(LEAST, Math.round(share * 10) / 10));
+  const attributes = { role: "separator", "aria-orientation": "vertical", "aria-valuemin": MIN, "aria-valuemax": MAX };
+  Object.entries({ ...attributes, "aria-label": message("splitter"), "aria-controls": first.id }).forEach(([name, value]) => line.setAttribute(name, value));
+  const move = (share, isStored = true) => {
+    const at = Math.min(MAX, Math.max(MIN, Math.round(share * 10) / 10));
     studio.style.setProperty("--split", `${at}%`);
     line.setAttribute("aria-valuenow", Math.round(at));
-    if (lasting) keep(KEY, at === 50 ? null : String(at));
+    if (isStored) storeItem(KEY, at === 50 ? null : String(at));
   };
-  move(Number(recall(KEY)) || 50, false);
-  line.addEventListener("keydown", (event) => byKey(event, line, move));
+  move(Number(loadItem(KEY)) || 50, false);
+  line.addEventListener("keydown", (event) => onKey(event, line, move));
   line.addEventListener("dblclick", () => move(50));
   line.addEventListener("pointerdown", (event) => drag(event, line, studio, move));
 }
 
-function byKey(event, line, move) {
+function onKey(event, line, move) {
   const now = Number(line.getAttribute("aria-valuenow"));
-  const places = { ArrowLeft: now - 2, ArrowRight: now + 2, Home: LEAST, End: MOST, Enter: 50 };
-  if (!(event.key in places)) return;
+  const positions = { ArrowLeft: now - 2, ArrowRight: now + 2, Home: MIN, End: MAX, Enter: 50 };
+  if (!(event.key in positions)) return;
   event.preventDefault();
-  move(places[event.key]);
+  move(positions[event.key]);
 }
 
 function drag(event, line, studio, move) {
@@ -54,7 +54,7 @@ function drag(event, line, studio, move) {
 function tabs(studio, panes) {
   const list = document.createElement("div");
   list.className = "dr-tabs dr-pane-tabs";
-  const buttons = panes.map((pane, at) => tab(pane, words(at ? "tab-prompt" : "tab-edit")));
+  const buttons = panes.map((pane, at) => tab(pane, message(at ? "tab-prompt" : "tab-edit")));
   list.append(...buttons);
   const choose = (at) => {
     buttons.forEach((button, number) => {
@@ -70,7 +70,7 @@ function tabs(studio, panes) {
     choose(next);
     buttons[next].focus();
   });
-  const roles = () => nameRoles(list, buttons, panes);
+  const roles = () => setRoles(list, buttons, panes);
   NARROW.addEventListener("change", roles);
   roles();
   choose(0);
@@ -78,20 +78,20 @@ function tabs(studio, panes) {
   return list;
 }
 
-function tab(pane, word) {
+function tab(pane, label) {
   const button = document.createElement("button");
   button.type = "button";
   button.id = `${pane.id}-tab`;
-  button.textContent = word;
+  button.textContent = label;
   button.setAttribute("aria-controls", pane.id);
   return button;
 }
 
-// Side by side they are no tabs, and nobody should be told that they are.
-function nameRoles(list, buttons, panes) {
+// Side by side the panes are no tabs, so they get the ARIA roles only on narrow screens.
+function setRoles(list, buttons, panes) {
   list.hidden = !NARROW.matches;
   list.setAttribute("role", "tablist");
-  list.setAttribute("aria-label", words("tabs"));
+  list.setAttribute("aria-label", message("tabs"));
   buttons.forEach((button) => button.setAttribute("role", "tab"));
   panes.forEach((pane, at) => {
     for (const [name, value] of [["role", "tabpanel"], ["aria-labelledby", buttons[at].id]]) {

@@ -1,71 +1,71 @@
-// The assembled prompt beside the editor: keeps its place when it is drawn anew and says when it cannot be.
-import { spoken, tell } from "../telling.js";
-import { say } from "./status.js";
-import { words } from "./words.js";
+// Preview of the assembled prompt: keeps its scroll position when it is refreshed and shows failures.
+import { announce, readableText } from "../announce.js";
+import { message } from "./messages.js";
+import { showStatus } from "./status.js";
 
-const SLOT_PAUSE = 150;
-// A section's title stays at the top of the pane and covers so much.
+const SLOT_DELAY = 150;
+// Height of the sticky section title at the top of the pane.
 const TITLE = 36;
-// Screen readers hear what became of it when typing rests, not with every letter.
-const QUIET = 1_200;
-const FAULTS = ["htmx:responseError", "htmx:sendError", "htmx:timeout"];
+// The result is announced after a pause in typing, not with every letter.
+const ANNOUNCE_DELAY = 1_200;
+const ERRORS = ["htmx:responseError", "htmx:sendError", "htmx:timeout"];
 let before = new Set();
-let place = 0;
+let scrollTop = 0;
 let open = new Set();
 let isDue = false;
 
 const preview = () => document.getElementById("studio-preview");
 const pane = () => preview()?.closest(".dr-studio-pane");
-const isOurs = (event) => event.detail.target?.id === "studio-preview";
+const isPreview = (event) => event.detail.target?.id === "studio-preview";
 
 export function refresh() {
   document.body.dispatchEvent(new CustomEvent("studio:refresh"));
 }
 
 export function watchPreview() {
-  FAULTS.forEach((name) => document.addEventListener(name, (event) => isOurs(event) && fail()));
-  document.addEventListener("htmx:beforeSwap", (event) => isOurs(event) && note());
-  document.addEventListener("htmx:afterSwap", (event) => isOurs(event) && settle());
+  ERRORS.forEach((name) => document.addEventListener(name, (event) => isPreview(event) && fail()));
+  document.addEventListener("htmx:beforeSwap", (event) => isPreview(event) && saveState());
+  document.addEventListener("htmx:afterSwap", (event) => isPreview(event) && restoreState());
   document.addEventListener("htmx:oobAfterSwap", markMistakes);
   if (document.querySelector(".dr-mistake li")) markMistakes();
-  told = outcome();
+  announced = outcome();
   watchSlots();
 }
 
-// The last good prompt stays, paler; what is typed is safe either way.
+// The last good prompt stays, greyed out; the typed text is not affected.
 function fail() {
   preview().classList.add("is-stale");
-  say(words("preview-failed"), "error");
+  showStatus(message("preview-failed"), "error");
 }
 
 function clearFailure() {
   if (!preview().classList.contains("is-stale")) return;
   preview().classList.remove("is-stale");
-  say("");
+  showStatus("");
 }
 
-// --- keeping one's place ----------------------------------------------------------------------------------
+// --- scroll position --------------------------------------------------------------------------------------
 
-const lit = () => [...(preview()?.querySelectorAll(".dr-stretch.is-edited") ?? [])];
+const editedSpans = () => [...(preview()?.querySelectorAll(".dr-stretch.is-edited") ?? [])];
 
-function note() {
+function saveState() {
   isDue = true;
-  before = new Set(lit().map((row) => row.textContent));
-  place = pane()?.scrollTop ?? 0;
+  before = new Set(editedSpans().map((row) => row.textContent));
+  scrollTop = pane()?.scrollTop ?? 0;
   open = new Set([...(preview()?.querySelectorAll("details[id][open]") ?? [])].map((one) => one.id));
 }
 
-// Told once for every piece of the answer; the first time is enough.
-function settle() {
+// htmx sends the event once per swapped fragment; the first one is enough.
+function restoreState() {
   if (!isDue) return;
   isDue = false;
   clearFailure();
-  tellSoon();
+  announceSoon();
   open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
   const scroller = pane();
   if (!scroller) return;
-  scroller.scrollTop = place;
-  const changed = lit().find((row) => !before.has(row.textContent));
+  scroller.scrollTop = scrollTop;
+  const changed = editedSpans().find((row) => !before.has(row.textContent));
   if (changed && isOutside(changed, scroller)) changed.scrollIntoView({ block: "center", behavior: "instant" });
 }
 
@@ -74,64 +74,64 @@ function isOutside(row, scroller) {
   return inner.bottom < outer.top + TITLE || inner.top > outer.bottom;
 }
 
-// --- said aloud -------------------------------------------------------------------------------------------
+// --- announcements ----------------------------------------------------------------------------------------
 
-let told = "";
-let telling;
+let announced = "";
+let announceTimer;
 
-// What is wrong, or how large it has become; the text itself stands beside, for whoever wants to read it.
+// The errors, or the new size of the prompt; the prompt's text itself is not announced.
 function outcome() {
-  const wrong = ["studio-mistakes", "studio-slot-mistakes", "studio-problem"].map(wordsOf).filter(Boolean);
-  const lines = [...document.querySelectorAll(".dr-mistake")].map(spoken).filter(Boolean);
-  if (wrong.length || lines.length) return [...wrong, ...lines].join(" ");
-  const size = wordsOf("studio-size");
-  return size && words("drawn", { size });
+  const problems = ["studio-mistakes", "studio-slot-mistakes", "studio-problem"].map(textOfId).filter(Boolean);
+  const lines = [...document.querySelectorAll(".dr-mistake")].map(readableText).filter(Boolean);
+  if (problems.length || lines.length) return [...problems, ...lines].join(" ");
+  const size = textOfId("studio-size");
+  return size && message("drawn", { size });
 }
 
-function wordsOf(id) {
+function textOfId(id) {
   const element = document.getElementById(id);
-  return element ? spoken(element) : "";
+  return element ? readableText(element) : "";
 }
 
-function tellSoon() {
-  clearTimeout(telling);
-  telling = setTimeout(() => {
+function announceSoon() {
+  clearTimeout(announceTimer);
+  announceTimer = setTimeout(() => {
     const now = outcome();
-    if (now !== told) tell(now);
-    told = now;
-  }, QUIET);
+    if (now !== announced) announce(now);
+    announced = now;
+  }, ANNOUNCE_DELAY);
 }
 
-// --- mistakes ---------------------------------------------------------------------------------------------
+// --- field errors -----------------------------------------------------------------------------------------
 
-// The answer fills the line behind each field; the field itself has to say so too, and point at it.
+// The response fills the error line of each field; the field gets aria-invalid and refers to that line.
 function markMistakes() {
   document.querySelectorAll(".dr-mistake[id$=_mistake]").forEach((line) => {
     const field = document.getElementById(line.id.replace(/_mistake$/, ""));
     if (!field) return;
     const isWrong = Boolean(line.textContent.trim());
-    pointAt(field, line.id, isWrong);
+    setDescription(field, line.id, isWrong);
     if (isWrong) field.setAttribute("aria-invalid", "true");
     else field.removeAttribute("aria-invalid");
   });
 }
 
-function pointAt(field, id, isWanted) {
+function setDescription(field, id, isWrong) {
   const before = field.getAttribute("aria-describedby") ?? "";
   const others = before.split(/\s+/).filter((one) => one && one !== id);
-  const ids = [...others, ...(isWanted ? [id] : [])].join(" ");
-  // Set again while something is wrong: the words may be others, and the editor says them by itself.
-  if (ids === before && !isWanted) return;
+  const ids = [...others, ...(isWrong ? [id] : [])].join(" ");
+  // Set again while there is an error: its text may have changed, and the editor copies it on every change.
+  if (ids === before && !isWrong) return;
   if (ids) field.setAttribute("aria-describedby", ids);
   else field.removeAttribute("aria-describedby");
 }
 
-// What a call would send is no part of the record's form, yet changes the prompt as well.
+// The slot values of a call are not part of the record's form, but they change the prompt too.
 function watchSlots() {
-  let waiting;
+  let timer;
   document.addEventListener("input", (event) => {
     if (!event.target.closest?.("#studio-slots")) return;
-    clearTimeout(waiting);
-    waiting = setTimeout(refresh, SLOT_PAUSE);
+    clearTimeout(timer);
+    timer = setTimeout(refresh, SLOT_DELAY);
   });
 }

@@ -1,5 +1,5 @@
-// One line beside the buttons that says what became of the text.
-export function say(text, tone = "") {
+// Status line next to the buttons: saved, unsaved or failed.
+export function showStatus(text, tone = "") {
   const line = document.getElementById("studio-status");
   if (!line) return;
   line.textContent = text;

@@ -1,4 +1,4 @@
-// Another channel or layout of the same draft: drawn in place, so that unsaved text stays; the address follows.
+// Switches channel or layout of the same draft in place, so that unsaved text stays; the URL is updated.
 import { refresh } from "./preview.js";
 
 const LINKS = ".dr-studio-head nav a, #studio-layouts a[href*='layout=']";
@@ -18,7 +18,7 @@ export function switchViews() {
   window.addEventListener("popstate", () => location.search !== shown && show());
 }
 
-// Whoever may not edit has no form that asks; there the link is followed.
+// Without edit permission there is no live form; then the link is followed normally.
 function isLive() {
   return document.getElementById("studio-form").hasAttribute("hx-post");
 }
@@ -32,7 +32,7 @@ function show() {
   refresh();
 }
 
-// Links to other parts keep to the channel and layout now shown.
+// Links to other parts keep the current channel and layout.
 function follow(link, here) {
   const to = new URL(link.href);
   for (const name of Object.keys(FIELDS)) {

@@ -1,4 +1,4 @@
-"""The whole promise at once: an edit, its impact, a release by two people, a fetch, a rollback, a replay."""
+"""End to end: an edit, its impact, a release by two users, a fetch, a rollback, a replay."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from prompts.ledger.blocks import seal_ledger
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel, VerificationRun
 from prompts.releases.services import approve_release, request_release, run_release
 from tests.browser.conftest import Visitor
-from tests.browser.people import Visit
+from tests.browser.users import Visit
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user
 from tests.prompts.serving.serving_stage import fetch
 
@@ -24,7 +24,7 @@ OLD, NEW = "Be brave.", "Be brave, and say “ahoy” — naïvely, if you must.
 
 @pytest.fixture
 def rita(workspace: Workspace) -> User:
-    """May approve, but not edit."""
+    """A reviewer: may approve, but not edit."""
     reviewer = make_user("Rita")
     join(workspace, reviewer, Role.REVIEWER)
     return reviewer
@@ -49,16 +49,16 @@ def crew(workspace: Workspace, rita: User) -> None:
 
 
 @pytest.fixture
-def people(alices: Visit, bobs: Visit, ritas: Visit) -> tuple[Visit, Visit, Visit]:
-    """Each in a browser of their own; they say yes to whatever it asks."""
+def visits(alices: Visit, bobs: Visit, ritas: Visit) -> tuple[Visit, Visit, Visit]:
+    """Each user in their own browser; all confirmation dialogs are accepted."""
     for visit in (alices, bobs, ritas):
         visit.page.on("dialog", lambda dialog: dialog.accept())
     return alices, bobs, ritas
 
 
 @pytest.fixture
-def closed_at_once(settings, tmp_path, monkeypatch) -> None:
-    """The ledger's rows are closed once they have come to rest; the test does not wait for that."""
+def sealed_at_once(settings, tmp_path, monkeypatch) -> None:
+    """Seal ledger rows without waiting for the settle delay."""
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
     monkeypatch.setattr("prompts.ledger.blocks.SETTLE_DELAY", -timedelta(seconds=60))
 
@@ -68,8 +68,8 @@ def production(slug: str) -> list[int]:
     return sorted(rows.values_list("version__number", flat=True))
 
 
-def edit_with_foresight(alices: Visit) -> None:
-    """She is told what her words would do before she saves them."""
+def edit_after_preview(alices: Visit) -> None:
+    """Edit a soul, check the preview of its impact, then save."""
     alices.go("souls/calm/edit/")
     alices.fill(Text=NEW)
     alices.page.get_by_role("button", name="What would this change?").click()
@@ -78,15 +78,15 @@ def edit_with_foresight(alices: Visit) -> None:
     expect(panel).to_contain_text("naïvely")
     assert production("cook") == [1]
     alices.press("Save")
-    alices.is_told("3 prompts rebuilt.")
+    alices.sees_message("3 prompts rebuilt.")
 
 
 def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
-    """Whoever asks cannot approve, nor can an editor; a reviewer can."""
+    """Release a change: the requester and editors cannot approve it, a reviewer can."""
     alices.go("releases/new/?agent=pilot")
     alices.fill(Message="Say ahoy")
     alices.press("Request a release of all 2")
-    alices.is_told("Release 2 is requested.")
+    alices.sees_message("Release 2 is requested.")
     alices.sees("Somebody else must approve this")
     for visit in (alices, bobs):
         visit.go("releases/2/")
@@ -96,11 +96,11 @@ def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
     ritas.go("releases/2/")
     ritas.sees("naïvely")
     ritas.press("Approve")
-    ritas.is_told("Release 2: approved.")
+    ritas.sees_message("Release 2: approved.")
     assert production("pilot") == [1, 1]
     alices.go("releases/2/")
     alices.press("Release 2 prompts to production")
-    alices.is_told("Release 2: released.")
+    alices.sees_message("Release 2: released.")
     assert production("pilot") == [2, 2]
 
 
@@ -108,43 +108,43 @@ def roll_back(alices: Visit) -> None:
     alices.go("agents/pilot/versions/?channel=deck")
     alices.fill(Why="Guests are startled.")
     alices.press("Roll back to version 1")
-    alices.is_told("Production is back at version 1")
+    alices.sees_message("Production is back at version 1")
     assert production("pilot") == [1, 2]
 
 
-def taken_away(alices: Visit, request_id: str, path: Path) -> bytes:
-    """The text that the time machine gives for a request."""
+def download_replay(alices: Visit, request_id: str, path: Path) -> bytes:
+    """Download the text that the time machine shows for a request."""
     alices.go("time-machine/")
     alices.page.get_by_role("textbox", name="Request").fill(request_id)
     alices.press("Show what it was told")
     alices.sees("These are the very bytes that were handed out")
-    with alices.page.expect_download() as caught:
+    with alices.page.expect_download() as download:
         alices.follow("Download the text")
-    caught.value.save_as(path)
+    download.value.save_as(path)
     return path.read_bytes()
 
 
 @pytest.mark.hard
-def test_what_a_bot_was_told_is_given_again_to_the_byte_after_all_has_changed(
-    people, crew, closed_at_once, workspace, tmp_path
+def test_a_served_prompt_is_replayed_byte_for_byte_after_a_rollback(
+    visits, crew, sealed_at_once, workspace, tmp_path
 ):
-    alices, bobs, ritas = people
+    alices, bobs, ritas = visits
     _, secret = create_key(workspace, "Reception", {}, by=BY)
     before = fetch(secret)
-    edit_with_foresight(alices)
+    edit_after_preview(alices)
     assert fetch(secret).text == before.text, "Nothing reaches a bot before it is released."
     release_by_two(alices, bobs, ritas)
-    told = fetch(secret)
-    assert (told.number, NEW in told.text) == (2, True)
+    released = fetch(secret)
+    assert (released.number, NEW in released.text) == (2, True)
 
     roll_back(alices)
     after = fetch(secret)
     assert (after.number, after.text) == (1, before.text)
 
-    assert taken_away(alices, told.request_id, tmp_path / "told.md") == told.text.encode()
-    alices.sees(told.served_digest)
+    assert download_replay(alices, released.request_id, tmp_path / "released.md") == released.text.encode()
+    alices.sees(released.served_digest)
     alices.sees("Reception")
-    assert taken_away(alices, before.request_id, tmp_path / "before.md") == before.text.encode()
+    assert download_replay(alices, before.request_id, tmp_path / "before.md") == before.text.encode()
 
     seal_ledger(workspace.pk)
     alices.go("verify/")

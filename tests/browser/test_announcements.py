@@ -1,4 +1,4 @@
-"""By ear and keyboard alone: what changes without a new page is told, and the focus is never lost."""
+"""Screen reader and keyboard: changes without a page load are announced, and the focus is never lost."""
 
 import re
 
@@ -6,27 +6,27 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from personas.models import Workspace
-from tests.browser.conftest import Watch
-from tests.browser.people import Visit
+from tests.browser.conftest import PageErrors
+from tests.browser.users import Visit
 from tests.factories import make_agent, make_channel, make_soul
 
 
-def told(page: Page) -> Locator:
+def announcement(page: Page) -> Locator:
     return page.locator("#dr-told")
 
 
 @pytest.mark.hard
-def test_lists_are_worked_through_by_ear(bobs: Visit, workspace: Workspace) -> None:
+def test_lists_announce_changes_and_keep_the_focus(bobs: Visit, workspace: Workspace) -> None:
     page = bobs.page
     for label in ("Calm", "Quick"):
         make_soul(workspace, label)
     bobs.go("souls/?q=quick")
-    expect(told(page)).to_have_text("1 row matches the filters.")
+    expect(announcement(page)).to_have_text("1 row matches the filters.")
     bobs.go("souls/")
-    # A region that hides while it is empty would not be heard when it speaks.
+    # A live region that is hidden while empty would not be announced.
     expect(page.locator("#dr-alerts")).not_to_have_css("display", "none")
     page.get_by_role("checkbox", name="Choose Calm").check()
-    expect(told(page)).to_have_text("1 chosen")
+    expect(announcement(page)).to_have_text("1 chosen")
     page.keyboard.press("b")
     bar = page.get_by_role("form", name="With what is ticked")
     expect(bar).to_be_focused()
@@ -41,7 +41,7 @@ def test_lists_are_worked_through_by_ear(bobs: Visit, workspace: Workspace) -> N
             - img "Dismiss"
         """
     )
-    # Put in once more, for what comes with a page is not read aloud.
+    # Inserted again, because text that arrives with the page is not announced.
     expect(toasts.locator("[data-heard]")).to_have_count(1)
     expect(page.get_by_role("button", name="Undo")).to_have_accessible_description(re.compile("Archived"))
     page.get_by_role("button", name="Dismiss").press("Enter")
@@ -68,7 +68,9 @@ def test_lists_are_worked_through_by_ear(bobs: Visit, workspace: Workspace) -> N
 
 
 @pytest.mark.hard
-def test_the_studio_is_worked_in_by_ear(bobs: Visit, workspace: Workspace, watch: Watch) -> None:
+def test_the_studio_announces_changes_and_keeps_the_focus(
+    bobs: Visit, workspace: Workspace, page_errors: PageErrors
+) -> None:
     page = bobs.page
     deck = make_channel(workspace, "deck")
     make_agent(
@@ -77,7 +79,7 @@ def test_the_studio_is_worked_in_by_ear(bobs: Visit, workspace: Workspace, watch
     bobs.go("studio/pilot/?layout=dramatis")
     page.locator("[data-field=id_text]").click()
     page.keyboard.type("Be quick. ")
-    expect(told(page)).to_have_text(
+    expect(announcement(page)).to_have_text(
         re.compile(r"^The prompt was drawn anew: \d+ tokens \+\d+ against version 1")
     )
 
@@ -86,7 +88,7 @@ def test_the_studio_is_worked_in_by_ear(bobs: Visit, workspace: Workspace, watch
     expect(layouts.get_by_role("link", name="moltis")).to_have_attribute("aria-current", "page")
     expect(layouts.get_by_role("link", name="moltis")).to_be_focused()
     page.get_by_role("button", name="Compare", exact=True).press("Enter")
-    expect(told(page)).to_have_text("6 layouts compared.")
+    expect(announcement(page)).to_have_text("6 layouts compared.")
     expect(page.get_by_role("button", name="Compare again")).to_be_focused()
 
     label = page.get_by_label("Label", exact=True)
@@ -94,7 +96,7 @@ def test_the_studio_is_worked_in_by_ear(bobs: Visit, workspace: Workspace, watch
         page.get_by_text("Other fields").click()
     label.fill("")
     expect(label).to_have_accessible_description(re.compile("required"))
-    expect(told(page)).to_contain_text("The prompt waits until this is mended: Label")
+    expect(announcement(page)).to_contain_text("The prompt waits until this is mended: Label")
     expect(page.locator("#studio-preview [role=alert]")).to_have_count(0)
-    # Chromium mentions the status by which the server says that a form is wrong.
-    watch.complaints = [said for said in watch.complaints if "422" not in said]
+    # Chromium logs the 422 of the invalid form.
+    page_errors.messages = [message for message in page_errors.messages if "422" not in message]

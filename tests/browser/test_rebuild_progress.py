@@ -1,4 +1,4 @@
-"""A wide change on its way, as people see it: the page counts by itself, ends, and names what failed."""
+"""Progress of a wide rebuild: the page updates itself, stops, and names failed prompts."""
 
 import pytest
 from playwright.sync_api import expect
@@ -7,7 +7,7 @@ from core.task_queue import breaker
 from personas.models import Agent
 from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause
-from tests.browser.looking import complaints, overflows
+from tests.browser.page_checks import axe_violations, find_overflows
 from tests.factories import make_agent, make_channel, make_soul
 
 
@@ -18,8 +18,8 @@ def crew(workspace) -> list[Agent]:
 
 
 @pytest.fixture
-def idle(settings, monkeypatch) -> None:
-    """Wide begins at two prompts, and no job reaches a worker: the test builds when it wants to."""
+def no_worker(settings, monkeypatch) -> None:
+    """Rebuild in the background from two prompts on, with an open circuit breaker: only the test builds."""
     settings.DRAMATIS_BUILD_AT_ONCE = 1
     monkeypatch.setattr(breaker, "open_until", float("inf"))
 
@@ -31,42 +31,42 @@ def reword(visit, text: str = "Be wise.") -> None:
 
 
 @pytest.mark.hard
-def test_the_page_counts_and_stops_by_itself(bobs, crew, idle, workspace):
+def test_the_page_updates_its_counts_and_stops_polling(bobs, crew, no_worker, workspace):
     reword(bobs)
-    bobs.is_told("3 prompts are being rebuilt.")
+    bobs.sees_message("3 prompts are being rebuilt.")
     bobs.sees("0 of 3 prompts rebuilt.")
     rebuild_agents(workspace, [crew[0].pk])
     bobs.sees("1 of 3 prompts rebuilt.")
-    said = complaints(bobs.page) + overflows(bobs.page)
+    problems = axe_violations(bobs.page) + find_overflows(bobs.page)
     rebuild_agents(workspace, [mate.pk for mate in crew[1:]])
     bobs.sees("All 3 prompts are rebuilt.")
     expect(bobs.page.locator("#rebuilding[hx-get]")).to_have_count(0)
-    asked: list[str] = []
-    bobs.page.on("request", lambda request: asked.append(request.url))
+    requests: list[str] = []
+    bobs.page.on("request", lambda request: requests.append(request.url))
     bobs.page.wait_for_timeout(1_500)
-    assert asked == []
-    assert not said, "\n\n".join(said)
+    assert requests == []
+    assert not problems, "\n\n".join(problems)
 
 
 @pytest.mark.hard
-def test_what_failed_is_named_there_and_at_home(bobs, crew, idle, workspace):
+def test_failed_builds_are_named_on_the_page_and_in_the_fleet(bobs, crew, no_worker, workspace):
     Agent.unscoped.filter(pk=crew[0].pk).update(layout="harbour")
     reword(bobs)
     rebuild_agents(workspace, [mate.pk for mate in crew])
     bobs.sees("2 of 3 prompts rebuilt.")
     bobs.sees("There is no layout “harbour” any more.")
-    said = complaints(bobs.page) + overflows(bobs.page)
+    problems = axe_violations(bobs.page) + find_overflows(bobs.page)
     bobs.go()
     bobs.sees("There is no layout “harbour” any more.")
-    said += complaints(bobs.page) + overflows(bobs.page)
+    problems += axe_violations(bobs.page) + find_overflows(bobs.page)
     bobs.follow("Not built")
     bobs.sees("The last build failed")
-    assert not said, "\n\n".join(said)
+    assert not problems, "\n\n".join(problems)
 
 
-def test_real_workers_bring_a_wide_change_to_its_end(alices, crew, settings, celery_worker):
+def test_real_workers_finish_a_wide_rebuild(alices, crew, settings, celery_worker):
     settings.DRAMATIS_BUILD_AT_ONCE, settings.DRAMATIS_BUILD_BATCH = 1, 1
     reword(alices)
-    alices.is_told("3 prompts are being rebuilt.")
+    alices.sees_message("3 prompts are being rebuilt.")
     expect(alices.page.get_by_role("main")).to_contain_text("All 3 prompts are rebuilt.", timeout=20_000)
     assert not BuildCause.unscoped.exists()

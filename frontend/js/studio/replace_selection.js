@@ -1,10 +1,10 @@
-// Typing over a selection, done by us: the browser would join the lines with inline styles, which the content policy forbids.
+// Replaces the selection when typing: the browser would join the lines with inline styles, which the content security policy forbids.
 import { EditorView } from "@codemirror/view";
 
-export const replacing = EditorView.domEventHandlers({
+export const replaceSelection = EditorView.domEventHandlers({
   beforeinput(event, view) {
     if (event.inputType !== "insertText" || event.isComposing || !event.data || view.state.readOnly) return false;
-    const range = selected(view);
+    const range = selectedRange(view);
     if (!range || range.from === range.to) return false;
     event.preventDefault();
     const insert = view.state.toText(event.data);
@@ -14,8 +14,8 @@ export const replacing = EditorView.domEventHandlers({
   },
 });
 
-// As the page has it: the editor hears of a new selection only a moment later.
-function selected(view) {
+// Read from the DOM, because the editor learns of a new selection only later.
+function selectedRange(view) {
   const selection = view.root.getSelection?.();
   if (!selection?.anchorNode || !view.contentDOM.contains(selection.anchorNode)) return null;
   const ends = [

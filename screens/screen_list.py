@@ -1,10 +1,10 @@
-"""Every screen there is to look at: one line each."""
+"""The list of all screens, one line each."""
 
 from playwright.sync_api import Page
 
-from screens.tour import Act, Screen, link_on
+from screens.session import Action, Screen, first_link_on
 
-# The workspace in which nothing has been made yet.
+# Slug of an empty workspace.
 EMPTY = "quiet-bay"
 AGENT, SOUL = "agents/hut-support/", "souls/hut-table/"
 FAMILIES = (
@@ -32,46 +32,46 @@ FORMS = (
 )
 
 
-def press(key: str, wait_for: str) -> Act:
-    def act(page: Page) -> None:
+def press(key: str, wait_for: str) -> Action:
+    def action(page: Page) -> None:
         page.keyboard.press(key)
         page.locator(wait_for).wait_for()
 
-    return act
+    return action
 
 
-def search(words: str) -> Act:
-    def act(page: Page) -> None:
+def search(text: str) -> Action:
+    def action(page: Page) -> None:
         press("Control+k", "#dr-palette[open]")(page)
-        page.keyboard.type(words)
+        page.keyboard.type(text)
         page.wait_for_timeout(600)
 
-    return act
+    return action
 
 
-def submit_nothing(page: Page) -> None:
+def submit_empty_form(page: Page) -> None:
     page.get_by_role("main").locator("form[method=post] button[type=submit]").first.click()
     page.locator("[role=alert]").first.wait_for()
 
 
-def archive_and_see_the_toast(page: Page) -> None:
+def archive_and_wait_for_toast(page: Page) -> None:
     page.get_by_role("main").get_by_role("button", name="Archive").click()
     page.locator("#dr-alerts [data-key=u]").wait_for()
 
 
 def open_sidebar(page: Page) -> None:
-    """Only a phone hides it behind a button."""
+    """Open the sidebar, which only narrow screens hide behind a button."""
     page.set_viewport_size({"width": 390, "height": 844})
     page.get_by_role("button", name="Open navigation").click()
 
 
-def named(path: str) -> str:
+def screen_name(path: str) -> str:
     return path.strip("/").replace("/", "-")
 
 
-VERSION = link_on(f"{AGENT}versions/?channel=telegram", "main a[href*='/versions/2/']")
+VERSION = first_link_on(f"{AGENT}versions/?channel=telegram", "main a[href*='/versions/2/']")
 DIFF = "prompts/1/diff/1/2/"
-FETCH = link_on("ledger/", "main a[href*='/fetches/']")
+FETCH = first_link_on("ledger/", "main a[href*='/fetches/']")
 
 SCREENS: tuple[Screen, ...] = (
     Screen("fleet", ""),
@@ -85,14 +85,14 @@ SCREENS: tuple[Screen, ...] = (
     Screen("studio", "studio/hut-support/"),
     Screen("studio-viewer", "studio/hut-support/", role="viewer"),
     *(Screen(name, f"{name}/") for name in FAMILIES),
-    *(Screen(f"{name}-one", link_on(f"{name}/")) for name in FAMILIES),
+    *(Screen(f"{name}-one", first_link_on(f"{name}/")) for name in FAMILIES),
     Screen("memory-board", "memories/board/"),
     Screen("memory-board-empty", "memories/board/", slug=EMPTY),
-    *(Screen(named(path), f"{path}/") for path in (*LISTS, *MORE)),
+    *(Screen(screen_name(path), f"{path}/") for path in (*LISTS, *MORE)),
     *(Screen(f"{name}-empty", f"{name}/", slug=EMPTY) for name in ("inbox", "releases", "ledger")),
-    *(Screen(named(path), f"{path}/") for path in FORMS),
-    Screen("inbox-file", link_on("inbox/", "main a[href*='/files/']")),
-    Screen("source-one", link_on("sources/")),
+    *(Screen(screen_name(path), f"{path}/") for path in FORMS),
+    Screen("inbox-file", first_link_on("inbox/", "main a[href*='/files/']")),
+    Screen("source-one", first_link_on("sources/")),
     Screen("history", f"{SOUL}history/"),
     Screen("revision", f"{SOUL}history/2/"),
     Screen("version", VERSION),
@@ -107,13 +107,15 @@ SCREENS: tuple[Screen, ...] = (
     Screen("sign-up", "/accounts/signup/", role="nobody"),
     Screen("not-found", "no-such-page/", status=404),
     Screen("not-allowed", "settings/", role="viewer", status=403),
-    Screen("form-refused", "agents/new/", act=submit_nothing),
-    Screen("palette", "agents/", act=search("hut"), is_whole=False),
-    Screen("shortcuts", "agents/", act=press("?", "#dr-help[open]"), is_whole=False),
-    Screen("sidebar", "agents/", act=open_sidebar, is_whole=False),
-    Screen("toast", link_on("responsibilities/"), act=archive_and_see_the_toast, is_whole=False),
+    Screen("form-refused", "agents/new/", action=submit_empty_form),
+    Screen("palette", "agents/", action=search("hut"), is_full_page=False),
+    Screen("shortcuts", "agents/", action=press("?", "#dr-help[open]"), is_full_page=False),
+    Screen("sidebar", "agents/", action=open_sidebar, is_full_page=False),
+    Screen(
+        "toast", first_link_on("responsibilities/"), action=archive_and_wait_for_toast, is_full_page=False
+    ),
     *(
-        Screen(f"print-{name}", where, media="print")
-        for name, where in (("version", VERSION), ("diff", DIFF), ("replay", FETCH), ("audit", "audit/"))
+        Screen(f"print-{name}", url, media="print")
+        for name, url in (("version", VERSION), ("diff", DIFF), ("replay", FETCH), ("audit", "audit/"))
     ),
 )

@@ -1,4 +1,4 @@
-// The editor's colours, all from the page's variables: they reach into the shadow root and follow the light.
+// Theme of the editor. All colours are the page's CSS variables, which reach into the shadow root and follow the theme.
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { EditorView } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
@@ -67,4 +67,4 @@ const highlight = HighlightStyle.define([
   { tag: tags.list, color: "inherit" },
 ]);
 
-export const look = [theme, syntaxHighlighting(highlight)];
+export const appearance = [theme, syntaxHighlighting(highlight)];

@@ -1,4 +1,4 @@
-"""What the demo lacks for good pictures: second versions, a release, fetches, an empty workspace."""
+"""Sample data that the demo lacks: second versions, a release, fetches, an empty workspace."""
 
 from datetime import timedelta
 
@@ -13,17 +13,17 @@ from personas.workspaces.services import create_workspace
 from prompts.builds.services import rebuild_agents
 from prompts.releases.selectors import list_releasable_prompts
 from prompts.releases.services import request_release
-from screens.table import EMPTY
+from screens.screen_list import EMPTY
 
-FETCHED = (("field-research", "slack"), ("code-review", "cli"), ("night-shift", "slack"))
+FETCHED_PROMPTS = (("field-research", "slack"), ("code-review", "cli"), ("night-shift", "slack"))
 
 
-def set_up(address: str) -> str:
-    """Through the same verbs people use; the slug of the workspace to look at."""
+def add_sample_data(address: str) -> str:
+    """Create the data through the services and return the slug of the demo workspace."""
     workspace = Workspace.objects.get(slug="larkfell")
     owner = User.objects.get(email="alice@example.com")
     alice = Actor.person(owner)
-    change_a_soul(workspace, alice)
+    edit_soul(workspace, alice)
     request_release(
         workspace, list_releasable_prompts(workspace), message="A warmer greeting at the hut", by=alice
     )
@@ -32,7 +32,7 @@ def set_up(address: str) -> str:
     return workspace.slug
 
 
-def change_a_soul(workspace: Workspace, by: Actor) -> None:
+def edit_soul(workspace: Workspace, by: Actor) -> None:
     soul = Soul.objects.in_workspace(workspace).get(label="At the hut table")
     text = f"{soul.text}\n\nGreet people by the name they gave, once, and get to the point."
     edit_record(soul, {"text": text}, expected=soul.revision, by=by, message="Greet by name")
@@ -40,9 +40,9 @@ def change_a_soul(workspace: Workspace, by: Actor) -> None:
 
 
 def fetch_prompts(workspace: Workspace, by: Actor, address: str) -> None:
-    later = timezone.now() + timedelta(days=90)
-    _key, secret = create_key(workspace, "Night bot", {"verbs": ["fetch"]}, later, by=by)
-    for agent, channel in FETCHED:
+    expires_at = timezone.now() + timedelta(days=90)
+    _key, secret = create_key(workspace, "Night bot", {"verbs": ["fetch"]}, expires_at, by=by)
+    for agent, channel in FETCHED_PROMPTS:
         httpx.get(
             f"{address}/api/v1/agents/{agent}/prompt",
             params={"channel": channel},

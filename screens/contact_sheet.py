@@ -1,4 +1,4 @@
-"""The contact sheet: all pictures of a walk on one page, small, each a link to itself."""
+"""The contact sheet: thumbnails of all screenshots on one HTML page, linked to the files."""
 
 from html import escape
 from itertools import groupby
