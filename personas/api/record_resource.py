@@ -393,7 +393,7 @@ class RecordResource(RecordSchema, Generic[R]):
             ),
             endpoint(
                 f"{row_route}/revisions/<int:number>:restore",
-                f"{tag}-go-back",
+                f"{tag}-restore-revision",
                 post=Operation(
                     self.restore_to_revision,
                     f"Make an old revision of a {singular} current",

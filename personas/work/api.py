@@ -73,7 +73,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
         return [
             endpoint(
                 "agents/<slug:agent>/responsibilities:remove",
-                "responsibilities-give-up",
+                "responsibilities-remove",
                 post=Operation(
                     self.remove_by_title,
                     "Take a responsibility from an agent, by title",

@@ -270,7 +270,7 @@ urlpatterns: list[URLPattern] = [
     ),
     endpoint(
         PROMPT_LABELS_PATH,
-        "labels-standing",
+        "prompt-labels-list",
         get=Operation(
             list_prompt_labels,
             "Where the labels of a prompt stand",

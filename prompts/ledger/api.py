@@ -204,7 +204,7 @@ urlpatterns: list[URLPattern] = [
     ),
     endpoint(
         "ledger/stale",
-        "ledger-stale",
+        "ledger-outdated",
         get=Operation(
             read_outdated_bots,
             "List bots that hold another version than their label",

@@ -180,7 +180,7 @@ urlpatterns: list[URLPattern] = [
     ),
     endpoint(
         f"{FILE_ROUTE}:heed",
-        "context-files-heed",
+        "context-files-unignore",
         post=Operation(
             unignore_context_file, "Heed an ignored file again", answer=FILE_DETAIL_SCHEMA, **EDIT_OPTIONS
         ),

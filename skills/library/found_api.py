@@ -226,7 +226,7 @@ urlpatterns: list[URLPattern] = [
     ),
     endpoint(
         "found-skills/<int:key>:hand-out",
-        "found-skills-hand-out",
+        "found-skills-assign",
         post=Operation(
             assign_found_skill,
             "Say which agents a found skill is for",

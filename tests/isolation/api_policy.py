@@ -33,7 +33,7 @@ PERMISSIONS: dict[str, Permission] = {
     "PUT sources-one": SOURCES,
     "DELETE sources-one": SOURCES,
     "POST sources-restore": SOURCES,
-    "POST sources-go-back": SOURCES,
+    "POST sources-restore-revision": SOURCES,
 }
 # Bots may read everything except users, keys and text that is not approved.
 NOT_FOR_BOTS = {
@@ -52,7 +52,7 @@ FOR_BOTS = {
     "POST memories-list",
     "POST tasks-list",
     "POST tasks-tick",
-    "POST responsibilities-give-up",
+    "POST responsibilities-remove",
     "POST sources-files-push",
     "PUT sources-file",
     "DELETE sources-file",

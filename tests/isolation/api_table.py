@@ -118,7 +118,7 @@ def family(kind: str) -> dict[str, Row]:
             archived, narrow=404 if kind == "sources" else UNSHARED.get(kind, writes)
         ),
         f"GET {kind}-revisions": Row(plain, narrow=history),
-        f"POST {kind}-go-back": Row(plain, {"number": "1"}, narrow=writes),
+        f"POST {kind}-restore-revision": Row(plain, {"number": "1"}, narrow=writes),
     }
 
 
@@ -137,7 +137,7 @@ PERSONAS: dict[str, Row] = {
     "POST memories-supersede": Row(
         {"key": row("memories")}, body=lambda s, h: {"by": s.row(h, "memories", "spare").pk}
     ),
-    "POST responsibilities-give-up": Row(AGENT, body=responsibility_title),
+    "POST responsibilities-remove": Row(AGENT, body=responsibility_title),
     "POST tasks-tick": Row({"key": row("tasks")}, {"place": "0"}, constant({"is_done": True})),
     "GET keys-list": Row(narrow=403),
     # A key cannot create a key with more permissions than its own.
@@ -176,7 +176,7 @@ SKILLS: dict[str, Row] = {
     "GET found-skills-trust": Row(),
     "POST found-skills-trust": Row(body=constant({"is_needed": False}), narrow=403),
     "GET found-skills-one": Row(FOUND),
-    "POST found-skills-hand-out": Row(
+    "POST found-skills-assign": Row(
         FOUND, body=lambda s, h: {"reach": "chosen", "agents": [s.key(h, "agents")]}, narrow=403
     ),
     "POST found-skills-copy": Row(FOUND, narrow=403),
@@ -198,7 +198,7 @@ SKILLS: dict[str, Row] = {
     "POST context-files-adopt-many": Row(body=pick_files, narrow=403),
     "POST context-files-adopt": Row(FILE, body=with_digest("plain"), narrow=403),
     "POST context-files-ignore": Row(FILE, narrow=403),
-    "POST context-files-heed": Row({"key": row("files", variant="ignored")}, narrow=403),
+    "POST context-files-unignore": Row({"key": row("files", variant="ignored")}, narrow=403),
     "POST context-files-waive": Row(
         {"key": row("files", variant="quarantined")},
         body=with_digest("quarantined", reason="A quotation."),
@@ -254,7 +254,7 @@ PROMPTS: dict[str, Row] = {
     "GET versions-diff": Row(VERSION, query=lambda s, h: {"against": s.row(h, "prompts").latest.digest}),
     "GET versions-verify": Row(VERSION),
     "GET ledger-list": Row(),
-    "GET ledger-stale": Row(),
+    "GET ledger-outdated": Row(),
     "GET ledger-one": Row(ENTRY, bots=404),
     "GET ledger-replay": Row(ENTRY, bots=404),
     "GET ledger-evidence": Row(ENTRY, bots=404),
@@ -263,7 +263,7 @@ PROMPTS: dict[str, Row] = {
     "GET reports-list": Row(),
     "GET labels-list": Row(narrow=403),
     "POST labels-protect": Row(values=PRODUCTION, body=constant({"is_protected": True}), narrow=403),
-    "GET labels-standing": Row(PROMPT),
+    "GET prompt-labels-list": Row(PROMPT),
     "POST labels-follow": Row(PROMPT),
     "GET labels-one": Row(LABEL),
     "PUT labels-one": Row(PROMPT, {"label": "fresh"}, constant({"version": 1, "expected": None})),

@@ -24,7 +24,7 @@ PAGES = {"list", "detail", "new", "edit", "history", "revision", "revert", "arch
 # Turns after which every requester has tested every route of a kind; then the next kind follows.
 ROUND = 24
 TURNS = ROUND * len(ALIKE)
-OPERATIONS = {"list", "one", "revisions", "go-back", "restore"}
+OPERATIONS = {"list", "one", "revisions", "restore-revision", "restore"}
 
 
 def turn_of_this_run() -> int:
@@ -37,7 +37,7 @@ def pages_in_turn(routes: Iterable[T], turn: int, name: Callable[[T], str]) -> l
 
 
 def operations_in_turn(endpoints: Iterable[T], turn: int, name: Callable[[T], str]) -> list[T]:
-    """The same for API operations, with names such as `souls-go-back`."""
+    """The same for API operations, with names such as `souls-restore-revision`."""
     return [one for one in endpoints if is_due(*split(name(one)), OPERATIONS, turn)]
 
 
