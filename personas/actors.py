@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Actor:
-    """The author of a change; its label is stored in every revision and audit event."""
+    """The author of a change. Its label is stored in the revision and the audit event of the change."""
 
     label: str
     user: "User | None" = None

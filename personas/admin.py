@@ -1,4 +1,4 @@
-"""Django admin for operators: everything is visible, and content is changed only through the services."""
+"""Django admin for operators. It shows all workspaces, and changes records only through the services."""
 
 from typing import Any
 
@@ -40,13 +40,13 @@ admin.site.unregister(Group)  # roles are per workspace, not per site
 
 
 def get_operator(request: HttpRequest) -> Actor:
-    """Return the operator as the author of the change."""
+    """Return the signed-in operator as the author of a change."""
     assert isinstance(request.user, User)  # noqa: S101  # the admin site requires a signed-in user
     return Actor.person(request.user)
 
 
 class ChangeOnlyAdmin(admin.ModelAdmin[Any]):
-    """Admin without add and delete: members create records, and history refers to them."""
+    """Admin without add and delete: members create records, and revisions and audit events refer to them."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = self.model._base_manager.all()
@@ -65,7 +65,7 @@ class ReadOnlyAdmin(ChangeOnlyAdmin):
 
 
 class RecordAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """Form with optimistic locking: a hidden field holds the revision that was displayed."""
+    """Form with optimistic locking: a hidden field holds the revision that the form displays."""
 
     expected = forms.IntegerField(widget=forms.HiddenInput)
 
@@ -81,7 +81,7 @@ class RecordAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic onl
 
 
 class RecordAdmin(ChangeOnlyAdmin):
-    """Edits the plain fields of a record through the services; foreign keys are read-only."""
+    """Admin that edits the fields of a record through the services. Foreign keys and states are read-only."""
 
     form = RecordAdminForm
     actions = ("archive", "restore")
@@ -112,7 +112,7 @@ class RecordAdmin(ChangeOnlyAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a service's error as a message and roll back, so that nothing is half saved."""
+        """If a service rejects the change, roll it back completely and show the error as a message."""
         try:
             with transaction.atomic():
                 return super().changeform_view(request, object_id, form_url, extra_context)
@@ -138,7 +138,7 @@ class RecordAdmin(ChangeOnlyAdmin):
 
 @admin.register(Memory)
 class MemoryAdmin(RecordAdmin):
-    """A memory is revoked and reinstated rather than archived."""
+    """Admin of memories. Archive and restore revoke and reinstate the memory."""
 
     def archive(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         self.apply_to_each(request, rows, lambda row: revoke_memory(row, by=get_operator(request)))
@@ -171,7 +171,7 @@ class MembershipAdmin(ChangeOnlyAdmin):
 
 @admin.register(User)
 class UserAdmin(StockUserAdmin[User]):
-    """User accounts: created and deactivated here, never deleted, because history refers to them."""
+    """Admin to create and deactivate user accounts. They cannot be deleted: audit events refer to them."""
 
     ordering = ("email",)
     list_display = ("email", "name", "is_active", "is_superuser", "last_login")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DomainError(Exception):
-    """A request that a domain rule rejects; the message is shown to the user."""
+    """A domain rule rejects the requested change. The message is shown to the user or API client."""
 
     code = "refused"
 
@@ -24,7 +24,7 @@ class DomainError(Exception):
 
 
 class InvalidInput(DomainError):
-    """Invalid values, with messages by field."""
+    """Some values are invalid. `errors` holds the messages by field name."""
 
     code = "invalid"
 
@@ -52,7 +52,8 @@ class InvalidInput(DomainError):
 def _locate_error(name: str, error: ValidationError) -> tuple[str, list[str]]:
     """Return the field and the messages of a validation error.
 
-    A uniqueness error within the workspace is reported on its own field instead of on the whole form.
+    Django reports a value that is not unique in the workspace as an error of the whole form. Such an error is
+    moved to the field with that value.
     """
     if error.code == "unique_together" and error.params:
         fields = [field for field in error.params["unique_check"] if field != "workspace"]
@@ -66,7 +67,7 @@ def _locate_error(name: str, error: ValidationError) -> tuple[str, list[str]]:
 
 
 class EditConflict(DomainError):
-    """Optimistic locking conflict: the record was saved after the caller had read it."""
+    """Optimistic locking conflict: the record was changed after the client had read it."""
 
     code = "conflict"
 
@@ -79,12 +80,12 @@ class EditConflict(DomainError):
 
 
 class RecordInUse(DomainError):
-    """A record that other records still refer to."""
+    """The record cannot be removed, because other records still refer to it."""
 
     code = "in_use"
 
 
 class RecordErased(DomainError):
-    """A record whose text was erased for good."""
+    """The record cannot be changed, because its text was erased permanently."""
 
     code = "erased"

@@ -17,7 +17,7 @@ class Role(models.TextChoices):
 
 
 class Permission(Enum):
-    """Permission that a role can have; the value is its name in templates."""
+    """Permission that a role can have. Templates use the value, as in `can.edit`."""
 
     READ = "read"
     EDIT = "edit"
@@ -38,5 +38,5 @@ ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
 
 
 def has_permission(role: str, permission: Permission) -> bool:
-    """Return whether a role has a permission; an unknown role has none."""
+    """Return whether a role has a permission. An unknown role has no permissions."""
     return role in ROLES_BY_PERMISSION[permission]

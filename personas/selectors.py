@@ -1,4 +1,4 @@
-"""Queries of records for pages and the API; each is limited to a workspace."""
+"""Queries for records, for pages and the API. Each query is limited to one workspace."""
 
 from django.db.models import Count, Prefetch, Q, QuerySet
 
@@ -27,7 +27,7 @@ LIVE_LINK_COUNT = Count("agent_links", filter=Q(agent_links__agent__archived_at=
 
 
 def list_agents(workspace: Workspace) -> QuerySet[Agent]:
-    """Return agents with the related rows that lists and cards display."""
+    """Return the agents of a workspace, with the related rows that pages and the API display."""
     tools = AgentTool.objects.in_workspace(workspace).select_related("tool")
     channels = AgentChannel.objects.in_workspace(workspace).select_related("channel")
     rows = Agent.objects.in_workspace(workspace).select_related("identity", "soul", "user_profile", "parent")
@@ -61,7 +61,7 @@ def list_tools(workspace: Workspace) -> QuerySet[Tool]:
 
 
 def list_memories(workspace: Workspace) -> QuerySet[Memory]:
-    """Return memories, newest first: new ones need attention."""
+    """Return the memories of a workspace. The newest come first, because they may need a review."""
     rows = Memory.objects.in_workspace(workspace).select_related("agent", "author", "superseded_by")
     return rows.order_by("-created_at", "-pk")
 
@@ -95,6 +95,6 @@ def list_revisions(record: Record) -> QuerySet[Revision]:
 
 
 def list_agents_using(record: Record) -> QuerySet[Agent]:
-    """Return the agents, except archived ones, whose prompts contain this record."""
+    """Return the agents whose prompts contain this record, without archived agents."""
     rows = Agent.objects.in_workspace(record.workspace_id)
     return rows.filter(pk__in=record.agent_ids(), archived_at=None).order_by("name", "pk")

@@ -21,7 +21,7 @@ KEY_MARKER = "drm_"
 
 @dataclass(frozen=True)
 class ApiClient:
-    """An authenticated API client: a valid key, its workspace and its permissions there."""
+    """An authenticated API client: a valid API key, the key's workspace and the key's permissions."""
 
     key: ApiKey
     workspace: Workspace
@@ -34,14 +34,14 @@ class ApiClient:
 
     @property
     def agents(self) -> list[str] | None:
-        """Slugs of the agents that the key is limited to; None without a limit."""
+        """Slugs of the agents that the key is limited to. None if the key may access all agents."""
         slugs: list[str] | None = self.key.scopes.get("agents")
         return slugs
 
     def has_permission(self, permission: Permission, *, is_for_bots: bool) -> bool:
         """Return whether the client may run an operation that needs this permission.
 
-        A bot may use only operations that are open to bots, and needs the scope `write` to change anything.
+        A bot may run only operations with `is_for_bots`. To change data, its key also needs the verb `write`.
         """
         if not self.is_bot or permission is Permission.READ:
             return permission in self.permissions and (is_for_bots or not self.is_bot)
@@ -57,9 +57,9 @@ class ApiClient:
 
 
 def authenticate(headers: Mapping[str, str], query: str) -> ApiClient:
-    """Return the client of a request, or raise 401.
+    """Return the client that sent a request. Raise a 401 problem if the request has no valid key.
 
-    All reasons for a 401 get the same response, so that it does not reveal which keys exist.
+    The 401 response is the same for every reason, so it does not reveal which keys exist.
     """
     check_no_key_in_url(query)
     secret = parse_key_secret(headers.get("Authorization", ""))
@@ -74,9 +74,9 @@ def authenticate(headers: Mapping[str, str], query: str) -> ApiClient:
 
 
 def require_creator_role(key: ApiKey) -> str:
-    """Return the current role of the key's creator, or raise 401 if they are not an active member.
+    """Return the current role of the key's creator. Raise a 401 problem if that user is not an active member.
 
-    A bot's key belongs to the workspace and does not depend on its creator.
+    For a bot key, return an empty string: it belongs to the workspace, so its creator does not matter.
     """
     if key.kind == BOT or key.created_by is None:
         return ""
@@ -94,7 +94,7 @@ def get_key_actor(key: ApiKey) -> Actor:
 
 
 def parse_key_secret(header: str) -> str:
-    """Return the key of an Authorization header; a malformed one is rejected without a database query."""
+    """Return the API key in an Authorization header. Reject a malformed key without a database query."""
     secret = get_bearer_token(header)
     if not is_well_formed_key(secret):
         raise invalid_key_error()
@@ -102,12 +102,12 @@ def parse_key_secret(header: str) -> str:
 
 
 def get_bearer_token(header: str) -> str:
-    """Return the token of a Bearer header; an empty string for any other scheme."""
+    """Return the token of a Bearer Authorization header, or an empty string for any other scheme."""
     return header[len(BEARER_SCHEME) :].strip() if header.lower().startswith(BEARER_SCHEME) else ""
 
 
 def check_no_key_in_url(query: str) -> None:
-    """Reject a key in the URL: proxies log URLs, so such a key must be replaced."""
+    """Reject a request with an API key in its URL. Proxies log URLs, so the client must replace that key."""
     if KEY_MARKER in unquote_plus(query):
         detail = "Send the key in the Authorization header, never in the address, and replace this one."
         raise ProblemError(Problem(400, "bad_request", detail, [FieldError(detail, header="Authorization")]))

@@ -1,4 +1,4 @@
-"""ETags of records, and the checks of If-Match and If-None-Match."""
+"""ETags of records, and checks of the request headers If-Match and If-None-Match."""
 
 import re
 from typing import Any
@@ -8,17 +8,17 @@ from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.responses import ApiResponse, encode_json
 from personas.models import Record
 
-# An entity tag: the optional weak prefix, and the opaque value.
+# An ETag: an optional prefix `W/` that marks it as weak, and a quoted value.
 ETAG_PATTERN = re.compile(r'(W/)?"([^"]*)"')
 
 
 def get_record_etag(record: Record) -> str:
-    """Return the ETag of a record; it changes with every edit, and on archiving and restoring."""
+    """Return the ETag of a record. It changes when the record is edited, archived or restored."""
     return f'"{record.revision}{"a" if record.is_archived else ""}"'
 
 
 def check_if_match(record: Record, if_match: str | None) -> None:
-    """Raise 412 unless If-Match names the current ETag of the record; 428 if it is missing."""
+    """Raise 412 unless If-Match contains the current ETag of the record; raise 428 without If-Match."""
     check_etag(get_record_etag(record), if_match)
 
 
@@ -36,7 +36,7 @@ def check_etag(etag: str, if_match: str | None) -> None:
 
 
 IMMUTABLE_CACHE_CONTROL = "private, max-age=31536000, immutable"
-# OpenAPI response object.
+# OpenAPI description of the response 304, for operations that support If-None-Match.
 NOT_MODIFIED_RESPONSES: tuple[tuple[int, dict[str, Any]], ...] = (
     (304, {"description": "You have it already: the ETag is among those of If-None-Match."}),
 )

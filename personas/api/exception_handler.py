@@ -13,7 +13,7 @@ from personas.errors import DomainError, EditConflict, InvalidInput
 
 AUTH_CHALLENGE_HEADERS = {"WWW-Authenticate": 'Bearer realm="Dramatis"'}
 RETRY_AFTER_HEADERS = {"Retry-After": "2"}
-# Domain error codes with a status other than 409.
+# HTTP status by the code of a domain error. Codes that are not listed have the status 409.
 DOMAIN_ERROR_STATUSES = {
     "bad_key": 401,
     "out_of_scope": 403,
@@ -36,7 +36,7 @@ NOT_FOUND_PROBLEM = Problem(404, "not_found", "There is nothing here under this 
 
 
 def exception_to_problem(error: BaseException) -> Problem:
-    """Convert an exception to a problem; unknown exceptions become a 500 without details."""
+    """Convert an exception to a problem. An unexpected exception becomes a 500 that reveals no details."""
     for kind, build_problem in PROBLEM_BUILDERS.items():
         if isinstance(error, kind):
             return build_problem(error)
@@ -72,13 +72,16 @@ def domain_error_to_problem(error: DomainError) -> Problem:
 
 
 def drf_error_to_problem(error: drf.APIException) -> Problem:
-    """Convert an error of Django REST framework itself, which checks neither keys nor bodies here."""
+    """Convert an error that Django REST framework itself raised, such as NotAcceptable (406).
+
+    Errors about keys and bodies are not among these: this API checks keys and bodies with its own code.
+    """
     if isinstance(error, drf.NotAcceptable):
         return Problem(406, "not_acceptable", "This is answered as application/json only.")
     return Problem(error.status_code, "bad_request", "The request cannot be read.")
 
 
-# The first match is used, so subclasses come before their base classes.
+# The first entry that matches the exception is used, so subclasses come before their base classes.
 PROBLEM_BUILDERS: dict[type[BaseException] | tuple[type[BaseException], ...], Callable[[Any], Problem]] = {
     ProblemError: lambda error: error.problem,
     InvalidInput: lambda error: validation_problem(list_invalid_fields(error)),

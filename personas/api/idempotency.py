@@ -1,4 +1,4 @@
-"""Idempotency keys: a retried request gets the stored response of the first one and has no second effect."""
+"""Idempotency keys: a retried request is not executed again but gets the stored response of the first."""
 
 import re
 from collections.abc import Callable
@@ -21,9 +21,10 @@ IDEMPOTENCY_RETENTION = timedelta(hours=24)
 def run_idempotent(
     workspace: Workspace, route: str, name: str, body: bytes, run: Callable[[], ApiResponse]
 ) -> ApiResponse:
-    """Run the operation, or replay the stored response of an earlier request with the same key.
+    """Run the operation, or return the stored response of an earlier request with the same idempotency key.
 
-    The response is stored in the transaction of its effect. Failures are not stored: they have no effect.
+    The response is stored in the same transaction as the operation's changes. Failed requests are not stored,
+    because they change nothing and can be executed again.
     """
     if not IDEMPOTENCY_KEY_PATTERN.fullmatch(name):
         error = FieldError("Up to 255 printable characters without spaces.", header=IDEMPOTENCY_HEADER)
@@ -41,9 +42,10 @@ def run_idempotent(
 
 
 def lock_idempotency_key(workspace: Workspace, route: str, name: str) -> None:
-    """Take a PostgreSQL advisory lock on the idempotency key, or raise 409 if it is taken.
+    """Take a PostgreSQL advisory lock on the idempotency key, or raise 409 if another request holds the lock.
 
-    SQLite needs none: it runs one writer at a time, so the second request finds the stored response.
+    SQLite needs no lock. It runs one writer at a time, so a concurrent request with the same key waits and
+    then finds the stored response.
     """
     if connection.vendor != "postgresql":
         return
@@ -88,5 +90,5 @@ def store_response(workspace: Workspace, route: str, name: str, digest: str, res
 
 
 def delete_expired_responses(max_age: timedelta = IDEMPOTENCY_RETENTION) -> int:
-    """Delete stored responses after their retention period; called by the scheduler."""
+    """Delete stored responses that are older than `max_age`. Called by the scheduler."""
     return delete_in_batches(KeptAnswer.unscoped.filter(at__lt=timezone.now() - max_age))

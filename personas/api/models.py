@@ -6,7 +6,10 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class KeptAnswer(WorkspaceOwned):
-    """Response of the first request with an Idempotency-Key, written in the transaction of its effect."""
+    """Response of the first request with an Idempotency-Key, returned again if the request is retried.
+
+    It is written in the same transaction as the changes that the request made.
+    """
 
     route = models.CharField(max_length=200)
     name = models.CharField(max_length=255)

@@ -1,4 +1,4 @@
-"""API operations: one declaration is used for validation, for execution and for the OpenAPI document."""
+"""API operations. Each is declared once, for request validation, execution and the OpenAPI document."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,32 +43,33 @@ OperationHandler = Callable[..., ApiResponse]
 
 @dataclass(frozen=True)
 class Operation:
-    """Declaration of one method of one URL: handler, permission, request and response schemas."""
+    """Declaration of one HTTP method of one URL: handler, permission, request and response schemas."""
 
     run: OperationHandler
     summary: str
     permission: Permission = Permission.READ
-    # Whether bot keys may use it, and not only admin keys.
+    # Whether bot keys may use this operation too, in addition to admin keys.
     bots: bool = False
     answer: Schema | None = None
     status: int = 200
     body: Schema | None = None
     query: Mapping[str, Schema] = field(default_factory=dict)
-    # Required query parameters.
+    # Names of the parameters in `query` that are required.
     required_params: Sequence[str] = ()
-    # Requires If-Match.
+    # Whether requests must have an If-Match header.
     is_conditional: bool = False
-    # Accepts an Idempotency-Key, because a retry would repeat its effect.
+    # Whether requests may have an Idempotency-Key, so that a retry does not repeat the change.
     is_retryable: bool = False
-    # Rate limit budget; by default "read" or "write", depending on the permission.
+    # Name of the rate limit budget. If empty: "read" if `permission` is READ, otherwise "write".
     budget: str = ""
-    # Problem codes by status, in addition to those that every operation has.
+    # Error responses to document, as problem codes by HTTP status, besides those common to all operations.
     refusals: Mapping[int, str] = field(default_factory=dict)
     note: str = ""
     example: Any = None
     body_example: Any = None
     tag: str = ""
-    # OpenAPI objects: further responses that are no errors (304), and further media types of the response.
+    # For the OpenAPI document: additional responses that are not errors, such as 304, and additional media
+    # types of the normal response.
     extra_responses: Sequence[tuple[int, Mapping[str, Any]]] = ()
     extra_content: Mapping[str, Any] = field(default_factory=dict)
 
@@ -82,5 +83,8 @@ class Operation:
 
 
 def raise_not_implemented(*args: Any, **kwargs: Any) -> ApiResponse:
-    """Handler of operations that are documented here and implemented by a separate view."""
+    """Raise NotImplementedError: the handler of operations that a separate view implements.
+
+    Such an operation is declared only for the OpenAPI document.
+    """
     raise NotImplementedError("This operation has its own view.")

@@ -1,4 +1,4 @@
-"""Keyset pagination by id: no row is skipped or repeated when rows are added meanwhile."""
+"""Keyset pagination by id: no row is skipped or repeated if rows are added between two requests."""
 
 import base64
 import binascii
@@ -37,7 +37,7 @@ class CursorPage:
 
 
 def paginate_rows(rows: QuerySet[M], *, limit: int, cursor: str, newest_first: bool = False) -> CursorPage:
-    """Return the page of rows after the cursor; one extra row is read to detect a next page."""
+    """Return the next `limit` rows after the cursor. One extra row is read to detect whether more follow."""
     after = decode_cursor(cursor) if cursor else None
     if after is not None:
         rows = rows.filter(pk__lt=after) if newest_first else rows.filter(pk__gt=after)
@@ -70,7 +70,7 @@ FIELDS_PARAM = text_schema(
 
 
 def select_fields(row: dict[str, Any], fields: str) -> dict[str, Any]:
-    """Return only the requested fields; raise 422 for an unknown one."""
+    """Return only the fields listed in `fields`, separated by commas. Raise 422 for an unknown field."""
     if not fields:
         return row
     names = fields.split(",")
@@ -81,7 +81,7 @@ def select_fields(row: dict[str, Any], fields: str) -> dict[str, Any]:
 
 
 def page_response(call: ApiRequest, page: CursorPage, data: list[dict[str, Any]]) -> ApiResponse:
-    """Return a page as JSON; the Link header also holds the URL of the next page."""
+    """Return a page as JSON, with the URL of the next page in the Link header."""
     fields = call.query.get("fields", "")
     body = {
         "data": [select_fields(row, fields) for row in data],

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PROBLEM_CONTENT_TYPE = "application/problem+json"
-# Title per code; `detail` describes the single case.
+# Title by problem code. The title is the same for every error with that code; `detail` differs per request.
 PROBLEM_TITLES = {
     "bad_request": "The request cannot be read",
     "bad_json": "The body is not JSON that can be used",
@@ -59,7 +59,10 @@ PROBLEM_TITLES = {
 
 @dataclass(frozen=True)
 class FieldError:
-    """An invalid value and its location: JSON pointer into the body, query parameter or header."""
+    """Description of an invalid value, and its location.
+
+    The location is a JSON pointer into the body, the name of a query parameter or the name of a header.
+    """
 
     detail: str
     pointer: str = ""
@@ -73,7 +76,7 @@ class FieldError:
 
 @dataclass(frozen=True)
 class Problem:
-    """An API error."""
+    """An API error in the format of RFC 9457."""
 
     status: int
     code: str
@@ -103,7 +106,7 @@ class Problem:
 
 
 class ProblemError(Exception):
-    """Exception that carries a problem; the exception handler turns it into the response."""
+    """Exception with a problem, which the exception handler sends as the response."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
@@ -111,5 +114,5 @@ class ProblemError(Exception):
 
 
 def json_pointer(path: Iterable[str | int]) -> str:
-    """Return the JSON pointer (RFC 6901) of a path of keys and indexes."""
+    """Return the JSON pointer (RFC 6901) for a path of object keys and array indexes."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)

@@ -1,4 +1,4 @@
-"""Rate limits per key and workspace: token buckets in the memory of each process."""
+"""Rate limits per API key and per workspace: token buckets in the memory of each process."""
 
 import math
 import time
@@ -13,18 +13,18 @@ from personas.api.problems import Problem, ProblemError
 
 WINDOW_SECONDS = 60
 BUDGETS = ("fetch", "read", "write", "render")
-# Beyond this number the least recently used buckets are dropped.
+# If there are more buckets, the least recently used one is dropped. This limits the memory per process.
 MAX_BUCKETS = 50_000
 
 
 @dataclass(frozen=True)
 class RateLimitStatus:
-    """State of one budget after a request."""
+    """State of one token bucket after a request."""
 
     budget: str
     quota: int
     remaining: int
-    # Seconds until the next request is allowed; 0 if this one was.
+    # Seconds until a request is allowed again; 0 if this request was allowed.
     retry_after: float
 
     def headers(self) -> dict[str, str]:
@@ -36,7 +36,10 @@ class RateLimitStatus:
 
 
 class RateLimiter:
-    """Token buckets by owner and budget; they start full and refill at a constant rate."""
+    """Token buckets, one per owner (a key or a workspace) and budget.
+
+    A bucket starts full and refills at a constant rate of `quota` tokens per minute.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -44,7 +47,7 @@ class RateLimiter:
         self._lock = Lock()
 
     def take(self, owner: str, owner_id: int, budget: str, quota: int) -> RateLimitStatus:
-        """Take one token, if there is one."""
+        """Take one token from a bucket, if it has one, and return the bucket's state."""
         now, bucket, rate = self._clock(), (owner, owner_id, budget), quota / WINDOW_SECONDS
         with self._lock:
             level, since = self._levels.pop(bucket, (float(quota), now))
@@ -67,9 +70,9 @@ PROCESS_LIMITER = RateLimiter()
 def charge_rate_limit(
     key_id: int, workspace_id: int, budget: str, *, limiter: RateLimiter = PROCESS_LIMITER
 ) -> Mapping[str, str]:
-    """Take one token of the key and one of the workspace; return the rate limit headers or raise 429.
+    """Take one token from the key's bucket and one from the workspace's. Raise 429 if either is empty.
 
-    The headers describe the budget with fewer tokens.
+    Return the rate limit headers of the response. They describe the bucket that has fewer tokens left.
     """
     key_quota, workspace_quota = get_quotas(budget)
     status = limiter.take("key", key_id, budget, key_quota)
@@ -86,7 +89,10 @@ def charge_rate_limit(
 
 
 def get_quotas(budget: str) -> tuple[int, int]:
-    """Return the quotas of a key and a workspace per minute, divided by the number of web processes."""
+    """Return how many requests per minute this process allows per key and per workspace.
+
+    The configured limits apply to the whole server, so they are divided by the number of web processes.
+    """
     key_quota, workspace_quota = settings.DRAMATIS_RATE_LIMITS[budget]
     processes = max(1, settings.DRAMATIS_WEB_PROCESSES)
     return max(1, key_quota // processes), max(1, workspace_quota // processes)

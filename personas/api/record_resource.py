@@ -1,4 +1,4 @@
-"""REST resource of a kind of record: list, create, read, update, replace, archive, restore, revisions."""
+"""REST resource for one kind of record: list, create, read, update, replace, archive, restore, revisions."""
 
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
@@ -73,7 +73,7 @@ CHANGE_ERROR_CODES = {
 
 
 class RecordResource(RecordSchema, Generic[R]):
-    """The URLs of one kind of record; a subclass declares what is specific to the kind."""
+    """Base class with the operations and URLs for a kind of record. Each kind has a subclass."""
 
     # --- overridden by subclasses -----------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class RecordResource(RecordSchema, Generic[R]):
         return {}
 
     def complete_values(self, record: R, values: FieldValues) -> FieldValues:
-        """Add the values of fields that depend on the changed ones."""
+        """Return `values` plus the stored values of other fields that must be saved together with them."""
         return values
 
     def extra_urls(self) -> list[URLPattern]:
@@ -137,7 +137,10 @@ class RecordResource(RecordSchema, Generic[R]):
         return json_response(select_fields(self.to_json(record), fields), ETag=get_record_etag(record))
 
     def change(self, call: ApiRequest, key: Any) -> ApiResponse:
-        """Update the fields of the body; PUT calls this with defaults for the fields that are missing."""
+        """Update the fields that the body contains (PATCH).
+
+        `replace` (PUT) calls this method after it has added defaults for the fields that the body lacks.
+        """
         record = self.find_writable(call, key)
         check_if_match(record, call.if_match)
         values, message = self.parse_values(call)
@@ -180,7 +183,10 @@ class RecordResource(RecordSchema, Generic[R]):
         return self.record_response(self.reload(saved))
 
     def check_agent_kept(self, call: ApiRequest, record: R, number: int) -> None:
-        """Reject a revision that assigns the record to another agent, if the key is limited to agents."""
+        """Raise 403 if restoring the revision would move the record to another agent.
+
+        This applies only to keys that are limited to some agents.
+        """
         if call.caller.agents is None:
             return
         old_values = record.values_from_snapshot(get_revision(record, number).data)
@@ -193,7 +199,7 @@ class RecordResource(RecordSchema, Generic[R]):
     # --- helpers ----------------------------------------------------------------------------------------
 
     def list_visible(self, caller: ApiClient) -> QuerySet[R]:
-        """Return the rows that the client's key may read."""
+        """Return the records that the client's key may read."""
         rows = self.get_queryset(caller.workspace)
         if caller.agents is None:
             return rows
@@ -217,9 +223,9 @@ class RecordResource(RecordSchema, Generic[R]):
         return record
 
     def find_writable(self, call: ApiRequest, key: Any) -> R:
-        """Return the row to change.
+        """Return the record with this URL key, or raise 403 if the client may read but not change it.
 
-        A key that is limited to some agents may read a row that all agents share, but not change it.
+        A key that is limited to some agents may not change a record that belongs to no single agent.
         """
         record = self.find_record(call, key)
         if (
@@ -231,7 +237,7 @@ class RecordResource(RecordSchema, Generic[R]):
         return record
 
     def reload(self, record: R) -> R:
-        """Load the row again with the related rows that lists display."""
+        """Load the record again, together with the related rows that its JSON contains."""
         return self.get_queryset(record.workspace).get(pk=record.pk)
 
     def record_response(self, record: R, status: int = 200, **headers: str) -> ApiResponse:
@@ -267,7 +273,10 @@ class RecordResource(RecordSchema, Generic[R]):
         raise NotImplementedError(name)
 
     def parse_values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
-        """Convert the body for the services: resolve links in the workspace and parse timestamps."""
+        """Convert the body to field values for the services, and return them with the change message.
+
+        Slugs or ids of linked records become records of the workspace, and timestamps become datetimes.
+        """
         values, errors = dict(call.body), []
         if call.caller.agents is not None and "agent" in self.links and not values.get("agent", not is_new):
             errors.append(
@@ -297,7 +306,10 @@ class RecordResource(RecordSchema, Generic[R]):
     def find_linked_records(
         call: ApiRequest, model: type[Record], attribute: str, names: list[Any]
     ) -> list[Any]:
-        """Return the linked rows in the order of the body; raise KeyError if one does not exist."""
+        """Return the records whose field `attribute` has the values `names`, in the same order.
+
+        Raise KeyError if a record does not exist, is archived or is not accessible with the client's key.
+        """
         rows: QuerySet[Any] = model.objects.in_workspace(call.workspace).filter(archived_at=None)
         if model.kind == "agent" and call.caller.agents is not None:
             rows = rows.filter(slug__in=call.caller.agents)

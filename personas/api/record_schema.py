@@ -1,4 +1,4 @@
-"""JSON schemas of a kind of record, derived from its model and completed by its resource class."""
+"""JSON schemas for a kind of record, derived from its Django model and attributes of its resource class."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -24,29 +24,31 @@ MESSAGE_SCHEMA = line_schema(200, description="Why; it stands in the history.")
 
 
 class RecordSchema:
-    """Request and response schemas of one kind of record."""
+    """Request and response schemas for one kind of record."""
 
     model: ClassVar[type[Record]]
     name: ClassVar[str]  # path segment in URLs
     singular: ClassVar[str]
-    # Field that identifies a row in URLs, and its path converter.
+    # Model field that identifies a record in URLs, and the Django path converter for its value.
     lookup_field: ClassVar[str] = "slug"
     lookup_converter: ClassVar[str] = "slug"
     search_fields: ClassVar[tuple[str, ...]] = ("label", "slug")
-    # Fields that can be set only when a row is created.
+    # Fields that can be set only when a record is created.
     create_only_fields: ClassVar[tuple[str, ...]] = ()
-    # Fields that get a value when the body has none.
+    # Fields that the model requires, but a request may omit when it creates a record: a service sets them.
     optional_fields: ClassVar[tuple[str, ...]] = ()
-    # Fields that only services set.
+    # Fields that only services set; a request body must not contain them.
     derived_fields: ClassVar[tuple[str, ...]] = ()
-    # Foreign keys, with the linked model and the field that identifies its rows; `link_lists` for lists.
+    # Links to other records, by field name: the linked model, and the field that identifies a linked record
+    # in JSON. `links` are foreign keys; `link_lists` are lists of linked records.
     links: ClassVar[Mapping[str, tuple[type[Record], str]]] = {}
     link_lists: ClassVar[Mapping[str, tuple[type[Record], str]]] = {}
-    # Schemas that cannot be derived from the model.
+    # Schemas of fields that cannot be derived from the model.
     schema_overrides: ClassVar[Mapping[str, Schema]] = {}
-    # Fields that only responses have.
+    # Additional fields of responses, which cannot be written.
     read_only_fields: ClassVar[Mapping[str, Schema]] = {}
-    # Query path to the agent's slug, for keys that are limited to some agents; if empty, such keys get 403.
+    # Django lookup path from the record to the slug of its agent. It filters the records for keys that are
+    # limited to some agents. If it is empty, such keys get 403.
     agent_path: ClassVar[str] = ""
     write_permission: ClassVar[Permission] = Permission.EDIT
     bots_may_add: ClassVar[bool] = False
@@ -54,7 +56,7 @@ class RecordSchema:
     filters: ClassVar[Mapping[str, Schema]] = {}
 
     def writable_fields(self) -> dict[str, Schema]:
-        """Return the schemas of the fields that a body may contain."""
+        """Return the schemas of the fields that a request body may contain, by field name."""
         fields: dict[str, Schema] = {}
         for name in (*self.create_only_fields, *self.model.content):
             if name not in self.derived_fields and name not in fields:
@@ -92,7 +94,7 @@ class RecordSchema:
         return line_schema(64, least=1, description=f"The name of a {model.kind}.")
 
     def required_fields(self) -> list[str]:
-        """Return the fields that a new row needs."""
+        """Return the names of the fields that are required to create a record."""
         names = []
         for name in self.writable_fields():
             field = next((column for column in self.model._meta.concrete_fields if column.name == name), None)
@@ -126,7 +128,10 @@ class RecordSchema:
 
 
 def relax_schema(schema: Schema) -> Schema:
-    """Remove the limits of a request schema for use in responses: stored values may predate a limit."""
+    """Return a request schema without its limits, for use in responses.
+
+    Stored values may be older than a limit and exceed it.
+    """
     relaxed = {
         name: value for name, value in schema.items() if name in {"type", "items", "anyOf", "description"}
     }
@@ -138,7 +143,10 @@ def relax_schema(schema: Schema) -> Schema:
 
 
 def get_default_value(schema: Schema) -> Any:
-    """Return the value of a field that PUT leaves out: its default, else the empty value of its type."""
+    """Return the value that PUT gives to a field missing in the body.
+
+    This is the schema's default; without one, null if allowed, else the first enum value or an empty value.
+    """
     if "default" in schema:
         return schema["default"]
     kind = schema.get("type", [])

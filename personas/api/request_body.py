@@ -1,4 +1,4 @@
-"""Strict JSON parsing of request bodies: ambiguous or unbounded input is rejected."""
+"""Strict JSON parsing of request bodies: ambiguous, too deeply nested and too large values are rejected."""
 
 import json
 import re
@@ -14,17 +14,17 @@ from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.validation import find_schema_errors
 
 MAX_JSON_DEPTH = 64
-# Parsers disagree on larger integers, and parsing them is slow.
+# JSON parsers differ in how they read longer integers, and parsing very long ones is slow.
 MAX_INTEGER_DIGITS = 19
 SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class BadJson(ValueError):
-    """JSON that is rejected; the message is shown to the client."""
+    """The request body is not acceptable JSON. The message is shown to the client."""
 
 
 def parse_json_or_problem(data: bytes) -> Any:
-    """Parse a body, or raise 400 with the reason."""
+    """Parse a JSON body. Raise a 400 problem with the reason if it is not acceptable."""
     try:
         return parse_json(data)
     except BadJson as error:
@@ -51,7 +51,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def check_json_depth(text: str) -> None:
-    """Limit the nesting depth before decoding: the decoder would raise RecursionError."""
+    """Reject JSON that is nested too deeply, before it is decoded: the decoder would raise RecursionError."""
     depth, is_text, is_escaped = 0, False, False
     if text.count("[") + text.count("{") <= MAX_JSON_DEPTH:
         return
@@ -70,7 +70,7 @@ def check_json_depth(text: str) -> None:
 
 
 def check_surrogates(value: Any) -> None:
-    """Reject lone surrogates, which JSON can express but UTF-8 cannot store."""
+    """Reject lone surrogates such as `\\ud800`, which JSON can express but UTF-8 cannot encode."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

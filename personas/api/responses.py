@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """Response of an operation, ready to be sent, or to be stored for idempotent retries."""
+    """Response of an operation. It can be sent, and stored for retries with the same Idempotency-Key."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    # Body of the response to a retry, if it differs: a secret is shown only once.
+    # Body to store for retries, if it differs from `body`: a new key's secret is shown only once.
     stored_body: bytes | None = None
     content_type: str = "application/json"
 
@@ -24,7 +24,11 @@ class ApiResponse:
 
 
 def json_response(value: Any, status: int = 200, *, stored: Any = None, **headers: str) -> ApiResponse:
-    """Return a JSON response; underscores in header names become hyphens, empty headers are left out."""
+    """Return a JSON response.
+
+    `stored` is the JSON value for retries, if it differs. `headers` are keyword arguments: an underscore in a
+    name becomes a hyphen, and a header with an empty value is left out.
+    """
     http_headers = {name.replace("_", "-"): text for name, text in headers.items() if text}
     return ApiResponse(
         status, encode_json(value), http_headers, None if stored is None else encode_json(stored)

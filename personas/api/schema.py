@@ -1,4 +1,4 @@
-"""Builders of JSON schemas, used for validation and for the OpenAPI document."""
+"""Functions that build JSON schemas, for request validation and for the OpenAPI document."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -9,10 +9,10 @@ from core.db.fields import ProseField
 
 Schema = dict[str, Any]
 
-# Control characters cannot be stored; a line has no line breaks either.
+# Characters that a single-line text must not contain: control characters and all line breaks.
 CONTROL_CHARACTERS = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 LINE_PATTERN = f"^[^{CONTROL_CHARACTERS}]*$"
-# Surrounding spaces are stripped, so a required line needs a character other than a space.
+# Surrounding whitespace is stripped, so a required line needs at least one other character.
 NONBLANK_LINE_PATTERN = rf"^[^{CONTROL_CHARACTERS}]*[^\s{CONTROL_CHARACTERS}][^{CONTROL_CHARACTERS}]*$"
 PROSE_PATTERN = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$"
 SLUG_PATTERN = r"^[a-z0-9]+(?:-[a-z0-9]+)*$"
@@ -76,7 +76,10 @@ def nullable_schema(schema: Schema) -> Schema:
 
 
 def object_schema(fields: Mapping[str, Schema], required: Iterable[str] | None = None, **more: Any) -> Schema:
-    """Return the schema of an object with exactly these fields; all are required unless `required` is set."""
+    """Return the schema of an object with these fields and no others.
+
+    `required` lists the fields that must be present; by default all must be.
+    """
     names = list(fields if required is None else required)
     schema: Schema = {"type": "object", "properties": dict(fields), "additionalProperties": False}
     return schema | ({"required": names} if names else {}) | more
@@ -94,7 +97,7 @@ def page_schema(item: Schema) -> Schema:
 
 
 def model_field_schema(field: models.Field[Any, Any]) -> Schema:
-    """Derive the schema of a model field."""
+    """Return the schema of a Django model field, derived from its type, choices and limits."""
     if field.choices:
         schema = enum_schema(str(value) for value, _ in field.flatchoices)
     else:
@@ -106,7 +109,7 @@ def get_min_length(field: models.Field[Any, Any]) -> int:
     return 0 if field.blank else 1
 
 
-# The first match is used; SlugField comes before its base class CharField.
+# The first type that matches the field is used, so SlugField comes before its base class CharField.
 SCHEMA_BUILDERS: dict[type[models.Field[Any, Any]], Callable[[Any], Schema]] = {
     ProseField: lambda field: prose_schema(field.max_length, least=get_min_length(field)),
     models.SlugField: lambda _: slug_schema(),

@@ -1,4 +1,4 @@
-"""JSON Schema validation, with a readable message per invalid value."""
+"""JSON Schema validation, with a readable message for each invalid value."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -28,19 +28,19 @@ format_checker = FormatChecker(formats=())
 
 @format_checker.checks("date-time")  # type: ignore[untyped-decorator]  # the library is not typed here
 def is_aware_datetime(value: object) -> bool:
-    """Check the format date-time: the UTC offset is required."""
+    """Check the JSON Schema format `date-time`. The timestamp must have a UTC offset."""
     if not isinstance(value, str):
         return True
     try:
         parsed = parse_datetime(value)
     except (ValueError, OverflowError):
         return False
-    # The first and last years overflow when converted to another timezone.
+    # Timestamps in the years 1 and 9999 can overflow Python's range when converted to another timezone.
     return parsed is not None and parsed.tzinfo is not None and 1 < parsed.year < 9999
 
 
 def parse_utc_datetime(value: str) -> datetime:
-    """Parse a timestamp and convert it to UTC, because databases do not support every offset."""
+    """Parse a timestamp and convert it to UTC, because databases do not support every UTC offset."""
     parsed = parse_datetime(value)
     if parsed is None:
         raise ValueError(value)
@@ -48,18 +48,22 @@ def parse_utc_datetime(value: str) -> datetime:
 
 
 def validate_full_pattern(_: Any, pattern: str, value: object, schema: Schema) -> Iterator[ValidationError]:
-    """Match a pattern against the whole text, unless it exceeds maxLength.
+    """Implement the keyword `pattern`: the pattern must match the whole text.
 
-    Skipping long texts limits regular-expression denial of service (ReDoS).
+    A text longer than maxLength is skipped: `maxLength` rejects it anyway, and matching long texts would
+    allow regular-expression denial of service (ReDoS).
     """
     is_short = isinstance(value, str) and len(value) <= schema.get("maxLength", len(value))
-    # fullmatch, because `$` also matches before a final line break.
+    # Use fullmatch, because `$` also matches before a final line break.
     if is_short and not re.fullmatch(pattern, str(value)):
         yield ValidationError("does not match")
 
 
 def bounded_list_validator(keyword: str) -> Callable[..., Iterator[ValidationError]]:
-    """Return a validator of a list keyword that skips lists longer than maxItems: they are invalid anyway."""
+    """Return an implementation of a list keyword (`items`, `uniqueItems`) that skips lists over maxItems.
+
+    The keyword `maxItems` rejects such a list anyway, so checking each item would waste time.
+    """
     validate = Draft202012Validator.VALIDATORS[keyword]
 
     def validate_bounded(
@@ -85,7 +89,7 @@ def build_validator(schema: Schema) -> Draft202012Validator:
 
 
 def find_schema_errors(validator: Draft202012Validator, value: object) -> list[FieldError]:
-    """Return the errors in the order of the body, at most MAX_ERRORS."""
+    """Return the schema errors of a value, at most MAX_ERRORS."""
     errors: list[FieldError] = []
     for error in validator.iter_errors(value):
         errors.extend(build_field_errors(error))

@@ -1,4 +1,4 @@
-"""Base view of the API: authenticates, charges the rate limit, checks permission, query and body, runs."""
+"""Base view of the API: authentication, rate limit, permission, query and body checks, then the operation."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -30,7 +30,10 @@ from personas.api_keys.last_used import record_key_use
 def parse_query_params(
     query: QueryDict, schemas: Mapping[str, Schema], required: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Validate the query parameters and return their values with defaults; an unknown one is an error."""
+    """Validate query parameters and return their values; missing parameters get their defaults.
+
+    Unknown and repeated parameters are errors.
+    """
     errors = [FieldError("This is needed.", parameter=name) for name in required if name not in query]
     values: dict[str, Any] = {
         name: schema["default"] for name, schema in schemas.items() if "default" in schema
@@ -51,7 +54,10 @@ def parse_query_params(
 
 
 def convert_param(text: str, schema: Schema) -> Any:
-    """Convert a parameter to the type of its schema; text that cannot be converted then fails validation."""
+    """Convert the text of a parameter to the type in its schema.
+
+    Text that cannot be converted is returned unchanged; the schema validation that follows rejects it.
+    """
     if schema.get("type") == "integer":
         digits = text.removeprefix("-")
         return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= 19 else text
@@ -71,7 +77,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 class ApiView(APIView):
-    """One URL of the API; `operations` declares its methods."""
+    """View for one URL of the API. `operations` holds the operation for each HTTP method."""
 
     operations: ClassVar[Mapping[str, Operation]] = {}
     authentication_classes = ()
@@ -79,7 +85,7 @@ class ApiView(APIView):
 
     def handle(self, request: Request, **kwargs: Any) -> HttpResponse:
         operation = self.operations[str(request.method).replace("HEAD", "GET")]
-        # Read the body first: rejecting a request with an unread body would break a keep-alive connection.
+        # Read the body before any check: an unread body would break a keep-alive connection.
         _ = request.body
         caller = authenticate(request.headers, request.META.get("QUERY_STRING", ""))
         record_key_use(caller.workspace.pk, caller.key.pk, timezone.now())
@@ -107,7 +113,7 @@ class ApiView(APIView):
         name = call.headers.get(IDEMPOTENCY_HEADER)
         if name is None or not operation.is_retryable:
             return operation.run(call, **kwargs)
-        # Stored responses belong to one API key: another key may not be allowed to see them.
+        # Include the API key in the scope of stored responses: another key might not be allowed to see them.
         scope = f"{call.caller.key.pk} {self.request.method} {call.path}"
         route = sha256(scope.encode()).hexdigest()
         body = self.request.body
@@ -160,7 +166,7 @@ def get_request_id(request: HttpRequest | Request) -> str:
 
 
 def endpoint(route: str, name: str, **operations: Operation) -> URLPattern:
-    """Return the URL pattern of a view with these operations by method; other methods get 405."""
+    """Return the URL pattern of a new view with these operations, by HTTP method. Other methods get 405."""
     by_method = {method.upper(): operation for method, operation in operations.items()}
     allowed = [*operations, *(["head"] if "get" in operations else [])]
     view: type[ApiView] = type(
@@ -172,6 +178,9 @@ def endpoint(route: str, name: str, **operations: Operation) -> URLPattern:
 
 
 def get_api_view(pattern: URLPattern) -> type[ApiView] | None:
-    """Return the ApiView class of a URL pattern, or None; used by the OpenAPI document and tests."""
+    """Return the ApiView class of a URL pattern, or None for another view.
+
+    The OpenAPI document and tests use this to list all operations.
+    """
     view: HttpResponseBase | Any = getattr(pattern.callback, "cls", None)
     return view if isinstance(view, type) and issubclass(view, ApiView) else None

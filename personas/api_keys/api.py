@@ -1,4 +1,4 @@
-"""REST resource of API keys: create, read, rotate with overlap, revoke."""
+"""REST resource of API keys: create, read, rotate, revoke. A rotated key stays valid for a given time."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -116,7 +116,10 @@ def api_revoke_key(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def limit_expiry(call: ApiRequest, ends_at: datetime | None) -> datetime:
-    """Limit the expiry of a new key to that of the client's key, so that a stolen key cannot renew itself."""
+    """Return when a new key expires: at `ends_at`, but not after the key that the client uses to create it.
+
+    Otherwise a thief could keep access by creating new keys with a stolen key.
+    """
     return min(ends_at or timezone.now() + DEFAULT_LIFETIME, call.caller.key.expires_at)
 
 
@@ -133,7 +136,7 @@ def list_client_keys(call: ApiRequest) -> QuerySet[ApiKey]:
 
 def get_client_key(call: ApiRequest, key: int) -> ApiKey:
     row = list_client_keys(call).filter(pk=key).first() if 0 < key < 2**63 else None
-    # A client cannot see, rotate or revoke a key with wider scopes than its own.
+    # A client cannot read, rotate or revoke an API key that has wider scopes than the client's own key.
     if row is None or find_wider_dimension(row.scopes, call.caller.key.scopes, row.kind):
         raise Http404
     return row
@@ -144,7 +147,10 @@ def parse_expiry(body: dict[str, Any]) -> datetime | None:
 
 
 def new_key_response(key: ApiKey, secret: str) -> ApiResponse:
-    """Return the new key with its secret; the response stored for retries does not contain the secret."""
+    """Return the response for a new key, which contains its secret.
+
+    The copy that is stored for retries with the same Idempotency-Key does not contain the secret.
+    """
     data, url = key_json(key), f"/api/v1/keys/{key.pk}"
     return json_response({**data, "secret": secret}, 201, stored={**data, "secret": None}, Location=url)
 

@@ -1,4 +1,4 @@
-"""Texts about API keys: scopes, state and usage examples."""
+"""Texts that describe API keys on pages: scopes, state and usage examples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from personas.api_keys.scopes import (
     get_key_verbs,
 )
 
-# Choices of the form.
+# Actions ("verbs") to choose from in the form of a new key.
 VERB_CHOICES = (
     (FETCH, _("Fetch prompts")),
     (RENDER, _("Render prompts")),
@@ -35,7 +35,7 @@ VERB_HELP = _(
     "ticks steps, pushes files; an admin key writes what its maker may edit. To manage is to see to sources "
     "and keys."
 )
-# Labels in a comma-separated list.
+# Labels of the actions in a comma-separated list, such as “Fetch, render”.
 SCOPE_VERB_LABELS = {
     FETCH: _("fetch"),
     RENDER: _("render"),
@@ -61,7 +61,10 @@ STATE_TONES = {ACTIVE: "success", EXPIRING: "warning", EXPIRED: "neutral", REVOK
 
 
 def describe_verbs(scopes: Mapping[str, Any], kind: str) -> str:
-    """Return the actions of a key, such as “Fetch, render”; “Everything” if it has all of its kind."""
+    """Return the actions that a key allows, such as “Fetch, render”.
+
+    Return “Everything” if the key allows all actions that are possible for its kind.
+    """
     verbs = get_key_verbs(scopes, kind)
     if verbs == get_key_verbs({}, kind):
         return gettext("Everything")
@@ -70,7 +73,7 @@ def describe_verbs(scopes: Mapping[str, Any], kind: str) -> str:
 
 
 def describe_limits(scopes: Mapping[str, Any]) -> list[str]:
-    """Return one line per limited dimension of the scopes."""
+    """Return one line for each dimension (agents, channels, labels) in which the scopes are limited."""
     limits = [(name, scopes.get(f"{name}s")) for name in LIMIT_LABELS]
     return [_describe_limit(name, values) for name, values in limits if isinstance(values, list) and values]
 
@@ -93,7 +96,10 @@ DEFAULT_LABEL = "production"
 
 @dataclass(frozen=True)
 class UsageExample:
-    """Shell and Python examples of using a key; only `export` contains the secret."""
+    """Shell and Python examples of how to use an API key.
+
+    Only `export` contains the secret; the other examples read it from the environment variable.
+    """
 
     export: str
     curl: str
@@ -118,7 +124,7 @@ def build_usage_example(url: str, secret: str) -> UsageExample:
 
 
 def build_example_url(public_url: str, key: ScopedKey, agent: str, channel: str) -> str:
-    """Return a URL that the key may read: a prompt, or the list of agents if it may not fetch prompts."""
+    """Return a URL for the usage example: a prompt, or the list of agents if the key cannot fetch prompts."""
     if FETCH not in get_key_verbs(key.scopes, key.kind):
         return f"{public_url}/api/v1/agents"
     labels = key.scopes.get("labels") or [DEFAULT_LABEL]

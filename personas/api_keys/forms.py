@@ -35,7 +35,7 @@ OVERLAP_CHOICES = [
 
 
 class ScopeChoicesField(forms.MultipleChoiceField):
-    """Checkboxes of agents, channels or labels; none ticked means all."""
+    """Checkboxes for the agents, channels or labels that a key is limited to. None ticked means no limit."""
 
     widget = forms.CheckboxSelectMultiple
 
@@ -44,7 +44,7 @@ class ScopeChoicesField(forms.MultipleChoiceField):
 
 
 class KeyExpiryForm(forms.Form):
-    """Expiry date of a key; it is valid until the end of that day."""
+    """Base form with the expiry date of a key. The key is valid until the end of that day."""
 
     expires_at = forms.DateField(label=_("Last day"))
 
@@ -64,17 +64,17 @@ class KeyExpiryForm(forms.Form):
                 gettext("A key lasts %(days)s days at most.") % {"days": MAX_LIFETIME.days}
             )
         end = datetime.combine(day, time(23, 59), tzinfo=timezone.get_current_timezone())
-        # One minute less, because the service compares with a later current time.
+        # Stay one minute below the maximum lifetime, which the service checks again.
         return min(end, timezone.now() + MAX_LIFETIME - timedelta(minutes=1)).astimezone(UTC)
 
     def add_service_errors(self, error: InvalidInput) -> None:
-        """Show the errors of a service on the fields they name."""
+        """Show the errors that a service raised, each at the form field that it refers to."""
         for name, messages in error.errors.items():
             self.add_error(name if name in self.fields else None, list(messages))
 
 
 class KeyForm(KeyExpiryForm):
-    """Form of a new key; the choices of its scopes come from the workspace."""
+    """Form of a new API key. Its scopes are chosen from the agents, channels and labels of the workspace."""
 
     name = build_model_field(ApiKey, "name", _("Name"))
     kind = forms.ChoiceField(
@@ -111,7 +111,7 @@ class KeyForm(KeyExpiryForm):
         return values
 
     def scopes(self) -> dict[str, list[str]]:
-        """Return the limited dimensions; a dimension without a limit is left out."""
+        """Return the scopes of the new key. A dimension in which the key is not limited is left out."""
         scopes = {name: self.cleaned_data[name] for name in ("verbs", "agents", "channels", "labels")}
         if set(scopes["verbs"]) == set(VERBS_BY_KIND[self.cleaned_data["kind"]]):
             scopes.pop("verbs")
@@ -124,7 +124,7 @@ class KeyForm(KeyExpiryForm):
 
 
 class RotateKeyForm(KeyExpiryForm):
-    """Form to rotate a key: name of the successor, and how long the old key stays valid."""
+    """Form to rotate a key: name and expiry date of the new key, and how long the old key stays valid."""
 
     name = build_model_field(ApiKey, "name", _("Name"))
     hours = forms.TypedChoiceField(

@@ -1,4 +1,4 @@
-"""Last use of API keys: collected in memory and written in batches by a background thread."""
+"""Times of last use of API keys, collected in memory and written in batches by a background thread."""
 
 import threading
 from collections import defaultdict
@@ -14,16 +14,17 @@ from personas.api_keys.services import save_last_used
 
 log = structlog.get_logger(__name__)
 
-# Seconds. Half of LAST_USED_RESOLUTION, so that the stored time is not much older than that.
+# Seconds between two writes. Half of LAST_USED_RESOLUTION (one minute), so that writes add little delay.
 FLUSH_INTERVAL = 30.0
-# Bound of memory per process; the uses of further keys are recorded after the next flush.
+# Limits the memory per process. While this many keys are pending, uses are not recorded until the next flush.
 MAX_PENDING_KEYS = 10_000
 
 
 class KeyUseTracker:
-    """Collects the uses of keys in one process; it collects nothing and runs no thread before `start`.
+    """Collects the times of last use of API keys in one process, and writes them in a background thread.
 
-    `record_use` takes no lock and runs no query: single operations on a dict are atomic.
+    Before `start` is called, it collects nothing and runs no thread. `record_use` is called in every request,
+    so it runs no query. It needs no lock either, because single operations on a dict are atomic.
     """
 
     def __init__(self, interval: float = FLUSH_INTERVAL) -> None:
@@ -35,19 +36,23 @@ class KeyUseTracker:
         self._pending: dict[tuple[int, int], datetime] = {}
 
     def start(self) -> None:
-        """Start collecting; servers call this at startup."""
+        """Start to collect uses. Servers call this at startup."""
         self.is_collecting = True
 
     def record_use(self, workspace_id: int, key_id: int, at: datetime) -> None:
         if not self.is_collecting or len(self._pending) >= MAX_PENDING_KEYS:
             return
         self._pending[workspace_id, key_id] = at
-        # Here and not in `start`: a server may fork after startup, and threads do not survive a fork.
+        # Start the thread here and not in `start`: a server may fork after startup, and threads do not
+        # survive a fork.
         if self.thread is None or not self.thread.is_alive():
             self._start_thread()
 
     def flush(self) -> int:
-        """Write the pending uses and return the number of keys; after a database error they stay pending."""
+        """Write the pending uses to the database and return the number of keys.
+
+        After a database error the uses stay pending, and the result is 0.
+        """
         pending = {key: at for key in list(self._pending) if (at := self._pending.pop(key, None))}
         by_workspace: dict[int, dict[int, datetime]] = defaultdict(dict)
         for (workspace_id, key_id), at in pending.items():
@@ -64,7 +69,7 @@ class KeyUseTracker:
         return len(pending)
 
     def stop(self) -> None:
-        """Stop collecting, end the thread and write the pending uses."""
+        """Stop collecting, end the thread and write the uses that are still pending."""
         self.is_collecting = False
         self._stopping.set()
         if self.thread is not None:
@@ -81,10 +86,10 @@ class KeyUseTracker:
             thread = threading.Thread(target=self._run, name="key-uses", daemon=True)
             thread.start()
             self.thread = thread
-            # Unlike atexit, this also runs when a forked server process exits.
+            # Write pending uses at exit. Unlike atexit, Finalize also runs when a forked process exits.
             util.Finalize(None, self.stop, exitpriority=10)
         except RuntimeError:
-            # Out of threads, or the process is shutting down: the request must not fail because of that.
+            # The thread limit is reached or the process is shutting down. The request must not fail.
             log.warning("key_use_tracking_failed")
         finally:
             self._start_lock.release()
@@ -92,7 +97,7 @@ class KeyUseTracker:
     def _run(self) -> None:
         while not self._stopping.wait(self.interval):
             self.flush()
-            # Do not occupy a database connection while waiting.
+            # Release the database connection while the thread waits for the next interval.
             connection.close()
 
 

@@ -13,15 +13,20 @@ KEY_KINDS = [(BOT, _("Bot")), (ADMIN, _("Admin"))]
 
 
 class ApiKey(WorkspaceOwned):
-    """API key: shown once, stored as a digest, and rejected from the first request after its revocation."""
+    """An API key. The key itself is shown once, at creation; only its digest is stored.
+
+    A revocation takes effect with the next request.
+    """
 
     name = LineField(max_length=80)
-    # A bot's key belongs to the workspace; an admin key acts for its creator and is revoked when they leave.
+    # A bot key belongs to the workspace. An admin key acts for its creator, and is revoked when the creator
+    # leaves the workspace.
     kind = models.CharField(max_length=5, choices=KEY_KINDS, default=BOT)
-    # Kind and first characters, displayed to identify the key.
+    # The first characters of the key, such as `drm_bot_x7Kp2Q`, displayed to tell keys apart.
     prefix = models.CharField(max_length=16)
     digest = models.CharField(max_length=64, unique=True)
-    # Actions ("verbs"), agents, channels and labels it may be used for; an absent list means all.
+    # Lists of the actions ("verbs"), agents, channels and labels that the key may be used for. If a list is
+    # absent, the key is not limited in that dimension.
     scopes = models.JSONField(default=dict)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"

@@ -1,4 +1,7 @@
-"""Scopes of API keys: action ("verb") × agent × channel × label; an absent list means all."""
+"""Scopes of API keys: lists of the actions ("verbs"), agents, channels and labels that a key may be used for.
+
+If a list is absent, the key is not limited in that dimension.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
@@ -9,12 +12,12 @@ from personas.api_keys.format import ADMIN, BOT
 from personas.models import Workspace
 from personas.roles import Permission, has_permission
 
-# Fetch a prompt; render one with the facts of a request; read records; change records.
+# Actions: fetch a prompt, render a prompt with the facts of a request, read records, change records.
 FETCH, RENDER, READ, WRITE = "fetch", "render", "read", "write"
-# Approve what others proposed; manage sources, keys and members.
+# Actions: approve proposals of others; manage sources, keys and members.
 APPROVE, MANAGE = "approve", "manage"
 VERBS = (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE)
-# Actions that each kind of key can have: only keys that act for a user can approve and manage.
+# Actions that each kind of key can have. Only admin keys, which act for a user, can approve and manage.
 VERBS_BY_KIND = {BOT: (FETCH, RENDER, READ, WRITE), ADMIN: VERBS}
 SCOPE_DIMENSIONS = ("verbs", "agents", "channels", "labels")
 MAX_SCOPE_ENTRIES = 200
@@ -33,7 +36,10 @@ def is_in_scope(
     *,
     kind: str = BOT,
 ) -> bool:
-    """Return whether scopes allow an action; an empty argument is not checked."""
+    """Return whether the scopes of a key allow an action on an agent, channel and label.
+
+    Only nonempty arguments are checked.
+    """
     if verb and verb not in get_key_verbs(scopes, kind):
         return False
     dimensions = zip(SCOPE_DIMENSIONS[1:], (agent, channel, label), strict=True)
@@ -41,13 +47,13 @@ def is_in_scope(
 
 
 def get_key_verbs(scopes: Mapping[str, Any], kind: str) -> frozenset[str]:
-    """Return the actions of a key, limited to those of its kind."""
+    """Return the actions that the scopes allow, limited to those that this kind of key can have."""
     allowed = frozenset(VERBS_BY_KIND.get(kind, ()))
     return allowed & frozenset(scopes["verbs"]) if "verbs" in scopes else allowed
 
 
 def normalise_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
-    """Validate scopes and return them in a fixed order without duplicates."""
+    """Validate scopes. Return them sorted and without duplicates, or raise BadScopes."""
     if not isinstance(scopes, Mapping):
         raise BadScopes(_("Scopes are an object of lists."))
     if unknown := sorted(set(map(str, scopes)) - set(SCOPE_DIMENSIONS)):
@@ -60,7 +66,11 @@ def normalise_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
 
 
 def find_wider_dimension(requested: Mapping[str, Any], own: Mapping[str, Any], kind: str) -> str:
-    """Return the first dimension in which the requested scopes exceed the own ones; empty if none does."""
+    """Return the first dimension, such as "agents", in which the scopes `requested` allow more than `own`.
+
+    Return an empty string if there is none. `kind` is the kind of the requested key; `own` belongs to an
+    admin key.
+    """
     if not get_key_verbs(requested, kind) <= get_key_verbs(own, ADMIN):
         return "verbs"
     for name in SCOPE_DIMENSIONS[1:]:
@@ -83,7 +93,7 @@ def _validate_scope_list(name: str, value: object) -> list[str]:
     if not isinstance(value, list | tuple) or not all(isinstance(entry, str) and entry for entry in value):
         raise BadScopes(_("“%(name)s” must be a list of words.") % {"name": name})
     if not value:
-        # An empty list would allow nothing, but reads as if it allowed everything.
+        # An empty list would allow nothing, but users could take it for "no limit".
         raise BadScopes(_("“%(name)s” is empty. Leave it out to allow all.") % {"name": name})
     if len(value) > MAX_SCOPE_ENTRIES:
         raise BadScopes(
@@ -101,8 +111,9 @@ class ScopedKey(Protocol):
     def scopes(self) -> Mapping[str, Any]: ...
 
 
-# A bot's `write` does not grant the permission to edit records: it allows only the operations that are
-# open to bots (propose, tick, report, push).
+# Permissions that each action grants, by kind of key. For a bot, `write` grants no permission to edit
+# records: it allows only the operations that are open to bots (propose memories, tick steps, report, push
+# files).
 VERB_PERMISSIONS: dict[str, dict[str, tuple[Permission, ...]]] = {
     BOT: {READ: (Permission.READ,)},
     ADMIN: {
@@ -115,7 +126,10 @@ VERB_PERMISSIONS: dict[str, dict[str, tuple[Permission, ...]]] = {
 
 
 def resolve_permissions(key: ScopedKey, role: str) -> frozenset[Permission]:
-    """Return the permissions of a key whose creator has this role; an empty role has no permissions."""
+    """Return the permissions of a key whose creator has the role `role`.
+
+    An admin key has no permission that the role does not have; an empty role has none.
+    """
     verbs = get_key_verbs(key.scopes, key.kind)
     permissions = {
         permission
@@ -123,7 +137,7 @@ def resolve_permissions(key: ScopedKey, role: str) -> frozenset[Permission]:
         if verb in verbs
         for permission in gives
     }
-    # A bot's key belongs to the workspace: its permissions do not depend on its creator.
+    # A bot key belongs to the workspace, so its permissions do not depend on the role of its creator.
     return frozenset(
         permissions
         if key.kind == BOT
@@ -131,7 +145,7 @@ def resolve_permissions(key: ScopedKey, role: str) -> frozenset[Permission]:
     )
 
 
-# Labels that every prompt has once it is built or deployed.
+# Labels that a prompt has in every workspace: `latest` once it is built, `production` once it is deployed.
 BUILT_IN_LABELS = ("latest", "production")
 LABEL_SOURCES: list[Callable[[Workspace], Iterable[str]]] = []
 

@@ -1,4 +1,4 @@
-"""Queries of API keys; all but the lookup by digest are limited to a workspace."""
+"""Queries for API keys. All are limited to one workspace, except the lookup by digest."""
 
 from dataclasses import dataclass
 
@@ -19,13 +19,16 @@ from personas.roles import Permission
 
 
 def filter_valid_keys(digest: str) -> QuerySet[ApiKey]:
-    """Return the unexpired, unrevoked key with this digest, in any workspace: the key determines it."""
+    """Return the unexpired, unrevoked key with this digest.
+
+    The query searches all workspaces, because the workspace of an API request is that of its key.
+    """
     return ApiKey.unscoped.filter(digest=digest, revoked_at=None, expires_at__gt=timezone.now())
 
 
 @dataclass(frozen=True)
 class KeySummary:
-    """A key with the texts that pages display."""
+    """An API key with its state, actions and limits as texts for pages."""
 
     key: ApiKey
     state: str
@@ -40,7 +43,7 @@ class KeySummary:
 
 
 def list_keys(workspace: Workspace) -> QuerySet[ApiKey]:
-    """Return keys with their creators, newest first."""
+    """Return the keys of a workspace with their creators, newest first."""
     return ApiKey.objects.in_workspace(workspace).select_related("created_by").order_by("-created_at", "-pk")
 
 
@@ -66,19 +69,22 @@ def build_key_summary(key: ApiKey) -> KeySummary:
 
 
 def get_creator_role(key: ApiKey) -> str:
-    """Return the current role of a key's creator; empty if they are no active member."""
+    """Return the current role of a key's creator, or an empty string if that user is not an active member."""
     rows = Membership.objects.in_workspace(key.workspace_id)
     rows = rows.filter(user=key.created_by_id, user__is_active=True)
     return rows.values_list("role", flat=True).first() or ""
 
 
 def get_key_permissions(key: ApiKey) -> frozenset[Permission]:
-    """Return the current permissions of a key."""
+    """Return the permissions of a key; those of an admin key depend on the current role of its creator."""
     return resolve_permissions(key, get_creator_role(key) if key.kind == ADMIN else "")
 
 
 def find_example_target(key: ApiKey) -> tuple[str, str]:
-    """Return the slugs of an agent and a channel that the key may fetch, for its example; empty if none."""
+    """Return the slugs of an agent and a channel for the usage example of a key.
+
+    The key may fetch the prompt of this agent and channel. The slugs are empty if there is no such pair.
+    """
     rows = AgentChannel.objects.in_workspace(key.workspace_id)
     rows = rows.filter(agent__archived_at=None, channel__archived_at=None)
     for name in ("agent", "channel"):
@@ -89,5 +95,8 @@ def find_example_target(key: ApiKey) -> tuple[str, str]:
 
 
 def can_rotate_key(key: ApiKey, user: User) -> bool:
-    """Return whether a user may rotate a key; only its creator may rotate an admin key and get the secret."""
+    """Return whether a user may rotate a key.
+
+    Only its creator may rotate an admin key, because rotation reveals a secret that acts for the creator.
+    """
     return key.kind != ADMIN or key.created_by_id == user.pk

@@ -18,7 +18,7 @@ from personas.models import Agent, ApiKey, Channel, Membership, User, Workspace
 from personas.records.services import convert_save_errors
 
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=180), timedelta(days=365)
-# Minimum interval between two writes of `last_used_at`.
+# Minimum interval between two updates of a key's `last_used_at`.
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 VALIDATED_FIELDS = {"name", "prefix", "digest"}
 UNVALIDATED_FIELDS = [
@@ -27,13 +27,13 @@ UNVALIDATED_FIELDS = [
 
 
 class KeyEnded(DomainError):
-    """A key that was revoked or has expired."""
+    """The key cannot be rotated, because it was revoked or has expired."""
 
     code = "key_ended"
 
 
 class NotKeyOwner(DomainError):
-    """An admin key that acts for another user."""
+    """The admin key cannot be rotated, because it acts for another user."""
 
     code = "not_yours"
 
@@ -48,7 +48,7 @@ def create_key(
     by: Actor,
     kind: str = BOT,
 ) -> tuple[ApiKey, str]:
-    """Create a key; return it with its secret, which is not stored."""
+    """Create a key. Return it with its secret, which is not stored and cannot be shown again."""
     _check_creator(workspace, kind, by)
     key, secret = _insert_key(
         workspace, name, _validate_scopes(workspace, scopes, kind), expires_at, kind=kind, by=by
@@ -59,7 +59,7 @@ def create_key(
 
 @transaction.atomic
 def revoke_key(key: ApiKey, *, by: Actor) -> ApiKey:
-    """Revoke a key; the next request with it is rejected."""
+    """Revoke a key, so that the next request with it is rejected."""
     key = _lock_key(key)
     if key.revoked_at is None:
         key.revoked_at = timezone.now()
@@ -70,7 +70,10 @@ def revoke_key(key: ApiKey, *, by: Actor) -> ApiKey:
 
 @transaction.atomic
 def revoke_member_keys(workspace: Workspace | int, user: User, *, by: Actor) -> list[ApiKey]:
-    """Revoke the admin keys of a user; bot keys that they created belong to the workspace and stay valid."""
+    """Revoke the admin keys of a user in a workspace.
+
+    Bot keys that the user created belong to the workspace and stay valid.
+    """
     rows = ApiKey.objects.in_workspace(workspace).filter(kind=ADMIN, created_by=user, revoked_at=None)
     return [revoke_key(key, by=by) for key in rows.order_by("pk")]
 
@@ -79,7 +82,10 @@ def revoke_member_keys(workspace: Workspace | int, user: User, *, by: Actor) -> 
 def rotate_key(
     key: ApiKey, *, ends_at: datetime, by: Actor, expires_at: datetime | None = None, name: str = ""
 ) -> tuple[ApiKey, str]:
-    """Create a successor with the same scopes; the old key stays valid until `ends_at` for the changeover."""
+    """Create a new key with the same scopes, and return it with its secret.
+
+    The old key stays valid until `ends_at`, so that clients can change over to the new key.
+    """
     workspace, now = Workspace.objects.get(pk=key.workspace_id), timezone.now()
     _check_creator(workspace, key.kind, by)
     key = _lock_key(key)
@@ -96,7 +102,10 @@ def rotate_key(
 
 
 def save_last_used(workspace: Workspace | int, uses: Mapping[int, datetime]) -> None:
-    """Save the times of last use by key id, at most once per LAST_USED_RESOLUTION and key."""
+    """Save the times of last use, given by key id.
+
+    A key is updated only if its stored time is older by more than LAST_USED_RESOLUTION.
+    """
     rows = ApiKey.objects.in_workspace(workspace)
     for key_id, at in uses.items():
         is_due = Q(last_used_at=None) | Q(last_used_at__lt=at - LAST_USED_RESOLUTION)
@@ -104,7 +113,7 @@ def save_last_used(workspace: Workspace | int, uses: Mapping[int, datetime]) -> 
 
 
 def get_next_key_name(key: ApiKey) -> str:
-    """Return an unused name for the successor of a key: “Desk 2” after “Desk”."""
+    """Return an unused name for the key that replaces this key in a rotation: “Desk 2” after “Desk”."""
     stem, _, tail = key.name.rpartition(" ")
     stem, number = (stem, int(tail)) if stem and tail.isdecimal() and len(tail) < 5 else (key.name, 1)
     used_names = set(ApiKey.objects.in_workspace(key.workspace_id).values_list("name", flat=True))
@@ -117,7 +126,10 @@ def get_next_key_name(key: ApiKey) -> str:
 
 
 def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
-    """Require that an admin key is created by a member of the workspace, for whom it then acts."""
+    """Raise InvalidInput if an admin key would be created by anyone but a member of the workspace.
+
+    An admin key acts for its creator.
+    """
     if kind not in KEY_PREFIXES:
         raise InvalidInput.on(
             "kind",
@@ -128,7 +140,8 @@ def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
         return
     if by.user is None:
         raise InvalidInput.on("kind", _("An admin key acts for a person, so only a person can make one."))
-    # Lock the workspace row as remove_member does: otherwise a key created meanwhile would not be revoked.
+    # Lock the workspace row, as remove_member does. Otherwise a key that is created while its creator is
+    # being removed would not be revoked.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
     if not Membership.objects.in_workspace(workspace).filter(user=by.user).exists():
         raise InvalidInput.on(
@@ -139,7 +152,7 @@ def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
 def _check_rotation(key: ApiKey, now: datetime, by: Actor) -> None:
     if key.revoked_at is not None or key.expires_at <= now:
         raise KeyEnded(_("“%(key)s” has ended already. Make a new key instead.") % {"key": key})
-    # Rotating reveals the new secret, so only the user for whom an admin key acts may rotate it.
+    # Rotation reveals the secret of the new key, so only the user for whom an admin key acts may rotate it.
     if key.kind == ADMIN and (by.user is None or by.user.pk != key.created_by_id):
         raise NotKeyOwner(
             _("“%(key)s” acts for %(person)s: only they can rotate it. You can revoke it.")
@@ -189,7 +202,7 @@ def _resolve_expiry(expires_at: datetime | None) -> datetime:
 
 
 def _validate_scopes(workspace: Workspace, scopes: Mapping[str, Any], kind: str) -> dict[str, list[str]]:
-    """Validate scopes, including that their agents and channels exist in the workspace."""
+    """Validate and normalize scopes. Their agents and channels must exist in the workspace."""
     try:
         normalised = normalise_scopes(scopes, kind)
     except BadScopes as error:
@@ -206,7 +219,7 @@ def _validate_scopes(workspace: Workspace, scopes: Mapping[str, Any], kind: str)
 
 
 def _lock_key(key: ApiKey) -> ApiKey:
-    # FOR NO KEY UPDATE: rows with a foreign key to this one can still be inserted.
+    # FOR NO KEY UPDATE, so that other transactions can still insert rows with a foreign key to this key.
     rows = ApiKey.objects.in_workspace(key.workspace_id).select_for_update(no_key=True)
     return rows.get(pk=key.pk)
 

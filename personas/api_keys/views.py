@@ -64,7 +64,7 @@ REVOKE_KEYS_ACTION = BulkAction(
     tone="error",
     permission=Permission.MANAGE_KEYS,
 )
-# All of a key except its digest.
+# Columns of the key export: all fields of a key except its digest.
 KEY_EXPORT_COLUMNS = [
     *build_export_columns(("name", "kind", "prefix")),
     ExportColumn("state", lambda key: build_key_summary(key).state),
@@ -109,7 +109,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 
 
 def list_filtered_keys(request: WorkspaceRequest) -> QuerySet[ApiKey]:
-    """Return the keys that match the filters of the URL, in its sort order."""
+    """Return the keys that match the filters in the query string, in the sort order requested there."""
     text, state, kind = (
         get_query_param(request, "q").strip()[:80],
         get_query_param(request, "shelf"),
@@ -201,7 +201,7 @@ def rotate_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     row = get_workspace_key(request, key)
     form = RotateKeyForm(
         request.POST if request.method == "POST" else None,
-        # The name is in the form, so a form that is submitted twice fails on the duplicate name.
+        # The form contains the name of the new key. If it is submitted twice, the duplicate name is rejected.
         initial={"name": get_next_key_name(row)},
     )
     if request.method == "POST" and form.is_valid():
@@ -240,7 +240,10 @@ def revoke_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
 def render_secret_once(
     request: WorkspaceRequest, key: ApiKey, secret: str, before: ApiKey | None = None
 ) -> HttpResponse:
-    """Render the only page that contains a secret; no-store keeps it out of caches and browser history."""
+    """Render the page that shows a new key's secret; no other page contains it.
+
+    The header `Cache-Control: no-store` keeps the page out of caches and the browser history.
+    """
     agent, channel = find_example_target(key)
     context: dict[str, Any] = {
         "summary": build_key_summary(key),
@@ -262,7 +265,7 @@ def add_form_errors(form: KeyExpiryForm, error: DomainError) -> None:
 
 
 def require_key_manager(request: WorkspaceRequest) -> None:
-    """Require the permission to manage keys, also for reading."""
+    """Raise PermissionDenied unless the member may manage keys. Pages that only show keys need this too."""
     if not has_permission(request.membership.role, Permission.MANAGE_KEYS):
         raise PermissionDenied(describe_required_roles(Permission.MANAGE_KEYS))
 

@@ -1,1 +1,1 @@
-"""Audit events and audited exports."""
+"""Audit log: events, pages and API, and exports that write an audit event."""

@@ -39,7 +39,7 @@ AUDIT_EVENT_SCHEMA = object_schema(
 
 def api_list_audit_events(call: ApiRequest) -> ApiResponse:
     if call.caller.is_limited:
-        # Audit events contain the content of every record.
+        # Audit events contain the records of all agents, also of those that the key may not access.
         raise out_of_scope_error()
     rows = list_audit_events(call.workspace)
     for name, field in (("kind", "kind"), ("verb", "verb"), ("object_id", "object_id")):

@@ -1,4 +1,4 @@
-"""File exports of lists that write an audit event."""
+"""Export of a list as a file. Each export writes an audit event."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -13,7 +13,7 @@ from personas.models import Workspace
 from personas.tenancy.middleware import WorkspaceRequest
 from personas.ui.export import ExportColumn, build_export_response, get_export_format
 
-# Limits of the stored filters, because a URL can contain arbitrary parameters.
+# Limits for the query parameters stored in the audit event, because a URL can contain arbitrary ones.
 MAX_FILTERS, MAX_FILTER_NAME_LENGTH, MAX_FILTER_VALUE_LENGTH = 20, 40, 100
 
 
@@ -21,8 +21,8 @@ MAX_FILTERS, MAX_FILTER_NAME_LENGTH, MAX_FILTER_VALUE_LENGTH = 20, 40, 100
 def audit_export(
     workspace: Workspace, name: str, file_format: str, filters: dict[str, str], *, by: Actor
 ) -> None:
-    """Write an audit event about an export, with the filters of the list."""
-    # The search text is left out: it may be personal data, and the audit log is append-only.
+    """Write an audit event about the export of a list, with the filters of that list."""
+    # Replace the search text (`q`): it may contain personal data, and the audit log is append-only.
     details = {"list": name, "format": file_format} | {
         strip_nul(param)[:MAX_FILTER_NAME_LENGTH]: "(words)"
         if param == "q"
@@ -39,14 +39,17 @@ def strip_nul(text: str) -> str:
     return text.replace("\x00", "")
 
 
-# Query parameters that do not filter.
+# Query parameters that are not filters, and therefore not stored in the audit event.
 NON_FILTER_PARAMS = {"format", "page", "before", "sort"}
 
 
 def audited_file_response(
     request: WorkspaceRequest, name: str, columns: Sequence[ExportColumn], rows: Iterable[Any]
 ) -> StreamingHttpResponse:
-    """Write the audit event and return the file; the calling view requires reauthentication."""
+    """Write the audit event and return the exported file.
+
+    The calling view must have the decorator `require_reauthentication`.
+    """
     file_format = get_export_format(request) or "csv"
     filters = {
         param: str(value) for param, value in request.GET.items() if value and param not in NON_FILTER_PARAMS

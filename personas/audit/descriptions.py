@@ -1,4 +1,4 @@
-"""Display of audit events: kinds to filter by, and the changes of an event by field."""
+"""Display of audit events: the kinds of objects to filter by, and the changed fields of an event."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 from core.text.diff import DiffLine, diff_lines
 from personas.ui.display_names import EMPTY_VALUE_DISPLAY, get_display_name
 
-# Choices of the filter. A fixed list, because SELECT DISTINCT on an ever-growing table is slow;
-# the URL accepts other kinds too.
+# Kinds of objects that the filter form offers. The list is fixed, because SELECT DISTINCT on an ever-growing
+# table is slow. The query string accepts other kinds too.
 AUDIT_KINDS = (
     "agent",
     "identity",
@@ -36,13 +36,13 @@ AUDIT_KINDS = (
     "invitation",
     "workspace",
 )
-# Longer texts are displayed without a diff.
+# Maximum number of characters of both values together. Longer values are displayed without a line diff.
 MAX_DIFF_LENGTH = 100_000
 
 
 @dataclass(frozen=True)
 class FieldChange:
-    """One field of an event before and after; multi-line texts have a line diff."""
+    """One field of an audit event, with the values before and after. Multi-line texts have a line diff."""
 
     label: str
     before: str
@@ -61,10 +61,10 @@ class FieldChange:
 
 
 def list_field_changes(before: dict[str, Any] | None, after: dict[str, Any] | None) -> list[FieldChange]:
-    """Return the fields of both snapshots, in the order of the later one."""
+    """Return all fields of the snapshots `before` and `after`, in the order of `after`."""
     old, new = before or {}, after or {}
     names = [*new, *(name for name in old if name not in new)]
-    # Partial snapshots contain only changed fields: a field that one side leaves out is unchanged.
+    # If the snapshots have different fields, they are partial: a field that is missing in one is unchanged.
     is_partial = before is not None and after is not None and set(old) != set(new)
     return [
         FieldChange(

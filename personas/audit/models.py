@@ -7,7 +7,7 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class AuditEvent(WorkspaceOwned):
-    """One action: actor, object, time, and the values before and after."""
+    """Record of one action: actor, object, time, and the object's values before and after the action."""
 
     verb = models.CharField(max_length=40)
     kind = models.CharField(max_length=20)

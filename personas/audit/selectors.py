@@ -1,4 +1,4 @@
-"""Queries of the audit log, with keyset pagination: every page costs the same."""
+"""Queries for the audit log, with keyset pagination: late pages are as fast as the first."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ AUDIT_PAGE_SIZE = 50
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """Filters of the audit log; empty ones do not apply."""
+    """Filters of the audit log. An empty value does not filter."""
 
     text: str = ""
     actor: str = ""
@@ -38,7 +38,7 @@ def get_audit_page(
 
 
 def filter_audit_events(workspace: Workspace, filters: AuditFilter) -> QuerySet[AuditEvent]:
-    """Return matching events; the large columns `before` and `after` are deferred."""
+    """Return the events that match the filters, without loading the large columns `before` and `after`."""
     rows = list_audit_events(workspace).defer("before", "after")
     exact = {
         "kind": filters.kind or None,

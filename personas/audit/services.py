@@ -9,14 +9,14 @@ from personas.models import AuditEvent, Record, Workspace
 
 
 def get_current_request_id() -> str:
-    """Return the id of the current request or job from the log context; empty outside of one."""
+    """Return the id of the current request or job from the log context, or an empty string without one."""
     return str(structlog.contextvars.get_contextvars().get("request_id", ""))[:64]
 
 
 def audit_record_change(
     record: Record, verb: str, *, by: Actor, before: dict[str, Any] | None, after: dict[str, Any] | None
 ) -> None:
-    """Write an audit event about a record."""
+    """Write an audit event about a record, with its values before and after the action `verb`."""
     write_audit_event(
         record.workspace_id, verb, record.kind, record.pk, str(record), by=by, before=before, after=after
     )
@@ -33,7 +33,7 @@ def write_audit_event(
     before: dict[str, Any] | None = None,
     after: dict[str, Any] | None = None,
 ) -> None:
-    """Write an audit event about any object."""
+    """Write an audit event about any object, including objects that are not records, such as keys."""
     build_audit_event(workspace, verb, kind, object_id, label, by=by, before=before, after=after).save(
         force_insert=True
     )
@@ -50,7 +50,7 @@ def build_audit_event(
     before: dict[str, Any] | None = None,
     after: dict[str, Any] | None = None,
 ) -> AuditEvent:
-    """Return an unsaved audit event, for bulk inserts."""
+    """Return an unsaved audit event, for callers that insert several at once."""
     return AuditEvent(
         workspace_id=workspace if isinstance(workspace, int) else workspace.pk,
         verb=verb,

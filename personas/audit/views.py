@@ -1,4 +1,4 @@
-"""Pages of the audit log: list, one event with its changes, export."""
+"""Pages of the audit log: list of events, one event with its changes, export."""
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -52,7 +52,7 @@ def read_audit_page(request: WorkspaceRequest, filters: AuditFilter) -> KeysetPa
 
 def audit_event_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     event = get_object_or_404(list_audit_events(request.workspace), pk=key)
-    # Events about keys contain their scopes, which only members who manage keys may see.
+    # Events about API keys contain the scopes of the keys. Only members who may manage keys may see these.
     is_hidden = event.kind == "key" and not has_permission(request.membership.role, Permission.MANAGE_KEYS)
     is_erased = TOMBSTONE in (event.before, event.after)
     changes = [] if is_hidden or is_erased else list_field_changes(event.before, event.after)

@@ -8,11 +8,11 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class Content(WorkspaceOwned):
-    """The bytes of a file or a prompt segment; any number of rows may refer to it."""
+    """The bytes of a file or a prompt segment. Any number of files and versions may share a content."""
 
     digest = models.CharField(max_length=64)
     size = models.PositiveIntegerField()
-    # None after erasure; the digest remains.
+    # None after the erasure of personal data. The digest stays.
     data = models.BinaryField(null=True)
     erased_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -25,7 +25,10 @@ class Content(WorkspaceOwned):
 
     @property
     def text(self) -> str:
-        """The data as text; empty after erasure. Text is checked to be UTF-8 before it is stored."""
+        """The data decoded as UTF-8, or an empty string after erasure.
+
+        Decoding cannot fail, because text is checked to be UTF-8 before it is stored.
+        """
         return bytes(self.data or b"").decode()
 
 

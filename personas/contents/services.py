@@ -1,4 +1,4 @@
-"""Store contents by digest."""
+"""Store contents (bytes) under their SHA-256 digest."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from personas.models import Content, Workspace
 
 
 def store_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> None:
-    """Store the contents, by digest, that the workspace does not have yet."""
+    """Store contents, given by digest. Those that the workspace already has are skipped."""
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(data))
     existing = {row.digest: row for row in rows.defer("data")}
@@ -16,10 +16,10 @@ def store_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> Non
         if digest not in existing
     ]
     if missing:
-        # A concurrent transaction may insert the same content; either row will do.
+        # Ignore conflicts: a concurrent transaction may insert the same digest, and both rows would be equal.
         Content.objects.in_workspace(workspace_id).bulk_create(missing, ignore_conflicts=True)
     for digest, row in existing.items():
         if row.erased_at is not None:
-            # The same content was written again after its erasure, so it is stored again.
+            # This content was erased earlier. It is needed again, so its data is stored again.
             row.data, row.erased_at = data[digest], None
             row.save(update_fields=["data", "erased_at"])

@@ -1,4 +1,4 @@
-"""Model of drafts: unsaved form values of members, stored so that closing a tab loses nothing."""
+"""Model of drafts: form values that are not saved yet, stored so that closing a tab loses nothing."""
 
 from django.conf import settings
 from django.db import models
@@ -8,16 +8,17 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class KeptDraft(WorkspaceOwned):
-    """Unsaved values of one member for one record or a new one; private to that member."""
+    """Unsaved form values of a member for an existing or a new record. Other members cannot see them."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    # The kind of record as in URLs (`souls`) and the record's URL key; an empty key means a new record.
+    # The kind of record as in URLs, such as `souls`, and the record's slug or id. The key is empty for a new
+    # record.
     family = models.CharField(max_length=40)
     key = models.CharField(max_length=80, blank=True)
-    # Submitted form values by field name, not validated.
+    # The form values by field name. They are not validated.
     values = models.JSONField(default=dict)
     base_revision = models.PositiveIntegerField(default=0)
-    # The agent whose prompt was previewed last.
+    # The agent whose prompt was last previewed with this draft.
     agent = models.ForeignKey(Agent, null=True, on_delete=models.CASCADE, related_name="+")
     updated_at = models.DateTimeField()
 
@@ -33,17 +34,17 @@ class KeptDraft(WorkspaceOwned):
 
     @property
     def part(self) -> str:
-        """The value of the Studio's `part` query parameter."""
+        """The value that selects this draft in the query parameter `part` of the Studio page."""
         return str(self)
 
     @property
     def mark(self) -> str:
-        """Identifier of this state of the draft; it changes with every edit."""
+        """Identifier of the draft's current state. It changes with every edit."""
         return self.updated_at.isoformat()
 
     @property
     def title(self) -> str:
-        """The first nonempty label, name, title or text of the draft, shortened."""
+        """Title for lists: the first nonempty value of the fields label, name, title and text, shortened."""
         candidates = [self.values.get(name) for name in ("label", "name", "title", "text")]
         title = next((values[0] for values in candidates if values and values[0].strip()), self.key)
         return " ".join(title.split())[:80]

@@ -1,4 +1,4 @@
-"""Store, apply and delete drafts: unsaved form values, private to the member who typed them."""
+"""Store, apply and delete drafts: unsaved form values that only the member who entered them sees."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -16,20 +16,20 @@ from personas.models import Agent, KeptDraft, Record, User, Workspace
 from personas.records.services import check_not_erased
 
 R = TypeVar("R", bound=Record)
-# Submitted values by field name; a field with several check boxes has several values.
+# Form values by field name. A field with several check boxes has several values.
 DraftValues = dict[str, list[str]]
 MAX_DRAFTS = 200
 MAX_DRAFT_LENGTH = 400_000
 
 
 class DraftLimitExceeded(DomainError):
-    """A member has too many drafts, or a draft is too long."""
+    """The member has too many drafts, or the draft is too long."""
 
     code = "too_much_kept"
 
 
 class DraftChanged(DomainError):
-    """The draft was deleted or changed since it was loaded."""
+    """The draft was deleted or changed after it was loaded."""
 
     code = "draft_moved"
 
@@ -46,7 +46,7 @@ def store_draft(
     agent: Agent | None = None,
     by: Actor,
 ) -> KeptDraft:
-    """Create or replace a member's draft; the values are not validated."""
+    """Create or replace the draft of the member `by` for a record. The form values are not validated."""
     person = require_user(by)
     if record is not None:
         check_not_erased(record)
@@ -73,7 +73,7 @@ def require_user(by: Actor) -> User:
 
 
 def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
-    """Normalize newlines (browsers send CRLF) and check length and characters."""
+    """Convert newlines to LF, because browsers send CRLF. Reject values that are too long or contain NUL."""
     values = {name: [text.replace("\r\n", "\n") for text in texts] for name, texts in typed.items()}
     if sum(len(text) for texts in values.values() for text in texts) > MAX_DRAFT_LENGTH:
         raise DraftLimitExceeded(_("This is too long to be kept as a draft."))
@@ -83,7 +83,7 @@ def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
 
 
 def list_drafts(workspace: Workspace | int, person: User) -> QuerySet[KeptDraft]:
-    """Drafts of one user, newest first."""
+    """Return the drafts of one user in a workspace, last edited first."""
     rows = KeptDraft.objects.in_workspace(workspace).filter(person=person)
     return rows.select_related("agent").order_by("-updated_at", "-pk")
 
@@ -98,9 +98,10 @@ def discard_draft(draft: KeptDraft) -> None:
 
 @transaction.atomic
 def apply_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
-    """Delete a draft and call `write`, which saves its values, in one transaction.
+    """Delete a draft and call `write`, which saves the draft's values to the record, in one transaction.
 
-    The delete matches `updated_at`, so of two concurrent calls only one succeeds.
+    Raise DraftChanged if the draft was edited or deleted after it was loaded. The DELETE compares
+    `updated_at`, so that only one of two concurrent calls succeeds.
     """
     rows = KeptDraft.objects.in_workspace(draft.workspace_id)
     deleted, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
@@ -117,7 +118,7 @@ def discard_user_drafts(workspace: Workspace | int, person: User) -> None:
 
 
 def delete_drafts_containing(workspace: Workspace | int, family: str, key: str, texts: Iterable[str]) -> None:
-    """Delete the drafts of an erased record, and all drafts that contain one of its texts, of all users."""
+    """Delete all users' drafts of an erased record, and all drafts that contain one of the erased texts."""
     needles = [text for text in texts if text]
     rows = KeptDraft.objects.in_workspace(workspace)
     draft_ids = [
@@ -134,5 +135,5 @@ def has_any_text(values: DraftValues, needles: Iterable[str]) -> bool:
 
 
 def delete_drafts_before(cutoff: datetime) -> int:
-    """Delete drafts last edited before the cutoff and return their number."""
+    """Delete drafts last edited before the cutoff, in all workspaces, and return their number."""
     return delete_in_batches(KeptDraft.unscoped.filter(updated_at__lt=cutoff))

@@ -1,1 +1,1 @@
-"""Erasure of personal data: requests and services."""
+"""Erasure of personal data from records and their history."""

@@ -1,4 +1,4 @@
-"""Erasures of personal data."""
+"""Model of erasures: which records were erased, by whom and why."""
 
 from django.conf import settings
 from django.db import models
@@ -8,14 +8,18 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class Erasure(WorkspaceOwned):
-    """Tombstone of an erased record; a database trigger allows blanking history only if one exists."""
+    """Tombstone of an erased record.
+
+    Database triggers allow the record's history to be blanked only if this row exists.
+    """
 
     kind = models.CharField(max_length=20)
     object_id = models.BigIntegerField()
     reason = LineField(max_length=500)
-    # Digests of the erased contents; versions keep the digests, so that hash chains still verify.
+    # Digests of the contents that were erased. Prompt versions keep these digests, so that hash chains can
+    # still be verified.
     digests = models.JSONField(default=list)
-    # Ids of the versions that contained the text.
+    # Ids of the prompt versions that contained the erased text.
     versions = models.JSONField(default=list)
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"

@@ -1,4 +1,4 @@
-"""Erase the personal data of a record and of its history, leaving a tombstone."""
+"""Erase the personal data of a record and of its history. A tombstone records who erased it and why."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -26,39 +26,43 @@ from personas.records.services import lock_record
 from personas.signals import agent_changed
 
 ERASED_TEXT = "[erased]"
-# Replaces the data of revisions, and `before` and `after` of audit events.
+# Value that replaces the data of revisions, and the values before and after in audit events.
 TOMBSTONE = {"erased": True}
-# Fields to erase by kind; other kinds hold no personal data of the users that agents talk to.
+# Fields to erase, by kind of record. Other kinds hold no personal data of the users that agents talk to.
 ERASABLE_FIELDS: dict[type[Record], tuple[str, ...]] = {
     Memory: ("text", "source"),
     UserProfile: ("label", "name", "timezone", "location", "notes", "extra"),
 }
 ERASED_VALUES = {Memory: {"text": ERASED_TEXT}, UserProfile: {"label": ERASED_TEXT}}
 
-# URL segment and lookup field of each kind: drafts are stored under these.
+# URL segment and lookup field of each kind of record. They identify the drafts of a record.
 DRAFT_KEYS: dict[type[Record], tuple[str, str]] = {
     Memory: ("memories", "pk"),
     UserProfile: ("user-profiles", "slug"),
 }
-# Shorter texts occur in too many unrelated drafts.
+# Characters. Drafts are not searched for shorter texts, because these occur in too many unrelated drafts.
 MIN_TEXT_LENGTH = 4
 
 
 class NotErasable(DomainError):
-    """A kind of record without personal data."""
+    """The record cannot be erased, because its kind holds no personal data."""
 
     code = "not_erasable"
 
 
 @transaction.atomic
 def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
-    """Erase the text of a record and of its history; `prompts` erases it from versions by the tombstone."""
+    """Erase the personal text of a record, its history and its drafts, and return the tombstone.
+
+    Prompt versions are not changed here; the app `prompts` erases the text from them.
+    """
     if type(record) not in ERASABLE_FIELDS:
         raise NotErasable(_("Only memories and user profiles can be erased."))
     if not reason.strip():
         raise InvalidInput.on("reason", _("Say why: the tombstone keeps it."))
     record = lock_record(record)
-    # Stored responses of idempotent requests may contain the text, and cannot be assigned to a record.
+    # Delete all stored responses of requests with an Idempotency-Key: they may contain the text, and do not
+    # tell which record they are about.
     KeptAnswer.objects.in_workspace(record.workspace_id).delete()
     family, key = DRAFT_KEYS[type(record)]
     delete_drafts_containing(
@@ -94,7 +98,7 @@ def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
 
 
 def list_personal_texts(record: Record) -> list[str]:
-    """Return the current personal texts of a record, by which drafts are searched."""
+    """Return the personal texts of a record. Drafts that contain one of them are deleted."""
     values = [
         getattr(record, name)
         for name in ERASABLE_FIELDS.get(type(record), ())
@@ -104,7 +108,7 @@ def list_personal_texts(record: Record) -> list[str]:
 
 
 def blank_record(record: Record) -> None:
-    """Archive the row and remove its text."""
+    """Archive the record and remove its personal text."""
     values: dict[str, Any] = dict.fromkeys(ERASABLE_FIELDS[type(record)], "") | ERASED_VALUES[type(record)]
     if isinstance(record, Memory):
         values |= {"state": MemoryState.REVOKED, "superseded_by": None}
@@ -118,9 +122,10 @@ def blank_record(record: Record) -> None:
 
 
 def blank_history(record: Record) -> None:
-    """Replace revisions and audit events by TOMBSTONE.
+    """Replace the data in the record's revisions and audit events by TOMBSTONE.
 
-    The database triggers of these append-only tables allow only this update, and only if an Erasure exists.
+    Both tables are append-only. Their database triggers allow only this update, and only if an Erasure exists
+    for the record.
     """
     revisions = Revision.objects.in_workspace(record.workspace_id)
     revisions.filter(kind=record.kind, object_id=record.pk).update(data=TOMBSTONE, message="")
@@ -131,6 +136,6 @@ def blank_history(record: Record) -> None:
 
 
 def erase_contents(workspace_id: int, digests: Iterable[str]) -> int:
-    """Erase the contents with these digests; the rows and digests remain."""
+    """Erase the data of the contents with these digests. The rows and their digests stay."""
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(digests), erased_at=None)
     return rows.update(data=None, erased_at=timezone.now())

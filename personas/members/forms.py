@@ -1,4 +1,4 @@
-"""Forms of workspaces, invitations, roles and accounts."""
+"""Forms for workspaces, invitations, roles and user accounts."""
 
 from django import forms
 from django.utils.translation import gettext_lazy as _

@@ -25,7 +25,10 @@ from personas.workspaces.account_adapter import INVITATION_SESSION_KEY
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation_view(request: HttpRequest, token: str) -> HttpResponse:
-    """Show an invitation; accepting needs a POST, so that mail scanners that open links accept nothing."""
+    """Show an invitation on GET and accept it on POST.
+
+    Mail scanners open links in emails, so a GET must not accept the invitation.
+    """
     try:
         if request.method == "POST" and request.user.is_authenticated:
             member = accept_invitation(token, request.user)
@@ -36,7 +39,7 @@ def invitation_view(request: HttpRequest, token: str) -> HttpResponse:
     except BadInvitation as error:
         return render(request, "personas/members/bad_invitation.html", {"reason": error.message}, status=410)
     if request.user.is_anonymous:
-        # The link was sent to this address only: allow sign-up and treat the address as verified.
+        # Only the invited address received the link: allow sign-up, and treat the address as verified.
         request.session[INVITATION_SESSION_KEY] = token
         get_adapter(request).stash_verified_email(request, invitation.email)
     return render(request, "personas/members/invitation.html", {"invitation": invitation, "token": token})
@@ -44,16 +47,16 @@ def invitation_view(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_POST
 def switch_account(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign out and return to the invitation, for users with two accounts."""
+    """Sign out and return to the invitation page, for users who want to accept with another account."""
     logout(request)
     return redirect("invitation", token)
 
 
 def send_invitation_email(request: HttpRequest, invitation: Invitation) -> None:
-    """Send the link to the invited address; the token is not stored."""
+    """Send the invitation link to the invited address. The token in the link is not stored."""
     link = request.build_absolute_uri(reverse("invitation", args=[build_invitation_token(invitation)]))
     context = {"invitation": invitation, "workspace": invitation.workspace, "link": link}
-    # Collapse whitespace: a line break in the workspace name would inject an email header.
+    # Collapse whitespace: a line break in the workspace name could inject an email header.
     subject = " ".join(
         (_("Join %(workspace)s on Dramatis") % {"workspace": invitation.workspace.name}).split()
     )

@@ -9,7 +9,7 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class Membership(WorkspaceOwned):
-    """A user's membership in a workspace."""
+    """Membership of a user in a workspace, with the user's role there."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role.choices)
@@ -26,7 +26,10 @@ class Membership(WorkspaceOwned):
 
 
 class Invitation(WorkspaceOwned):
-    """A signed, expiring invitation; the link contains the nonce, so that it can be withdrawn."""
+    """An invitation by email to join a workspace, which expires and can be withdrawn.
+
+    The link in the email contains the id and the nonce of this row, signed.
+    """
 
     email = models.EmailField()
     role = models.CharField(max_length=10, choices=Role.choices)

@@ -23,14 +23,14 @@ INVITATION_SALT = "personas.invitation"
 
 
 class BadInvitation(DomainError):
-    """An invitation link that is forged, expired, used already or meant for another address."""
+    """The invitation link is forged, expired, withdrawn, already used, or was sent to another address."""
 
     code = "bad_invitation"
 
 
 @transaction.atomic
 def invite_member(workspace: Workspace, email: str, role: str, *, by: Actor) -> Invitation:
-    """Create an invitation to an email address that is not a member's."""
+    """Create an invitation for an email address. Raise InvalidInput if it already belongs to a member."""
     email = email.strip().lower()
     if by.user is None:
         raise DomainError(_("Only a person can invite."))
@@ -54,12 +54,12 @@ def invite_member(workspace: Workspace, email: str, role: str, *, by: Actor) -> 
 
 
 def build_invitation_token(invitation: Invitation) -> str:
-    """Return the signed token of the link; only the recipient of the email has it."""
+    """Return the signed token for the invitation link. It is sent by email only and not stored."""
     return signing.dumps({"id": invitation.pk, "nonce": invitation.nonce}, salt=INVITATION_SALT)
 
 
 def get_open_invitation(token: str) -> Invitation:
-    """Return the open invitation of a token, or raise BadInvitation."""
+    """Return the invitation of a token. Raise BadInvitation if it is used, withdrawn or expired."""
     try:
         payload = signing.loads(token, salt=INVITATION_SALT)
     except signing.BadSignature:
@@ -75,7 +75,10 @@ def get_open_invitation(token: str) -> Invitation:
 
 @transaction.atomic
 def accept_invitation(token: str, user: User) -> Membership:
-    """Add the user to the workspace, if the link is valid and meant for their address."""
+    """Add the user to the workspace of an invitation.
+
+    Raise BadInvitation unless the invitation is open and was sent to the user's email address.
+    """
     invitation = get_open_invitation(token)
     with workspace_scope(invitation.workspace_id):
         return _add_member(invitation, user)
@@ -96,7 +99,7 @@ def _add_member(invitation: Invitation, user: User) -> Membership:
         user=user, defaults={"role": invitation.role, "workspace_id": invitation.workspace_id}
     )
     _audit_invitation(invitation, "accepted", by=Actor.person(user))
-    # Cached here, because the caller reads it outside the scope of this workspace.
+    # Set the workspace here, so that the caller can read it without a query after the workspace scope ends.
     membership.workspace = invitation.workspace
     return membership
 
@@ -112,7 +115,7 @@ def withdraw_invitation(invitation: Invitation, *, by: Actor) -> None:
 
 @transaction.atomic
 def change_role(membership: Membership, role: str, *, by: Actor) -> Membership:
-    """Change the role of a member; the last owner stays owner."""
+    """Change the role of a member. Raise DomainError if the workspace would have no owner left."""
     if role not in Role.values:
         raise InvalidInput.on("role", _("“%(role)s” is not a role.") % {"role": role})
     membership = _lock_membership(membership)
@@ -128,7 +131,10 @@ def change_role(membership: Membership, role: str, *, by: Actor) -> Membership:
 
 @transaction.atomic
 def remove_member(membership: Membership, *, by: Actor) -> None:
-    """Remove a member, revoke their admin keys and discard their drafts; history keeps their name."""
+    """Remove a member from the workspace, revoke the member's admin keys and delete the member's drafts.
+
+    Revisions and audit events keep the member's name.
+    """
     membership = _lock_membership(membership)
     _check_last_owner(membership)
     revoke_member_keys(membership.workspace_id, membership.user, by=by)
@@ -140,7 +146,7 @@ def remove_member(membership: Membership, *, by: Actor) -> None:
 
 @transaction.atomic
 def transfer_ownership(owner: Membership, new_owner: Membership, *, by: Actor) -> None:
-    """Make another member owner and the current owner admin, in one transaction."""
+    """Make another member an owner and the current owner an admin, in one transaction."""
     owner, new_owner = _lock_membership(owner), _lock_membership(new_owner)
     if owner.role != Role.OWNER or owner.pk == new_owner.pk:
         raise DomainError(_("Only an owner can hand over ownership, and only to someone else."))
@@ -149,9 +155,9 @@ def transfer_ownership(owner: Membership, new_owner: Membership, *, by: Actor) -
 
 
 def _lock_membership(membership: Membership) -> Membership:
-    # Lock the workspace row, so that of two owners who leave concurrently only one succeeds.
-    # FOR NO KEY UPDATE, because revoking a key inserts an audit event that refers to the workspace:
-    # a full lock could deadlock with it.
+    # Lock the workspace row: if the last two owners leave at the same time, only one of them may succeed.
+    # Use FOR NO KEY UPDATE, because a full lock could deadlock with a transaction that revokes a key: that
+    # transaction inserts an audit event with a foreign key to the workspace.
     Workspace.objects.select_for_update(no_key=True).get(pk=membership.workspace_id)
     return (
         Membership.objects.in_workspace(membership.workspace_id).select_related("user").get(pk=membership.pk)

@@ -143,7 +143,7 @@ def export(request: WorkspaceRequest) -> HttpResponseBase:
 
 
 def list_filtered_members(request: WorkspaceRequest) -> QuerySet[Membership]:
-    """Return the members that match the filters of the URL, in its sort order."""
+    """Return the members that match the filters in the query string, in the sort order requested there."""
     rows, text, role = (
         list_members(request.workspace),
         get_search_query(request),

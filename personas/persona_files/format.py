@@ -1,8 +1,8 @@
 """Parse and render IDENTITY.md, USER.md and SOUL.md; unknown front matter keys are preserved.
 
-Parsing normalizes: newlines become LF, a byte order mark is removed, and one blank line after the front
-matter and one newline at the end belong to the file. Known keys are written first, in a fixed order, without
-the comments above or after them. All other lines are kept in `extra`, byte for byte.
+Parsing normalizes the text: newlines become LF, and a byte order mark is removed. One blank line after the
+front matter and one newline at the end of the file are not part of the body. Rendering writes known keys
+first, in a fixed order and without their comments. All other front matter lines are kept in `extra`.
 """
 
 from __future__ import annotations
@@ -28,27 +28,32 @@ from core.text.front_matter import (
     split_front_matter,
 )
 
-# Known keys, in the order in which they are written.
+# Known front matter keys of IDENTITY.md and USER.md, in the order in which they are written.
 IDENTITY_KEYS = ("name", "emoji", "creature", "vibe")
 USER_KEYS = ("name", "timezone", "location")
 ALL_KNOWN_KEYS = frozenset({*IDENTITY_KEYS, *USER_KEYS})
 
-# Starts with a letter or a non-ASCII character: no number, date or YAML indicator does.
+# Values that need no quotes in YAML start with a letter or a non-ASCII character. Numbers, dates and YAML
+# indicators do not.
 PLAIN_SCALAR_PATTERN = re.compile(r"[A-Za-z\u00a1-\U0010ffff].*")
-# Some YAML parser reads each of these as a boolean or null if it is not quoted.
+# Words that need quotes, because some YAML parsers would read them as a boolean or null.
 RESERVED_YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 ESCAPED_CHARACTERS = re.compile(f"[{FORBIDDEN_RANGES}{FORBIDDEN_HEAD_RANGES}]")
 
 
 class _PersonaFile:
-    """Base of parsed files: front matter keys, a body and the unknown lines."""
+    """Base class of parsed files.
+
+    `keys` are the known front matter keys, `body` is the name of the field that holds the text after the
+    front matter, and `extra` holds the other front matter lines.
+    """
 
     keys: ClassVar[tuple[str, ...]]
     body: ClassVar[str]
     extra: str
 
     def __post_init__(self) -> None:
-        """Normalize the values so that rendering and parsing returns them unchanged."""
+        """Normalize the field values, so that rendering and parsing them again returns the same values."""
         for key in self.keys:
             # The newline that ends a YAML block is not part of the value.
             self._set_field(key, normalize_newlines(getattr(self, key)).rstrip("\n"))
@@ -104,7 +109,10 @@ def render_user(user: UserFile) -> str:
 
 
 def parse_soul(text: str) -> str:
-    """Parse SOUL.md: the complete text including front matter, without byte order mark, with LF newlines."""
+    """Return the text of SOUL.md, including any front matter, without byte order mark and with LF newlines.
+
+    Raise FrontMatterError for forbidden characters.
+    """
     soul = normalize_newlines(text.lstrip(BOM))
     raise_for_problems(find_character_problems(soul, "text", 1))
     return soul
@@ -115,7 +123,7 @@ def render_soul(text: str) -> str:
 
 
 def find_extra_problems(raw: str, known: Collection[str] = ALL_KNOWN_KEYS) -> tuple[TextProblem, ...]:
-    """List the reasons why extra front matter lines cannot be combined with the known keys."""
+    """Return the problems in extra front matter lines: invalid YAML, or keys that have their own field."""
     raw = normalize_newlines(raw)
     try:
         blocks = parse_front_matter(raw)
@@ -162,9 +170,10 @@ def _collect_extra(blocks: tuple[YamlBlock, ...], known: tuple[str, ...]) -> str
 
 
 def _compact_comments(lines: str) -> str:
-    """Remove blank lines and indentation from comments.
+    """Remove blank lines and indentation from the comments that follow a known key.
 
-    The known key above them is moved away, so they would become part of a preceding block scalar.
+    The known key is not kept in `extra`. Without it, indented comments would become part of the value above
+    them, if that value is a YAML block scalar.
     """
     return "".join(line.lstrip(" ") for line in lines.splitlines(keepends=True) if line.strip())
 
@@ -174,7 +183,7 @@ def _render_file(file: _PersonaFile) -> str:
     values = ((key, getattr(file, key)) for key in file.keys)
     head = "".join(f"{key}: {_format_scalar(value)}\n" for key, value in values if value)
     text = join_front_matter(head + file.extra, getattr(file, file.body))
-    # Parse the result: text that could not be read again (too long, a control character) is an error.
+    # Parse the rendered text, to raise an error if it could not be imported again (for example, if too long).
     _parse_file(type(file), text)
     return text
 
@@ -187,7 +196,7 @@ def _format_scalar(value: str) -> str:
     )
     if is_plain and not re.search(r": | #|[: ]$", value):
         return value
-    # JSON strings are YAML strings, except for unescaped characters that YAML forbids or folds.
+    # A JSON string is also a YAML string, if the characters that YAML forbids or folds are escaped.
     return ESCAPED_CHARACTERS.sub(
         lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False)
     )

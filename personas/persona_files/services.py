@@ -21,7 +21,7 @@ USER_FIELDS = ("name", "timezone", "location", "notes", "extra")
 
 
 def parse_persona_file(model: type[Named], text: str) -> dict[str, Any]:
-    """Parse a file to field values of the model; raises `InvalidInput` with all problems found."""
+    """Parse a Markdown file and return field values for the model. Raise InvalidInput with all problems."""
     try:
         if model is Identity:
             return get_attributes(parse_identity(text), IDENTITY_FIELDS)
@@ -40,7 +40,7 @@ def parse_persona_file(model: type[Named], text: str) -> dict[str, Any]:
 
 
 def render_persona_file(record: Named) -> str:
-    """Render a record as its Markdown file."""
+    """Render an identity, soul or user profile as IDENTITY.md, SOUL.md or USER.md."""
     if isinstance(record, Identity):
         return render_identity(record.as_file())
     if isinstance(record, UserProfile):

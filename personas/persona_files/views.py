@@ -21,7 +21,7 @@ N = TypeVar("N", bound=Named)
 
 
 class PersonaFileImportForm(forms.Form):
-    """Upload of a file or its pasted text, with the label of the new record."""
+    """Form to import a file: an upload or pasted text, and the label of the new record."""
 
     label = forms.CharField(
         label=gettext_lazy("Label"),
@@ -65,7 +65,7 @@ class PersonaFileImportForm(forms.Form):
 
 
 class PersonaFilePages(RecordPages[N]):
-    """Record pages with file import and export."""
+    """Pages of a kind of record that can be imported from and exported to a Markdown file."""
 
     file_name: ClassVar[str]
 

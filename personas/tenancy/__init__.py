@@ -1,1 +1,1 @@
-"""The workspace of a request, and models that belong to a workspace."""
+"""Tenancy: determine the workspace of a request, and base classes for models that belong to a workspace."""

@@ -1,4 +1,4 @@
-"""Template context of every page: workspace, permissions, navigation."""
+"""Context processor for every page: workspace, permissions, navigation."""
 
 from functools import cache
 from types import SimpleNamespace
@@ -15,7 +15,10 @@ from personas.ui.navigation import build_navigation, list_page_entries
 
 
 def page_context(request: HttpRequest) -> dict[str, Any]:
-    """Return the context of the page frame; it is lazy, because error pages and fragments have no frame."""
+    """Return the template context for the page frame (workspace switcher, navigation, command palette).
+
+    Its values are computed on first use, because error pages and HTML fragments have no frame.
+    """
     workspace = getattr(request, "workspace", None)
     if workspace is None:
         return {

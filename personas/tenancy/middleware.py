@@ -1,4 +1,7 @@
-"""Tenancy: resolve the workspace and the role of a request; outsiders get 404."""
+"""Access control for workspaces: determine the workspace of a request and the user's role there.
+
+Users outside the workspace get 404.
+"""
 
 from collections.abc import Callable
 from functools import wraps
@@ -25,7 +28,7 @@ WRITE_METHODS = (*READ_METHODS, "POST")
 
 
 class WorkspaceRequest(HttpRequest):
-    """A request inside a workspace, after the access check."""
+    """Type of a request to a page of a workspace, with the attributes that the access check sets."""
 
     user: User
     workspace: Workspace
@@ -36,7 +39,7 @@ class WorkspaceRequest(HttpRequest):
 
 
 class ViewFunction(Protocol):
-    """Any view; its attribute `needs` holds the required permission."""
+    """Type of a view function. Its optional attribute `needs` holds the required permission."""
 
     def __call__(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase: ...
 
@@ -45,7 +48,7 @@ V = TypeVar("V", bound=Callable[..., HttpResponseBase])
 
 
 def require_permission(permission: Permission) -> Callable[[V], V]:
-    """Allow a workspace view, for GET and POST, to the roles that have this permission."""
+    """Decorate a workspace view: only roles with this permission may use it, by GET or POST."""
 
     def mark(view: V) -> V:
         view.needs = permission  # type: ignore[attr-defined]  # read by the middleware below
@@ -55,10 +58,10 @@ def require_permission(permission: Permission) -> Callable[[V], V]:
 
 
 def require_reauthentication(view: V) -> V:
-    """Require recent authentication: ask for the password or second factor again after a while.
+    """Decorate a view to require recent authentication.
 
-    After reauthentication allauth calls the view directly, without the middleware, so the access check is
-    repeated here.
+    If the last sign-in is too long ago, django-allauth asks for the password or second factor again. It then
+    calls the view without the middleware, so the access check is repeated here.
     """
     reauthenticated = reauthentication_required(view)
 
@@ -72,7 +75,10 @@ def require_reauthentication(view: V) -> V:
 
 
 class TenancyMiddleware:
-    """Resolves the URL argument `workspace` to a membership; users outside the workspace get 404."""
+    """Middleware that checks access to pages with the URL argument `workspace`.
+
+    Users outside the workspace get 404.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -81,7 +87,7 @@ class TenancyMiddleware:
         try:
             return self.get_response(request)
         finally:
-            # The timezone is thread-local, and the thread serves another user next.
+            # Reset the timezone of this thread, because its next request may be from another user.
             timezone.deactivate()
 
     def process_view(
@@ -93,25 +99,29 @@ class TenancyMiddleware:
 def check_workspace_access(
     request: HttpRequest, view: ViewFunction, kwargs: dict[str, Any]
 ) -> HttpResponseBase | None:
-    """Check access to the workspace of a URL; return a response that replaces the view's, or None."""
+    """Check whether the user may access the workspace in the URL with this view.
+
+    Return None to continue with the view, or a response to send instead: 405, or a redirect. Raise Http404 or
+    PermissionDenied without access.
+    """
     if "workspace" not in kwargs:
         return None
     workspace_request = resolve_workspace(request, kwargs.pop("workspace"))
     permission = getattr(view, "needs", None)
-    # Deny by default: a view without a declared permission accepts no writes.
+    # Deny by default: a view without `require_permission` accepts only GET and HEAD.
     allowed_methods = READ_METHODS if permission is None else WRITE_METHODS
     if request.method not in allowed_methods:
         return HttpResponseNotAllowed(allowed_methods)
     required = permission or Permission.READ
     if not has_permission(workspace_request.membership.role, required):
-        # The 403 page lists the members who have the permission.
+        # The 403 page uses this to list the members who have the permission.
         workspace_request.denied_permission = required
         raise PermissionDenied(describe_required_roles(required))
     return require_second_factor(workspace_request)
 
 
 def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
-    """Set the workspace, the membership and the actor on the request."""
+    """Set workspace, membership and actor on the request. Raise Http404 if the user is not a member."""
     workspace_request = cast("WorkspaceRequest", request)
     workspace_request.memberships = list_memberships(workspace_request.user)
     matches = [
@@ -127,20 +137,23 @@ def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
 
 
 def list_memberships(user: User) -> list[Membership]:
-    """Return the memberships of a user, sorted by workspace name; one query per request."""
+    """Return the memberships of a user in all workspaces, sorted by workspace name."""
     rows = Membership.unscoped.filter(user=user).select_related("workspace")
     with workspace_scope.all_workspaces():
         return list(rows.order_by("workspace__name", "pk"))
 
 
 def describe_required_roles(permission: Permission) -> str:
-    """Return the message of a 403 with the roles that have the permission."""
+    """Return the message of a 403 response, which lists the roles that have the permission."""
     roles = [role.label.lower() for role in Role if role in ROLES_BY_PERMISSION[permission]]
     return _("Your role does not allow this. It takes one of: %(roles)s.") % {"roles": ", ".join(roles)}
 
 
 def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
-    """Redirect owners without a second factor to its setup, if the setting requires one."""
+    """Redirect an owner without a second factor to the page where it is set up.
+
+    This applies only if the setting DRAMATIS_REQUIRE_OWNER_MFA is on. Otherwise return None.
+    """
     if not settings.DRAMATIS_REQUIRE_OWNER_MFA or request.membership.role != Role.OWNER:
         return None
     if is_mfa_enabled(request.user):

@@ -1,4 +1,4 @@
-"""Models that belong to a workspace, and the manager that requires one in every query."""
+"""Base class for models that belong to a workspace. Its manager requires a workspace in every query."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -14,20 +14,24 @@ T = TypeVar("T", bound="WorkspaceOwned")
 
 
 class UnscopedQuery(RuntimeError):
-    """A query on a tenant table without a workspace."""
+    """A model that belongs to a workspace was queried without `in_workspace`."""
 
 
 class CrossWorkspaceLink(ValidationError):
-    """A foreign key from one workspace into another."""
+    """A row refers to a row of another workspace, or was moved to another workspace."""
 
 
 def get_upsert_fields() -> list[str]:
-    """Return the conflict target of upserts; SQLite accepts no composite key that contains the row id."""
+    """Return the columns for ON CONFLICT in upserts.
+
+    PostgreSQL uses the workspace and the id. SQLite uses the id alone, because it accepts no composite key
+    that contains the row id.
+    """
     return ["workspace", "id"] if connection.vendor == "postgresql" else ["id"]
 
 
 class TenantQuerySet(models.QuerySet[T]):
-    """Applies the foreign key check of `save()` to bulk writes."""
+    """Queryset that checks foreign keys in bulk writes, as `save()` does: no link to another workspace."""
 
     def update(self, **values: Any) -> int:
         links = {"workspace", *(field.name for field in self.model.list_tenant_links())}
@@ -48,7 +52,10 @@ class TenantQuerySet(models.QuerySet[T]):
         return created
 
     def bulk_update(self, objs: Iterable[T], *args: Any, **kwargs: Any) -> int:
-        """Check the foreign keys of every row, then use Django's own queryset, whose update() allows them."""
+        """Check the foreign keys of every row, then update the rows.
+
+        The update uses Django's own queryset, because `update()` of this class rejects foreign keys.
+        """
         rows = list(objs)
         load_link_workspaces(rows)
         for row in rows:
@@ -58,7 +65,10 @@ class TenantQuerySet(models.QuerySet[T]):
 
 
 def load_link_workspaces(rows: Sequence["WorkspaceOwned"]) -> None:
-    """Load the workspaces of linked rows with one query per foreign key instead of one per row."""
+    """Preload the workspace ids of the rows that `rows` refer to, for `check_foreign_links`.
+
+    This takes one query per foreign key instead of one per row.
+    """
     for field in rows[0].list_tenant_links() if rows else ():
         uncached = [row for row in rows if not field.is_cached(row)]
         linked = {getattr(row, field.attname) for row in uncached} - {None}
@@ -70,7 +80,7 @@ def load_link_workspaces(rows: Sequence["WorkspaceOwned"]) -> None:
 
 
 class ScopedManager(models.Manager[T]):
-    """Manager that requires `in_workspace(workspace)`; any other query raises UnscopedQuery."""
+    """Manager whose queries must start with `in_workspace(workspace)`; other queries raise UnscopedQuery."""
 
     def in_workspace(self, workspace: Workspace | int) -> models.QuerySet[T]:
         return TenantQuerySet(self.model, using=self._db).filter(workspace=workspace)
@@ -80,15 +90,18 @@ class ScopedManager(models.Manager[T]):
 
 
 class WorkspaceOwned(models.Model):
-    """A row of one workspace; child rows have the column too, so scoping needs no join."""
+    """Base class of models whose rows belong to one workspace.
+
+    Child tables have the column `workspace` too, so that a query limited to a workspace needs no join.
+    """
 
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
 
-    # First, so that Django itself (relations, constraint checks, admin) uses it as the default manager.
+    # Defined first, so that Django uses it as the default manager for relations, constraints and the admin.
     unscoped: ClassVar[models.Manager[Self]] = models.Manager()
     objects: ClassVar[ScopedManager[Self]] = ScopedManager()
     _stored_workspace_id: int | None = None  # the workspace the row was loaded from or saved to
-    # Preloaded workspace ids of linked rows, by foreign key and primary key.
+    # Preloaded workspace ids of linked rows, by name of the foreign key and primary key of the linked row.
     _link_workspace_ids: Mapping[str, Mapping[int, int]] = MappingProxyType({})
 
     class Meta:
@@ -101,7 +114,10 @@ class WorkspaceOwned(models.Model):
         self._stored_workspace_id = self.workspace_id
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
-        """Skip the query for the workspace: the database checks the foreign key on every write."""
+        """Validate all fields except the workspace.
+
+        Validation would query whether the workspace exists. The database checks this on every write anyway.
+        """
         super().clean_fields(exclude={*(exclude or ()), *(["workspace"] if self.workspace_id else [])})
 
     def clean(self) -> None:
@@ -118,7 +134,7 @@ class WorkspaceOwned(models.Model):
         return row
 
     def check_foreign_links(self) -> None:
-        """Reject a row that moves to another workspace or links to a row of another one."""
+        """Raise CrossWorkspaceLink if the row moved to, or has a foreign key into, another workspace."""
         if self._get_stored_workspace_id() not in {None, self.workspace_id}:
             raise CrossWorkspaceLink({"workspace": _("A record cannot move to another workspace.")})
         for field in self.list_tenant_links():
@@ -128,12 +144,15 @@ class WorkspaceOwned(models.Model):
 
     @classmethod
     def list_tenant_links(cls) -> list["models.ForeignKey[Any, Any]"]:
-        """Return the foreign keys to other tenant tables."""
+        """Return the foreign keys to models that also belong to a workspace."""
         fields = [field for field in cls._meta.concrete_fields if isinstance(field, models.ForeignKey)]
         return [field for field in fields if issubclass(field.remote_field.model, WorkspaceOwned)]
 
     def _get_stored_workspace_id(self) -> int | None:
-        """Return the workspace id stored in the database; query it if the row was not loaded with it."""
+        """Return the workspace id that the database has for this row, or None for a new row.
+
+        It is queried only if it is not known from loading or saving the row.
+        """
         if self._stored_workspace_id is None and self.pk is not None:
             rows = type(self)._base_manager.filter(pk=self.pk)
             self._stored_workspace_id = rows.values_list("workspace_id", flat=True).first()

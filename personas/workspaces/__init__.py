@@ -1,1 +1,1 @@
-"""Workspaces: models, services and pages."""
+"""Workspaces and user accounts: models, services and pages."""

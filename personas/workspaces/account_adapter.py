@@ -10,7 +10,7 @@ INVITATION_SESSION_KEY = "invitation_token"
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ships no types
-    """Sign-up depends on a setting; an open invitation allows it in any case."""
+    """Allows sign-up if the setting DRAMATIS_SIGNUP is on, or if the visitor opened an invitation link."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return bool(settings.DRAMATIS_SIGNUP) or INVITATION_SESSION_KEY in request.session

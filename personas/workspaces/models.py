@@ -19,12 +19,12 @@ slug_validator = RegexValidator(
 )
 
 
-# Path segments that are used next to slugs in URLs.
+# Slugs that no record may have, because URLs such as `/souls/new` use them for other pages.
 RESERVED_SLUGS = {"new", "import"}
 
 
 def validate_not_reserved(value: str) -> None:
-    """Reject a slug whose URL is already used by a page, such as `new`."""
+    """Raise ValidationError for a slug in RESERVED_SLUGS: its URL belongs to another page."""
     if value in RESERVED_SLUGS:
         raise ValidationError(
             gettext("“%(value)s” is reserved. Choose another word."), "reserved", {"value": value}
@@ -32,7 +32,7 @@ def validate_not_reserved(value: str) -> None:
 
 
 class UserManager(BaseUserManager["User"]):
-    """Creates users that sign in by email."""
+    """Creates users, who sign in with an email address instead of a user name."""
 
     def create_user(self, email: str, password: str | None = None, **extra: Any) -> "User":
         user = self.model(email=email.strip().lower(), **extra)
@@ -45,7 +45,7 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractUser):
-    """An account that signs in; not to be confused with a UserProfile."""
+    """An account that signs in. Unlike it, a UserProfile describes a person that an agent talks to."""
 
     username = None  # type: ignore[assignment]  # users sign in by email
     first_name = None  # type: ignore[assignment]  # one name field serves all naming customs
@@ -72,14 +72,14 @@ class User(AbstractUser):
 
 
 class Workspace(models.Model):
-    """A tenant; no data is shared between workspaces."""
+    """A workspace (tenant). No data is shared between workspaces."""
 
     name = LineField(max_length=80)
     slug = models.SlugField(max_length=48, unique=True, validators=[slug_validator])
-    # If set, a discovered skill is used in prompts only after exactly this content was approved.
+    # If True, a discovered skill is used in prompts only after its current content was approved.
     skills_need_trust = models.BooleanField(default=True)
     last_task_number = models.PositiveIntegerField(default=0, editable=False)
-    # Retention of ledger rows; at least half a year for auditors.
+    # Retention period of ledger rows in months. Auditors need at least half a year.
     ledger_months = models.PositiveSmallIntegerField(default=24, validators=[MinValueValidator(6)])
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -12,7 +12,7 @@ from personas.records.services import convert_save_errors
 from personas.roles import Role
 
 
-# All workspaces: the new one has no id yet, and its slug must be unique among all.
+# Runs without a workspace scope: the new workspace has no id yet, and its slug must be unique among all.
 @all_workspaces()
 @transaction.atomic
 def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
@@ -36,7 +36,7 @@ def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
 
 
 def create_built_in_channels(workspace: Workspace, *, by: Actor) -> None:
-    """Create the built-in channels with their revisions and audit events in three bulk inserts."""
+    """Create the built-in channels of a workspace, with revisions and audit events, in three bulk inserts."""
     channels = [
         Channel(
             workspace=workspace,
@@ -61,7 +61,7 @@ def create_built_in_channels(workspace: Workspace, *, by: Actor) -> None:
 
 @transaction.atomic
 def rename_workspace(workspace: Workspace, name: str, *, by: Actor) -> Workspace:
-    """Change the name of a workspace; the slug stays."""
+    """Change the name of a workspace. Its slug, and therefore its URL, stays the same."""
     workspace = Workspace.objects.select_for_update().get(pk=workspace.pk)
     before, workspace.name = {"name": workspace.name}, name
     with convert_save_errors():

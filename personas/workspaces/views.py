@@ -1,4 +1,4 @@
-"""Pages to choose and create a workspace, its settings, and the profile of the user."""
+"""Pages to choose or create a workspace, to edit its settings, and to edit the user's own profile."""
 
 from typing import cast
 
@@ -21,7 +21,10 @@ ALLOWED_METHODS = ["GET", "HEAD", "POST"]
 
 @require_safe
 def choose_workspace(request: HttpRequest) -> HttpResponse:
-    """Redirect to a pending invitation or to the only workspace; otherwise list the workspaces."""
+    """Redirect to a pending invitation, or to the user's workspace if there is only one.
+
+    Otherwise list the workspaces of the user.
+    """
     if token := request.session.get(INVITATION_SESSION_KEY):
         return redirect("invitation", token)
     memberships = list_memberships(cast("User", request.user))
