@@ -27,7 +27,10 @@ from skills.sources.grants import grant_folder, strip_trailing_slash, update_gra
 
 
 class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """Form for a source grant; the help text of the path lists the allowed roots."""
+    """Form for a source grant, which allows a workspace to read a folder on the server.
+
+    The help text of the path lists the folders that DRAMATIS_SOURCE_ROOTS allows.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -44,7 +47,10 @@ class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
 
 @admin.register(SourceGrant)
 class GrantAdmin(ChangeOnlyAdmin):
-    """Create and withdraw grants. The folder is read-only after creation, because sources depend on it."""
+    """Create and withdraw source grants.
+
+    The workspace and folder of an existing grant cannot be changed, because sources depend on them.
+    """
 
     form = GrantForm
     list_display = ("path", "workspace", "note", "source_count", "created_at")
@@ -77,7 +83,7 @@ class GrantAdmin(ChangeOnlyAdmin):
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """List the sources that use a grant as protected objects, so that Django offers no delete button."""
+        """Report sources that use the grants as protected objects, so that Django offers no delete button."""
         used = [f"{source}, which reads {grant}" for grant in objs for source in grant.sources.all()]
         return [str(grant) for grant in objs], {"source grants": len(objs)}, set(), used
 
@@ -93,7 +99,7 @@ class GrantAdmin(ChangeOnlyAdmin):
 
 
 class WorkspaceRowAdmin(ReadOnlyAdmin):
-    """Read-only list of workspace rows with a workspace column and filter."""
+    """Read-only admin of a model whose rows belong to workspaces, with a workspace column and filter."""
 
     list_display: tuple[str, ...] = ("__str__", "workspace")
     list_filter: ClassVar[tuple[str, ...]] = ("workspace",)

@@ -20,7 +20,7 @@ from skills.sources.readers import get_readers_by_agent
 
 M = TypeVar("M", bound=Model)
 TEXT_SCHEMA: Schema = {"type": "string"}
-# Excerpts are left out: a client that reads findings must not receive the quarantined text itself.
+# The excerpts of findings are left out, because API clients must not receive quarantined text.
 FINDING_SCHEMA = object_schema(
     {
         "rule": TEXT_SCHEMA,
@@ -39,7 +39,10 @@ ETAG_PATTERN = re.compile(r'(?:W/)?("[^"]*")')
 
 
 def require_unrestricted_key(call: ApiRequest) -> None:
-    """Reject an API key that is limited to some agents, because the record is shared with others."""
+    """Answer 403 if the API key is limited to some agents.
+
+    Such a key must not change a record that other agents share.
+    """
     if call.caller.agents is not None:
         message = "This key is limited to some agents; what others share is not changed with it."
         raise ProblemError(Problem(403, "out_of_scope", message))
@@ -53,7 +56,10 @@ def row_or_404(rows: QuerySet[M], key: int, *, below: int = 2**63) -> M:
 
 
 def agent_or_404(call: ApiRequest, slug: str, *, is_live: bool = False) -> Agent:
-    """Return an agent that the API key may access."""
+    """Return the agent with this slug, or raise Http404 if it does not exist or the API key has no access.
+
+    With `is_live`, an archived agent raises Http404, too.
+    """
     rows = list_agents(call.workspace).prefetch_related(None).filter(slug=slug)
     agent = (rows.filter(archived_at=None) if is_live else rows).first()
     if agent is None or not call.caller.can_access_agent(slug):
@@ -62,7 +68,10 @@ def agent_or_404(call: ApiRequest, slug: str, *, is_live: bool = False) -> Agent
 
 
 def get_agents_by_slug(call: ApiRequest, slugs: list[str], field: str) -> list[Agent]:
-    """Return the agents in the order of the slugs; an unknown slug is a validation error of the field."""
+    """Return the agents with these slugs, in the same order.
+
+    An unknown slug raises a validation problem for `field`, the request field with the slugs.
+    """
     rows = Agent.objects.in_workspace(call.workspace).filter(archived_at=None, slug__in=slugs)
     agents = {row.slug: row for row in rows if call.caller.can_access_agent(row.slug)}
     if set(slugs) - set(agents):
@@ -71,7 +80,7 @@ def get_agents_by_slug(call: ApiRequest, slugs: list[str], field: str) -> list[A
 
 
 def get_readable_source_ids(workspace: Workspace, agents: Iterable[str]) -> set[int]:
-    """Return the ids of the sources that these agents read, by their own or an inherited choice."""
+    """Return the ids of the sources that the agents with these slugs read, including inherited sources."""
     slugs = set(agents)
     readers = get_readers_by_agent(workspace).values()
     return {
@@ -80,12 +89,12 @@ def get_readable_source_ids(workspace: Workspace, agents: Iterable[str]) -> set[
 
 
 def unpaginated_response(rows: list[dict[str, Any]]) -> ApiResponse:
-    """Return a short list as a single page, in the same format as paginated lists."""
+    """Return a complete short list in the response format of paginated lists, without a next page."""
     return json_response({"data": rows, "next_cursor": None, "has_more": False})
 
 
 def conditional_response(call: ApiRequest, value: Any) -> ApiResponse:
-    """Return the value with a content hash as ETag, or 304 if If-None-Match contains that ETag."""
+    """Return the value as JSON with a hash of it as ETag, or 304 if If-None-Match contains that ETag."""
     etag = f'"{sha256(encode_json(value)).hexdigest()}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
     if_none_match = call.headers.get("If-None-Match", "")

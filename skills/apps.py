@@ -1,4 +1,4 @@
-"""App configuration; registers the inbox counter of the navigation."""
+"""App configuration. Registers the function that counts pending files for the inbox link in the sidebar."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""Scan the text fields of records for suspicious content; findings are shown and never block saving."""
+"""Scan the text fields of records for suspicious content. Findings are shown but never block saving."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,12 +12,12 @@ from personas.records.revision_display import get_field_label
 from skills.models import Skill
 from skills.scanning import Finding, scan_text
 
-# Field labels that differ from the column name.
+# Labels of fields, by record kind and field name, that differ from the usual label of the field.
 FIELD_LABELS = {("skill", "body"): _("Instructions")}
 
 
 class FieldFinding(NamedTuple):
-    """A finding in one field of a record."""
+    """A scanner finding, with the name and label of the record field in which it was found."""
 
     field: str
     label: str
@@ -49,9 +49,10 @@ def scan_field(record: Record, name: str, text: str) -> list[Finding]:
 
 
 def scan_allowed_tools(text: str) -> list[Finding]:
-    """Scan the value as front matter, the only place where the scanner checks tool grants.
+    """Scan the value of a skill's `allowed_tools` field for tool permissions that are too wide.
 
-    Line and column of the findings are mapped back to the field's own text.
+    The scanner checks tool permissions only in front matter, so the value is embedded in front matter for
+    the scan. Line and column of the findings are then converted to positions in the value.
     """
     findings = scan_text(f"---\nallowed-tools:\n {text}\n---\n", kind="skill")
     return [

@@ -1,4 +1,4 @@
-"""Celery tasks that refresh sources and sweep the run queue; each task is idempotent."""
+"""Celery tasks that refresh sources and repair the queue of refresh runs. Each task is idempotent."""
 
 from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
@@ -25,7 +25,7 @@ from skills.refresh.services import SourceEdited, refresh_source
 
 @shared_task
 def refresh_source_job(workspace_id: int, run_id: int) -> None:
-    """Execute one refresh run, then enqueue the run that was requested in the meantime, if any."""
+    """Execute one refresh run. If another run of the source was requested meanwhile, enqueue that run."""
     with workspace_scope(workspace_id):
         process_refresh_run(workspace_id, run_id)
 
@@ -42,7 +42,10 @@ def process_refresh_run(workspace_id: int, run_id: int) -> None:
 
 
 def execute_refresh_run(run: RefreshRun) -> None:
-    """Run the refresh and store its outcome on the run; only runs of a dead worker are left to the sweep."""
+    """Refresh the source and store the outcome on the run, also after an error.
+
+    Only a run whose worker process died keeps no outcome; `sweep_sources_job` requeues it.
+    """
     try:
         refresh_source(run)
     except LostRun:
@@ -50,7 +53,8 @@ def execute_refresh_run(run: RefreshRun) -> None:
     except SourceEdited:
         requeue_run(run, "The source was edited meanwhile.")
     except SoftTimeLimitExceeded:
-        # The interrupt may have left an unread result on the connection; the next query must not receive it.
+        # The time limit may have interrupted a query. Close the connection, so that the next query does not
+        # receive the unread result of the interrupted one.
         connection.close()
         fail_run(run, "It took too long and was stopped.")
     except OperationalError:
@@ -64,7 +68,11 @@ def execute_refresh_run(run: RefreshRun) -> None:
 
 @shared_task
 def sweep_sources_job() -> None:
-    """Requeue lost runs, request due refreshes, enqueue runs the broker lost, and end expired waivers."""
+    """Run the periodic maintenance of sources.
+
+    Requeue runs whose worker died, request scheduled refreshes that are due, enqueue queued runs again that
+    the broker lost, and end expired waivers.
+    """
     now = timezone.now()
     requeue_lost_runs(now)
     request_due_refreshes(now)
@@ -74,5 +82,8 @@ def sweep_sources_job() -> None:
 
 
 def enqueue_refresh_run(run: RefreshRun) -> None:
-    """Send a queued run to a worker after the commit; the sweep finds runs that the broker did not accept."""
+    """Send a queued run to the message broker after the transaction is committed.
+
+    If the broker does not accept the run, `sweep_sources_job` sends it again later.
+    """
     enqueue_after_commit(refresh_source_job, run.workspace_id, run.pk, then=lambda: mark_run_sent(run))

@@ -49,7 +49,10 @@ class AgentResource(RecordResource[Agent]):
         return [link.tool.name for link in record.tool_links.all() if link.use == use]
 
     def complete_values(self, record: Agent, values: FieldValues) -> FieldValues:
-        """Add the stored tool list that the request leaves out: both lists are written together."""
+        """Add the stored `tools` or `planning_tools` if the request contains only one of these two lists.
+
+        Saving replaces both lists, so the list that is not in the request would be emptied.
+        """
         if not {"tools", "planning_tools"} & set(values):
             return values
         links = list(record.tool_links.all())
@@ -61,7 +64,10 @@ class AgentResource(RecordResource[Agent]):
 
 
 class NamedResource(RecordResource[Any]):
-    """Base of shared records. The slug is derived from the label unless the request sends one."""
+    """Base class for records with a label and a slug.
+
+    If a create request contains no slug, the slug is derived from the label.
+    """
 
     create_only_fields = ("slug",)
     optional_fields = ("slug",)
@@ -73,7 +79,7 @@ class NamedResource(RecordResource[Any]):
 
 
 class IdentityResource(NamedResource):
-    """Names, emojis, creatures and vibes of agents."""
+    """Identities: an agent's name, emoji, creature and vibe."""
 
     model = Identity
     name, singular = "identities", "identity"
@@ -83,7 +89,7 @@ class IdentityResource(NamedResource):
 
 
 class SoulResource(NamedResource):
-    """Personalities in Markdown that agents share."""
+    """Souls: personalities in Markdown that several agents can share."""
 
     model = Soul
     name, singular = "souls", "soul"
@@ -93,7 +99,7 @@ class SoulResource(NamedResource):
 
 
 class UserProfileResource(NamedResource):
-    """The persons that agents serve."""
+    """User profiles: the persons that agents serve."""
 
     model = UserProfile
     name, singular = "user-profiles", "user profile"

@@ -16,7 +16,8 @@ from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile, validate_extra_front_matter
 from personas.workspaces.models import slug_validator, validate_not_reserved
 
-# The names of the prompt layouts; a test compares them with the layouts defined in `prompts`.
+# The names of the prompt layouts. They are repeated here because this app does not import `prompts`;
+# a test compares them with the layouts defined there.
 LAYOUTS = ("dramatis", "opal", "pi", "moltis", "nova", "ptc")
 
 
@@ -60,7 +61,7 @@ class Soul(Named):
 
 
 class ReleasePolicy(models.TextChoices):
-    """Whether a new version moves to production automatically or after a review."""
+    """Whether a new prompt version is released to production automatically or only after a review."""
 
     AUTOMATIC = "automatic", _("Automatic: production follows the latest build")
     REVIEWED = "reviewed", _("Reviewed: someone else approves first")
@@ -183,14 +184,14 @@ class Agent(Record):
 
 
 class ToolUse(models.TextChoices):
-    """Whether an agent may call a tool or only plan with it."""
+    """Whether an agent may call a tool, or may only mention it in plans."""
 
     ACTIVE = "active", _("Active")
     PLANNING = "planning", _("For planning only")
 
 
 class AgentTool(WorkspaceOwned):
-    """A tool of an agent, with its position in the list."""
+    """Assignment of a tool to an agent, with its position in the agent's list of tools."""
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="tool_links")
     tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="agent_links")
@@ -209,7 +210,7 @@ class AgentTool(WorkspaceOwned):
 
 
 class AgentChannel(WorkspaceOwned):
-    """A channel of an agent, with its position in the list."""
+    """Assignment of a channel to an agent, with its position in the agent's list of channels."""
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="channel_links")
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="agent_links")
@@ -224,6 +225,6 @@ class AgentChannel(WorkspaceOwned):
 
 
 def list_agent_ids_using(record: Named, link: str) -> "models.QuerySet[Any, int]":
-    """Ids of the active (not archived) agents whose foreign key `link` points to this record."""
+    """Return the ids of the agents whose foreign key `link` points to this record, except archived agents."""
     agents = Agent.objects.in_workspace(record.workspace_id).filter(**{link: record}, archived_at=None)
     return agents.values_list("pk", flat=True)

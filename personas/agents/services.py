@@ -12,7 +12,8 @@ from personas.models import Named, Workspace
 from personas.records.services import FieldValues, create_record
 from personas.workspaces.models import RESERVED_SLUGS
 
-# Another transaction may take the slug between the query and the insert; then the next one is tried.
+# A concurrent transaction may use the same slug between our query for a free slug and our insert. Creation
+# is then repeated with another slug.
 MAX_SLUG_ATTEMPTS = 5
 N = TypeVar("N", bound=Named)
 
@@ -21,7 +22,7 @@ N = TypeVar("N", bound=Named)
 def create_named_record(
     model: type[N], workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
 ) -> N:
-    """Create a shared record. Without a slug in `values`, derive a free one from the label."""
+    """Create a shared record. If `values` contains no slug, derive an unused slug from the label."""
     for _try in range(MAX_SLUG_ATTEMPTS):
         slug = values.get("slug") or find_free_slug(model, workspace, values.get("label", ""))
         try:
@@ -34,7 +35,10 @@ def create_named_record(
 
 
 def find_free_slug(model: type[Named], workspace: Workspace, label: str) -> str:
-    """Find a slug that no record of the workspace uses, archived records included."""
+    """Derive a slug from the label that no record of this model in the workspace uses.
+
+    The slugs of archived records count as used. A number is appended if necessary: `fox`, `fox-2`, `fox-3`.
+    """
     stem = slugify(label)[:56].strip("-") or model.kind.replace("_", "-")
     rows = model.objects.in_workspace(workspace).filter(slug__startswith=stem)
     taken = set(rows.values_list("slug", flat=True))

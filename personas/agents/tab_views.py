@@ -43,14 +43,14 @@ def get_agent_or_404(request: WorkspaceRequest, key: str) -> Agent:
 
 
 def memory_tab(request: WorkspaceRequest, key: str) -> HttpResponse:
-    """List the memories that reach the agent's prompts, and the proposed ones."""
+    """List the agent's own and shared memories: active and proposed ones unless a filter is set."""
     return render_memory_tab(request, get_agent_or_404(request, key))
 
 
 @require_permission(Permission.EDIT)
 @require_POST
 def add_memory(request: WorkspaceRequest, key: str) -> HttpResponse:
-    """Add a memory that belongs to this agent, active or proposed."""
+    """Add a memory to this agent. Its initial state, active or proposed, comes from the form."""
     agent = get_agent_or_404(request, key)
     data = request.POST.copy()
     data["agent"] = str(agent.pk)
@@ -93,7 +93,7 @@ def render_memory_tab(
 
 
 def get_choice_param(request: WorkspaceRequest, name: str, options: list[tuple[str, Any]]) -> str:
-    """Return the query parameter if it is one of the options, otherwise the first option."""
+    """Return the query parameter `name` if its value is one of the options, otherwise the first option."""
     param = request.GET.get(name, "")
     return param if param in {value for value, _ in options} else options[0][0]
 

@@ -25,8 +25,8 @@ from personas.ui.display_names import get_display_name
 from personas.ui.export import ExportColumn, build_export_columns
 from personas.ui.sorting import NAMED_RECORD_SORTS
 
-# Query parameters that filter the list of agents by a record they use, with the lookup for each.
-# The detail page of a record links to the list with such a parameter.
+# Query parameters that filter the list of agents by a record they use, and the Django lookup of each.
+# Example: the detail page of a tool links to the agents that use it with `?tool=<name>`.
 USAGE_FILTERS = {
     "channel": "channel_links__channel__slug",
     "tool": "tool_links__tool__name",
@@ -38,7 +38,7 @@ USAGE_FILTERS = {
 
 
 class AgentListPages(RecordPages[Agent]):
-    """The list of agents: sorting, filters by used record, export."""
+    """The list of agents: sorting, export, and filters such as "agents that use this tool"."""
 
     sorts = {
         "name": ("name",),

@@ -8,7 +8,7 @@ from core.db.fields import LineField, ProseField
 from personas.records.models import Record
 from personas.workspaces.models import slug_validator, validate_not_reserved
 
-# Created with every workspace; members can add others.
+# Channels that every new workspace starts with; members can add others.
 BUILT_IN_CHANNELS = {
     "telegram": "Telegram",
     "slack": "Slack",

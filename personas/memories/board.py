@@ -21,12 +21,12 @@ BOT_LABEL_PREFIX = "bot:"
 
 @dataclass(frozen=True)
 class MemoryFilter:
-    """Filters of the memory list and board; an empty value does not filter."""
+    """Filters of the memory list and board. An empty field means that this filter is not set."""
 
     query: str = ""
     # An agent's id, or `shared` for memories without an agent.
     agent: str = ""
-    # `people` or `bots`.
+    # Who wrote the memory: `people` or `bots`.
     author_kind: str = ""
     source: str = ""
 
@@ -42,7 +42,7 @@ class MemoryFilter:
 
 
 def parse_memory_filter(params: QueryDict) -> MemoryFilter:
-    """Parse the query string; invalid values are ignored."""
+    """Read the filters from the query string. A filter with an invalid value is not set."""
     values = {
         name: params.get(name, "").replace("\x00", "").strip() for name in ("q", "agent", "told_by", "source")
     }
@@ -72,13 +72,17 @@ class BoardColumn:
 def list_board_columns(
     workspace: Workspace, filters: MemoryFilter, counts: Mapping[str, int], pages: Mapping[str, str]
 ) -> list[BoardColumn]:
-    """Load the columns with one query each; `pages` maps a state to the requested page number."""
+    """Load one page of each column, with one query per column.
+
+    `counts` maps each state to its number of memories, `pages` to the requested page number.
+    """
     columns = []
     for state in BOARD_STATES:
         rows = filters.filter_rows(Memory.objects.in_workspace(workspace)).filter(state=state)
         ids = rows.order_by("-created_at", "-pk").values("pk")
         page = CountedPaginator(ids, COLUMN_PAGE_SIZE, counts.get(state, 0)).get_page(pages.get(state))
-        # Deferred join: the subquery sorts and limits ids only, so complete rows are read for one page.
+        # Deferred join: the subquery sorts and limits only ids, so that complete rows are read only for
+        # the memories of this page.
         memories = list_board_memories(workspace).filter(pk__in=page.object_list)
         columns.append(BoardColumn(state, page, list(memories) if page.paginator.count else []))
     return columns
@@ -90,7 +94,7 @@ def count_memories_by_state(workspace: Workspace, filters: MemoryFilter) -> dict
 
 
 def list_board_memories(workspace: Workspace) -> QuerySet[Memory]:
-    """Memories annotated with the number of memories each one supersedes."""
+    """Return all memories, each annotated with the number of memories that it supersedes."""
     rows = Memory.objects.in_workspace(workspace).filter(superseded_by=OuterRef("pk"))
     replaced = rows.order_by().values("superseded_by")
     count = Subquery(replaced.annotate(count=Count("pk")).values("count"), output_field=IntegerField())

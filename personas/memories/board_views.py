@@ -72,7 +72,7 @@ AUTHOR_CHOICES = [
 
 
 class MemoryBoardPages(RecordPages[Memory]):
-    """The board, in addition to the usual record pages."""
+    """The record pages of memories, extended with the board page and its approve and reject actions."""
 
     bulk_actions = (APPROVE_ACTION, REJECT_ACTION, REVOKE_ACTION, REINSTATE_ACTION)
     state_filter = "state"
@@ -128,8 +128,8 @@ class MemoryBoardPages(RecordPages[Memory]):
     def decide(self, request: WorkspaceRequest) -> HttpResponseBase:
         """Approve or reject memories.
 
-        A card's button sends the id of its memory under the action's name; the bulk bar sends the ids of
-        the ticked memories.
+        The button on a card sends one form field: its name is the action, its value the memory's id. The
+        bulk bar sends the action in the field `verb` and the ids of the selected memories in `chosen`.
         """
         for action in (APPROVE_ACTION, REJECT_ACTION):
             if action.name in request.POST:
@@ -151,7 +151,10 @@ class MemoryBoardPages(RecordPages[Memory]):
         return redirect(get_back_url(request, reverse("memories:board", args=[request.workspace.slug])))
 
     def render_moved_card(self, request: WorkspaceRequest, before: Memory) -> HttpResponse:
-        """Render the card in its new column and the column counts for the filters of the current page."""
+        """Render an htmx fragment: the card in its new column, and the new number of each column.
+
+        The numbers respect the filters of the page in the browser, which are read from HX-Current-URL.
+        """
         page = QueryDict((request.headers.get("HX-Current-URL") or "").partition("?")[2])
         counts = count_memories_by_state(request.workspace, parse_memory_filter(page))
         memory = list_board_memories(request.workspace).get(pk=before.pk)
@@ -168,7 +171,7 @@ class MemoryBoardPages(RecordPages[Memory]):
 
 
 def build_column_context(request: WorkspaceRequest, column: BoardColumn) -> dict[str, Any]:
-    """Template context of a column: its rows and the URLs of its tab, previous page and next page."""
+    """Build the template context of a column: its memories, and the URLs of its tab and adjacent pages."""
     params = {name: str(value) for name, value in request.GET.items() if name != "column"}
     page, column_param = column.page, {"column": str(column.state)}
     links = {

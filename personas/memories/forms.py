@@ -57,7 +57,7 @@ class MemoryForm(RecordForm):
 
 
 class SuccessorForm(forms.Form):
-    """Choice of the memory that supersedes another one."""
+    """Form with one field: the memory that supersedes the memory shown on the page."""
 
     def __init__(self, data: Any = None, *, rows: QuerySet[Memory]) -> None:
         super().__init__(data)

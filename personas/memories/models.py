@@ -15,7 +15,8 @@ from personas.agents.models import Agent
 from personas.records.models import Record
 
 VALIDITY_FIELDS = ("valid_from", "valid_until")
-# Timestamps in the first and last years that Python supports overflow when converted to some timezones.
+# Python supports the years 1 to 9999, but converting a timestamp in the first or last of them to another
+# timezone can overflow.
 ALLOWED_YEARS = range(1000, 9999)
 
 
@@ -29,7 +30,7 @@ class MemoryState(models.TextChoices):
 
 
 class Memory(Record):
-    """A fact, shared by the workspace or belonging to one agent."""
+    """A fact that belongs to one agent or, if `agent` is None, to all agents of the workspace."""
 
     kind = "memory"
     content = ("text", "agent", "state", "source", "valid_from", "valid_until", "superseded_by")
@@ -71,9 +72,9 @@ class Memory(Record):
         return self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
 
     def set_values(self, values: dict[str, Any]) -> None:
-        """Set the fields and keep `archived_at` in step with the state: only revoked memories are archived.
+        """Set the content fields, then derive `archived_at` from the state: only revoked memories have it.
 
-        Restoring an old revision can change the state.
+        This is needed because restoring an old revision can change the state.
         """
         super().set_values(values)
         if self.state != MemoryState.REVOKED:

@@ -12,7 +12,7 @@ from personas.records.services import FieldValues, create_record, edit_record, l
 
 @transaction.atomic
 def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, message: str = "") -> Memory:
-    """Create a memory. Memories from bots are created as proposed and need approval."""
+    """Create a memory. If a bot creates it, its state is proposed, so a user must approve it."""
     if by.is_bot:
         values = values | {"state": MemoryState.PROPOSED}
     authored = values | {"author": by.user, "author_label": by.label}
@@ -33,7 +33,11 @@ def approve_memory(memory: Memory, *, by: Actor) -> Memory:
 
 @transaction.atomic
 def reject_memory(memory: Memory, *, by: Actor) -> Memory:
-    """Revoke a proposed memory. An active memory is refused: revoking it needs edit permission."""
+    """Revoke a proposed memory.
+
+    Raise DomainError for a memory in another state. Rejecting requires only approve permission, while
+    revoking an active memory requires edit permission.
+    """
     memory = lock_record(memory)
     if memory.state != MemoryState.PROPOSED:
         raise DomainError(
@@ -45,7 +49,7 @@ def reject_memory(memory: Memory, *, by: Actor) -> Memory:
 
 @transaction.atomic
 def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
-    """Replace a memory by an active one; both stay stored."""
+    """Mark a memory as superseded by `successor`, which must be active. Neither memory is deleted."""
     memory = lock_record(memory)
     if memory.pk == successor.pk:
         raise DomainError(_("A memory cannot replace itself."))
@@ -62,7 +66,7 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
 
 @transaction.atomic
 def revoke_memory(memory: Memory, *, by: Actor) -> Memory:
-    """Remove a memory from future prompts; the row is archived, not deleted."""
+    """Exclude a memory from future prompts. The row is archived, not deleted."""
     memory = lock_record(memory)
     if memory.state == MemoryState.REVOKED:
         return memory

@@ -116,10 +116,11 @@ class MemoryPages(MemoryBoardPages):
         ]
 
     def get_undo_url(self, request: WorkspaceRequest, before: Memory, undo: str) -> str:
-        """Return the undo URL.
+        """Return the URL that undoes an action, or an empty string; `before` is the memory before the action.
 
-        Reinstating always makes a memory active, so it can undo a revocation only if the memory was active.
-        Reinstating a superseded memory is undone by restoring its previous revision, not by revoking it.
+        Reinstating sets the state to active. It therefore undoes a revocation only if the memory was active
+        before; otherwise there is no undo. Reinstating a superseded memory is undone by restoring its
+        previous revision, because revoking it would not make it superseded again.
         """
         if undo == "restore" and before.state != MemoryState.ACTIVE:
             return ""

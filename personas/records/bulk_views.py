@@ -24,28 +24,28 @@ from personas.ui.toasts import add_toast
 
 M = TypeVar("M", bound=Model)
 R = TypeVar("R", bound=Record)
-# Four pages of a list, more than a user selects by hand.
+# Maximum number of rows per bulk action: four pages of a list, more than a user selects by hand.
 MAX_BULK_ROWS = 200
 MAX_SHOWN_REFUSALS = 3
 
 
 @dataclass(frozen=True)
 class BulkAction:
-    """A button of the bulk bar; the page class's method `apply_<name>` does it to one record."""
+    """An action of the bulk bar. The page class's method `apply_<name>` applies it to one row."""
 
     name: str
     label: Any
-    done: Any  # past participle before a number: “Archived 12”
+    done: Any  # past participle for the result message, such as “Archived” in “Archived 12.”
     icon: str = ""
     tone: str = ""
-    # None means the write permission of the page class.
+    # The required permission; None means the write permission of the page class.
     permission: Permission | None = None
-    # The URL name that receives the form, and the name of the action that undoes this one.
+    # `route` is the name of the URL that the form is sent to. `undo` is the name of the opposite action.
     route: str = "bulk"
     undo: str = ""
     # The values of the state filter for which the button is shown; empty means all.
     states: tuple[str, ...] = ()
-    # Whether the user must also choose an agent.
+    # Whether the form also contains a select box in which the user must choose an agent.
     needs_agent: bool = False
 
 
@@ -70,13 +70,13 @@ ARCHIVE_ACTIONS = (ARCHIVE_ACTION, RESTORE_ACTION)
 
 @dataclass
 class BulkResult(Generic[M]):
-    """Rows that were changed, and rows that were refused with the reason."""
+    """Result of a bulk action: the changed rows, and the refused rows, each with the reason."""
 
     done: list[M] = field(default_factory=list)
     refused: list[tuple[M, str]] = field(default_factory=list)
 
     def to_text(self, done: str) -> str:
-        """“Archived 12; 1 refused: “Fox”: Still used by Juniper.”"""
+        """Format the result as a message, such as “Archived 12; 1 refused: “Fox”: Still used by Juniper.”"""
         parts = [f"{done} {len(self.done)}"] if self.done or not self.refused else []
         if self.refused:
             reasons = self.format_refusals()
@@ -100,7 +100,7 @@ class RecordBulkMixin(Generic[R]):
     name: ClassVar[str]
     write_permission: ClassVar[Permission]
     bulk_actions: ClassVar[tuple[BulkAction, ...]] = ()
-    # The name of the list filter that selects active or archived rows.
+    # The name of the list filter that selects rows by state, such as active or archived.
     state_filter: ClassVar[str] = "shelf"
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[R]:
@@ -148,9 +148,10 @@ class RecordBulkMixin(Generic[R]):
 
 
 def parse_row_ids(values: Iterable[str]) -> list[int]:
-    """Parse row ids from a form and ignore everything else.
+    """Parse row ids from form values. Parts that are not ids are ignored.
 
-    Checkboxes send one id per field; the undo form sends all ids in one field, separated by commas.
+    Each checkbox sends one id as its own value; the undo form sends one value with all ids, separated by
+    commas.
     """
     parts = [part for value in values for part in value.split(",")]
     ids = [int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) < 16]
@@ -159,9 +160,9 @@ def parse_row_ids(values: Iterable[str]) -> list[int]:
 
 @transaction.atomic
 def apply_to_rows(rows: Iterable[M], apply_action: Callable[[M], object]) -> BulkResult[M]:
-    """Apply the action to each row and collect refusals instead of stopping.
+    """Apply the action to each row. A refused row (DomainError) is recorded and does not stop the others.
 
-    One transaction, so that each affected prompt is built once.
+    All changes are made in one transaction, so that a prompt affected by several rows is built only once.
     """
     result: BulkResult[M] = BulkResult()
     for row in rows:
@@ -182,7 +183,8 @@ def show_bulk_result(
         level = messages.warning if result.done else messages.error
         level(request, text)
         return
-    # Rows that were in the target state before this action must not be part of its undo.
+    # Undo only rows that this action changed. `row` still has the state from before the action, so a row
+    # that was archived before an archive action is left out.
     moved = [row.pk for row in result.done if row.is_archived == (undo == "archive")] if undo else []
     fields = {"verb": undo, "chosen": ",".join(map(str, moved)), "back": get_back_url(request, "")}
     add_toast(request, text, undo_url=undo_url if moved else "", undo_fields=fields)

@@ -16,7 +16,10 @@ NOT_ON_FORM = gettext_lazy("Not on this form: it stays as saved.")
 
 
 def describe_conflict(conflict: EditConflict, form: RecordForm) -> SimpleNamespace:
-    """Compare the latest revision with the submitted form: author, time and changed fields."""
+    """Describe an edit conflict: who saved the latest revision, when, and which fields it changed.
+
+    Each changed field has the value of the latest revision and the value of the submitted form.
+    """
     revisions = {row.number: row for row in list_revisions(conflict.record)[:200]}
     latest = revisions[conflict.record.revision]
     base = revisions.get(conflict.expected)

@@ -20,7 +20,7 @@ Fieldset = tuple[StrOrPromise, StrOrPromise, tuple[str, ...]]
 
 
 class RecordForm(forms.Form):
-    """Form that creates or edits a record; `values()` returns the field values for the service."""
+    """Form that creates or edits a record. `values()` returns the submitted values for the record service."""
 
     model: ClassVar[type[Record]]
     model_fields: ClassVar[tuple[str, ...]] = ()
@@ -29,7 +29,8 @@ class RecordForm(forms.Form):
     help_texts: ClassVar[dict[str, StrOrPromise]] = {}
     labels: ClassVar[dict[str, StrOrPromise]] = {}
     fieldsets: ClassVar[tuple[Fieldset, ...]] = ()
-    # Fields with a code editor and their language (markdown, yaml, plain); the main field first.
+    # Fields that are shown as code editors, with the editor's language: markdown, yaml or plain. The main
+    # field of the form comes first.
     editors: ClassVar[dict[str, str]] = {}
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
@@ -50,17 +51,17 @@ class RecordForm(forms.Form):
             self.fields[name].widget.attrs["data-editor"] = language
 
     def initial_values(self) -> dict[str, Any]:
-        """Return the current values of the record; empty for a new record."""
+        """Return the current field values of the record; empty for a new record."""
         if self.record is None:
             return {}
         values = {name: getattr(self.record, name) for name in self.record.content}
         return values | {"revision": self.record.revision}
 
     def set_querysets(self) -> None:
-        """Hook: set the querysets of the choice fields to rows of this workspace."""
+        """Hook for subclasses: limit the querysets of the choice fields to rows of this workspace."""
 
     def set_choices(self, name: str, rows: QuerySet[Any], current: Any = None) -> None:
-        """Set the rows that a choice field offers."""
+        """Set the rows that the choice field `name` offers; `current` is its stored value."""
         cast("RecordChoiceField | RecordMultipleChoiceField", self.fields[name]).set_choices(rows, current)
 
     def groups(self) -> list[dict[str, Any]]:
@@ -76,7 +77,10 @@ class RecordForm(forms.Form):
         return {name: value for name, value in self.cleaned_data.items() if name != "revision"}
 
     def add_service_errors(self, error: InvalidInput) -> None:
-        """Add the validation errors of a service to the fields they belong to."""
+        """Show the validation errors of a service on the form fields with the same names.
+
+        Errors of other fields are shown above the form.
+        """
         for name, messages in error.errors.items():
             for message in messages:
                 self.add_error(name if name in self.fields else None, message)
@@ -94,13 +98,13 @@ class RecordForm(forms.Form):
 
 
 def build_model_field(model: type[Model], name: str, label: StrOrPromise) -> forms.Field:
-    """Build the form field of one model field, with another label."""
+    """Build the form field of one model field, with `label` instead of the model field's own label."""
     fields = fields_for_model(model, fields=[name], labels=cast("dict[str, str]", {name: label}))
     return use_slug_validator(fields[name])
 
 
 def use_slug_validator(field: forms.Field) -> forms.Field:
-    """Replace Django's slug validator by ours, which is stricter; otherwise both messages would appear."""
+    """Replace Django's slug validator with our stricter one. With both, a user would see two messages."""
     field.validators = [slug_validator if rule is validate_slug else rule for rule in field.validators]
     return field
 
@@ -116,13 +120,16 @@ class RecordChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # ge
         super().__init__(queryset=None, **kwargs)
 
     def set_choices(self, rows: QuerySet[Any], current: Model | None = None) -> None:
-        """Offer active rows, and the current one even if it was archived later."""
+        """Offer the active rows, and also the row that is currently stored, even if it is archived."""
         current_ids = [current.pk] if current is not None else []
         self.queryset = rows.filter(archived_at=None) | rows.filter(pk__in=current_ids)
 
 
 class RecordMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """Choice of several records of the workspace; keeps their stored order and appends new ones."""
+    """Choice of several records of the workspace.
+
+    Records that were chosen before keep their stored order; newly chosen records follow, sorted by name.
+    """
 
     widget = forms.CheckboxSelectMultiple
 
@@ -138,7 +145,7 @@ class RecordMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore
         try:
             chosen = list(super().clean(value))
         except OverflowError:
-            # SQLite raises this for an id beyond 64 bits.
+            # SQLite raises OverflowError for an id that does not fit into 64 bits.
             raise forms.ValidationError(_("That is not one of the choices."), code="invalid_choice") from None
         positions = {pk: position for position, pk in enumerate(self.current_ids)}
         return sorted(chosen, key=lambda row: (positions.get(row.pk, len(positions)), str(row)))

@@ -23,13 +23,16 @@ DATE_FIELDS = ("created_at", "updated_at", "archived_at")
 
 @dataclass(frozen=True)
 class RecordListing(Generic[R]):
-    """A filtered and sorted queryset with the filters that produced it, for the page and the export."""
+    """The filtered and sorted rows of a list, with the filters, search text and sort order that were used.
+
+    The list page and the export both use it.
+    """
 
     rows: QuerySet[R]
     filters: list[dict[str, Any]]
     query: str
     sorting: SortOrder
-    # Active filters without a select box, each with the URL that removes it.
+    # Active filters that have no select box. Each is shown as a chip with a URL that removes the filter.
     chips: list[dict[str, str]] = field(default_factory=list)
 
     @property
@@ -50,10 +53,11 @@ class RecordListMixin(Generic[R]):
     name: ClassVar[str]
     key: ClassVar[str] = "slug"
     search_fields: ClassVar[tuple[str, ...]] = ("label",)
-    # Sort parameter to model fields, and the default sort parameter.
+    # `sorts` maps each value of the `sort` parameter to model fields; `default_sort` is one of its keys.
     sorts: ClassVar[SortFields] = {}
     default_sort: ClassVar[str] = ""
-    # Attribute paths such as `agent__slug`; empty means all content fields of the record.
+    # The exported columns as attribute paths such as `agent__slug`. Empty means the record's key, all its
+    # content fields and its dates.
     export_fields: ClassVar[tuple[str, ...]] = ()
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[R]:
@@ -65,7 +69,7 @@ class RecordListMixin(Generic[R]):
         raise NotImplementedError
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
-        """Return the select boxes next to the search box; the first option of each is the default."""
+        """Return the filters shown as select boxes. The first option of each is the default."""
         return [{"name": "shelf", "label": _("Show"), "options": ARCHIVE_STATE_CHOICES}]
 
     def filter_rows(self, rows: QuerySet[R], chosen: dict[str, str]) -> QuerySet[R]:
@@ -110,13 +114,13 @@ class RecordListMixin(Generic[R]):
 
 
 def list_content_fields(model: type[Record]) -> list[str]:
-    """List the attribute names of the content fields; foreign keys by their id attribute."""
+    """List the attribute names of the content fields; for a foreign key its id, such as `agent_id`."""
     fields = [field for field in model._meta.concrete_fields if field.name in model.content]
     return [field.attname if isinstance(field, ForeignKey) else field.name for field in fields]
 
 
 def get_query_param(request: HttpRequest, name: str) -> str:
-    """Return a query parameter without NUL characters, which PostgreSQL rejects even in comparisons."""
+    """Return a query parameter without NUL characters: PostgreSQL rejects them even in a WHERE clause."""
     return request.GET.get(name, "").replace("\x00", "")
 
 
@@ -125,7 +129,7 @@ def get_search_query(request: HttpRequest) -> str:
 
 
 def set_filter_values(request: HttpRequest, filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Set the value of each filter from the query string; unknown values become the default."""
+    """Set the `value` of each filter from the query string. A value that is no option becomes the default."""
     for entry in filters:
         allowed = {str(value) for value, _label in entry["options"]}
         param = request.GET.get(entry["name"], "")
@@ -134,7 +138,7 @@ def set_filter_values(request: HttpRequest, filters: list[dict[str, Any]]) -> li
 
 
 def build_filter_chip(request: HttpRequest, name: str, label: str, value: str) -> dict[str, str]:
-    """Build the chip of an active filter without a select box, with the URL that removes the filter."""
+    """Build the chip of an active filter that has no select box, with the URL that removes this filter."""
     params = [
         (param, str(param_value))
         for param, param_value in request.GET.items()

@@ -13,7 +13,11 @@ from personas.workspaces.models import slug_validator, validate_not_reserved
 
 
 class Record(WorkspaceOwned):
-    """Versioned content: every change writes a revision, and rows are archived instead of deleted."""
+    """Abstract model of versioned content.
+
+    Every change of the content writes a revision, and records are archived instead of deleted. `kind` is the
+    name of the record type, and `content` lists the versioned fields.
+    """
 
     kind: ClassVar[str]
     content: ClassVar[tuple[str, ...]]
@@ -31,11 +35,14 @@ class Record(WorkspaceOwned):
         return self.archived_at is not None
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the content as JSON data. Links are ids, so renaming a linked record is not a change."""
+        """Return the content as JSON data.
+
+        Linked records are stored as ids, so renaming a linked record does not change this record's snapshot.
+        """
         return {name: self._plain_value(name) for name in self.content}
 
     def values_from_snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Convert a snapshot back to values for `set_values`; the inverse of `snapshot`."""
+        """Convert a snapshot to values for `set_values`. A link to a missing record becomes None."""
         fields = {name: self._meta.get_field(name) for name in self.content if name in data}
         values: dict[str, Any] = {}
         for name, field in fields.items():
@@ -49,21 +56,24 @@ class Record(WorkspaceOwned):
         return values
 
     def set_values(self, values: dict[str, Any]) -> None:
-        """Set the content fields that `values` contains."""
+        """Set the content fields that are keys of `values`; the other fields keep their values."""
         for name in self.content:
             if name in values:
                 setattr(self, name, values[name])
 
     def save_children(self, values: dict[str, Any]) -> None:
-        """Save the child rows of this record; most kinds have none."""
+        """Hook: save the child rows of this record, such as the steps of a task. Most kinds have none."""
 
     def agent_ids(self) -> list[int]:
-        """Return the ids of the agents whose prompts currently contain this record."""
+        """Return the ids of the agents whose prompts currently depend on this record."""
         ids = self.query_agent_ids()
         return [] if ids is None else sorted(set(ids))
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int] | None":
-        """Return `agent_ids()` as a queryset that callers can combine, or None if one query is not enough."""
+        """Return the ids of `agent_ids()` as a queryset, for use in a larger query.
+
+        None means that this kind of record has no such queryset.
+        """
         return None
 
     def _plain_value(self, name: str) -> Any:
@@ -76,7 +86,8 @@ class Named(Record):
     """A record with a label for display and an immutable slug for URLs."""
 
     label = LineField(max_length=80)
-    # No index of its own: lookups include the workspace and use the index of the constraint below.
+    # Without a separate index: queries filter by workspace and slug, and use the index of the unique
+    # constraint below.
     slug = models.SlugField(
         max_length=64, db_index=False, validators=[slug_validator, validate_not_reserved], editable=False
     )
@@ -92,7 +103,7 @@ class Named(Record):
 
 
 class Revision(WorkspaceOwned):
-    """Snapshot of a record's content after one change; prompt versions refer to revisions."""
+    """Snapshot of a record's content after one change. Prompt versions refer to the revisions they use."""
 
     kind = models.CharField(max_length=20)
     object_id = models.BigIntegerField()

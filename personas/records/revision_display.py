@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from personas.models import Agent, Channel, Record, Tool
 from personas.ui.display_names import EMPTY_VALUE_DISPLAY, get_display_name
 
-# Content fields that hold a list of ids, with the model of the ids.
+# Snapshot fields that contain a list of ids, with the model that the ids belong to.
 ID_LIST_MODELS: dict[str, type[Record]] = {
     "tools": Tool,
     "planning_tools": Tool,
@@ -38,7 +38,7 @@ def list_revision_fields(record: Record, data: dict[str, Any]) -> list[tuple[str
 
 
 def compare_revisions(record: Record, before: dict[str, Any], after: dict[str, Any]) -> list[RevisionChange]:
-    """List the fields that differ, in the order of the record's content."""
+    """List the fields of the snapshot `after` whose values differ from the snapshot `before`."""
     names = [name for name in after if before.get(name) != after[name]]
     return [
         RevisionChange(
@@ -56,7 +56,7 @@ def get_field_label(record: Record, name: str) -> str:
 
 
 def format_field_value(record: Record, name: str, value: Any) -> str:
-    """Format a stored value for display; ids become the names of the records."""
+    """Format a snapshot value for display. Ids of linked records are replaced by the records' names."""
     if value is None or value in ("", []):
         return EMPTY_VALUE_DISPLAY
     if isinstance(value, bool):
@@ -72,14 +72,14 @@ def format_field_value(record: Record, name: str, value: Any) -> str:
 
 
 def get_choice_label(model: type[Record], name: str, value: Any) -> str:
-    """Return the display label of a choice value; empty for fields without choices."""
+    """Return the display label of a value of a field with choices; an empty string for other fields."""
     field = model._meta.get_field(name) if name in model.content else None
     choices = getattr(field, "flatchoices", ()) if isinstance(value, str) else ()
     return next((str(label) for known, label in choices if known == value), "")
 
 
 def get_linked_model(model: type[Record], name: str) -> type[Record] | None:
-    """Return the model that a content field refers to, or None."""
+    """Return the model that a content field links to, or None if the field is not a link."""
     if name in ID_LIST_MODELS:
         return ID_LIST_MODELS[name]
     field = model._meta.get_field(name) if name in model.content else None

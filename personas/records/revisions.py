@@ -12,7 +12,7 @@ def write_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
 
 
 def build_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
-    """Build the revision without saving it."""
+    """Build a revision from the record's current content and revision number, without saving it."""
     return Revision(
         workspace_id=record.workspace_id,
         kind=record.kind,

@@ -1,4 +1,4 @@
-"""Services shared by all records: create, edit, archive, restore, restore a revision."""
+"""Services shared by all records: create, edit, archive, restore from the archive, restore a revision."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,10 @@ from personas.signals import agent_changed
 
 
 def check_review_removal(record: Record, values: dict[str, Any], by: Actor) -> None:
-    """Require approve permission to change an agent's release policy from reviewed to automatic."""
+    """Raise InvalidInput if an actor without approve permission changes a release policy to automatic.
+
+    This applies to agents whose current release policy is reviewed.
+    """
     if not isinstance(record, Agent) or record.release_policy != ReleasePolicy.REVIEWED:
         return
     policy = values.get("release_policy", ReleasePolicy.REVIEWED)
@@ -63,7 +66,8 @@ def edit_record(
 ) -> R:
     """Change a record's content with optimistic locking.
 
-    Raises `EditConflict` if the record is no longer at the revision `expected`.
+    `expected` is the revision number that the edit is based on. Raise `EditConflict` if another change has
+    been saved since.
     """
     record = lock_record(record)
     check_not_erased(record)
@@ -75,7 +79,7 @@ def edit_record(
 
 @transaction.atomic
 def archive_record(record: R, *, by: Actor) -> R:
-    """Archive a record: it is no longer used but stays stored and can be restored."""
+    """Archive a record: prompts no longer use it, but it is kept and can be restored."""
     record = lock_record(record)
     if record.is_archived:
         return record
@@ -87,7 +91,7 @@ def archive_record(record: R, *, by: Actor) -> R:
 
 @transaction.atomic
 def restore_record(record: R, *, by: Actor) -> R:
-    """Restore an archived record."""
+    """Make an archived record active again."""
     record = lock_record(record)
     if not record.is_archived:
         return record
@@ -100,7 +104,7 @@ def restore_record(record: R, *, by: Actor) -> R:
 
 @transaction.atomic
 def restore_revision(record: R, number: int, *, expected: int, by: Actor) -> R:
-    """Make the content of an old revision current again, as a new revision."""
+    """Copy the content of revision `number` to the record. This is saved as a new revision."""
     check_not_erased(record)
     revision = get_revision(record, number)
     values = record.values_from_snapshot(revision.data)
@@ -114,7 +118,7 @@ def get_revision(record: Record, number: int) -> Revision:
 
 
 def lock_record(record: R) -> R:
-    """Reload the record with a row lock (SELECT … FOR UPDATE) until the transaction ends."""
+    """Reload the record with SELECT … FOR UPDATE; the row lock is held until the transaction ends."""
     rows = type(record).objects.in_workspace(record.workspace_id)
     locked = rows.select_for_update(of=("self",)).get(pk=record.pk)
     if type(record).workspace.is_cached(record):
@@ -123,14 +127,14 @@ def lock_record(record: R) -> R:
 
 
 def check_not_erased(record: Record) -> None:
-    """Refuse changes to a record whose content was erased."""
+    """Raise RecordErased if the record's content was erased (deleted for good, in all revisions)."""
     rows = Erasure.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
     if record.kind in ERASABLE_KINDS and rows.exists():
         raise RecordErased(_("The words of this record were erased. Write a new one instead."))
 
 
 def check_not_in_use(record: Record) -> None:
-    """Refuse to archive a record that an active agent uses."""
+    """Raise RecordInUse if an active agent uses the record, because such a record cannot be archived."""
     if record.kind not in {"agent", "identity", "soul", "user_profile", "channel", "tool", "source"}:
         return
     others = [pk for pk in record.agent_ids() if record.kind != "agent" or pk != record.pk]
@@ -144,7 +148,10 @@ def check_not_in_use(record: Record) -> None:
 
 @contextmanager
 def convert_save_errors() -> Iterator[None]:
-    """Convert validation and integrity errors to `InvalidInput`; a savepoint keeps the transaction usable."""
+    """Convert validation and integrity errors to `InvalidInput`.
+
+    The block runs in a savepoint, so that the outer transaction can continue after a database error.
+    """
     try:
         with transaction.atomic():
             yield
@@ -169,7 +176,8 @@ def _save_record(
         _clear_prefetch_cache(record)
     after = record.snapshot()
     if after == before:
-        # Unchanged content: reset the revision. Saving without changes is rare, so it pays the second UPDATE.
+        # The content is unchanged, so reset the revision number. The second UPDATE is acceptable, because
+        # edits without a change are rare.
         record.revision, record.updated_at = previous
         record.save(update_fields=["revision", "updated_at"])
         return record

@@ -48,21 +48,21 @@ __all__ = [
 
 
 class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
-    """The pages of one kind of record; subclasses set attributes and override hooks."""
+    """Base class of the pages of one kind of record. Subclasses set class attributes and override hooks."""
 
     model: type[R]
     form: type[RecordForm]
     name: ClassVar[str]  # the URL path segment and the URL namespace
-    one: ClassVar[str | Promise]  # singular, lower case
-    many: ClassVar[str | Promise]  # plural, as a title
+    one: ClassVar[str | Promise]  # the kind in singular and lower case, such as “agent”
+    many: ClassVar[str | Promise]  # the kind in plural as a page title, such as “Agents”
     icon: ClassVar[str]
     lede: ClassVar[str | Promise]
     templates: ClassVar[str]
     converter: ClassVar[str] = "slug"
     write_permission: ClassVar[Permission] = Permission.EDIT
-    # Whether an edit can change prompts; then the form shows which.
+    # Whether an edit can change prompts. If so, the form shows a preview of the affected prompts.
     feeds_prompts: ClassVar[bool] = True
-    # The query parameter that filters the list of agents by a record of this kind.
+    # The query parameter of the agent list that selects the agents using a record of this kind.
     usage_param: ClassVar[str] = ""
     archive_label: ClassVar[str | Promise] = gettext_lazy("Archive")
     archived_label: ClassVar[str | Promise] = gettext_lazy("Archived")
@@ -83,7 +83,7 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         return {}
 
     def get_initial(self, request: WorkspaceRequest) -> dict[str, Any]:
-        """Return initial values of the form for a new record, taken from the query string."""
+        """Return initial values for the form of a new record; subclasses read them from the query string."""
         return {}
 
     def more_urls(self) -> list[URLPattern]:
@@ -194,14 +194,14 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         return reverse(f"{self.name}:{page}", args=self.get_url_args(record))
 
     def get_url_args(self, record: R) -> list[Any]:
-        """Return the URL arguments of a record."""
+        """Return the arguments for `reverse` that identify a record: workspace slug and record key."""
         return [record.workspace.slug, getattr(record, self.key)]
 
     def get_new_url(self, request: WorkspaceRequest) -> str:
         return reverse(f"{self.name}:new", args=[request.workspace.slug])
 
     def get_impact_url(self, request: WorkspaceRequest, record: R | None) -> str:
-        """Return the URL of the impact preview; empty for kinds that never reach a prompt."""
+        """Return the URL that previews which prompts an edit changes; empty for kinds not used in prompts."""
         if not self.feeds_prompts:
             return ""
         args = [request.workspace.slug, self.name]
@@ -210,14 +210,14 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         return reverse("impact:edit", args=[*args, getattr(record, self.key)])
 
     def get_usage_url(self, record: R) -> str:
-        """Return the URL of the list of agents that use this record; empty without such a filter."""
+        """Return the URL of the list of agents that use this record; empty if `usage_param` is not set."""
         if not self.usage_param:
             return ""
         agents = reverse("agents:list", args=[record.workspace.slug])
         return f"{agents}?{urlencode({self.usage_param: getattr(record, self.key)})}"
 
     def list_using_agents(self, record: R) -> Any:
-        """List the first agents that use the record, one more than the page shows to detect further ones."""
+        """List up to 13 agents that use the record. The page shows 12; a 13th means that there are more."""
         return list(list_agents_using(record)[:13])
 
     def run_action(
@@ -228,7 +228,10 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         done_label: str,
         undo: str = "",
     ) -> HttpResponse:
-        """Run an action on a record and show the result or the error; `undo` names the opposite action."""
+        """Run an action on a record, then redirect to the record with a success or error message.
+
+        `undo` is the name of the opposite action, which the undo button of the message runs.
+        """
         record = result = self.find(request, key)
         try:
             result = action(record, request)
@@ -242,12 +245,15 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         return redirect(self.get_record_url(result))
 
     def get_undo_url(self, request: WorkspaceRequest, before: R, undo: str) -> str:
-        """Return the URL that undoes an action, or an empty string; `before` is the previous record."""
+        """Return the URL that undoes an action, or an empty string if it cannot be undone.
+
+        `before` is the record before the action, and `undo` is the name of the opposite action.
+        """
         if not undo or not has_permission(request.membership.role, self.write_permission):
             return ""
         if undo == "revert":
             return reverse(f"{self.name}:revert", args=[*self.get_url_args(before), before.revision])
-        # A repeated action changed nothing, so there is nothing to undo.
+        # Archiving an archived record, or restoring an active one, changed nothing that could be undone.
         return self.get_record_url(before, undo) if before.is_archived == (undo == "archive") else ""
 
     def render_page(
@@ -271,12 +277,12 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         return render(request, names, context, status=status)
 
     def urls(self) -> tuple[list[URLPattern], str]:
-        """Return all URL patterns and their namespace, for `include`."""
+        """Return all URL patterns and their namespace, as Django's `include` expects them."""
         one = f"<{self.converter}:key>/"
         routes = [
             path("", self.index, name="list"),
             path("new/", self.require_write(self.new), name="new"),
-            # Records have no page called `bulk`, so no record key can collide with this URL.
+            # This URL is unambiguous even if a record has the key `all`: records have no `bulk` page.
             *(
                 [path("all/bulk/", post_only(self.require_write(self.bulk)), name="bulk")]
                 if self.bulk_actions
@@ -299,22 +305,25 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
 
 
 def post_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Restrict a view to POST; the permission set by `require_permission` is preserved."""
+    """Restrict a view to POST. The permission that `require_permission` has set on the view is kept."""
     return require_POST(view)
 
 
 def get_undo_revision(request: WorkspaceRequest, record: Record) -> int:
-    """Return the revision that a restore replaces.
+    """Return the revision number that the record must have for an old revision to be restored.
 
-    An undo button sends the revision it undoes, so that later changes cause a conflict. The revision page
-    sends none and replaces the current revision.
+    An undo button sends the revision that it undoes, so that a later change by another user causes an edit
+    conflict instead of being lost. The revision page sends no number; the current revision is used.
     """
     value = request.POST.get("expected", "")
     return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else record.revision
 
 
 def get_base_revision(request: WorkspaceRequest, form: RecordForm) -> int:
-    """Return the revision the edit is based on; after a conflict, the one the user chose to overwrite."""
+    """Return the revision number that the edit is based on.
+
+    After an edit conflict, this is the revision of the other user that the user decided to overwrite.
+    """
     value = request.POST.get("overwrite", "")
     if value.isdecimal() and len(value) < 10:
         return int(value)

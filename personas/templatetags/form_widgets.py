@@ -22,7 +22,7 @@ WIDGET_CSS_CLASSES = {
 def build_field_context(
     bound: BoundField, *, mono: bool, rows: int | None, hide_label: bool, prefix_icon: str
 ) -> dict[str, Any]:
-    """Build the context of components/field.html."""
+    """Build the template context of components/field.html for one form field."""
     kind = _get_widget_kind(bound.field.widget)
     context = {
         "bound": bound,
@@ -81,12 +81,15 @@ def _render_control(bound: BoundField, kind: str, *, mono: bool, rows: int | Non
 
 
 def _is_redundant_placeholder(placeholder: str, label: str) -> bool:
-    """Detect a placeholder that repeats the label; users mistake it for a value."""
+    """Return whether the placeholder repeats the label. Users mistake such a placeholder for a value."""
     return bool(placeholder) and label.lower() in placeholder.lower()
 
 
 def _use_native_picker(widget: Widget) -> Widget:
-    """Use the browser's date and time inputs, which require ISO formats."""
+    """Return a copy of a date or time widget that uses the browser's native input and its ISO format.
+
+    Other widgets are returned unchanged.
+    """
     for widget_class, input_type in NATIVE_INPUT_TYPES.items():
         if isinstance(widget, widget_class):
             widget = copy(widget)
@@ -96,7 +99,7 @@ def _use_native_picker(widget: Widget) -> Widget:
 
 
 def _list_option_groups(bound: BoundField) -> list[tuple[str | None, list[dict[str, Any]]]]:
-    """List the grouped options of check boxes or radio buttons, with an id for each."""
+    """List the options of checkboxes or radio buttons by group. Each option gets its own HTML id."""
     widget: Any = bound.field.widget
     groups = widget.optgroups(bound.html_name, widget.format_value(bound.value()))
     return [

@@ -24,14 +24,20 @@ def no_permission(context: dict[str, Any], permission: str, what: str) -> dict[s
 
 @register.simple_tag(takes_context=True)
 def members_to_ask(context: dict[str, Any]) -> str:
-    """Name members with the permission that was denied; without one, owners and admins."""
+    """Name members who have the permission that this request lacked.
+
+    If the request was refused for another reason, name owners and admins.
+    """
     refused = getattr(context["request"], "denied_permission", None)
     roles = ROLES_BY_PERMISSION[refused] if refused else frozenset({Role.OWNER, Role.ADMIN})
     return format_member_names(context["workspace"], roles)
 
 
 def format_member_names(workspace: Workspace, roles: frozenset[Role]) -> str:
-    """Format the names of members with these roles; lower roles come first, such as editors before owners."""
+    """Format the names of up to three members with these roles, joined with “or”.
+
+    Members with fewer permissions come first, so that a user asks an editor rather than an owner.
+    """
     rows = Membership.objects.in_workspace(workspace).filter(role__in=roles).select_related("user")
     order = list(reversed(Role))
     members = sorted(rows[:50], key=lambda row: (order.index(Role(row.role)), row.joined_at))

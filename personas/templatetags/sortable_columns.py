@@ -17,7 +17,10 @@ register = template.Library()
 def sortable_column(
     context: dict[str, Any], name: str, label: str, first: str = "", look: str = ""
 ) -> SafeString:
-    """Render a column header that links to its sort order; `first="-"` starts with descending order."""
+    """Render a column header with a link that sorts the list by this column or reverses the order.
+
+    With `first="-"`, the first click sorts in descending order.
+    """
     sorting: SortOrder = context.get("sorting") or SortOrder()
     is_current = sorting.name == name
     next_sort = f"{first}{name}" if not is_current else name if sorting.is_descending else f"-{name}"

@@ -10,5 +10,5 @@ register = template.Library()
 
 @register.filter
 def undo(message: Message) -> toasts.UndoAction | None:
-    """Return the undo action of a message, or None."""
+    """Return the undo action of a message, or None if it has no undo button."""
     return toasts.get_undo_action(message)

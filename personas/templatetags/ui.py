@@ -25,7 +25,8 @@ register = template.Library()
 
 BADGE_TONES = ("neutral", "info", "success", "warning", "error", "accent")
 AVATAR_COLOUR_COUNT = 6
-# The first match wins: Edge and Opera also contain "Chrome", and Chrome contains "Safari".
+# Parts of the User-Agent header. The first match wins: Edge and Opera also send "Chrome", and Chrome also
+# sends "Safari".
 BROWSER_NAMES = {
     "Edg": "Edge",
     "OPR/": "Opera",
@@ -70,9 +71,10 @@ def icon(name: str, label: str = "", size: str = "") -> SafeString:
 
 @lru_cache(maxsize=1024)
 def _render_decorative_icon(name: str, size: str) -> SafeString:
-    """Render an icon without label, cached because a page has about sixty with few different names.
+    """Render an icon without a label. Cached, because a page has about sixty icons with few different names.
 
-    Arguments are always escaped, even if they are marked as safe: equal strings share a cache entry.
+    The helpers below build new plain strings, so arguments are escaped even if they are marked as safe.
+    This matters because a safe and an unsafe string that are equal share one cache entry.
     """
     return format_html(
         '<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>',
@@ -91,7 +93,7 @@ def _get_icon_url(name: str) -> str:
 
 @register.simple_tag
 def badge(text: object, tone: str = "neutral") -> SafeString:
-    """Render a coloured badge; an unknown tone becomes neutral, because it may come from stored data."""
+    """Render a coloured badge. An unknown tone becomes neutral, because tones may come from stored data."""
     css_tone = tone if tone in BADGE_TONES else "neutral"
     return format_html('<span class="dr-badge dr-badge-{}">{}</span>', css_tone, text)
 
@@ -161,13 +163,13 @@ def _get_initials(name: str) -> str:
 
 @register.simple_tag
 def elided_page_range(page: Page[Any]) -> list[int | str]:
-    """Page numbers around the current page, with an ellipsis for the rest."""
+    """List the page numbers next to the current page and at both ends, with an ellipsis for each gap."""
     return list(page.paginator.get_elided_page_range(page.number, on_each_side=1, on_ends=1))
 
 
 @register.filter
 def browser_name(user_agent: str) -> str:
-    """Format a User-Agent header as browser and system; an unknown one is shown shortened."""
+    """Format a User-Agent header as “Firefox on Linux”. An unknown header is cut to 60 characters."""
     program = next((name for token, name in BROWSER_NAMES.items() if token in user_agent), "")
     system = next((name for token, name in SYSTEM_NAMES.items() if token in user_agent), "")
     if program and system:

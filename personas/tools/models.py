@@ -30,7 +30,7 @@ class Tool(Record):
     description = ProseField(max_length=4_000, blank=True)
     snippet = LineField(max_length=300, blank=True)
     guidelines = ProseField(max_length=4_000, blank=True, help_text=gettext_lazy("One guideline per line."))
-    # Stored as text because jsonb reorders keys, and the prompt must keep them as written.
+    # A JSON schema. Stored as text, because jsonb reorders keys and the prompt must keep the written order.
     parameters = ProseField(max_length=20_000, blank=True)
     signature = LineField(max_length=1_000, blank=True)
 

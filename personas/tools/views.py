@@ -15,7 +15,7 @@ from personas.ui.sorting import USAGE_SORTS
 
 
 class ToolNameConverter(StringConverter):
-    """URL path converter for tool names; other text answers 404 without a database query."""
+    """URL path converter for tool names. A URL with other characters gets 404 without a database query."""
 
     regex = "[A-Za-z0-9_.-]+"
 

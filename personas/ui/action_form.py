@@ -1,4 +1,4 @@
-"""Base form of actions that are not plain record edits."""
+"""Base form for actions other than creating and editing records."""
 
 from django import forms
 
@@ -6,7 +6,10 @@ from personas.errors import InvalidInput
 
 
 class ActionForm(forms.Form):
-    """Form for one service call; errors of the service are shown under the fields they belong to."""
+    """Form whose values are passed to one service function.
+
+    Validation errors of the service are shown on the fields with the same names, or above the form.
+    """
 
     def add_service_errors(self, error: InvalidInput) -> None:
         for name, messages in error.errors.items():

@@ -12,9 +12,9 @@ PaletteEntry = dict[str, str]
 
 
 def list_commands(workspace: Workspace, can: SimpleNamespace) -> list[PaletteEntry]:
-    """List the action entries.
+    """List the command palette entries for actions.
 
-    An action that changes data links to a confirmation page (`url`) or is submitted as a form (`post`).
+    No entry changes data with a GET request: `url` links to a page, and `post` is the URL of a POST request.
     """
     entries = []
     if can.edit:
@@ -33,7 +33,7 @@ def list_commands(workspace: Workspace, can: SimpleNamespace) -> list[PaletteEnt
 
 
 def list_workspace_entries(memberships: Iterable[SimpleNamespace]) -> list[PaletteEntry]:
-    """List an entry for each other workspace of the user."""
+    """List one entry for each workspace of the user except the current one."""
     return [
         build_palette_entry(
             _("Switch to %(workspace)s") % {"workspace": membership.workspace.name},

@@ -1,4 +1,4 @@
-"""Paginator with a known total, which saves the COUNT query."""
+"""Paginator that gets the number of rows as an argument, which saves its COUNT query."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 
 class CountedPaginator(Paginator[Any]):
-    """Paginate rows whose number was counted by another query."""
+    """Paginate rows whose total number the caller already knows, for example from a GROUP BY query."""
 
     def __init__(self, rows: "QuerySet[Any, Any] | Sequence[Any]", per_page: int, total: int) -> None:
         super().__init__(rows, per_page)

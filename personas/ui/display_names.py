@@ -126,7 +126,7 @@ DISPLAY_NAMES = {
     "tool_schemas": _("Tool schemas"),
     "user": _("User"),
     "workspace_files": _("Workspace files"),
-    # Runtime values of a serving request.
+    # Runtime values that a client sends when it fetches a prompt.
     "zone": _("Zone"),
     "host": _("Host"),
     "sandbox": _("Sandbox"),
@@ -138,9 +138,9 @@ DISPLAY_NAMES = {
     # Lifetimes of prompt sections.
     "refresh": _("Refresh"),
     "turn": _("Turn"),
-    # Levels of a setting.
+    # Where the effective value of a setting comes from.
     "built in": _("Built in"),
-    # Tables that an integrity verification counts.
+    # Tables whose checked rows the integrity verification reports.
     "content": _("Content"),
     "version parts": _("Version parts"),
     "label moves": _("Label moves"),
@@ -212,7 +212,7 @@ VERB_LABELS = {
 
 
 def get_display_name(name: str) -> str:
-    """Return the display name of a stored identifier; an unknown one is capitalized."""
+    """Return the display name of a stored identifier. An unknown identifier is shown as capitalized text."""
     label = DISPLAY_NAMES.get(name.replace("-", "_"))
     return str(label) if label is not None else name.replace("_", " ").replace("-", " ").capitalize()
 

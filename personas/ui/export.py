@@ -19,9 +19,10 @@ EXPORT_CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/j
 # Larger exports are not useful in a spreadsheet; programs use the paginated API.
 MAX_EXPORT_ROWS = 100_000
 CHUNK_SIZE = 500
-# Spreadsheets evaluate cells that start with one of these, full-width forms included (CSV injection).
+# Spreadsheets evaluate a cell that starts with one of these characters as a formula (CSV injection). The
+# last four are the full-width forms of the first four.
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-# Without it Excel does not read the file as UTF-8.
+# Written at the start of a CSV file: without it, Excel does not read the file as UTF-8.
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -53,7 +54,7 @@ def build_attribute_getter(path: str) -> Callable[[Any], object]:
 
 
 def get_export_format(request: HttpRequest) -> str:
-    """Return the export format from the query string; empty means the HTML page."""
+    """Return the export format from the query string: csv or json, or empty for the HTML page."""
     value = request.GET.get("format", "")
     return value if value in EXPORT_CONTENT_TYPES else ""
 
@@ -79,17 +80,18 @@ def build_export_response(
 
 
 def iterate_rows(rows: Iterable[Any]) -> Iterable[Any]:
-    """Iterate a queryset in chunks, without a LIMIT.
+    """Iterate a queryset in chunks through a server-side cursor.
 
-    A server-side cursor can stop early at no cost, and a sliced queryset would not allow prefetching.
+    The query needs no LIMIT: the caller stops reading at its own limit, and no further chunk is fetched.
     """
     return rows.iterator(chunk_size=CHUNK_SIZE) if isinstance(rows, QuerySet) else rows
 
 
 class ExportStream:
-    """Lines of an export with `close()`, so that a client disconnect also closes the row iterator.
+    """Iterator over the lines of an export, with a `close()` method that Django calls after the response.
 
-    Closing a generator that has not started does not run its cleanup, so the rows are closed separately.
+    `close()` also closes the row iterator. Closing only the line generator is not enough: if the client
+    disconnects before the generator has started, closing it runs none of its code.
     """
 
     def __init__(self, lines: Iterator[str], rows: Iterable[Any]) -> None:
@@ -107,11 +109,13 @@ class ExportStream:
 def generate_csv(
     columns: Sequence[ExportColumn], rows: Iterable[Any], limit: int = MAX_EXPORT_ROWS
 ) -> Iterator[str]:
-    # Quote all text, so that spreadsheets with another field separator do not split cells.
+    # Quote all text. Otherwise a spreadsheet that uses another field separator, such as a semicolon, would
+    # split cells that contain it.
     writer = csv.writer(PseudoBuffer(), quoting=csv.QUOTE_NONNUMERIC)
     yield BYTE_ORDER_MARK + writer.writerow([column.name for column in columns])
     for number, row in enumerate(rows):
-        # The caller passes one row more than the limit, which shows that the export is truncated.
+        # The caller passes up to limit + 1 rows. The extra row is not exported; it only shows that the
+        # export is truncated.
         if number == limit:
             yield writer.writerow([format_truncation_note(limit)])
             return
@@ -136,14 +140,14 @@ def format_truncation_note(limit: int) -> str:
 
 
 class PseudoBuffer:
-    """File-like object for `csv.writer` that returns each line instead of storing it."""
+    """File-like object for `csv.writer`. `write` returns the line, so that `writerow` returns it, too."""
 
     def write(self, line: str) -> str:
         return line
 
 
 def format_csv_cell(value: object) -> object:
-    """Convert a value to a CSV cell; an apostrophe precedes text that a spreadsheet would evaluate."""
+    """Convert a value to a CSV cell. Text that a spreadsheet would evaluate gets an apostrophe in front."""
     json_value = to_json_value(value)
     if isinstance(json_value, bool):
         return "yes" if json_value else "no"

@@ -1,4 +1,4 @@
-"""Keyboard shortcuts: one table, shown in the help dialog, from which the page's script reads them."""
+"""Keyboard shortcuts. One table defines them for both the help dialog and the page's JavaScript."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,21 @@ from django.utils.translation import gettext_lazy as _
 
 @dataclass(frozen=True)
 class Shortcut:
-    """Alternative keys (or a combination), the script's action, and the element the page must contain."""
+    """A keyboard shortcut.
+
+    `keys` are alternatives, or keys pressed together if `is_combination` is set. `action` is the name of the
+    action in the page's JavaScript.
+    """
 
     keys: tuple[str, ...]
     label: str | Promise
     action: str
-    # A CSS selector; empty means every page.
+    # The shortcut works only on pages with an element that matches this CSS selector; empty means all pages.
     selector: str = ""
     is_combination: bool = False
 
 
-# Rows of lists and boards; pages can mark other elements with data-row.
+# Elements that the row shortcuts move between: table rows with a link, and elements with `data-row`.
 ROW_SELECTOR = "[data-row], main .dr-table tbody tr:has(a[href])"
 CHECKBOX_SELECTOR = "[data-row] input[type=checkbox], main .dr-table tbody tr input[type=checkbox]"
 

@@ -17,8 +17,8 @@ from personas.models import Workspace
 class NavItem:
     """A page in the navigation.
 
-    `create_label` is the label of the command that creates a record, `permission` is required to see the
-    page, and `key` is the letter of its shortcut.
+    `create_label` is the label of the command palette entry that creates a record, `permission` is required
+    to see the page, and `key` is the letter of the page's keyboard shortcut.
     """
 
     label: str | Promise
@@ -29,7 +29,8 @@ class NavItem:
     key: str = ""
 
 
-# Functions that count pending items, by route; apps register theirs in `AppConfig.ready`.
+# Maps a route to the function that counts its pending items; the sidebar shows the number next to the link.
+# Apps register their functions in `AppConfig.ready`.
 NAV_COUNTERS: dict[str, Callable[[Workspace], int]] = {}
 
 NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (
@@ -99,7 +100,7 @@ NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (
 def build_navigation(
     workspace: Workspace, path: str, can: SimpleNamespace | None = None
 ) -> list[SimpleNamespace]:
-    """Build the sidebar with the current page marked."""
+    """Build the groups and links of the sidebar. The link to the page at `path` is marked as current."""
     groups = []
     for label, nav_items in NAV_GROUPS:
         links = [build_nav_link(item, workspace, path) for item in nav_items if is_item_visible(item, can)]
@@ -109,7 +110,7 @@ def build_navigation(
 
 @lru_cache(maxsize=4096)
 def get_page_url(route: str, slug: str) -> str:
-    """Return the URL of a page, cached: every response needs about seventy, and they never change."""
+    """Return the URL of a page. Cached, because every response needs about seventy URLs that never change."""
     return reverse(route, args=[slug])
 
 
@@ -132,7 +133,7 @@ def build_nav_link(item: NavItem, workspace: Workspace, path: str) -> SimpleName
 
 
 def list_page_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
-    """List the command palette entries for pages and for creating records."""
+    """List the command palette entries that open a page or the form for a new record."""
     items = [item for _heading, group in NAV_GROUPS for item in group if is_item_visible(item, can)]
     hint, pages = gettext("Go to"), gettext("Pages")
     entries = [

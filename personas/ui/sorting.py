@@ -8,7 +8,7 @@ from django.db.models import F, Model, OrderBy, QuerySet
 from django.http import HttpRequest
 
 M = TypeVar("M", bound=Model)
-# Sort parameter to the model fields that define the order.
+# Maps each value of the `sort` query parameter (without “-”) to the model fields to sort by.
 SortFields = Mapping[str, Sequence[str]]
 # Sort orders that most lists have.
 USAGE_SORTS: dict[str, Sequence[str]] = {"agents": ("agent_count",), "changed": ("updated_at",)}
@@ -17,7 +17,7 @@ NAMED_RECORD_SORTS: dict[str, Sequence[str]] = {"label": ("label",), **USAGE_SOR
 
 @dataclass(frozen=True)
 class SortOrder:
-    """A column and a direction; without a column, the rows keep the queryset's order."""
+    """The column and direction by which a list is sorted. An empty name keeps the queryset's own order."""
 
     name: str = ""
     is_descending: bool = False
@@ -29,7 +29,7 @@ class SortOrder:
 
 
 def get_sort_order(request: HttpRequest, sorts: SortFields, default: str = "") -> SortOrder:
-    """Return the order from the query string; an unknown column means the default."""
+    """Return the sort order from the query string, or the default order if the column is unknown."""
     requested = request.GET.get("sort", "")
     param = requested if requested.removeprefix("-") in sorts else default
     return SortOrder(param.removeprefix("-"), param.startswith("-"))
@@ -38,7 +38,7 @@ def get_sort_order(request: HttpRequest, sorts: SortFields, default: str = "") -
 def sort_rows(rows: QuerySet[M], sorting: SortOrder, sorts: SortFields) -> QuerySet[M]:
     """Sort the rows with nulls last in both directions.
 
-    The primary key breaks ties; otherwise a row could appear on two pages.
+    Rows with equal values are sorted by primary key. Without this, a row could appear on two pages.
     """
     if sorting.name not in sorts:
         return rows

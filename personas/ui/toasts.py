@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django_htmx.http import trigger_client_event
 
-# The client-side event that the page's script handles.
+# The name of the browser event with which the page's JavaScript receives toasts.
 TOAST_EVENT = "dr:toast"
 
 
@@ -26,13 +26,13 @@ class UndoAction:
 def add_toast(
     request: HttpRequest, text: str, *, undo_url: str = "", undo_fields: Mapping[str, str] | None = None
 ) -> None:
-    """Add a success message; with `undo_url`, it offers an undo button that sends a POST there."""
+    """Add a success message. With `undo_url`, it has an undo button that sends a POST request to this URL."""
     undo = {"undo": undo_url, "fields": dict(undo_fields or {})} if undo_url else {}
     messages.success(request, text, extra_tags=json.dumps(undo) if undo else "")
 
 
 def get_undo_action(message: Message) -> UndoAction | None:
-    """Parse the undo action from a message's tags; None for messages of other apps."""
+    """Parse the undo action that `add_toast` stored in the message's tags; None if there is none."""
     try:
         data = json.loads(message.extra_tags or "")
         return UndoAction(data["undo"], data["fields"])
@@ -41,7 +41,10 @@ def get_undo_action(message: Message) -> UndoAction | None:
 
 
 def attach_toasts(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Send pending messages with an htmx fragment as a client event, instead of on the next page."""
+    """Add pending messages to an htmx response as a browser event.
+
+    Without this, the messages would only appear on the next complete page.
+    """
     toasts = [toast_json(message) for message in messages.get_messages(request)]
     if toasts:
         trigger_client_event(response, TOAST_EVENT, {"toasts": toasts})

@@ -16,7 +16,7 @@ from personas.records.models import Named
 
 
 class UserProfile(Named):
-    """The person an agent serves (not an account); imported from and exported to USER.md."""
+    """The person an agent serves, who needs no account here; imported from and exported to USER.md."""
 
     kind = "user_profile"
     content = ("label", "name", "timezone", "location", "notes", "extra")
@@ -39,7 +39,10 @@ class UserProfile(Named):
 
 
 def validate_extra_front_matter(extra: str, known: tuple[str, ...], write: Callable[[], str]) -> None:
-    """Require that the extra front matter is valid YAML and that the rendered file can be parsed again."""
+    """Raise ValidationError unless `extra` is valid front matter without the `known` keys.
+
+    `write` renders the complete file. It raises FrontMatterError if the file could not be parsed again.
+    """
     problems = find_extra_problems(extra, known)
     if not problems:
         try:

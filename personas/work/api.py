@@ -61,7 +61,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
         return add_responsibility(call.workspace, values, by=call.actor, message=message)
 
     def remove_by_title(self, call: ApiRequest, agent: str) -> ApiResponse:
-        """Archive a responsibility by title, because the agent's prompt shows titles and no ids."""
+        """Archive the responsibility with this title. Bots use titles, because prompts contain no ids."""
         rows = self.list_visible(call.caller).filter(agent__slug=agent, archived_at=None)
         responsibility = rows.filter(title=call.body["title"].strip()).first()
         if responsibility is None:
@@ -90,7 +90,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
 
 
 class TaskResource(RecordResource[Task]):
-    """Tasks with steps, numbered per workspace."""
+    """Tasks with steps. The URL contains the task's number in its workspace."""
 
     model = Task
     name, singular = "tasks", "task"

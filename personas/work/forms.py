@@ -65,7 +65,7 @@ class TaskForm(RecordForm):
         )
 
     def clean_steps(self) -> list[dict[str, Any]]:
-        """Parse lines to steps; list markers and check boxes such as `- [ ]` are removed from the titles."""
+        """Parse one step per line. A list marker or checkbox such as `- [ ]` is removed from the title."""
         lines = [line.strip().removeprefix("- ") for line in self.cleaned_data["steps"].splitlines()]
         steps = [parse_step(line) for line in lines if line]
         for number, step in enumerate(steps, start=1):

@@ -12,7 +12,7 @@ from personas.tenancy.models import WorkspaceOwned
 
 
 class Responsibility(Record):
-    """A permanent duty of one agent; the agent refers to it by its title."""
+    """A permanent duty of one agent. Bots refer to it by its title, because prompts contain no ids."""
 
     kind = "responsibility"
     content = ("agent", "title", "text", "position")
@@ -52,7 +52,7 @@ class TaskStatus(models.TextChoices):
 
 
 class Task(Record):
-    """A task with ordered steps, numbered per workspace."""
+    """A task with ordered steps. Each workspace numbers its tasks from 1."""
 
     kind = "task"
     content = ("title", "description", "status", "agent")

@@ -17,7 +17,7 @@ from personas.records.services import FieldValues, create_record, edit_record, l
 def add_responsibility(
     workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
 ) -> Responsibility:
-    """Create a responsibility after the existing ones of the agent."""
+    """Create a responsibility at the end of the agent's list of responsibilities."""
     agent = lock_record(values["agent"])
     last = agent.responsibilities.aggregate(last=Max("position"))["last"]
     position = 0 if last is None else last + 1
@@ -28,7 +28,7 @@ def add_responsibility(
 def move_responsibility(
     responsibility: Responsibility, direction: Literal["up", "down"], *, by: Actor
 ) -> None:
-    """Swap a responsibility with its neighbour; at either end of the list, do nothing."""
+    """Swap a responsibility with the one above or below it. Do nothing if there is none."""
     agent = lock_record(responsibility.agent)
     responsibilities = list(agent.responsibilities.filter(archived_at=None))
     index = [row.pk for row in responsibilities].index(responsibility.pk)
@@ -41,7 +41,7 @@ def move_responsibility(
 
 @transaction.atomic
 def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> None:
-    """Reorder an agent's responsibilities; `order` must contain the id of each exactly once."""
+    """Reorder an agent's responsibilities. `order` must contain the id of each active one exactly once."""
     agent = lock_record(agent)
     responsibilities = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
     if sorted(order) != sorted(responsibilities):
@@ -50,7 +50,10 @@ def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> 
 
 
 def renumber_responsibilities(responsibilities: Sequence[Responsibility], message: str, *, by: Actor) -> None:
-    """Set positions from 0 without gaps: a restored responsibility may share its position with another."""
+    """Set the positions of the responsibilities to 0, 1, 2, … in the given order.
+
+    All are renumbered, because a restored responsibility may have the same position as another one.
+    """
     for position, row in enumerate(responsibilities):
         if row.position != position:
             edit_record(
@@ -61,7 +64,8 @@ def renumber_responsibilities(responsibilities: Sequence[Responsibility], messag
 @transaction.atomic
 def create_task(workspace: Workspace, values: FieldValues, *, by: Actor, message: str = "") -> Task:
     """Create a task with the workspace's next task number."""
-    # The row lock on the workspace keeps numbers unique and without gaps under concurrency.
+    # The lock on the workspace row serializes concurrent calls, so that task numbers are unique and have no
+    # gaps.
     counter = Workspace.objects.select_for_update().get(pk=workspace.pk)
     counter.last_task_number += 1
     counter.save(update_fields=["last_task_number"])
@@ -71,7 +75,7 @@ def create_task(workspace: Workspace, values: FieldValues, *, by: Actor, message
 
 @transaction.atomic
 def tick_step(task: Task, position: int, *, is_done: bool, by: Actor) -> Task:
-    """Mark one step done or open; completing a step moves an open task to in progress."""
+    """Mark one step as done or open. Marking a step as done changes an open task to in progress."""
     task = lock_record(task)
     steps = task.snapshot()["steps"]
     if not 0 <= position < len(steps):

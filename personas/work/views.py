@@ -70,7 +70,7 @@ class ResponsibilityPages(RecordPages[Responsibility]):
 
     @require_permission(Permission.EDIT)
     def order(self, request: WorkspaceRequest) -> HttpResponse:
-        """Save a new order sent by drag and drop; answers 204, or 409 with the error message."""
+        """Save the order of responsibilities after drag and drop. Answer 204, or 409 with an error text."""
         agents = list_agents(request.workspace).prefetch_related(None)
         agent = get_object_or_404(agents, slug=request.POST.get("agent", "").replace("\x00", ""))
         ids = request.POST.getlist("duty")

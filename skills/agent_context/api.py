@@ -109,7 +109,7 @@ def delete_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
 
 
 def lock_agent_if_match(call: ApiRequest, slug: str) -> Agent:
-    """Lock the agent and check the request's If-Match header against the current ETag."""
+    """Lock the agent's row, then check the request's If-Match header against the current ETag."""
     agent = lock_record(agent_or_404(call, slug))
     check_etag(context_etag(agent, get_context_choice(agent)), call.if_match)
     return agent
@@ -127,7 +127,11 @@ def get_source_by_slug(call: ApiRequest, slug: str | None) -> Source | None:
 
 
 def context_etag(agent: Agent, choice: ContextChoice) -> str:
-    """Return the ETag; it includes the choice, which is not part of the agent's own revision number."""
+    """Return the ETag of an agent's context.
+
+    It contains the chosen source and harness in addition to the agent's revision number, because choosing
+    them does not change the revision number.
+    """
     chooser, row = choice.chosen_by, choice.row
     source = row.source.slug if row and row.source else ""
     return f'"{agent.revision}.{chooser.slug if chooser else ""}.{source}.{row.harness if row else ""}"'

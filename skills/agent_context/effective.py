@@ -1,4 +1,8 @@
-"""Load the effective context of agents: files in force, and skills with duplicate names resolved."""
+"""Load the effective context of agents: their context files, and their skills without duplicate names.
+
+A harness is the program that runs an agent; its rules decide which files of the source the agent reads. The
+revision of a file that prompts use is called the revision in force.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -25,13 +29,14 @@ from skills.sources.readers import (
 MatchedFiles = list[tuple[str, ContextFile]]
 WITHHELD_STATES = {"invalid", "quarantined", "missing"}
 
-# Used instead of a path for skills that are records, not files; returned by the API, never translated.
+# Used in place of a path for a skill that is stored as a record and has no file. The API returns this text,
+# so it is never translated.
 SKILL_RECORD_PATH = "written here"
 
 
 @dataclass(frozen=True)
 class EffectiveFile:
-    """A file in an agent's context, with the kind under which the agent's rules match it."""
+    """A file in an agent's context, with the file kind of the harness rule that matched it."""
 
     kind: str
     file: ContextFile
@@ -44,7 +49,10 @@ class EffectiveFile:
 
 @dataclass(frozen=True)
 class AgentSkill:
-    """A skill of an agent, from a record or a file; `hidden_by` names the skill that overrides it by name."""
+    """A skill of an agent, stored as a record (`skill`) or as a file (`file`).
+
+    `hidden_by` is the location of another skill of the same name that the agent uses instead of this one.
+    """
 
     name: str
     description: str
@@ -52,7 +60,7 @@ class AgentSkill:
     skill: Skill | None = None
     file: ContextFile | None = None
     hidden_by: str = ""
-    # Why the agent's harness drops it.
+    # The reasons why the agent's harness ignores this skill; empty if the harness accepts it.
     dropped: tuple[str, ...] = ()
 
     @property
@@ -71,7 +79,8 @@ class EffectiveContext:
     reader: SourceReader | None
     files: tuple[EffectiveFile, ...] = ()
     skills: tuple[AgentSkill, ...] = ()
-    # Invalid, quarantined and missing files that its rules match, even if an older revision is in force.
+    # Files that the agent's rules match but whose state is invalid, quarantined or missing. A file is listed
+    # here even if prompts still use an older revision of it.
     withheld: tuple[ContextFile, ...] = ()
 
     def list_files(self, *kinds: str) -> list[EffectiveFile]:
@@ -80,7 +89,10 @@ class EffectiveContext:
 
 @dataclass(frozen=True)
 class SkillDraft:
-    """An unsaved edit of a skill; `agent_ids` None keeps the stored assignment."""
+    """An unsaved edit of a skill.
+
+    `agent_ids` are the agents that the skill is assigned to; None means the stored assignments.
+    """
 
     skill: Skill
     agent_ids: frozenset[int] | None = None
@@ -96,13 +108,16 @@ def get_effective_contexts(
     draft: SkillDraft | None = None,
     workspace_skills: WorkspaceSkills | None = None,
 ) -> dict[int, EffectiveContext]:
-    """Return the effective contexts by agent id; the number of queries does not grow with the agents."""
+    """Return the effective context of each agent, by agent id.
+
+    The number of queries does not depend on the number of agents.
+    """
     loader = ContextLoader(workspace, agents, draft, workspace_skills)
     return {agent.pk: loader.get_context(agent) for agent in agents}
 
 
 class ContextLoader:
-    """Loads the files and skills of a workspace once for many agents."""
+    """Builds the effective contexts of many agents, and loads the workspace's files and skills only once."""
 
     def __init__(
         self,
@@ -125,7 +140,10 @@ class ContextLoader:
 
     @cached_property
     def agents_by_id(self) -> dict[int, Agent]:
-        """Parent agents and the requested agents; unsaved edits of the requested agents take precedence."""
+        """The requested agents and all parent agents, by id.
+
+        A requested agent may have unsaved edits, so it replaces the stored row of the same agent.
+        """
         return self.workspace_skills.parents | {agent.pk: agent for agent in self.agents}
 
     def get_context(self, agent: Agent) -> EffectiveContext:
@@ -144,7 +162,10 @@ class ContextLoader:
         )
 
     def list_matched_files(self, reader: SourceReader) -> MatchedFiles:
-        """Return the files that the reader's rules match; cached by source, harness and working directory."""
+        """Return the files that the reader's rules match, each with its kind.
+
+        Cached by source, harness and working directory, because many agents have the same three values.
+        """
         key = (reader.source.pk, reader.harness.name, reader.working_directory)
         if key not in self.matches:
             files = self.files.get(reader.source.pk, {})
@@ -153,7 +174,10 @@ class ContextLoader:
 
     @cached_property
     def files(self) -> dict[int, dict[str, ContextFile]]:
-        """Files by source and path; a missing file is included only while it has a revision in force."""
+        """All files of the agents' sources, by source id and path.
+
+        A file that is missing from its source is included only if prompts still use one of its revisions.
+        """
         sources = {reader.source.pk for reader in self.readers.values()}
         by_source: dict[int, dict[str, ContextFile]] = defaultdict(dict)
         if sources:
@@ -201,7 +225,7 @@ class ContextLoader:
     def list_file_skills(
         self, agent: Agent, matches: MatchedFiles, reader: SourceReader | None
     ) -> Iterable[AgentSkill]:
-        """Yield the skill files that the agent's rules match, in rule order, then those assigned to it."""
+        """Yield skill files: first those that the agent's rules match, in rule order, then assigned ones."""
         by_rule = [file for kind, file in matches if kind == "skill" and file.reach == Reach.FOUND]
         by_assignment = [
             file
@@ -215,7 +239,7 @@ class ContextLoader:
 
 
 def evaluate_skill_file(file: ContextFile, harness: str) -> AgentSkill:
-    """Build the AgentSkill of a file, with the reasons if the harness drops it."""
+    """Build the AgentSkill of a skill file. If the harness ignores it, `dropped` lists the reasons."""
     revision = file.in_force
     head = revision.head if revision else {}
     verdict = evaluate_for_harness(build_skill_reading(head, revision.problems if revision else []), harness)
@@ -229,7 +253,10 @@ def evaluate_skill_file(file: ContextFile, harness: str) -> AgentSkill:
 
 
 def resolve_duplicate_skills(skills: Iterable[AgentSkill]) -> Iterable[AgentSkill]:
-    """Mark skills that are hidden by an earlier skill of the same name; records come before files."""
+    """Set `hidden_by` on each skill that has the same name as an earlier one.
+
+    Callers pass records before files, so a record hides a file. Dropped skills hide nothing.
+    """
     winners: dict[str, AgentSkill] = {}
     for skill in skills:
         if not skill.dropped and skill.name in winners:
@@ -241,9 +268,10 @@ def resolve_duplicate_skills(skills: Iterable[AgentSkill]) -> Iterable[AgentSkil
 
 
 class AgentContextLoader(ContextLoader):
-    """Loads the context of a single agent with two queries.
+    """Loads the context of a single agent. Files and skills take one query each.
 
-    Without `has_contents` only skills are loaded, without the contents of files.
+    With `has_contents`, all files of the agent's source are loaded with their contents. Without it, only
+    skill files are loaded, without contents.
     """
 
     def __init__(self, agent: Agent, *, has_contents: bool = False) -> None:
@@ -259,7 +287,7 @@ class AgentContextLoader(ContextLoader):
 
     @property
     def candidate_files(self) -> list[ContextFile]:
-        """Files of the agent's source, and skill files assigned to it."""
+        """The files of the agent's source, and the skill files of any source assigned to the agent."""
         return self.rows[0]
 
     def query_candidate_files(self) -> QuerySet[ContextFile]:
@@ -287,7 +315,7 @@ class AgentContextLoader(ContextLoader):
 
     @cached_property
     def offered_files(self) -> list[ContextFile]:
-        """Skill files assigned to the agent, with or without a revision in force."""
+        """The skill files assigned to the agent, including files that are not approved yet."""
         rows = [
             row for row in self.candidate_files if row.file_kind == "skill" and row.source.archived_at is None
         ]

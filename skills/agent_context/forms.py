@@ -13,7 +13,10 @@ from skills.models import Source
 
 
 class ContextForm(ActionForm):
-    """The agent's own choice; the initial values are the effective ones, which may be inherited."""
+    """Form that sets an agent's own source, harness and working directory.
+
+    The form initially shows the effective source and harness, which may be inherited from a parent agent.
+    """
 
     source = RecordChoiceField(label=_("Source"), required=False, empty_label=_("None: it reads no files"))
     harness = forms.ChoiceField(
@@ -36,6 +39,7 @@ class ContextForm(ActionForm):
         super().__init__(*args, **kwargs)
         rows = Source.objects.in_workspace(agent.workspace_id).order_by("label", "pk")
         chosen = self.initial.get("source")
-        # The current source is offered by its id, even if it has been archived.
+        # Keep the current source among the choices even if it is archived. Only its id is needed for this,
+        # so the source is not loaded.
         current = Source(pk=chosen) if chosen else None
         self.fields["source"].set_choices(rows, current)  # type: ignore[attr-defined]  # a RecordChoice

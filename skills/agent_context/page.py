@@ -1,4 +1,4 @@
-"""Data for the context page of one agent: choice of source, effective files, pending files."""
+"""Data for the context page of one agent: the chosen source, the effective files, the pending files."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,10 @@ PENDING_STATES = (FileState.NEW, FileState.CHANGED)
 
 @dataclass(frozen=True)
 class ContextChoice:
-    """The effective source and working directory of an agent, and the agents that set them; None if unset."""
+    """The effective source and working directory of an agent, each with the agent that has set it.
+
+    The agent that has set a value is the agent itself or an ancestor; None if the value is not set.
+    """
 
     row: AgentContext | None = None
     chosen_by: Agent | None = None
@@ -25,7 +28,7 @@ class ContextChoice:
 
     @property
     def no_files_reason(self) -> str:
-        """The reason why the agent reads no files; only meaningful if it reads none."""
+        """The reason why the agent reads no files. Use it only for an agent that reads none."""
         if self.row is None:
             return _("Nobody has chosen a source for it yet.")
         if self.row.source is None:
@@ -36,7 +39,10 @@ class ContextChoice:
 
 
 def get_context_choice(agent: Agent, lineage: AgentLineage | None = None) -> ContextChoice:
-    """Return the choice of the agent itself or of its nearest ancestor that has one."""
+    """Return the source and working directory set on the agent or, if unset, on its nearest ancestor.
+
+    A working directory is not inherited from beyond the agent whose source is used.
+    """
     lineage = lineage or load_agent_lineage(agent)
     agents, choices = list(lineage.line.values()), lineage.choices
     chooser = next((candidate for candidate in agents if candidate.pk in choices), None)
@@ -53,7 +59,10 @@ def get_context_choice(agent: Agent, lineage: AgentLineage | None = None) -> Con
 def get_context_and_pending(
     agent: Agent, loader: AgentContextLoader | None = None
 ) -> tuple[EffectiveContext, list[ContextFile]]:
-    """Return the effective context, and the new or changed files that would be part of it once approved."""
+    """Return the effective context and the pending files.
+
+    Pending are new or changed files that prompts do not use yet and that become effective when approved.
+    """
     loader = loader or AgentContextLoader(agent, has_contents=True)
     matches = loader.list_matched_files(loader.reader) if loader.reader else []
     by_rule = [file for kind, file in matches if kind != "skill" or file.reach == Reach.FOUND]
@@ -62,7 +71,10 @@ def get_context_and_pending(
 
 
 def get_context_fingerprint(agent: Agent, reader: SourceReader | None) -> list[Any]:
-    """Return aggregates that change whenever the page does; cheap enough for polling."""
+    """Return database aggregates that change whenever the content of the context page changes.
+
+    They are cheap enough to be computed for every poll.
+    """
     links = FileAgent.objects.in_workspace(agent.workspace_id).filter(file=OuterRef("pk"), agent=agent)
     rows = ContextFile.objects.in_workspace(agent.workspace_id).order_by().annotate(is_mine=Exists(links))
     skills = Q(file_kind="skill") & ~Q(reach=Reach.FOUND)

@@ -14,7 +14,10 @@ from skills.models import AgentContext, ContextFile, FileAgent, Reach, RuleSet, 
 
 @dataclass(frozen=True)
 class WorkspaceSkills:
-    """The rows of `build_skill_queries`, in the same order."""
+    """Rows of a workspace that are needed for the contexts of its agents.
+
+    The fields are the results of `build_skill_queries`, in the same order.
+    """
 
     skills: list[Skill]
     skill_links: list[tuple[int, int]]
@@ -26,7 +29,10 @@ class WorkspaceSkills:
 
     @classmethod
     def load(cls, workspace: Workspace | int, agents: Iterable[Agent]) -> "WorkspaceSkills":
-        """Load the rows; the agents may be unsaved edits whose parent differs from the stored one."""
+        """Load the rows of a workspace.
+
+        `agents` may have unsaved edits. Their parents are loaded too, because an edit can set a new parent.
+        """
         return cls(*map(list, build_skill_queries(workspace, {agent.parent_id for agent in agents})))
 
     @cached_property
@@ -45,11 +51,14 @@ class WorkspaceSkills:
 def build_skill_queries(
     workspace: Workspace | int, parent_ids: Iterable[int | None] = ()
 ) -> list["QuerySet[Any, Any]"]:
-    """Return one query per field of WorkspaceSkills; a caller may run them together with its own."""
+    """Return one query per field of WorkspaceSkills.
+
+    They are returned unevaluated, so that a caller can run them together with its own queries.
+    """
     choices = AgentContext.objects.in_workspace(workspace)
     skills = Skill.objects.in_workspace(workspace).filter(archived_at=None)
     return [
-        # Prompts do not contain skill bodies; the deferred column is loaded on access.
+        # Prompts do not contain the bodies of skills, so this large column is loaded only on access.
         skills.defer("body").order_by("name", "pk"),
         SkillLink.objects.in_workspace(workspace).values_list("skill_id", "agent_id"),
         list_assigned_files(workspace),
@@ -67,7 +76,7 @@ def list_assigned_files(workspace: Workspace | int) -> "QuerySet[ContextFile]":
 
 
 def list_parent_agents(workspace: Workspace | int, parent_ids: Iterable[int | None]) -> "QuerySet[Agent]":
-    """Return agents that have children, and those that would be parents of unsaved edits."""
+    """Return the agents that have sub-agents, and the agents in `parent_ids`."""
     agents = Agent.objects.in_workspace(workspace)
     children = agents.filter(parent=OuterRef("pk"))
     return agents.filter(Exists(children) | Q(pk__in=[pk for pk in parent_ids if pk is not None]))

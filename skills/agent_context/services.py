@@ -17,7 +17,11 @@ from skills.models import AgentContext, Source
 def choose_context(
     agent: Agent, source: Source | None, harness: str, *, working_directory: str, expected: int, by: Actor
 ) -> AgentContext:
-    """Set the source and harness of an agent; source None means that it reads no files and inherits none."""
+    """Set the source, harness and working directory of an agent.
+
+    With the source None, the agent reads no files and does not inherit its parent's source either.
+    `expected` is the agent's revision number that the edit is based on.
+    """
     if harness not in HARNESSES:
         raise InvalidInput.on("harness", _("That is none of the rule sets."))
     if source is not None and harness not in source.harnesses:
@@ -38,7 +42,7 @@ def choose_context(
 
 @transaction.atomic
 def inherit_context(agent: Agent, *, by: Actor) -> None:
-    """Remove the agent's own choice, so that it inherits its parent's."""
+    """Remove the agent's own source and harness, so that it inherits those of its parent."""
     row = AgentContext.objects.in_workspace(agent.workspace_id).filter(agent=agent).first()
     if row is None:
         return
@@ -64,7 +68,7 @@ def log_context_change(
 
 
 def list_descendant_ids(agent: Agent) -> list[int]:
-    """Return the ids of the agent and its descendants, which may inherit its choice."""
+    """Return the ids of the agent and all its descendants, because they may inherit its source."""
     children: dict[int | None, list[int]] = {}
     for pk, parent in Agent.objects.in_workspace(agent.workspace_id).values_list("pk", "parent_id"):
         children.setdefault(parent, []).append(pk)

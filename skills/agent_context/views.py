@@ -34,7 +34,7 @@ def detail(request: WorkspaceRequest, agent: str) -> HttpResponse:
 
 
 def poll_context(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """Render the live part of the page, or the "unchanged" response if its fingerprint is the same."""
+    """Render the polled part of the page, or answer 204 if nothing has changed since the last poll."""
     row = get_requested_agent(request, agent)
     loader = AgentContextLoader(row, has_contents=True)
     mark = hash_page_state(get_context_fingerprint(row, loader.reader))
@@ -110,7 +110,10 @@ def save_context_form(request: WorkspaceRequest, agent: Agent, form: ContextForm
 
 
 def build_conflict_form(request: WorkspaceRequest, agent: Agent) -> ContextForm:
-    """Return the submitted form with the current revision number, so that submitting it again succeeds."""
+    """Return the submitted form after an edit conflict, with a message that the agent was changed.
+
+    The form gets the agent's current revision number, so that the user can submit it again successfully.
+    """
     data = request.POST.copy()
     data["revision"] = str(agent.revision)
     form = ContextForm(data, agent=agent)
@@ -148,7 +151,7 @@ def get_initial_values(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
 
 
 def build_context_section(loader: AgentContextLoader, choice: ContextChoice) -> dict[str, Any]:
-    """Return the template context of the live part: effective, withheld, missing and pending files."""
+    """Return the template context of the polled part: effective, unusable, missing and pending files."""
     effective, pending = get_context_and_pending(loader.agent, loader)
     return {
         "effective_context": effective,

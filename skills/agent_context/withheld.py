@@ -1,4 +1,4 @@
-"""Files shown on an agent's own page: unusable files, and persona files in force."""
+"""Files shown on an agent's own page: unusable files, and the persona files that its prompts use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +16,20 @@ LOADED_FIELDS = ("workspace", "source", "path", "file_kind", "state", "reach", "
 
 @dataclass(frozen=True)
 class AgentFiles:
-    """Invalid or quarantined files, and the IDENTITY.md, SOUL.md and USER.md in force."""
+    """Files of one agent: invalid or quarantined files, and persona files that its prompts use.
+
+    Persona files are IDENTITY.md, SOUL.md and USER.md.
+    """
 
     unusable_files: Sequence[ContextFile]
     persona_files: Sequence[EffectiveFile]
 
 
 def get_agent_files(agent: Agent) -> AgentFiles:
-    """Load the files with two queries, or three if some are unusable; contents are not loaded."""
+    """Load an agent's unusable and persona files, without their contents.
+
+    If there are unusable files, one more query loads their findings.
+    """
     reader = get_source_reader(agent)
     files = list_candidate_files(agent, reader)
     matches = list_matched_files(reader, files) if reader else []
@@ -58,6 +64,6 @@ def is_assigned(file: ContextFile) -> bool:
 
 
 def list_files_with_findings(agent: Agent, ids: Sequence[int]) -> list[ContextFile]:
-    """Load the files again with their revisions, which hold the findings."""
+    """Load the files with these ids, with their revisions, because findings are stored on revisions."""
     rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(pk__in=ids)
     return list(rows.select_related("newest", "in_force").order_by("path", "pk"))

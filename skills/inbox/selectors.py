@@ -1,4 +1,4 @@
-"""Queries of the inbox: pending files by severity, counts per filter, and refusals of the last refreshes."""
+"""Queries of the inbox: pending files by severity, counts per filter, and files that refreshes refused."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ from skills.models import ContextFile, FileAgent, RefreshRun, Source
 from skills.sources.models import FINISHED_STATUSES
 
 MAX_REFUSALS = 20
-# These aggregates change whenever a file is added, removed or changed.
+# At least one of these aggregates over the pending files changes when a file is added, removed or changed.
 FINGERPRINT_AGGREGATES = {
     "size": Count("pk"),
     "keys": Sum("pk"),
@@ -38,7 +38,7 @@ FINGERPRINT_AGGREGATES = {
 
 
 def list_pending_files(workspace: Workspace | int) -> QuerySet[ContextFile]:
-    """Return the files whose state no user has dealt with; archived sources are left out."""
+    """Return the files whose current state still needs a user's decision, except in archived sources."""
     rows = ContextFile.objects.in_workspace(workspace)
     return rows.filter(is_settled=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
 
@@ -53,7 +53,7 @@ def count_pending_files(workspace: Workspace) -> int:
 
 @dataclass(frozen=True)
 class InboxFilter:
-    """Filters of the inbox; an empty value matches everything."""
+    """Filters of the inbox. An empty field means that this filter is not set."""
 
     state: str = ""
     source: str = ""
@@ -69,7 +69,10 @@ class InboxFilter:
 
 
 def list_inbox_files(workspace: Workspace, filters: InboxFilter) -> QuerySet[ContextFile]:
-    """Return the filtered files with all columns that a row shows, the most severe first."""
+    """Return the pending files that match the filters, the most severe state first.
+
+    All data that a row of the inbox shows is loaded with this query.
+    """
     links = FileAgent.objects.in_workspace(workspace).filter(file=OuterRef("pk"), agent__archived_at=None)
     chosen = links.order_by().values("file").annotate(size=Count("pk")).values("size")
     severity = Case(
@@ -87,7 +90,10 @@ def list_inbox_files(workspace: Workspace, filters: InboxFilter) -> QuerySet[Con
 
 @dataclass(frozen=True)
 class InboxGroup:
-    """The pending files of one state and source: number of matches, and a fingerprint to detect changes."""
+    """The pending files with the same state and source.
+
+    `matching` counts the files that match the search text. `fingerprint` changes if any file changes.
+    """
 
     state: str
     slug: str
@@ -134,7 +140,10 @@ class InboxCounts:
 
 
 def build_inbox_counts(groups: Iterable[InboxGroup], filters: InboxFilter) -> InboxCounts:
-    """Compute faceted counts: each option is counted with the other filters applied."""
+    """Compute faceted counts for the filter options.
+
+    The counts of states respect the source filter, and the counts of sources respect the state filter.
+    """
     counts = InboxCounts()
     for group in groups:
         counts.labels[group.slug] = group.label
@@ -145,7 +154,7 @@ def build_inbox_counts(groups: Iterable[InboxGroup], filters: InboxFilter) -> In
     return counts
 
 
-# --- refusals of the last refreshes --------------------------------------------------------------------
+# --- refusals: files that the last refresh of a source refused to read ---------------------------------
 
 
 def list_last_runs(workspace: Workspace | int) -> QuerySet[RefreshRun]:
@@ -160,19 +169,22 @@ def list_last_runs(workspace: Workspace | int) -> QuerySet[RefreshRun]:
 
 
 def list_runs_with_refusals(workspace: Workspace | int) -> QuerySet[Any]:
-    """Return the last runs with refusals, annotated with a digest of the refusals."""
+    """Return the last run of each source if it refused files, annotated with a digest of the refusals."""
     digest = MD5(Cast("refusals", TextField()))
     return list_last_runs(workspace).filter(refused__gt=0).annotate(refusals_digest=digest)
 
 
 def list_refusal_digests(workspace: Workspace | int) -> list[tuple[int, str]]:
-    """Return the digest of the refusals by source, without loading the refusals."""
+    """Return pairs of source id and digest of its refusals. The refusals themselves are not loaded."""
     return list(list_runs_with_refusals(workspace).values_list("source_id", "refusals_digest"))
 
 
 @dataclass(frozen=True)
 class SourceRefusals:
-    """The refusals of one source's last refresh, without files that have their own page."""
+    """The refusals of one source's last refresh, except for stored files, which have their own page.
+
+    `more` is the number of refusals that are not in the list, because it is limited to MAX_REFUSALS.
+    """
 
     run: RefreshRun
     refusals: list[dict[str, Any]]
@@ -193,5 +205,5 @@ def list_source_refusals(runs: Iterable[RefreshRun], known: Mapping[int, set[str
 def get_inbox_fingerprint(
     groups: Iterable[InboxGroup], refusals: Iterable[tuple[int, str]]
 ) -> tuple[Any, ...]:
-    """Return a value that changes whenever the inbox does."""
+    """Return a value that changes whenever the content of the inbox changes."""
     return [(group.state, group.slug, group.fingerprint) for group in groups], list(refusals)

@@ -76,7 +76,10 @@ def build_state_tabs(counts: InboxCounts, filters: InboxFilter) -> list[dict[str
 
 
 def build_source_choices(counts: InboxCounts, filters: InboxFilter) -> list[dict[str, Any]]:
-    """Return filter options for sources with pending files; empty if there are fewer than two."""
+    """Return the options of the source filter: the sources with pending files.
+
+    With fewer than two sources there are no options, unless the filter is already set.
+    """
     slugs = sorted(counts.labels, key=lambda slug: counts.labels[slug].lower())
     if len(slugs) < 2 and not filters.source:
         return []
@@ -94,7 +97,7 @@ def build_source_choices(counts: InboxCounts, filters: InboxFilter) -> list[dict
 
 
 def format_query(filters: InboxFilter, **more: str) -> str:
-    """Return the query string of the filters, with its question mark."""
+    """Format the filters as a query string that starts with a question mark."""
     params = {"state": filters.state, "source": filters.source, "q": filters.search} | more
     return "?" + urlencode({name: value for name, value in params.items() if value})
 
@@ -105,10 +108,10 @@ APPROVABLE_STATES = {FileState.NEW, FileState.CHANGED, FileState.MISSING}
 
 @dataclass(frozen=True)
 class InboxRow:
-    """A row of the inbox."""
+    """A pending file as a row of the inbox."""
 
     file: ContextFile
-    # None: assigned to all agents.
+    # Number of agents that read the file; None if it is assigned to all agents.
     reader_count: int | None
     checked_values: frozenset[str] = frozenset()
 
@@ -126,17 +129,20 @@ class InboxRow:
 
     @property
     def checkbox_value(self) -> str:
-        """Value of the checkbox: id and digest prefix; short, because every poll sends the checked values."""
+        """Value of the row's checkbox: the file's id and the start of its digest.
+
+        The digest is shortened because every poll sends the values of all checked boxes.
+        """
         return f"{self.file.pk}:{self.digest[:16]}"
 
     @property
     def is_checked(self) -> bool:
-        """Whether the box stays checked; a file that has changed since is unchecked."""
+        """Whether the checkbox stays checked after a poll. It does not if the file has changed."""
         return self.checkbox_value in self.checked_values
 
     @property
     def is_comparable(self) -> bool:
-        """Whether the newest revision differs from the one in force or last approved."""
+        """Whether there is a diff to show: an earlier used or approved revision with other content."""
         return get_compared_revisions(self.file) is not None
 
     @property
@@ -149,7 +155,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 
 
 def poll_inbox(request: WorkspaceRequest) -> HttpResponse:
-    """Render the live part of the page, or the "unchanged" response if its fingerprint is the same."""
+    """Render the polled part of the page, or answer 204 if nothing has changed since the last poll."""
     workspace = request.workspace
     mark = hash_page_state(
         get_inbox_fingerprint(list_inbox_groups(workspace), list_refusal_digests(workspace))
@@ -162,9 +168,10 @@ def poll_inbox(request: WorkspaceRequest) -> HttpResponse:
 @require_permission(Permission.EDIT)
 @require_POST
 def approve_selected(request: WorkspaceRequest) -> HttpResponse:
-    """Approve the checked files, or all files of the page, with the digests the user saw.
+    """Approve the checked files or, with the button for all, every file of the page.
 
-    A file that cannot be approved does not stop the others.
+    The form contains the digest of each file that the user saw; a file with another digest by now is not
+    approved. A file that cannot be approved does not stop the others.
     """
     shown_digests = dict(parse_picks(request.POST.getlist("shown")))
     checked_digests = dict(parse_picks(request.POST.getlist("pick")))
@@ -191,7 +198,7 @@ def approve_selected(request: WorkspaceRequest) -> HttpResponse:
 
 
 def parse_picks(values: Iterable[str]) -> Iterable[tuple[int, str]]:
-    """Yield file ids with digests; malformed values are skipped."""
+    """Parse form values of the form `<file id>:<digest>`. Malformed values are skipped."""
     for value in list(values)[:PAGE_SIZE]:
         key, colon, digest = value.partition(":")
         if colon and key.isdecimal() and key.isascii() and len(key) < 16:
@@ -199,14 +206,17 @@ def parse_picks(values: Iterable[str]) -> Iterable[tuple[int, str]]:
 
 
 def expand_digest(prefix: str, full_digest: str | None) -> str:
-    """Return the full digest if the checkbox value is a prefix of it."""
+    """Return the full digest if it starts with the prefix from the checkbox, otherwise the prefix.
+
+    A shortened digest equals no file's digest, so the approval with it is refused.
+    """
     return full_digest if full_digest is not None and full_digest.startswith(prefix) else prefix
 
 
 def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
-    """Build the template context with a constant number of queries."""
+    """Build the template context of the inbox, with a number of queries that does not depend on its size."""
     workspace, filters = request.workspace, parse_inbox_filter(request)
-    # Read the fingerprint first, so that a change during the other queries is detected by the next poll.
+    # Read the fingerprint before the files. If a file changes in between, the next poll detects the change.
     groups, runs = list_inbox_groups(workspace, filters.search), list(list_runs_with_refusals(workspace))
     mark = hash_page_state(
         get_inbox_fingerprint(groups, [(run.source_id, run.refusals_digest) for run in runs])
@@ -242,7 +252,10 @@ def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:
 
 
 def is_run_shown(run: RefreshRun, filters: InboxFilter) -> bool:
-    """Return whether to show refusals: they have no state and no file, so only the source filter applies."""
+    """Return whether the filters allow the refusals of this run.
+
+    Refusals have no file state and are not searched, so a state filter or a search text hides them.
+    """
     return not filters.state and not filters.search and filters.source in {"", run.source.slug}
 
 

@@ -1,4 +1,4 @@
-"""Template tags for context files: states, kinds, and texts and diffs with hidden characters made visible."""
+"""Template tags for context files: states, kinds, texts and diffs. Hidden characters are made visible."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -37,7 +37,7 @@ STATE_TONES = {
     "current": "success",
     "ignored": "neutral",
 }
-# The scanner's notation for a hidden character in an excerpt.
+# The scanner's notation for a hidden character in an excerpt, such as ⟦U+200B⟧ for a zero-width space.
 EXCERPT_MARK_PATTERN = re.compile(r"⟦U\+([0-9A-F]{4,5}|10[0-9A-F]{4})⟧")
 
 
@@ -55,7 +55,7 @@ def kind_label(kind: str) -> str:
 
 @register.filter
 def location_label(location: str) -> str:
-    """Return the path of a skill, or a text for a skill record."""
+    """Return the path of a skill file, or a translated text for a skill that is stored as a record."""
     return _("written here") if location == SKILL_RECORD_PATH else location
 
 
@@ -71,13 +71,13 @@ def thousands(number: int) -> str:
 
 @register.filter
 def glyphs(text: str) -> SafeString:
-    """Render a text escaped, with a box and code point for each hidden character."""
+    """Render a text as escaped HTML. Each hidden character is shown as a box with its code point."""
     return render_pieces(VisibleText(text).split_chunks())
 
 
 @register.filter
 def render_excerpt(excerpt: str) -> SafeString:
-    """Render a scanner excerpt escaped, with its marks of hidden characters as boxes."""
+    """Render a scanner excerpt as escaped HTML. Its notation for hidden characters is shown as boxes."""
     return format_html_join("", "{}", ((chunk,) for chunk in render_marks(excerpt)))
 
 
@@ -89,25 +89,25 @@ def render_marks(excerpt: str) -> Iterator[str | SafeString]:
 
 @register.filter
 def short_digest(digest: str) -> SafeString:
-    """Render the first characters of a digest, with the full digest as title."""
+    """Render the first 12 characters of a digest, with the full digest as tooltip."""
     return format_html('<span class="dr-mono" title="{}">{}</span>', digest, digest[:12])
 
 
 @register.simple_tag
 def text_lines(text: str, flagged: Collection[int] | None = None) -> list[LineBlock]:
-    """Return a text as numbered lines; lines in `flagged` are highlighted."""
+    """Return a text as numbered lines. The lines whose numbers are in `flagged` are highlighted."""
     return render_text_lines(text, flagged or ())
 
 
 @register.simple_tag
 def diff_parts(lines: Sequence[DiffLine], is_expanded: object = False) -> list[LineBlock]:
-    """Return the lines of a diff, with unchanged spans folded unless `is_expanded`."""
+    """Return the lines of a diff. Long unchanged parts are folded unless `is_expanded` is set."""
     return render_diff_lines(lines, is_expanded=bool(is_expanded))
 
 
 @register.simple_tag
 def changed_lines(lines: Sequence[DiffLine]) -> list[RenderedLine]:
-    """Return a few changed lines of a diff, without context."""
+    """Return the given changed lines of a diff as HTML, without context lines."""
     return render_changed_lines(lines)
 
 

@@ -52,7 +52,7 @@ def run_badge(run: RefreshRun | None) -> SafeString:
 
 @register.simple_tag
 def file_badge(state: str, count: int | None = None) -> SafeString:
-    """Render a badge for the state of one file, or for a number of files in that state."""
+    """Render a file state as a badge. With `count`, the badge also shows how many files have this state."""
     label = FileState(state).label
     return badge(label if count is None else f"{count:,} {label.lower()}", FILE_TONES[FileState(state)])
 
@@ -69,13 +69,13 @@ def cause_label(run: RefreshRun) -> str:
 
 @register.filter
 def requester(run: RefreshRun) -> str:
-    """Return who requested the run; empty for automatic runs, whose cause is shown instead."""
+    """Return who requested the run. Empty for automatic runs; the page shows their cause instead."""
     return "" if run.actor_label == SYSTEM_ACTOR.label else run.actor_label
 
 
 @register.filter
 def duration(run: RefreshRun) -> str:
-    """Return the duration of the run, so far if it is running; empty if it has not started."""
+    """Return the duration of the run; for a running one, the time since its start. Empty before the start."""
     if run.started_at is None:
         return ""
     return format_duration((run.finished_at or timezone.now()) - run.started_at)

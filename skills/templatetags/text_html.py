@@ -1,4 +1,7 @@
-"""Render texts and diffs as escaped HTML lines with line numbers, visible hidden characters and limits."""
+"""Render texts and diffs as escaped HTML lines with line numbers.
+
+Hidden characters are made visible, and the number and length of rendered lines is limited.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +17,14 @@ from core.text.diff import DiffLine, DiffSpan
 from skills.files.visible_text import Glyph, VisibleText, build_glyph
 from skills.scanning.excerpts import LINE_END_PATTERN
 
-# Context lines around a change, and the minimum length of an unchanged span that is folded.
+# CONTEXT_LINES unchanged lines are shown before and after a change. Of the other unchanged lines,
+# MIN_FOLD_LINES or more in a row are folded.
 CONTEXT_LINES, MIN_FOLD_LINES = 3, 4
-# A longer unchanged span is only counted, not rendered; and the maximum of rendered lines per page.
+# More than MAX_FOLD_LINES folded lines in a row are only counted, not rendered. MAX_LINES is the maximum
+# number of visible lines per text or diff.
 MAX_FOLD_LINES, MAX_LINES = 400, 4_000
-# Maximum of rendered chunks per line; a line where every second character is hidden has very many.
+# Maximum number of chunks (text or box) rendered per line. A line has very many of them if, for example,
+# every second character is hidden.
 MAX_PIECES = 2_000
 
 SPAN_HTML = {
@@ -30,7 +36,7 @@ SPAN_HTML = {
 
 @dataclass(frozen=True)
 class RenderedLine:
-    """A line as rendered on a page."""
+    """A line as rendered on a page. `before` and `after` are its numbers in the old and the new text."""
 
     kind: Literal["same", "removed", "added"]
     html: SafeString
@@ -41,7 +47,11 @@ class RenderedLine:
 
 @dataclass(frozen=True)
 class LineBlock:
-    """A block of lines: visible ("lines"), folded ("fold"), or only counted ("gap", "rest")."""
+    """A block of lines.
+
+    The lines are visible ("lines"), folded ("fold"), or only counted: "gap" for a long unchanged part, "rest"
+    for lines beyond MAX_LINES.
+    """
 
     kind: Literal["lines", "fold", "gap", "rest"]
     size: int
@@ -49,7 +59,7 @@ class LineBlock:
 
 
 def render_pieces(chunks: Iterable[str | Glyph]) -> SafeString:
-    """Render text chunks and glyphs as HTML; all text is escaped."""
+    """Render text chunks and glyphs (boxes for hidden characters) as HTML. All text is escaped."""
     parts = [
         render_glyph(chunk) if isinstance(chunk, Glyph) else chunk for chunk in islice(chunks, MAX_PIECES + 1)
     ]
@@ -61,7 +71,7 @@ def render_pieces(chunks: Iterable[str | Glyph]) -> SafeString:
 
 
 def join_html(parts: Sequence[str]) -> SafeString:
-    """Escape and join the parts with one format_html call, which is faster for lines with many chunks."""
+    """Escape and join the parts. One format_html call for all parts is faster than one call per part."""
     return format_html("{}" * len(parts), *parts) if parts else format_html("{}", "")
 
 
@@ -74,7 +84,7 @@ def render_glyph(glyph: Glyph) -> SafeString:
 
 
 def render_text_lines(text: str, flagged: Collection[int] = ()) -> list[LineBlock]:
-    """Render a text with line numbers, which are counted as in scanner findings."""
+    """Render a text with line numbers. Lines are counted as in scanner findings, so the numbers agree."""
     visible, spans = VisibleText(text), list(find_line_spans(text))
     lines = [
         RenderedLine(
@@ -90,7 +100,10 @@ def render_text_lines(text: str, flagged: Collection[int] = ()) -> list[LineBloc
 
 
 def find_line_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each line; an empty rest after the last line end is not a line."""
+    """Yield the start and end offset of each line, without its line end.
+
+    If the text ends with a line end, no empty line follows it.
+    """
     start = 0
     for match in LINE_END_PATTERN.finditer(text):
         yield start, match.start()
@@ -103,11 +116,14 @@ def find_line_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def render_diff_lines(lines: Sequence[DiffLine], *, is_expanded: bool = False) -> list[LineBlock]:
-    """Render a diff: changes with context lines visible, unchanged spans folded or only counted."""
+    """Render a diff. Changes and their context lines are visible; other unchanged lines are folded.
+
+    Very long unchanged parts are only counted. With `is_expanded`, nothing is folded.
+    """
     renderer = DiffRenderer(lines)
     blocks: list[LineBlock] = []
     remaining = MAX_LINES
-    # Both texts end with a line end: drop the empty line after it.
+    # If both texts end with a line end, the diff ends with an empty line, which is not shown.
     end = (
         -1
         if lines and lines[-1] == DiffLine("same", (DiffSpan(""),), lines[-1].before, lines[-1].after)
@@ -139,7 +155,7 @@ def fold_lines(span: Sequence[DiffLine], renderer: "DiffRenderer") -> LineBlock:
 
 
 def group_lines(lines: Sequence[DiffLine]) -> Iterator[tuple[bool, list[DiffLine]]]:
-    """Yield runs of lines, each with whether it may be folded."""
+    """Group consecutive lines. Yield for each group whether it may be folded, and its lines."""
     near = find_lines_near_change(lines)
     for is_near, group in groupby(zip(near, lines, strict=True), key=lambda pair: pair[0]):
         span = [line for _is_near, line in group]
@@ -147,7 +163,10 @@ def group_lines(lines: Sequence[DiffLine]) -> Iterator[tuple[bool, list[DiffLine
 
 
 def find_lines_near_change(lines: Sequence[DiffLine]) -> list[bool]:
-    """Mark the lines within CONTEXT_LINES of a change, with one forward and one backward pass."""
+    """Return for each line whether it is changed or at most CONTEXT_LINES away from a changed line.
+
+    A forward pass finds lines after a change, and a backward pass finds lines before a change.
+    """
     near = [False] * len(lines)
     for order in (range(len(lines)), range(len(lines) - 1, -1, -1)):
         distance = CONTEXT_LINES + 1
@@ -158,7 +177,11 @@ def find_lines_near_change(lines: Sequence[DiffLine]) -> list[bool]:
 
 
 class DiffRenderer:
-    """Renders lines of a diff; needs both complete texts to detect hidden characters."""
+    """Renders lines of a diff.
+
+    It joins the lines to the complete old and new text, because whether a character is hidden can depend on
+    the surrounding text.
+    """
 
     def __init__(self, lines: Sequence[DiffLine]) -> None:
         self.before, self.offsets_before = join_lines([line for line in lines if line.before is not None])
@@ -173,7 +196,7 @@ class DiffRenderer:
 
 
 def render_changed_lines(lines: Sequence[DiffLine]) -> list[RenderedLine]:
-    """Render changed lines without context; each side is numbered from 1."""
+    """Render changed lines without context. Removed and added lines are each numbered from 1."""
     removed_numbers, added_numbers = count(1), count(1)
     renumbered = [
         replace(line, before=next(removed_numbers), after=None)
@@ -186,7 +209,7 @@ def render_changed_lines(lines: Sequence[DiffLine]) -> list[RenderedLine]:
 
 
 def join_lines(lines: Sequence[DiffLine]) -> tuple[VisibleText, dict[int, int]]:
-    """Return the joined text of the lines, and the offset of each line number in it."""
+    """Join the lines to one text. Also return the offset in this text of each line, by line number."""
     offsets, offset = {}, 0
     for number, line in enumerate(lines, start=1):
         offsets[number] = offset
@@ -195,7 +218,7 @@ def join_lines(lines: Sequence[DiffLine]) -> tuple[VisibleText, dict[int, int]]:
 
 
 def render_spans(line: DiffLine, visible: VisibleText, offset: int) -> SafeString:
-    """Render the spans of a line; changed words are marked, except in a line that changed entirely."""
+    """Render the spans of a diff line. Changed words are marked, unless the complete line changed."""
     parts = []
     is_whole_line = len(line.spans) == 1
     for span in line.spans:
@@ -208,7 +231,7 @@ def render_spans(line: DiffLine, visible: VisibleText, offset: int) -> SafeStrin
 
 
 def show_carriage_returns(chunks: Iterable[str | Glyph]) -> Iterator[str | Glyph]:
-    """Replace carriage returns by glyphs: they are harmless, but may be the only change in a line."""
+    """Replace carriage returns with glyphs, because they may be the only change in a line."""
     for chunk in chunks:
         if isinstance(chunk, str) and "\r" in chunk:
             for is_return, group in groupby(chunk, key="\r".__eq__):

@@ -16,7 +16,7 @@ from skills.models import Skill
 from skills.skill_format.parser import SkillProblem
 
 IMPORT_ACTOR = Actor(label="import_skills")
-# Discovers only the skills directly below the folder.
+# Discovery rules that match only `<folder>/<name>/SKILL.md`, not skills in deeper folders.
 IMPORT_HARNESS = Harness("import", (DiscoveryRule("skill", (f"*/{SKILL_FILE_NAME}",), "project"),))
 
 
@@ -41,7 +41,7 @@ class Command(BaseCommand):
             sys.exit(1)
 
     def import_file(self, workspace: Workspace, file: DiscoveredFile) -> bool:
-        """Import one file; return whether it succeeded. A file that fails does not stop the others."""
+        """Import one skill file. Return False if the file is invalid, and write its problems to stderr."""
         content, name = file.content or b"", file.path.partition("/")[0]
         existing = Skill.objects.in_workspace(workspace).filter(name=name).first()
         if existing is not None and is_same_skill(existing, content):

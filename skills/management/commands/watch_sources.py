@@ -21,16 +21,18 @@ from skills.refresh.watch import (
 
 log = structlog.get_logger(__name__)
 
-# Debounce: changes within this time are one batch; saving a file often causes three or four events.
+# Debouncing: changes within DEBOUNCE_MS are handled as one batch, because saving a file often causes three
+# or four events. A batch ends earlier if no change arrives within STEP_MS.
 DEBOUNCE_MS, STEP_MS = 200, 50
 TICK_MS = 250
-# Interval of checks for new or edited sources, and the pause after an error.
+# PLAN_CHECK_SECONDS is the interval of checks for new or edited sources, RETRY_SECONDS the pause after an
+# error.
 PLAN_CHECK_SECONDS, RETRY_SECONDS = 2.0, 2.0
 
 
 class Command(BaseCommand):
     help = "Watches the folders of all sources and asks for a look as soon as a file in one of them is saved."
-    # System checks take a second of every start; `dev.py check` runs them.
+    # Django's system checks would delay every start by a second. `dev.py check` runs them instead.
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> NoReturn:
@@ -38,7 +40,7 @@ class Command(BaseCommand):
             import watchfiles  # noqa: F401  # only for a clear message if it is missing
         except ImportError as error:
             raise CommandError("Watching needs the package watchfiles.") from error
-        # watchfiles logs every change, including those of irrelevant files.
+        # At level INFO, watchfiles logs every change, including changes of files that no source uses.
         logging.getLogger("watchfiles").setLevel(logging.WARNING)
         watcher = SourceWatcher()
         while True:
@@ -46,26 +48,28 @@ class Command(BaseCommand):
 
 
 class SourceWatcher:
-    """Watches folders and requests refreshes; errors of folders, database or broker do not stop it.
+    """Watches the folders of all sources and requests a refresh of a source when one of its files changes.
 
-    Changes that are missed during an error are found by the scheduled refresh.
+    Errors of the file system, database or message broker do not stop it. The scheduled refresh of each source
+    finds changes that are missed during an error.
     """
 
     def __init__(self) -> None:
         self.known: Mapping[int, object] = {}
-        # Ids of sources that need a refresh which has not been requested yet.
+        # Ids of the sources for which a refresh must still be requested.
         self.pending: set[int] = set()
 
     def watch_until_plan_changes(self) -> None:
-        """Watch until the set of folders to watch changes."""
+        """Watch until the set of folders to watch changes or an error occurs; the caller then calls again."""
         try:
             plan = build_watch_plan()
-            # New, edited or restored sources: files may have changed while they were not watched.
+            # Refresh new, edited and restored sources: their files may have changed while not being watched.
             self.pending |= {pk for pk, basis in plan.basis.items() if self.known.get(pk) != basis}
             self.known = plan.basis
             self.process_changes(plan)
         except (DatabaseError, OSError, RuntimeError) as error:
-            # Examples: too many watches, a folder that was just removed, a database restart.
+            # Possible causes: too many file system watches, a folder that was just removed, or a database
+            # restart.
             log.warning("source_watch_interrupted", error=str(error))
             time.sleep(RETRY_SECONDS)
         finally:
@@ -74,13 +78,15 @@ class SourceWatcher:
     def process_changes(self, plan: WatchPlan) -> None:
         checked_at = time.monotonic()
         with closing(watch_folders(plan.list_folders())) as batches:
-            # Watches are active only now: plan again to detect a folder created while the others were listed.
+            # The watches are active only after the first batch. List the folders again to detect a folder
+            # that was created after the plan was made.
             self.request_pending(plan.find_changed_sources(next(batches)))
             if build_watch_plan().list_folders() != plan.list_folders():
                 return
             for changes in batches:
                 moved = plan.find_moved_sources(changes)
-                # If folders moved, watch the new ones before requesting refreshes, so no change is missed.
+                # If the folders of a source changed, return first, so that the new folders are watched before
+                # its refresh is requested. Otherwise a change in between would be missed.
                 self.request_pending(plan.find_changed_sources(changes) - moved)
                 if moved:
                     self.pending |= moved
@@ -100,7 +106,10 @@ class SourceWatcher:
 
 
 def watch_folders(folders: list[str]) -> Generator[FileChanges]:
-    """Yield batches of changes, empty ones on timeout; the first comes when all folders are watched."""
+    """Yield batches of file changes. If nothing changes for TICK_MS, the batch is empty.
+
+    The first batch is yielded only after all folders are being watched.
+    """
     from watchfiles import watch
 
     if not folders:
