@@ -31,7 +31,7 @@ from skills.models import ContextFile
 DEFAULT_WAIVER_PERIOD = timedelta(days=30)
 MAX_BATCH_SIZE = 50
 NOT_FOUND_ERROR = {"code": "not_found", "detail": "There is nothing here under this name."}
-# The digest that the client saw; empty for a missing file.
+# The digest of the content that the client saw. Empty for a missing file.
 SEEN_DIGEST_SCHEMA: Schema = {
     "type": "string",
     "pattern": "^(?:[0-9a-f]{64})?$",
@@ -90,7 +90,7 @@ def approve_context_files(call: ApiRequest) -> ApiResponse:
 
 
 def try_approve_file(call: ApiRequest, file: ContextFile | None, digest: str) -> dict[str, str] | None:
-    """Approve one file of a batch; return None, or the error as JSON."""
+    """Approve one file of a batch. Return None on success, otherwise the error as JSON."""
     if file is None:
         return NOT_FOUND_ERROR
     try:

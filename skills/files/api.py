@@ -71,7 +71,7 @@ def retrieve_file_revision(call: ApiRequest, key: int, number: int) -> ApiRespon
     )
 
 
-# --- plumbing ------------------------------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------------
 
 
 def list_visible_files(call: ApiRequest) -> QuerySet[ContextFile]:

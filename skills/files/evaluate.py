@@ -1,4 +1,4 @@
-"""Decode, parse and scan the bytes of a file and return a verdict; pure."""
+"""Decode, parse and scan the bytes of a file and return a verdict. Pure functions."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -16,7 +16,10 @@ PERSONA_PARSERS = {"IDENTITY.md": parse_identity, "USER.md": parse_user}
 
 @dataclass(frozen=True)
 class FileEvaluation:
-    """A verdict with its findings and problems as plain JSON data."""
+    """The verdict on the content of a file, with scanner findings and parsing problems as JSON data.
+
+    `head` is the front matter of a skill, and empty for other files.
+    """
 
     verdict: Literal["good", "invalid", "blocked"]
     findings: list[dict[str, Any]]
@@ -25,7 +28,10 @@ class FileEvaluation:
 
 
 def evaluate_file(kind: str, path: str, content: bytes, harnesses: Sequence[str]) -> FileEvaluation:
-    """Decode, parse and scan a file; a file that cannot be parsed is invalid, whatever the scanner finds."""
+    """Decode, parse and scan a file.
+
+    A file that cannot be decoded or parsed gets the verdict "invalid", even if the scanner would block it.
+    """
     text, decoding_problems = decode_text(content)
     findings = scan_text(text, kind="skill" if kind == "skill" else "context")
     problems, head, is_usable = (
@@ -55,9 +61,9 @@ def parse_file(
 def parse_skill_file(
     path: str, text: str, harnesses: Sequence[str]
 ) -> tuple[tuple[SkillProblem, ...], dict[str, Any], bool]:
-    """Parse a SKILL.md; it is usable if at least one harness of the source would keep it.
+    """Parse a SKILL.md. It is usable if at least one harness of the source would keep it.
 
-    The harness of each agent is applied again when the agent's skills are resolved.
+    Whether an agent can use the skill is decided later with the harness of that agent.
     """
     folder = path.split("/")[-2] if "/" in path else ""
     reading = parse_skill(text, folder_name=folder)
@@ -76,7 +82,7 @@ def find_persona_problems(name: str, text: str) -> tuple[SkillProblem, ...]:
 
 
 def skill_head_json(skill: ParsedSkill) -> dict[str, Any]:
-    """Return all fields except the body, which is stored as content."""
+    """Return all fields of a skill as JSON data, except the body, which is part of the stored content."""
     head = {field.name: getattr(skill, field.name) for field in fields(skill) if field.name != "body"}
     return head | {"metadata": [list(pair) for pair in skill.metadata]}
 

@@ -38,11 +38,12 @@ class ContextFile(WorkspaceOwned):
     path = models.CharField(max_length=1_000)
     file_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in FILE_KINDS])
     state = models.CharField(max_length=11, choices=FileState.choices, default=FileState.NEW)
-    # Why the last refresh could not read the file; problems of parsed content are stored on the revision.
+    # Why the last refresh could not read the file. Parsing problems are stored on the revision instead.
     problem = models.CharField(max_length=500, blank=True)
     is_there = models.BooleanField(default=True)
     is_ignored = models.BooleanField(default=False)
-    # The last revision found in the source, the last approved one, and the one that prompts use.
+    # newest: the last revision found in the source. agreed: the last revision that a user approved.
+    # in_force: the revision that prompts use.
     newest = models.ForeignKey(
         "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
@@ -50,13 +51,14 @@ class ContextFile(WorkspaceOwned):
         "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     in_force = models.ForeignKey("FileRevision", null=True, on_delete=models.PROTECT, related_name="used_by")
-    # A user has dealt with the current state; the inbox shows files where this is False.
+    # Whether a user has dealt with the current state. The inbox shows only files where this is False.
     is_settled = models.BooleanField(default=False)
-    # File stamp of the last read content; a refresh does not read a file whose stamp is unchanged.
+    # Stamp of the file when its content was last read. A refresh does not read a file whose size, mtime and
+    # inode are unchanged.
     size = models.BigIntegerField(default=0)
     mtime_ns = models.BigIntegerField(default=0)
     inode = models.BigIntegerField(default=0)
-    # Skills only.
+    # These three fields are used for skills only.
     name = models.CharField(max_length=200, blank=True)
     trusted_digest = models.CharField(max_length=64, blank=True)
     reach = models.CharField(max_length=6, choices=Reach.choices, default=Reach.FOUND)
@@ -88,7 +90,7 @@ class Verdict(models.TextChoices):
 
 
 class FileRevision(WorkspaceOwned):
-    """A content of a file, from the refresh that found it until the refresh that found another."""
+    """One content of a file. A refresh that finds different content creates the next revision."""
 
     file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
@@ -96,13 +98,14 @@ class FileRevision(WorkspaceOwned):
     content = models.ForeignKey(Content, on_delete=models.PROTECT, related_name="+")
     size = models.PositiveIntegerField()
     verdict = models.CharField(max_length=7, choices=Verdict.choices)
-    # Scanner findings and parsing problems, each a list of plain objects.
+    # Scanner findings and parsing problems. Each is a list of JSON objects.
     findings = models.JSONField(default=list)
     problems = models.JSONField(default=list)
     # The front matter of a skill, stored so that building a prompt does not parse it again.
     head = models.JSONField(default=dict)
     first_seen_at = models.DateTimeField()
-    # None while this is the current content: then it was last seen by the source's last refresh.
+    # When this content was last seen. None for the current content, because the time of the source's last
+    # refresh applies.
     last_seen_at = models.DateTimeField(null=True)
 
     class Meta(WorkspaceOwned.Meta):
@@ -118,7 +121,7 @@ class FileRevision(WorkspaceOwned):
 
 
 class Waiver(WorkspaceOwned):
-    """A permission to use a quarantined revision until a date; bound to one digest."""
+    """A permission to use quarantined content of a file until a date. It applies to one digest only."""
 
     file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="waivers")
     digest = models.CharField(max_length=64)

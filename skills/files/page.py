@@ -114,7 +114,7 @@ def build_skill_section(
 
 
 def describe_trust(file: ContextFile) -> tuple[str, str]:
-    """Return a text on whether the skill's current content is trusted, and the tone of its badge."""
+    """Return a label that says whether the skill's current content is trusted, and the badge's color name."""
     newest = file.newest
     if newest is not None and newest.digest == file.trusted_digest:
         return _("Trusted as it is now"), "success"
@@ -139,14 +139,14 @@ def build_revision_page(file: ContextFile, revision: FileRevision) -> dict[str, 
 
 
 def build_diff_preview(file: ContextFile) -> dict[str, Any]:
-    """Return the first changed lines and the number of further ones."""
+    """Return the first PREVIEW_LINES changed lines of the diff, and how many changed lines are left out."""
     pair = get_compared_revisions(file)
     lines = [line for line in (diff_revisions(*pair) if pair else None) or () if line.kind != "same"]
     return {"pair": pair, "lines": lines[:PREVIEW_LINES], "more": max(0, len(lines) - PREVIEW_LINES)}
 
 
 def diff_revisions(before: FileRevision, after: FileRevision) -> list[DiffLine] | None:
-    """Return the line diff, or None if a text has more than MAX_DIFF_LINES lines."""
+    """Return the line diff of two revisions, or None if either text has more than MAX_DIFF_LINES lines."""
     old, new = get_revision_text(before).text, get_revision_text(after).text
     is_long = max(old.count("\n"), new.count("\n")) > MAX_DIFF_LINES
     return None if is_long else diff_lines(old, new)

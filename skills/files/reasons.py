@@ -1,4 +1,4 @@
-"""Texts for users: why a file is in its state, and which revision prompts use; pure."""
+"""Texts for users: why a file is in its state, and which of its revisions prompts use. Pure functions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ KIND_LABELS = {
     "workspace": _("Workspace file"),
     "skill": _("Skill"),
 }
-# The most severe state first; the inbox is sorted by it.
+# The states that need a user's attention, most severe first. The inbox is sorted in this order.
 STATES_BY_SEVERITY = (
     FileState.QUARANTINED,
     FileState.INVALID,

@@ -126,7 +126,7 @@ def context_file_json(file: ContextFile) -> dict[str, Any]:
 
 
 def context_file_detail_json(call: ApiRequest, file: ContextFile) -> dict[str, Any]:
-    """Serialize a file with the findings of its newest revision and the text in force."""
+    """Serialize a file with the findings of its newest revision and the text of its revision in force."""
     newest, revision_text = file.newest, get_revision_text(file.in_force) if file.in_force else None
     readers = list_agents_by_id(call.workspace, list_reader_ids(file.source, [file]))
     return context_file_json(file) | {
@@ -171,7 +171,11 @@ def waiver_json(waiver: Waiver) -> dict[str, Any]:
 
 
 def filter_visible_files(caller: ApiClient, rows: QuerySet[ContextFile]) -> QuerySet[ContextFile]:
-    """Limit rows to what the key may see: files in sources its agents read, and skills assigned to them."""
+    """Limit the rows to the files that the API key may see.
+
+    A key that is limited to some agents sees the files of the sources that these agents read, and the skills
+    that are assigned to these agents. It does not see skills that are assigned only to other agents.
+    """
     if caller.agents is None:
         return rows
     links = FileAgent.objects.in_workspace(caller.workspace).filter(agent__slug__in=caller.agents)
@@ -183,7 +187,10 @@ def filter_visible_files(caller: ApiClient, rows: QuerySet[ContextFile]) -> Quer
 
 
 def list_assigned_slugs(caller: ApiClient, files: Iterable[ContextFile]) -> dict[int, list[str]]:
-    """Return the slugs of the assigned agents by file id, with one query."""
+    """Return, by file id, the slugs of the agents that the file is assigned to, with one query.
+
+    Agents that the API key may not access are left out.
+    """
     links = FileAgent.objects.in_workspace(caller.workspace).filter(file__in=[file.pk for file in files])
     slugs: dict[int, list[str]] = defaultdict(list)
     for file_id, slug in links.order_by("agent__slug").values_list("file_id", "agent__slug"):

@@ -19,7 +19,7 @@ def list_context_files(workspace: Workspace) -> QuerySet[ContextFile]:
 
 
 def get_seen_digest(file: ContextFile) -> str:
-    """Return the digest that an approval of the file must name; empty if the file is missing."""
+    """Return the digest that a request to approve the file must contain. Empty if the file is missing."""
     return file.newest.digest if file.newest and file.is_there else ""
 
 
@@ -32,7 +32,7 @@ class RevisionText:
 
 
 def get_revision_text(revision: FileRevision) -> RevisionText:
-    """Decode the content for display; bytes that are not valid UTF-8 become backslash escapes."""
+    """Decode the revision's content for display. Bytes that are not valid UTF-8 become backslash escapes."""
     data = revision.content.data
     if data is None:
         return RevisionText("", is_erased=True)
@@ -61,7 +61,11 @@ def list_agents_by_id(workspace: Workspace, ids: list[int]) -> list[Agent]:
 
 
 def get_compared_revisions(file: ContextFile) -> tuple[FileRevision, FileRevision] | None:
-    """Return the revisions to compare: the one in force or last approved, and the newest."""
+    """Return the older and the newer revision to show as a diff, or None if they do not differ.
+
+    The newer one is the newest revision. The older one is the revision in force or, if that is the newest
+    too or there is none, the last approved revision.
+    """
     newest = file.newest
     if newest is None:
         return None
@@ -70,7 +74,10 @@ def get_compared_revisions(file: ContextFile) -> tuple[FileRevision, FileRevisio
 
 
 def get_skill_folder(file: ContextFile) -> tuple[str, list[tuple[str, bytes]]] | None:
-    """Return the folder name and files of a skill for download, or None if its content was erased."""
+    """Return the folder name and the files of a skill for download, or None if its content was erased.
+
+    Each file is a pair of its path in the archive and its bytes.
+    """
     revision = file.in_force or file.newest
     if revision is None or revision.content.data is None:
         return None
@@ -80,7 +87,10 @@ def get_skill_folder(file: ContextFile) -> tuple[str, list[tuple[str, bytes]]] |
 
 
 def list_bundled_files(file: ContextFile, folder: str, name: str) -> list[tuple[str, bytes]]:
-    """Return the other pushed files of the skill's folder; of folders on disk only the SKILL.md is stored."""
+    """Return the files next to the SKILL.md in the skill's folder, if the source consists of pushed files.
+
+    For a folder source the list is empty, because only the SKILL.md of each skill is stored.
+    """
     if file.source.source_kind != SourceKind.PUSHED or not folder:
         return []
     rows = PushedFile.objects.in_workspace(file.workspace_id).filter(source=file.source)
@@ -95,7 +105,10 @@ PathsBySource = dict[int, set[str]]
 
 
 def get_known_paths(workspace: Workspace, sources: Collection[int]) -> tuple[PathsBySource, PathsBySource]:
-    """Return, by source, all known paths and the paths that discovery rules can match now."""
+    """Return two mappings from source id to paths: all known paths, and the paths that rules can match now.
+
+    Rules can match a file that is not ignored and that is present or still has a revision in force.
+    """
     known: PathsBySource = defaultdict(set)
     live: PathsBySource = defaultdict(set)
     if not sources:
@@ -110,9 +123,10 @@ def get_known_paths(workspace: Workspace, sources: Collection[int]) -> tuple[Pat
 
 
 def count_readers(workspace: Workspace, files: Collection[ContextFile], live: PathsBySource) -> Counter[int]:
-    """Count the live agents whose rules match each file, by file id.
+    """Count, by file id, the active agents whose discovery rules match the file.
 
-    A missing file is counted as if it were still present.
+    `live` holds the paths that rules can match now, by source id. A missing file is matched as if it were
+    still present. Skills that users assign to agents are not counted.
     """
     matched_by_rules = [file for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND]
     present: PathsBySource = defaultdict(set)
@@ -132,9 +146,10 @@ def count_readers(workspace: Workspace, files: Collection[ContextFile], live: Pa
 
 
 def group_source_readers(readers: Iterable[SourceReader]) -> list[tuple[SourceReader, int]]:
-    """Group live agents by source, harness and working directory, because matching the rules is expensive.
+    """Group the readers of active agents by source, harness and working directory.
 
-    Returns one reader of each group with the size of the group.
+    The rules match the same files for all agents of a group, so this expensive step is needed only once per
+    group. Return one reader of each group with the number of agents in the group.
     """
     sizes: Counter[tuple[int, str, str]] = Counter()
     examples: dict[tuple[int, str, str], SourceReader] = {}

@@ -23,7 +23,7 @@ MAX_WAIVER_PERIOD = timedelta(days=365)
 
 
 class FileNotApprovable(DomainError):
-    """A file whose newest revision cannot be used."""
+    """The action is not possible for this file, for example because its newest revision is invalid."""
 
     code = "not_adoptable"
 
@@ -36,9 +36,10 @@ class StaleFileDigest(DomainError):
 
 @transaction.atomic
 def approve_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
-    """Approve the current content of a file, or its removal; `digest` is the content the user saw.
+    """Approve the current content of a file or, if the file is missing, its removal.
 
-    Approving a skill also trusts it.
+    `digest` identifies the content that the user saw; it is empty for a missing file. Approving a skill also
+    marks its content as trusted.
     """
 
     def approve(file: ContextFile) -> None:
@@ -65,7 +66,7 @@ def ignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
 
 @transaction.atomic
 def unignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
-    """Undo `ignore_file`; the file returns to the inbox unless its newest revision is approved."""
+    """Undo `ignore_file`. The file returns to the inbox unless its newest revision is already approved."""
 
     def unignore(file: ContextFile) -> None:
         file.is_ignored, file.is_settled = (
@@ -78,9 +79,10 @@ def unignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
 
 @transaction.atomic
 def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, by: Actor) -> Waiver:
-    """Allow a quarantined revision to be used until a date; the waiver is bound to this digest.
+    """Allow a quarantined revision to be used through the day `until`, despite its findings.
 
-    An open waiver of the same digest is ended and replaced.
+    The waiver applies only to content with this digest. The revision also counts as approved and, if the
+    file is a skill, as trusted. An open waiver for the same file and digest is ended and replaced.
     """
     source = lock_source(file.source)
     file = reload_file(file)
@@ -117,7 +119,7 @@ def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, 
 
 @transaction.atomic
 def end_waiver(waiver: Waiver, *, by: Actor) -> None:
-    """End a waiver that was revoked or has expired; the content is quarantined again."""
+    """End a waiver that was revoked or has expired. The content that it allowed is quarantined again."""
     source = lock_source(waiver.file.source)
     rows = Waiver.objects.in_workspace(waiver.workspace_id).filter(pk=waiver.pk, ended_at=None)
     if not rows.update(ended_at=timezone.now()):
@@ -129,7 +131,7 @@ def end_waiver(waiver: Waiver, *, by: Actor) -> None:
 
 
 def end_expired_waivers(today: date) -> int:
-    """End the expired waivers of all workspaces and return their number; called by the scheduler."""
+    """End the expired waivers of all workspaces and return their number. Called by the periodic sweep."""
     expired = list(Waiver.unscoped.filter(ended_at=None, until__lt=today).select_related("file__source"))
     for waiver in expired:
         end_waiver(waiver, by=SYSTEM_ACTOR)
@@ -138,7 +140,7 @@ def end_expired_waivers(today: date) -> int:
 
 @transaction.atomic
 def assign_skill_file(file: ContextFile, reach: str, agents: Iterable[Agent], *, by: Actor) -> ContextFile:
-    """Set which agents a discovered skill is for."""
+    """Set which agents get a discovered skill. `agents` is used only if `reach` is `Reach.CHOSEN`."""
     if file.file_kind != "skill":
         raise FileNotApprovable(_("Only skills are handed to agents; other files follow the rules."))
     source = lock_source(file.source)
@@ -176,7 +178,7 @@ def reach_json(file: ContextFile) -> dict[str, Any]:
 
 @transaction.atomic
 def set_trust_requirement(workspace: Workspace, needed: bool, *, by: Actor) -> None:
-    """Set whether a discovered skill is used only after a user has trusted exactly its content."""
+    """Set whether agents get a discovered skill only after a user has trusted its current content."""
     workspace = Workspace.objects.select_for_update().get(pk=workspace.pk)
     if workspace.skills_need_trust == needed:
         return
@@ -192,7 +194,7 @@ def set_trust_requirement(workspace: Workspace, needed: bool, *, by: Actor) -> N
 
 
 def reapply_states(source: Source) -> None:
-    """Recompute the states of all files of a source with its current policy."""
+    """Recompute the states of all files of a source with its current policy, and notify affected agents."""
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     files = list(rows.select_related("newest", "agreed", "in_force"))
     notify_readers(source, apply_states(files, policy_for(source), now=timezone.now()))
@@ -217,7 +219,10 @@ def apply_file_change(
     *,
     by: Actor,
 ) -> ContextFile:
-    """Apply the states, write the audit event and notify the agents that read the file."""
+    """Recompute and save the file's state, write the audit event, and notify the agents that read the file.
+
+    The new state is always part of the audit event; `after` holds further values for it.
+    """
     changed_files = apply_states([file], policy_for(source), now=timezone.now())
     write_audit_event(
         file.workspace_id,
@@ -247,7 +252,7 @@ def format_audit_label(file: ContextFile) -> str:
 
 
 def check_seen_digest(file: ContextFile, digest: str) -> None:
-    """Optimistic concurrency check: reject a decision about content that has changed since it was viewed."""
+    """Optimistic concurrency check: raise StaleFileDigest if the file has changed since the user saw it."""
     current_digest = file.newest.digest if file.newest and file.is_there else ""
     if digest != current_digest:
         raise StaleFileDigest(_("The file has changed since you looked at it. Look again before you decide."))

@@ -26,7 +26,10 @@ SAVED_COLUMNS = [
 
 
 def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: datetime) -> list[ContextFile]:
-    """Recompute and save state and revision in force; return the files whose effective text changed."""
+    """Recompute and save the state and the revision in force of each file.
+
+    Return the files whose text in prompts changes.
+    """
     changed = []
     for file in files:
         used = get_effective_revision(file, policy)
@@ -35,7 +38,7 @@ def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: dat
             file.changed_at = now
         file.in_force = used
         file.state = get_file_state(file, policy)
-        # One UPDATE per row: Django's bulk_update takes longer to build its statement than these take in all.
+        # One UPDATE per row is faster than bulk_update, because Django needs long to build that statement.
         file.save(update_fields=SAVED_COLUMNS)
     return changed
 
@@ -43,7 +46,7 @@ def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: dat
 def notify_readers(
     source: Source, changed: Collection[ContextFile], *, cause: RefreshRun | None = None
 ) -> list[int]:
-    """Send `agent_changed` for all agents whose context contains one of these files; return their ids."""
+    """Send `agent_changed` for all agents that get one of the changed files. Return the agents' ids."""
     agent_ids = list_reader_ids(source, changed) if changed else []
     if agent_ids:
         agent_changed.send(sender=Source, workspace_id=source.workspace_id, agent_ids=agent_ids, cause=cause)
@@ -51,7 +54,7 @@ def notify_readers(
 
 
 def list_reader_ids(source: Source, files: Iterable[ContextFile]) -> list[int]:
-    """Return the ids of the live agents that get any of the files, by their rules or by assignment."""
+    """Return the ids of the active agents that get any of the files, by discovery rules or by assignment."""
     files = list(files)
     changed = {file.path for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND}
     all_paths = set(

@@ -1,4 +1,4 @@
-"""Compute the state of a file and the revision that prompts may use; pure."""
+"""Compute the state of a file and the revision that prompts may use. Pure functions."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class FilePolicy:
     waived: frozenset[tuple[int, str]] = frozenset()
 
     def is_sound(self, file: ContextFile, revision: FileRevision) -> bool:
-        """Return whether the verdict is good, or blocked with a waiver for exactly this content."""
+        """Return whether the revision's verdict is good, or blocked but waived for exactly this digest."""
         if revision.verdict == Verdict.BLOCKED:
             return (file.pk, revision.digest) in self.waived
         return revision.verdict == Verdict.GOOD
@@ -46,7 +46,11 @@ def get_file_state(file: ContextFile, policy: FilePolicy) -> FileState:
 
 
 def get_effective_revision(file: ContextFile, policy: FilePolicy) -> FileRevision | None:
-    """Return the newest revision if it may be used, else the one in force if still sound and trusted."""
+    """Return the revision that prompts may use, or None.
+
+    This is the newest revision if the policy allows it. Otherwise the revision already in force stays,
+    provided that it is still sound and trusted.
+    """
     if file.is_ignored or is_removed(file, policy):
         return None
     newest, used = file.newest, file.in_force
@@ -58,5 +62,9 @@ def get_effective_revision(file: ContextFile, policy: FilePolicy) -> FileRevisio
 
 
 def is_removed(file: ContextFile, policy: FilePolicy) -> bool:
-    """Return whether a missing file is out of use: at once with automatic adoption, else once approved."""
+    """Return whether the file is missing and prompts must no longer use it.
+
+    With automatic adoption, this applies as soon as the file is missing. Otherwise it applies only after a
+    user has dealt with the missing file, usually by approving its removal.
+    """
     return not file.is_there and (policy.adoption == Adoption.AUTOMATIC or file.is_settled)

@@ -18,7 +18,10 @@ from skills.models import ContextFile, FileRevision, RefreshRun, Source
 
 
 class ContentBatch:
-    """Collects contents by digest and writes those that are not stored yet; `save` gives each its row."""
+    """Collect file contents by digest and insert those that the workspace has not stored yet.
+
+    After `save`, `by_digest` maps each digest to its stored row.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -33,13 +36,13 @@ class ContentBatch:
         return self.by_digest[digest]
 
     def save(self) -> None:
-        """Insert the contents that the workspace does not have yet, whichever file brought them first."""
+        """Insert the contents whose digest the workspace does not have yet, and load the stored rows."""
         rows = Content.objects.in_workspace(self.workspace)
         matching = rows.filter(digest__in=list(self.by_digest))
         stored = get_contents_by_digest(matching)
         new = [row for digest, row in self.by_digest.items() if digest not in stored]
         rows.bulk_create(new, ignore_conflicts=True)
-        # bulk_create with ignore_conflicts sets no primary keys, so load all rows again.
+        # bulk_create with ignore_conflicts does not set primary keys, so load all rows again.
         self.by_digest |= get_contents_by_digest(matching.all())
 
 
@@ -52,9 +55,9 @@ MAX_PATH_LENGTH = 1_000
 
 @dataclass
 class FileChange:
-    """A file with the changes that this refresh found, before they are written.
+    """A file with the changes that this refresh found, before they are written to the database.
 
-    `updated_revision` is an existing revision whose `last_seen_at` changes.
+    `revision` is a new revision. `updated_revision` is an existing revision whose `last_seen_at` changes.
     """
 
     file: ContextFile
@@ -66,7 +69,7 @@ class FileChange:
 
 @dataclass
 class SourceSnapshot:
-    """The stored files of a source by path, with the evaluations of this refresh."""
+    """The stored files of a source by path, with the new contents and the evaluations of this refresh."""
 
     source: Source
     now: datetime
@@ -78,7 +81,10 @@ class SourceSnapshot:
 def evaluate_discovered_files(
     source: Source, discovered: DiscoveryResult, report_progress: Callable[[int, int, int], object]
 ) -> dict[str, FileEvaluation]:
-    """Evaluate each file that was read, by path; done before the transaction because it takes long."""
+    """Evaluate each file whose content was read, and return the evaluations by path.
+
+    This can take long, so call it before the transaction that stores the result.
+    """
     evaluations = {}
     for entry in (*discovered.files, *discovered.skills):
         if entry.content is not None:
@@ -94,7 +100,7 @@ def store_discovered_files(
     *,
     by_run: RefreshRun,
 ) -> dict[str, int]:
-    """Write only what changed; return how many files entered each state."""
+    """Write the files that changed. Return the number of files by the state that they entered."""
     now = timezone.now()
     snapshot = SourceSnapshot(
         source, now, get_files_by_path(source), ContentBatch(source.workspace), evaluations
@@ -130,7 +136,7 @@ def detect_changes(snapshot: SourceSnapshot, discovered: DiscoveryResult) -> Ite
 
 
 def detect_change(snapshot: SourceSnapshot, entry: DiscoveredFile) -> FileChange:
-    """Compare one discovered file with its stored row."""
+    """Compare one discovered file with its stored row, and update the row in memory."""
     file = snapshot.files.get(entry.path)
     change = FileChange(file or build_file(snapshot, entry), is_new=file is None)
     file = change.file
@@ -164,7 +170,7 @@ def build_file(snapshot: SourceSnapshot, entry: DiscoveredFile) -> ContextFile:
 
 
 def add_revision(snapshot: SourceSnapshot, change: FileChange, data: bytes) -> None:
-    """Add a revision with the new content and its evaluation, and close the previous revision."""
+    """Add a revision with the new content and its evaluation, and set when the previous one was last seen."""
     file, source = change.file, snapshot.source
     evaluation = snapshot.evaluations[file.path]
     content = snapshot.contents.add(data)
@@ -189,7 +195,7 @@ def add_revision(snapshot: SourceSnapshot, change: FileChange, data: bytes) -> N
 
 
 def detect_unreadable_files(snapshot: SourceSnapshot, discovered: DiscoveryResult) -> Iterator[FileChange]:
-    """Yield known files that this refresh could not read; their last good revision stays in force."""
+    """Yield known files that this refresh could not read. Their revision in force stays in use."""
     for refusal in discovered.refusals:
         file = snapshot.files.get(refusal.path)
         if file is not None and (file.problem != refusal.reason[:500] or not file.is_there):
@@ -211,7 +217,10 @@ def detect_missing_files(snapshot: SourceSnapshot, discovered: DiscoveryResult) 
 
 
 def write_file_changes(snapshot: SourceSnapshot, changes: list[FileChange]) -> None:
-    """Write contents, files and revisions in foreign key order; `apply_states` saves the files' columns."""
+    """Write new contents, new files and revisions, in foreign key order.
+
+    The changed columns of the files are saved later by `apply_states`.
+    """
     workspace = snapshot.source.workspace
     snapshot.contents.save()
     files, revisions = (

@@ -40,7 +40,7 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
 
 
 def preview_changes(request: WorkspaceRequest, key: int) -> HttpResponse:
-    """Render the first changed lines for the preview popover of the inbox."""
+    """Render the first changed lines of a file for the preview popover of the inbox."""
     return render(request, "skills/files/_peek.html", build_diff_preview(get_requested_file(request, key)))
 
 
@@ -51,7 +51,10 @@ def revision_detail(request: WorkspaceRequest, key: int, number: int) -> HttpRes
 
 
 def download_revision(request: WorkspaceRequest, key: int, number: int) -> HttpResponseBase:
-    """Send the exact bytes as an attachment, so that no browser renders them on our origin."""
+    """Send the exact bytes of a revision as an attachment.
+
+    A browser then saves the untrusted content instead of rendering it on the origin of this application.
+    """
     file = get_requested_file(request, key)
     data = get_object_or_404(list_revisions(file).select_related("content"), number=number).content.data
     if data is None:
@@ -142,7 +145,7 @@ def set_reach(request: WorkspaceRequest, key: int) -> HttpResponse:
 
 
 def export(request: WorkspaceRequest, key: int) -> HttpResponseBase:
-    """Send a skill as a zip archive with one folder."""
+    """Send a skill as a zip archive that contains the skill's folder."""
     folder = get_skill_folder(get_requested_skill(request, key))
     if folder is None:
         raise Http404("Its words were erased.")
@@ -173,7 +176,10 @@ def run_file_action(
     message: str,
     undo_route: str = "",
 ) -> HttpResponse:
-    """Run the action and redirect with a message; `undo_route` names the URL of the opposite action."""
+    """Run the action on the file and redirect with a message.
+
+    `undo_route` is the route name of the opposite action, which the message offers as undo.
+    """
     file = get_requested_file(request, key)
     back = get_back_url(request, file_url(file))
     try:

@@ -1,4 +1,4 @@
-"""Split text into visible chunks and glyphs for hidden characters; pure."""
+"""Make hidden characters visible: split text into plain chunks and glyphs that label hidden characters."""
 
 import unicodedata
 from bisect import bisect_right
@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from skills.scanning.characters import HIDDEN_CHARACTER_FINDERS
 
-# A run of hidden characters may be as long as the file: draw its beginning and count the rest.
+# A run of hidden characters may be as long as the file. After this many glyphs, the rest is only counted.
 MAX_GLYPHS = 64
 
 
@@ -24,7 +24,8 @@ class Glyph(NamedTuple):
 class VisibleText:
     """A text with the spans of its hidden characters.
 
-    Needs the complete text, because the neighbours of a character decide whether it is hidden or legitimate.
+    `text` must be the complete text of the file, because the neighbours of a character decide whether it
+    counts as hidden or is legitimate.
     """
 
     def __init__(self, text: str) -> None:
@@ -35,7 +36,7 @@ class VisibleText:
         self.hidden_starts = [start for start, _end in self.hidden_spans]
 
     def split_chunks(self, start: int = 0, end: int | None = None) -> Iterator[str | Glyph]:
-        """Yield a span of the text in order, with hidden characters as glyphs."""
+        """Yield the text from `start` to `end` in chunks, with hidden characters replaced by glyphs."""
         position, last = start, len(self.text) if end is None else end
         for index in range(max(0, bisect_right(self.hidden_starts, start) - 1), len(self.hidden_spans)):
             low, high = self.hidden_spans[index]
@@ -50,7 +51,10 @@ class VisibleText:
 
 
 def build_glyphs(run: str) -> Iterator[Glyph]:
-    """Yield one glyph per character of a run of hidden characters; repeated characters share a glyph."""
+    """Yield the glyphs for a run of hidden characters: one for each group of equal adjacent characters.
+
+    If there are more than MAX_GLYPHS groups, a last glyph gives the number of remaining characters.
+    """
     groups = ((character, len(list(same))) for character, same in groupby(run))
     drawn = 0
     for character, count in islice(groups, MAX_GLYPHS):

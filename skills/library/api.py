@@ -54,7 +54,10 @@ IMPORT_EXAMPLE = {"text": "---\nname: tea\ndescription: Makes tea.\n---\n\nBoil 
 
 
 class MarkdownRenderer(BaseRenderer):
-    """Lets content negotiation accept `text/markdown`; the view returns the body already rendered."""
+    """Makes content negotiation accept `text/markdown`.
+
+    It does not render anything, because the view returns the finished response body.
+    """
 
     media_type = MARKDOWN_TYPE
     format = "md"
@@ -128,7 +131,7 @@ def build_export_url(skills: "SkillResource") -> URLPattern:
 
 
 def render_skill_file(skill: Skill) -> bytes:
-    """Return the SKILL.md of the archive that the export page sends."""
+    """Return the bytes of the skill's SKILL.md, taken from the zip archive that the export page sends."""
     with ZipFile(BytesIO(build_skill_archive(skill))) as archive:
         return archive.read(f"{skill.name}/{SKILL_FILE_NAME}")
 
@@ -146,7 +149,10 @@ METADATA_SCHEMA: Schema = {
 
 
 class SkillResource(RecordResource[Skill]):
-    """CRUD for skills; a key that is limited to some agents reads their skills and changes none."""
+    """CRUD for skills.
+
+    An API key that is limited to some agents can read the skills of these agents and cannot change any skill.
+    """
 
     model = Skill
     name, singular = "skills", "skill"
@@ -166,7 +172,10 @@ class SkillResource(RecordResource[Skill]):
         return list_skills(workspace).prefetch_related("agent_links__agent")
 
     def list_visible(self, caller: ApiClient) -> QuerySet[Skill]:
-        """Return the visible skills; with a limited key their agent lists contain only the key's agents."""
+        """Return the skills that the API key may see.
+
+        If the key is limited to some agents, the `agents` list of each skill contains only these agents.
+        """
         rows = super().list_visible(caller)
         if caller.agents is None:
             return rows
@@ -213,7 +222,7 @@ class SkillResource(RecordResource[Skill]):
 
 
 def clean_skill_metadata(raw: dict[str, str]) -> dict[str, str]:
-    """Strip keys and values as the form does; reject metadata that the form could not represent."""
+    """Strip keys and values as the form does. Reject metadata that the form would change when it is saved."""
     metadata = {key.strip(): value.strip() for key, value in raw.items()}
     if not is_metadata_editable(metadata):
         raise InvalidInput.on("metadata", METADATA_FORMAT_MESSAGE)

@@ -68,7 +68,10 @@ class SkillBulkPages(SkillFilePages):
         return assign_skill_to_all(skill, by=request.actor)
 
     def bulk(self, request: WorkspaceRequest, route: str = "bulk") -> HttpResponse:
-        """Show a page to choose the agent if the action needs one; the list does not load all agents."""
+        """Run the action or, if it needs an agent and none was chosen, show a page to choose the agent.
+
+        The list page has no choice of agents, so that it does not have to load them all.
+        """
         action = next(
             (candidate for candidate in (ASSIGN, UNASSIGN) if candidate.name == request.POST.get("verb")),
             None,
@@ -104,7 +107,7 @@ class SkillBulkPages(SkillFilePages):
 
 
 def list_agent_choices(workspace: Workspace) -> list[tuple[str, str]]:
-    """Return the live agents as select options, with an empty option first."""
+    """Return the active agents as options of a select input, with an empty option first."""
     rows = list_agents(workspace).filter(archived_at=None).prefetch_related(None)
     return [("", _("Choose an agent")), *((str(pk), name) for pk, name in rows.values_list("pk", "name"))]
 
@@ -112,6 +115,6 @@ def list_agent_choices(workspace: Workspace) -> list[tuple[str, str]]:
 def iterate_skill_items(
     workspace: Workspace, all_entries: Sequence[SkillEntry], entries: Sequence[SkillEntry]
 ) -> Iterator[SkillListItem]:
-    """Load the rows of the entries in chunks, for a streamed export."""
+    """Yield the list items of the entries. They are loaded in chunks, so that an export can be streamed."""
     for start in range(0, len(entries), CHUNK_SIZE):
         yield from load_skill_items(workspace, all_entries, entries[start : start + CHUNK_SIZE])

@@ -24,13 +24,13 @@ class FieldCheck:
 class SkillCheck:
     """The validation result of an unsaved skill."""
 
-    # Name and description with hidden characters written out.
+    # Name and description with hidden characters made visible.
     name: str
     description: str
     is_hidden_from_models: bool
     findings: tuple[FieldFinding, ...]
     fields: tuple[FieldCheck, ...] = ()
-    # Labels of required fields that are still empty; these are not listed as errors.
+    # Labels of required fields that are still empty. These fields have no messages in `fields`.
     missing_fields: tuple[str, ...] = ()
     form_errors: tuple[str, ...] = ()
 
@@ -44,7 +44,7 @@ class SkillCheck:
 
 
 def build_skill_check(skill: Skill) -> SkillCheck:
-    """Check a skill without form validation."""
+    """Scan a skill for findings, without form validation."""
     return SkillCheck(
         mark_hidden_characters(skill.name),
         mark_hidden_characters(skill.description),
@@ -54,7 +54,7 @@ def build_skill_check(skill: Skill) -> SkillCheck:
 
 
 def build_form_check(form: SkillForm) -> SkillCheck:
-    """Check a draft with the same validation that saving uses."""
+    """Check the submitted form with the same validation that saving uses. Nothing is saved."""
     skill = form.validate_draft()
     errors = form.errors.as_data()
     fields = [bound for group in form.groups() for bound in group["fields"]]

@@ -1,4 +1,4 @@
-"""Resolve skills of the same name: which agents have which skills, and which one each agent uses."""
+"""Resolve skills with the same name: which agents have each of them, and which one each agent uses."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
 from skills.sources.readers import SourceReader, get_readers_by_agent
 
 SKILL_RECORD, SKILL_FILE, LIVE_AGENT = range(3)
-# SKILL_RECORD or SKILL_FILE, and the id of the record or file.
+# A pair: SKILL_RECORD or SKILL_FILE, and the id of the record or file.
 SkillKey = tuple[int, int]
 # Paths of the present skill files, by source id.
 SkillPaths = Mapping[int, Collection[str]]
@@ -28,7 +28,10 @@ SkillEvaluator = Callable[[ContextFile, str], AgentSkill]
 
 @dataclass
 class SkillUsage:
-    """How many agents use one skill, have it hidden by another of the same name, or drop it."""
+    """Number of agents that use a skill, that have it hidden by another of the same name, or that drop it.
+
+    An agent drops a skill that its harness does not accept.
+    """
 
     used: int = 0
     # Number of agents by the location of the skill that hides this one.
@@ -41,7 +44,10 @@ class SkillUsage:
 
     @property
     def hiding_files(self) -> list[tuple[str, int]]:
-        """Pairs of the path that hides it and the number of agents; the path is empty for a skill record."""
+        """The path of each skill that hides this one, with the number of agents for which it does.
+
+        The path is empty for a skill record.
+        """
         return [
             ("" if location == SKILL_RECORD_PATH else location, count)
             for location, count in sorted(self.hidden.items())
@@ -50,7 +56,7 @@ class SkillUsage:
 
 @dataclass(frozen=True)
 class SkillAssignments:
-    """The live agents, and the agents each skill is assigned to individually."""
+    """The active agents, and for each skill the agents that it is assigned to individually."""
 
     live_agent_ids: frozenset[int]
     holders: Mapping[SkillKey, frozenset[int]]
@@ -62,17 +68,17 @@ class SkillAssignments:
 def count_skill_usage(
     workspace: Workspace, skills: Iterable[Skill], files: Iterable[ContextFile], paths: SkillPaths
 ) -> dict[SkillKey, SkillUsage]:
-    """Count the usage of these skills over all live agents, with a constant number of queries.
+    """Count how many active agents use each skill, have it hidden, or drop it, in a fixed number of queries.
 
-    The arguments must contain all skills of each name; otherwise a skill may be counted as used where another
-    of its name hides it.
+    `skills` and `files` must include every skill that shares a name with one of them. Otherwise a skill may
+    be counted as used although another skill of the same name hides it.
     """
     skills = sorted(skills, key=lambda row: (row.name, row.pk))
     files = sorted(files, key=lambda row: (row.name, row.pk))
     assignments, readers = get_skill_assignments(workspace), get_readers_by_agent(workspace)
     usage: dict[SkillKey, SkillUsage] = {}
     paths_by_reader: dict[tuple[int, str, str], list[str]] = {}
-    # Cached, because many agents share a harness.
+    # Cached by file and harness, because many agents share a harness.
     evaluate = cache(evaluate_skill_file)
     for agent_id in sorted(assignments.live_agent_ids):
         reader = readers.get(agent_id)
@@ -106,7 +112,7 @@ def get_skill_key(agent_skill: AgentSkill) -> SkillKey:
 
 
 def get_skill_assignments(workspace: Workspace) -> SkillAssignments:
-    """Load live agents and both kinds of assignments with one UNION query."""
+    """Load the active agents and the assignments of skill records and skill files with one UNION query."""
 
     def number(value: int) -> Value:
         return Value(value, output_field=IntegerField())
@@ -182,7 +188,11 @@ def list_matched_paths(
     paths: SkillPaths,
     cached: dict[tuple[int, str, str], list[str]],
 ) -> list[str]:
-    """Return the paths of these files that the reader's rules match, in rule order; cached by reader."""
+    """Return the paths of these files that the reader's rules match, in rule order.
+
+    The result is stored in `cached`, because it is the same for all agents with the same source, harness and
+    working directory.
+    """
     key = (reader.source.pk, reader.harness.name, reader.working_directory)
     if key not in cached:
         candidates = {row.path for row in files if row.source_id == reader.source.pk and not row.is_ignored}
@@ -197,7 +207,7 @@ def list_matched_paths(
 
 @dataclass(frozen=True)
 class NameConflicts:
-    """Other skills with the name of a discovered skill."""
+    """Other skills that have the same name as a discovered skill."""
 
     skills: list[Skill]
     files: list[ContextFile]
@@ -218,7 +228,7 @@ def find_name_conflicts(file: ContextFile) -> NameConflicts:
 
 
 def find_effective_skills(name: str, agents: Sequence[Agent]) -> list[tuple[Agent, AgentSkill | None]]:
-    """Return the skill that each agent uses under this name, or None."""
+    """Return each agent with the skill that it uses under this name, or with None if it uses none."""
     if not agents:
         return []
     contexts = get_effective_contexts(agents[0].workspace_id, agents)

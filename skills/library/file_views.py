@@ -33,7 +33,7 @@ class SkillFilePages(RecordPages[Skill]):
     def more_urls(self) -> list[URLPattern]:
         return [
             path("import/", self.import_file, name="import"),
-            # Cannot collide with the pages of a skill, whatever its name.
+            # No conflict with a skill named "copy": no page of a skill has a number right after the name.
             path("copy/<int:file_id>/", post_only(self.copy), name="copy"),
             path("<slug:key>/export/", self.export, name="export"),
         ]
@@ -56,7 +56,10 @@ class SkillFilePages(RecordPages[Skill]):
 
     @require_permission(Permission.EDIT)
     def copy(self, request: WorkspaceRequest, file_id: int) -> HttpResponse:
-        """Copy a discovered skill to a record; invalid text opens in the import form with its problems."""
+        """Copy a discovered skill to a skill record.
+
+        If the text is not a valid skill, show the import form with the text and its problems.
+        """
         rows = list_found_skills(request.workspace).select_related("newest__content", "in_force__content")
         file = get_object_or_404(rows, pk=file_id)
         try:

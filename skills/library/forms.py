@@ -94,14 +94,14 @@ class SkillForm(RecordForm):
         return skill
 
     def validate_draft(self) -> Skill:
-        """Run form and model validation and collect all errors; return the draft."""
+        """Run form and model validation, add all errors to the form, and return the unsaved skill."""
         invalid_fields = set(self.errors)
         skill = self.build_draft()
         try:
             skill.full_clean()
         except ValidationError as error:
             errors = InvalidInput.from_validation(error).errors
-            # Fields that failed form validation already have an error.
+            # Leave out fields that already have an error from form validation.
             self.add_service_errors(
                 InvalidInput(
                     {name: messages for name, messages in errors.items() if name not in invalid_fields}
@@ -137,5 +137,8 @@ class SkillImportForm(forms.Form):
         return upload.read() if upload else str(self.cleaned_data["text"])
 
     def set_text(self, text: str) -> None:
-        """Put the text of the uploaded file into the text box for correction; browsers clear file inputs."""
+        """Put the text of the uploaded file into the text box, so that the user can correct it there.
+
+        The file input itself is empty when the form is shown again, because browsers do not refill it.
+        """
         self.data = {**self.data, "text": text}

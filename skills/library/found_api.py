@@ -144,7 +144,7 @@ def found_skills_json(call: ApiRequest, files: list[ContextFile]) -> list[dict[s
 
 
 def get_visible_description(file: ContextFile) -> str:
-    """Return the description, or an empty string if only quarantined text has one."""
+    """Return the skill's description, or an empty string if it would come from a quarantined revision."""
     is_quarantined = (
         file.in_force is None and file.newest is not None and file.newest.verdict == Verdict.BLOCKED
     )
@@ -168,7 +168,10 @@ def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
 
 
 def get_skill_body(file: ContextFile) -> str | None:
-    """Return the body of the revision in force; pending or quarantined text is never returned here."""
+    """Return the instructions in the revision in force, or None.
+
+    Text that is quarantined or waits for approval is never returned.
+    """
     data = file.in_force.content.data if file.in_force else None
     parsed = (
         parse_skill(bytes(data), folder_name=get_folder_name(file.path)).skill if data is not None else None

@@ -18,7 +18,7 @@ R = TypeVar("R", bound=Model)
 USABLE_STATES = (FileState.NEW, FileState.CURRENT, FileState.CHANGED)
 MATCH_ALL, MATCH_NONE = Q(pk__gt=0), Q(pk__lt=0)
 
-# Values of the state filter; "" is the default view.
+# The condition on discovered skills for each value of the state filter. "" is the default view.
 FOUND_SKILL_FILTERS: dict[str, Q] = {
     "": ~Q(state=FileState.IGNORED),
     "trusted": Q(state__in=USABLE_STATES, in_force=F("newest")),
@@ -37,7 +37,7 @@ SKILL_RECORD_FILTERS = {
 
 @dataclass(frozen=True)
 class SkillFilter:
-    """Filters of the skill list; `where`, `state` and `source` are named like the query parameters."""
+    """Filters of the skill list. `where`, `state` and `source` are named like their query parameters."""
 
     search: str = ""
     where: str = ""
@@ -70,7 +70,11 @@ class SkillFilter:
 
 
 class SkillEntry(NamedTuple):
-    """The columns of a skill that are needed to sort, count and compare names."""
+    """The columns of a skill record or file that are needed to sort, count and compare names.
+
+    `is_match` tells whether the skill matches the filters. `is_present` is False if the skill is archived,
+    ignored, or missing without a revision in force.
+    """
 
     sort: str
     kind: int
@@ -84,7 +88,7 @@ class SkillEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class SkillListItem:
-    """A row of the list."""
+    """One row of the skill list: a skill record or a discovered skill file, with its usage."""
 
     name: str
     skill: Skill | None
@@ -108,7 +112,7 @@ class SkillListItem:
 
     @property
     def agent_count(self) -> int:
-        # Annotated by list_skills, so it is known even if no usage was counted.
+        # list_skills annotates the count of a record, because load_skill_items does not always count usage.
         return self.skill.agent_count if self.skill else self.usage.agent_count  # type: ignore[attr-defined]
 
     @property
@@ -119,22 +123,22 @@ class SkillListItem:
 
 
 def get_found_description(file: ContextFile | None) -> str:
-    """Return the description of the revision in force, else of the newest."""
+    """Return the skill's description in the revision in force, otherwise in the newest revision."""
     revision = (file.in_force or file.newest) if file else None
     return str(revision.head.get("description", "")) if revision else ""
 
 
 def get_found_state(file: ContextFile) -> str:
-    """Return the key of FOUND_SKILL_FILTERS that matches the file."""
+    """Return the state of a discovered skill as a key of FOUND_SKILL_FILTERS."""
     if file.state not in USABLE_STATES:
         return "aside" if file.state == FileState.IGNORED else str(file.state)
     return "trusted" if file.in_force_id == file.newest_id else "waiting"
 
 
 def list_skill_entries(workspace: Workspace, filters: SkillFilter) -> list[SkillEntry]:
-    """Return all skills in list order with one query; `is_match` marks those that match the filters.
+    """Return all skills in list order with one query. `is_match` marks those that match the filters.
 
-    Skills that do not match are included, because they may have the same name as one that does and hide it.
+    The other skills are included because they may hide a matching skill of the same name.
     """
     records = build_entries_query(
         Skill.objects.in_workspace(workspace),
@@ -177,7 +181,10 @@ def build_boolean_case(condition: Q) -> Case:
 def load_skill_items(
     workspace: Workspace, all_entries: Sequence[SkillEntry], entries: Sequence[SkillEntry]
 ) -> list[SkillListItem]:
-    """Load the rows of one page with at most six queries."""
+    """Load the list items for `entries`, usually one page, with at most six queries.
+
+    `all_entries` must contain all skills of the workspace, to find those with the same names.
+    """
     names = {entry.name for entry in entries}
     related = [entry for entry in all_entries if entry.name in names]
     skills = get_rows_by_key(SKILL_RECORD, list_skills(workspace), related)
@@ -201,7 +208,7 @@ def load_skill_items(
 
 
 def list_namesakes(skill: Skill) -> list[SkillListItem]:
-    """Return the other skills with this name, with their usage."""
+    """Return the other skills that have the same name as this skill, with their usage."""
     all_entries = list_skill_entries(skill.workspace, SkillFilter())
     others = [
         entry
@@ -212,7 +219,7 @@ def list_namesakes(skill: Skill) -> list[SkillListItem]:
 
 
 def list_source_choices(workspace: Workspace) -> list[tuple[str, str]]:
-    """Return slug and label of every source, for the filter."""
+    """Return slug and label of every source of the workspace, as options of the source filter."""
     rows = Source.objects.in_workspace(workspace).order_by("label", "pk")
     return list(rows.values_list("slug", "label"))
 
@@ -223,7 +230,7 @@ def get_rows_by_key(kind: int, rows: QuerySet[R], entries: Iterable[SkillEntry])
 
 
 def group_paths_by_source(entries: Iterable[SkillEntry]) -> dict[int, list[str]]:
-    """Return the paths of present skill files by source, as needed by "first match" rules."""
+    """Return the paths of present skill files by source id. "First match" rules need all of them."""
     paths: dict[int, list[str]] = {}
     for entry in entries:
         if entry.kind == SKILL_FILE and entry.is_present:

@@ -12,7 +12,10 @@ def format_metadata(metadata: Mapping[str, str]) -> str:
 
 
 def parse_metadata(text: str) -> dict[str, str]:
-    """Parse the lines; raise ValueError with a message for users."""
+    """Parse text with one “key: value” per line.
+
+    If a line is malformed or a key occurs twice, raise ValueError with a message for users.
+    """
     pairs = [line.partition(":") for line in text.splitlines() if line.strip()]
     for number, (key, colon, _value) in enumerate(pairs, start=1):
         if not colon or not key.strip():
@@ -24,7 +27,7 @@ def parse_metadata(text: str) -> dict[str, str]:
 
 
 def is_metadata_editable(metadata: Mapping[str, str]) -> bool:
-    """Return whether the metadata survives a round trip through the form unchanged."""
+    """Return whether a user can load the metadata into the form and save it without changing it."""
     text = format_metadata(metadata)
     try:
         return len(text) <= MAX_METADATA_LENGTH and parse_metadata(text) == metadata

@@ -12,7 +12,7 @@ from skills.skill_format.parser import list_skill_problems
 
 
 class Skill(Record):
-    """An Agent Skill: name and description are part of prompts, the body is loaded on request."""
+    """An Agent Skill. Name and description are part of prompts; agents load the body when they need it."""
 
     kind = "skill"
     content = (

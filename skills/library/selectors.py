@@ -18,13 +18,13 @@ def list_skills(workspace: Workspace) -> QuerySet[Skill]:
 
 
 def list_found_skills(workspace: Workspace) -> QuerySet[ContextFile]:
-    """Return discovered skills, including ignored ones, with their newest and effective revisions."""
+    """Return discovered skills, including ignored ones, with their newest revision and the one in force."""
     rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill")
     return rows.select_related("source", "newest", "in_force").order_by("name", "pk")
 
 
 class SkillOrigin(NamedTuple):
-    """The origin of a skill's text: a record at a revision, or a file revision with its digest."""
+    """Where a skill's text comes from: a revision of a skill record, or of a file with its digest."""
 
     kind: str
     pk: int
@@ -65,7 +65,10 @@ def build_instructions(agent_skill: AgentSkill) -> SkillInstructions | None:
 
 
 def build_found_instructions(agent_skill: AgentSkill, file: ContextFile) -> SkillInstructions | None:
-    """Parse the body from the stored content; None if the content was erased."""
+    """Parse the instructions of a discovered skill from its revision in force.
+
+    Return None if no revision is in force, or if its content was erased.
+    """
     revision = file.in_force
     if revision is None or revision.content.data is None:
         return None
@@ -102,7 +105,10 @@ class AgentSkillEntry:
 
 
 def get_agent_skills(agent: Agent) -> tuple[SourceReader | None, list[AgentSkillEntry]]:
-    """Return the agent's source reader and all its skills, including hidden ones, with three queries."""
+    """Return the agent's source reader and all its skills, with three queries.
+
+    Skills that are hidden by another skill of the same name are included.
+    """
     context = AgentContextLoader(agent).get_context(agent)
     return context.reader, [AgentSkillEntry(skill, get_assignment_kind(skill)) for skill in context.skills]
 

@@ -40,7 +40,7 @@ METADATA_FORMAT_MESSAGE = format_lazy(
 MISSING_BODY_MESSAGE = gettext_lazy(
     "There are no instructions below the head; a skill that is written here needs some."
 )
-# Front matter keys that differ from the column name.
+# Front matter keys by field name, where the two differ.
 HEAD_KEYS = {
     "allowed_tools": "allowed-tools",
     "disable_model_invocation": "disable-model-invocation",
@@ -49,7 +49,7 @@ HEAD_KEYS = {
 
 
 class InvalidSkillFile(DomainError):
-    """A file that cannot become a skill, with every reason by field and line."""
+    """The file cannot be stored as a skill. `problems` holds each reason with its field and line number."""
 
     code = "invalid"
 
@@ -59,13 +59,13 @@ class InvalidSkillFile(DomainError):
 
 
 class SkillNotExportable(DomainError):
-    """A skill that cannot be written as a SKILL.md."""
+    """The skill cannot be written as a SKILL.md."""
 
     code = "not_exportable"
 
 
 class SkillNotCopyable(DomainError):
-    """A discovered skill whose content is quarantined, erased or not a skill."""
+    """The file cannot be copied: it is quarantined, its content was erased, or it is not a skill."""
 
     code = "not_copyable"
 
@@ -74,9 +74,12 @@ class SkillNotCopyable(DomainError):
 def import_skill(
     workspace: Workspace, source: bytes | str, *, by: Actor, folder: str = "", message: str = ""
 ) -> tuple[Skill, tuple[SkillProblem, ...]]:
-    """Create a skill from a SKILL.md; the warnings list what was stored in another form than written."""
+    """Create a skill from a SKILL.md. Return the skill and the warnings.
+
+    A warning names a value that was stored in a different form than in the file.
+    """
     reading = parse_skill(source, folder_name=folder)
-    # Strict: an unknown front matter key is an error, because there is no column to keep it.
+    # Strict: an unknown front matter key is an error, because no column of the record can store it.
     verdict = apply_tolerance(reading, STRICT_TOLERANCE)
     if reading.skill is None:
         raise InvalidSkillFile(verdict.reasons)
@@ -92,7 +95,10 @@ def import_skill(
 def check_import_problems(
     reasons: Sequence[SkillProblem], refusals: InvalidInput, source: bytes | str
 ) -> None:
-    """Raise one error with all problems of the file and of the record that it would create."""
+    """Raise one InvalidSkillFile with all problems of the file and of the record that it would create.
+
+    A record's problem is left out if the file already has a problem in the same field.
+    """
     reported_fields = {problem.field for problem in reasons}
     other_problems = [
         problem for problem in locate_problems(refusals, source) if problem.field not in reported_fields
@@ -102,7 +108,7 @@ def check_import_problems(
 
 
 def find_record_errors(workspace: Workspace, values: dict[str, Any]) -> InvalidInput:
-    """Return the model validation errors of the values without saving."""
+    """Return the validation errors of a skill record with these values. Nothing is saved."""
     errors: dict[str, list[str]] = {}
     try:
         Skill(workspace=workspace, **values).full_clean()
@@ -124,7 +130,7 @@ def is_same_skill(skill: Skill, source: bytes | str) -> bool:
 
 
 def get_skill_values(parsed: ParsedSkill) -> dict[str, Any]:
-    """Map the parsed file to column values."""
+    """Return the field values of the skill record for a parsed SKILL.md."""
     names = ("name", "description", "license", "compatibility", "allowed_tools", "disable_model_invocation")
     values = {name: getattr(parsed, name) for name in names}
     metadata = {key.strip(): value.strip() for key, value in parsed.metadata}
@@ -143,7 +149,7 @@ def locate_problems(error: InvalidInput, source: bytes | str) -> list[SkillProbl
 
 
 def find_key_lines(source: bytes | str) -> dict[str, int]:
-    """Return the line of each front matter key and of the start of the body."""
+    """Return the line number of each front matter key and, under the key "body", of the start of the body."""
     text, _ = decode_text(source)
     head, _, body_line = split_front_matter(text)
     keys = {
@@ -157,7 +163,7 @@ def find_key_lines(source: bytes | str) -> dict[str, int]:
 
 @transaction.atomic
 def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[SkillProblem, ...]]:
-    """Create a skill record from a discovered skill; the copy is not assigned to any agent."""
+    """Create a skill record from a discovered skill. The copy is not assigned to any agent."""
     source = file.source
     revision = get_copyable_revision(file)
     return import_skill(
@@ -170,7 +176,10 @@ def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[Skil
 
 
 def get_copyable_revision(file: ContextFile) -> FileRevision:
-    """Return the revision in force, else the newest; a quarantined revision cannot be copied."""
+    """Return the revision to copy: the one in force, otherwise the newest.
+
+    Raise SkillNotCopyable if there is none, if it was erased, or if it is quarantined.
+    """
     revision = file.in_force or file.newest
     if file.file_kind != "skill" or revision is None or revision.content.data is None:
         raise SkillNotCopyable(_("Only a skill whose words are here is copied."))
@@ -182,7 +191,7 @@ def get_copyable_revision(file: ContextFile) -> FileRevision:
 
 
 def build_skill_archive(skill: Skill) -> bytes:
-    """Return a zip archive with one folder that contains the SKILL.md, as other programs expect it."""
+    """Return a zip archive of the skill: a folder with the skill's name that contains the SKILL.md."""
     parsed = ParsedSkill(
         name=skill.name,
         description=skill.description,

@@ -62,7 +62,7 @@ class SkillPages(SkillBulkPages):
 
     def more_urls(self) -> list[URLPattern]:
         return [
-            # Cannot collide with the pages of a skill, whatever its name.
+            # No conflict with pages of a skill: "new" is a reserved name, and no skill has a page "policy".
             path("new/check/", post_only(self.check_draft), name="check"),
             path("trust/policy/", post_only(self.update_trust_policy), name="trust-policy"),
             *super().more_urls(),
@@ -104,7 +104,7 @@ class SkillPages(SkillBulkPages):
 
     @require_permission(Permission.MANAGE_SOURCES)
     def update_trust_policy(self, request: WorkspaceRequest) -> HttpResponse:
-        """Set whether discovered skills need trust before agents get them."""
+        """Set whether a user must trust a discovered skill before agents get it."""
         needed = request.POST.get("needed")
         if needed not in {"0", "1"}:
             messages.error(request, gettext("Say whether found skills need trust: 1 or 0."))
@@ -137,7 +137,10 @@ class SkillPages(SkillBulkPages):
 
     @require_permission(Permission.EDIT)
     def check_draft(self, request: WorkspaceRequest) -> HttpResponse:
-        """Validate a draft without saving; the query parameter `of` names the skill that is being edited."""
+        """Validate a draft without saving it. The query parameter `of` names the skill that is being edited.
+
+        Without this parameter, the draft is a new skill.
+        """
         key = get_query_param(request, "of")
         record = self.find(request, key) if key else None
         form = self.form(request.POST, workspace=request.workspace, record=record)

@@ -15,11 +15,13 @@ from personas.errors import DomainError
 from skills.models import RefreshRun, RunStatus, Source
 from skills.sources.selectors import list_refresh_runs
 
-# A scan may take 20 seconds without finding a file; after this time its worker counts as dead.
+# A worker that has not extended its lease for this time counts as dead. It must be longer than 20 seconds,
+# because a scan may run for 20 seconds without reporting progress.
 LEASE_DURATION = timedelta(seconds=30)
-# A run that was sent but not started after this time may have been lost by the broker.
+# A run that was sent to the broker but has not started within this time is sent again, because the broker
+# may have lost it.
 START_TIMEOUT = timedelta(seconds=20)
-# A source that crashes its worker each time is not retried forever.
+# After this many lost runs in a row there is no automatic retry: the source may crash each worker.
 MAX_LOST_RUNS = 3
 MAX_REQUEST_ATTEMPTS = 5
 WORKER_LOST_MESSAGE = "Its worker went away."
@@ -39,7 +41,7 @@ class RefreshConflict(DomainError):
 
 
 class LostRun(Exception):
-    """The run was taken over by another worker. The result of this one is discarded."""
+    """The run is no longer marked as running, because its lease expired. Its worker discards the result."""
 
 
 # --- requests ------------------------------------------------------------------------------------------
@@ -57,13 +59,19 @@ def request_refresh(source: Source, *, cause: str, by: Actor) -> RefreshRun:
 
 
 def lock_queued_run(source: Source) -> RefreshRun | None:
-    """Lock the queued run until the caller commits, so that it starts after the changes are visible."""
+    """Return the queued run of the source and lock its row, or return None.
+
+    No worker can claim the locked run before the caller commits, so the run sees the caller's changes.
+    """
     rows = RefreshRun.objects.in_workspace(source.workspace_id)
     return rows.select_for_update(of=("self",)).filter(source=source, status=RunStatus.QUEUED).first()
 
 
 def create_refresh_run(source: Source, cause: str, by: Actor) -> RefreshRun | None:
-    """Create a queued run. Return None if a concurrent request created one, which may have started since."""
+    """Create a queued run. Return None if a concurrent request has already created one.
+
+    That other run may have started in the meantime, so the caller has to look for a queued run again.
+    """
     run = RefreshRun(workspace_id=source.workspace_id, source=source, cause=cause, actor_label=by.label)
     try:
         with transaction.atomic():
@@ -82,7 +90,10 @@ def mark_run_sent(run: RefreshRun) -> None:
 
 
 def claim_run(workspace_id: int, run_id: int) -> RefreshRun | None:
-    """Claim a queued run, unless it is claimed already or another run of its source is running."""
+    """Mark a queued run as running, with a lease, and return it.
+
+    Return None if the run is no longer queued, or if another run of its source is running.
+    """
     rows = RefreshRun.objects.in_workspace(workspace_id)
     now = timezone.now()
     free = exclude_busy_sources(rows.filter(pk=run_id, status=RunStatus.QUEUED))
@@ -108,7 +119,7 @@ def save_run_progress(run: RefreshRun, seen: int, read: int, refused: int) -> No
 
 
 def get_next_run(run: RefreshRun) -> RefreshRun | None:
-    """Return the run of the same source that was queued in the meantime."""
+    """Return the run of the same source that was queued while this run was running, if any."""
     rows = RefreshRun.objects.in_workspace(run.workspace_id)
     return rows.filter(source_id=run.source_id, status=RunStatus.QUEUED).first()
 
@@ -120,9 +131,13 @@ def fail_run(run: RefreshRun, reason: str) -> None:
 
 @transaction.atomic
 def requeue_run(run: RefreshRun, reason: str, *, expired_before: datetime | None = None) -> RefreshRun | None:
-    """Mark a run as lost and request a retry. Return None if no retry is needed or allowed."""
+    """Mark a running run as lost and request a retry. Return the retry, or None if there is none.
+
+    With `expired_before`, do this only if the lease of the run ended before that time. There is no retry if
+    the source is archived or has lost too many runs in a row.
+    """
     rows = RefreshRun.objects.in_workspace(run.workspace_id).select_related("source")
-    # A locked run is just being finished.
+    # Skip a locked run: its worker is storing the result.
     rows = rows.select_for_update(of=("self",), skip_locked=True).filter(pk=run.pk, status=RunStatus.RUNNING)
     locked_run = (rows.filter(leased_until__lt=expired_before) if expired_before else rows).first()
     if locked_run is None:
@@ -135,7 +150,7 @@ def requeue_run(run: RefreshRun, reason: str, *, expired_before: datetime | None
 
 
 def request_retry(lost_run: RefreshRun) -> RefreshRun:
-    """Request a retry that keeps the refusals of the push that requested the lost run."""
+    """Request a retry of a lost run. Refusals that a push stored on the lost run are copied to the retry."""
     retry = request_refresh(lost_run.source, cause="lost", by=SYSTEM_ACTOR)
     if lost_run.refusals:
         retry.refusals = [*lost_run.refusals, *retry.refusals]
@@ -144,7 +159,7 @@ def request_retry(lost_run: RefreshRun) -> RefreshRun:
 
 
 def has_exhausted_retries(lost_run: RefreshRun) -> bool:
-    """Return whether the previous runs were lost too."""
+    """Return whether this lost run is the last of MAX_LOST_RUNS lost runs in a row."""
     earlier_runs = RefreshRun.objects.in_workspace(lost_run.workspace_id).filter(
         source_id=lost_run.source_id, pk__lt=lost_run.pk
     )
@@ -164,13 +179,19 @@ def requeue_lost_runs(now: datetime) -> list[RefreshRun]:
 
 
 def list_unsent_runs(now: datetime) -> Iterable[RefreshRun]:
-    """List queued runs that were never sent or that the broker lost."""
+    """List queued runs that were never sent to the broker, or that did not start within START_TIMEOUT.
+
+    Runs that wait for another run of their source are left out.
+    """
     queued = exclude_busy_sources(RefreshRun.unscoped.filter(status=RunStatus.QUEUED))
     return queued.filter(Q(sent_at=None) | Q(sent_at__lt=now - START_TIMEOUT)).order_by("pk")
 
 
 def request_due_refreshes(now: datetime) -> list[RefreshRun]:
-    """Request a run for every source that is due. Failed runs count like successful ones for the schedule."""
+    """Request a run for every folder source whose refresh interval has passed since its last run ended.
+
+    A failed run counts too, so a source with a failed run is not refreshed before the next interval.
+    """
     runs = RefreshRun.unscoped.filter(source=OuterRef("pk"))
     sources = (
         Source.unscoped.filter(archived_at=None, source_kind="folder", refresh_minutes__isnull=False)
@@ -195,7 +216,7 @@ MAX_RUNS_SHOWN = 10
 
 @dataclass(frozen=True)
 class RefreshProgress:
-    """The latest runs, newest first."""
+    """The latest runs of a source, newest first."""
 
     runs: tuple[RefreshRun, ...]
 
@@ -216,7 +237,7 @@ class RefreshProgress:
 
     @property
     def signature(self) -> str:
-        """A value that changes whenever the page would show something different."""
+        """A value that changes whenever the page would show different runs or different progress."""
         runs = [run for run in (self.current, self.last_finished) if run]
         values = [(run.pk, run.status, run.seen, run.read, run.refused) for run in runs]
         return ".".join(str(value) for row in values for value in row)
@@ -229,26 +250,28 @@ def get_refresh_progress(source: Source) -> RefreshProgress:
 def list_run_refusals(progress: RefreshProgress) -> list[dict[str, str]]:
     """List the refusals of the queued or running run if it has any, otherwise of the last finished run."""
     for run in (progress.current, progress.last_finished):
-        # The refusal that stopped the whole run is already shown as its error.
+        # Leave out the refusal that stopped the whole run, because it is already shown as the run's error.
         if refusals := [refusal for refusal in run.refusals if refusal["reason"] != run.error] if run else []:
             return refusals
     return []
 
 
-# More than any page shows and than `has_exhausted_retries` reads.
+# Number of runs that are kept for each source, however old. It must be larger than MAX_RUNS_SHOWN and
+# MAX_LOST_RUNS.
 MIN_RUNS_KEPT = 20
 ENDED_STATUSES = (RunStatus.DONE, RunStatus.FAILED, RunStatus.LOST)
 
 
 def delete_runs_before(cutoff: datetime) -> int:
-    """Delete finished runs before the cutoff, except the newest of each source.
+    """Delete runs that ended before the cutoff, except the newest MIN_RUNS_KEPT runs of each source.
 
-    Return how many were deleted.
+    Return the number of deleted runs.
     """
     runs_of_source = RefreshRun.unscoped.filter(source=OuterRef("source")).order_by("-pk")
     first_kept = Subquery(runs_of_source.values("pk")[MIN_RUNS_KEPT - 1 : MIN_RUNS_KEPT])
     rows = RefreshRun.unscoped.filter(status__in=ENDED_STATUSES, finished_at__lt=cutoff)
-    # Ids grow with time: the first recent run bounds the range, so that later rows need not be read.
+    # Ids grow with time, so every run to delete has a lower id than the first run that was requested after
+    # the cutoff. With this bound the query does not read later rows.
     recent = RefreshRun.unscoped.filter(requested_at__gte=cutoff).order_by("pk")
     if first_recent := recent.values_list("pk", flat=True).first():
         rows = rows.filter(pk__lt=first_recent)

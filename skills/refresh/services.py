@@ -26,7 +26,10 @@ from skills.sources.locks import lock_source
 
 
 def get_pushed_content(source: Source, known_stamps: Mapping[str, FileStamp]) -> dict[str, PushedContent]:
-    """Return content by path. For an unchanged file only the stamp is returned, and no content is loaded."""
+    """Return the pushed files of a source by path: the bytes of each changed file, the stamp of the others.
+
+    A file is unchanged if its stamp is in `known_stamps`. Its content is not loaded.
+    """
     rows = PushedFile.objects.in_workspace(source.workspace_id).filter(source=source)
     columns = rows.values_list("path", "content__size", "content__digest")
     stamps = {path: FileStamp(size, 0, 0, digest) for path, size, digest in columns}
@@ -42,11 +45,11 @@ ProgressReporter = Callable[[int, int, int], None]
 
 
 class SourceEdited(Exception):
-    """The source was edited during the run. The result is discarded."""
+    """The source was edited during the run. The result of the run is discarded."""
 
 
 def refresh_source(run: RefreshRun) -> RefreshRun:
-    """Execute a claimed run and store its result atomically."""
+    """Execute a claimed run: discover and evaluate the files, then store the result in one transaction."""
     original = run.source
     report_progress = build_progress_reporter(run)
     result = discover_source(
@@ -66,7 +69,7 @@ def refresh_source(run: RefreshRun) -> RefreshRun:
 def discover_source(
     source: Source, rules: list[Harness], report_progress: ProgressReporter
 ) -> DiscoveryResult:
-    """Discover the current files. Unchanged files are not opened."""
+    """Discover the current files of a source. A file whose stamp is unchanged is not opened."""
     if source.is_archived:
         return build_refused_result(ARCHIVED_REFUSAL)
     if source.source_kind == SourceKind.PUSHED:
@@ -93,13 +96,13 @@ def get_known_stamps(source: Source) -> dict[str, FileStamp]:
 
 
 def discover_pushed_source(source: Source, rules: list[Harness]) -> DiscoveryResult:
-    """Discover the pushed files. Unchanged contents are not loaded."""
+    """Discover the pushed files of a source. The contents of unchanged files are not loaded."""
     known_stamps = get_known_stamps(source)
     return discover_pushed_files(get_pushed_content(source, known_stamps), rules, known_stamps=known_stamps)
 
 
 def build_progress_reporter(run: RefreshRun) -> ProgressReporter:
-    """Build a progress callback that writes to the database at most once per interval."""
+    """Build a callback that saves the progress, at most once per PROGRESS_INTERVAL_SECONDS."""
     reported_at = time.monotonic()
 
     def report_progress(seen: int, read: int, refused: int) -> None:
@@ -120,7 +123,7 @@ def lock_running_run(run: RefreshRun) -> RefreshRun:
 
 
 def finish_run(run: RefreshRun, result: DiscoveryResult) -> None:
-    # The push that requested this run may have stored refusals before it started.
+    # Keep the refusals that a push stored on this run when it requested the run.
     refusals = {refusal["path"]: refusal for refusal in run.refusals}
     refusals |= {refusal.path: refusal._asdict() for refusal in result.refusals}
     run.refusals = list(refusals.values())

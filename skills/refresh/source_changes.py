@@ -21,7 +21,7 @@ def add_source(workspace: Workspace, values: FieldValues, *, by: Actor) -> tuple
 
 @transaction.atomic
 def rescan_source(source: Source, *, cause: str, by: Actor) -> RefreshRun:
-    """Apply the edited settings to the known files at once, and request a refresh."""
+    """Apply the edited settings of a source to its known files at once, and request a refresh."""
     source = lock_source(source)
     reapply_states(source)
     return request_refresh(source, cause=cause, by=by)

@@ -1,4 +1,4 @@
-"""Which folders of the sources to watch for changes, and which changes need a refresh."""
+"""Select the folders of sources to watch for changes, and decide which changes need a refresh."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,8 @@ from skills.tasks import enqueue_refresh_run
 
 log = structlog.get_logger(__name__)
 
-# The number of watches is limited by the system; other folders are refreshed by the schedule.
+# Limit for each source, because the operating system limits the number of watches. Changes in folders
+# beyond this limit are found only by scheduled refreshes.
 MAX_WATCHED_FOLDERS = 5_000
 MAX_WATCH_DEPTH = DiscoveryCaps().depth
 
@@ -29,11 +30,12 @@ FileChanges = Iterable[tuple[ChangeKind, str]]
 
 @dataclass
 class WatchedSource:
-    """The folders of one source, each with its node of the discovery rules."""
+    """The watched folders of one source by path, each with the node of the rule tree that applies to it."""
 
     source: Source
     folders: dict[str, RuleNode] = field(default_factory=dict)
-    # Targets of links that a rule names. A change there needs a refresh too.
+    # Target paths of symbolic links that can lead to a file that a rule matches. A change at or below a
+    # target needs a refresh too.
     targets: set[str] = field(default_factory=set)
 
     def needs_refresh(self, change: ChangeKind, path: str) -> bool:
@@ -48,7 +50,7 @@ class WatchedSource:
         )
 
     def changes_folders(self, change: ChangeKind, path: str) -> bool:
-        """Return whether folders were added or removed, so that the set of watched folders changes."""
+        """Return whether the change adds or removes a folder, so that the watch plan must be rebuilt."""
         if path in self.folders:
             return True
         folder, name = os.path.split(path)
@@ -60,10 +62,11 @@ class WatchedSource:
 
 @dataclass
 class WatchPlan:
-    """All watched sources, by id."""
+    """All watched sources, by source id."""
 
     watched_sources: dict[int, WatchedSource]
-    # The state of the sources when the plan was built; if it differs, the plan is out of date.
+    # The result of `get_plan_basis` when the plan was built. If the current result differs, the plan is out
+    # of date.
     basis: Mapping[int, object]
 
     def list_folders(self) -> list[str]:
@@ -88,7 +91,7 @@ class WatchPlan:
 
 def build_watch_plan() -> WatchPlan:
     sources = list_watched_sources()
-    # Taken before listing folders, so that changes in the meantime make the plan out of date.
+    # Read before the folders are listed, so that a change in the meantime makes the plan out of date.
     basis = get_plan_basis(sources)
     return WatchPlan({source.pk: build_watched_source(source) for source in sources}, basis)
 
@@ -101,12 +104,12 @@ def list_watched_sources() -> list[Source]:
 
 
 def get_plan_basis(sources: Iterable[Source]) -> dict[int, object]:
-    """Return the state that a plan depends on: revision and folder identity of each source."""
+    """Return the data that a watch plan depends on: the revision and the folder identity of each source."""
     return {source.pk: (source.revision, get_folder_identity(source)) for source in sources}
 
 
 def get_folder_identity(source: Source) -> tuple[int, int] | None:
-    """Return device and inode of the folder, or None if it does not exist."""
+    """Return device and inode number of the source's folder, or None if it cannot be opened."""
     try:
         with open_source_root(source) as root:
             status = os.fstat(root.fd)
@@ -120,7 +123,10 @@ def open_source_root(source: Source) -> SafeRoot:
 
 
 def build_watched_source(source: Source) -> WatchedSource:
-    """List the folders that a refresh would search: no links, no skipped folders, within the limits."""
+    """Build the list of watched folders of one source: the folders that a refresh would search.
+
+    Symbolic links and skipped folders are left out. MAX_WATCHED_FOLDERS and MAX_WATCH_DEPTH apply.
+    """
     watched = WatchedSource(source)
     rules = TreeRules(list_effective_harnesses(source.workspace, source.harnesses))
     try:
@@ -136,7 +142,7 @@ def build_watched_source(source: Source) -> WatchedSource:
 
 
 def add_watched_folders(watched: WatchedSource, top: str, node: RuleNode) -> None:
-    """Add folders breadth-first, so that the limit leaves out the deepest ones."""
+    """Add `top` and its subfolders breadth-first, so that MAX_WATCHED_FOLDERS leaves out the deepest ones."""
     level = [(top, node)]
     for _ in range(MAX_WATCH_DEPTH + 1):
         remaining = MAX_WATCHED_FOLDERS - len(watched.folders)
@@ -153,7 +159,7 @@ def iter_subfolders(watched: WatchedSource, path: str, node: RuleNode) -> Iterat
         with os.scandir(path) as entries:
             folder_entries = list(entries)
     except OSError:
-        # Removed or not readable. The refresh reports it in its refusals.
+        # The folder was removed or cannot be read. A refresh reports an unreadable folder as a refusal.
         return
     for entry in folder_entries:
         if entry.is_symlink():
@@ -183,7 +189,7 @@ def is_path_below(path: str, other: str) -> bool:
 
 
 def request_refreshes(source_ids: Iterable[int]) -> None:
-    """Request and enqueue one refresh per source. The periodic sweep finds runs that the broker lost."""
+    """Request and enqueue one refresh per source. The periodic sweep resends runs that the broker lost."""
     pending_ids = set(source_ids)
     for source in list_watched_sources() if pending_ids else []:
         if source.pk in pending_ids:

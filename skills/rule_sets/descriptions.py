@@ -1,4 +1,4 @@
-"""Descriptions of the rules and caps of a harness for users. Pure."""
+"""Descriptions, for users, of the discovery rules and limits (caps) of a harness. Pure functions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ CAP_LABELS = {
 
 @dataclass(frozen=True)
 class RuleDescription:
-    """One rule as a table row."""
+    """One discovery rule as a row of the table that users see."""
 
     kind: str
     paths: tuple[str, ...]
@@ -44,7 +44,7 @@ class RuleDescription:
 
 @dataclass(frozen=True)
 class CapDescription:
-    """One cap and whether the workspace lowered it."""
+    """One discovery limit (cap), and whether the workspace lowered it."""
 
     label: str
     value: float
@@ -91,7 +91,7 @@ def describe_caps(caps: DiscoveryCaps) -> list[CapDescription]:
 
 
 def describe_harness_files(harness: Harness) -> str:
-    """List the file names that the rules match. Names with a star include their folder."""
+    """Return the file names that the rules match, joined by commas. A name with `*` includes its folder."""
     return ", ".join(
         remove_duplicates(shorten_rule_path(path) for rule in harness.rules for path in rule.paths)
     )

@@ -1,6 +1,6 @@
 """The effective discovery rules of a workspace.
 
-Its own copy if there is one, otherwise the built-in rules.
+For each harness these are the custom rules of the workspace if there are any, otherwise the built-in rules.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,7 @@
-"""Form for the rules of a harness: a checkbox per kind of file, and JSON validated with JSON pointers."""
+"""Form for the rules of a harness: a checkbox per kind of file, and the rules as JSON.
+
+Errors in the rules give their position as a JSON pointer.
+"""
 
 import json
 from typing import Any
@@ -13,12 +16,12 @@ from skills.rule_sets.descriptions import KIND_LABELS
 from skills.rule_sets.selectors import HarnessRules
 
 MAX_RULES_LENGTH = 60_000
-# These come from the URL and from the checkboxes.
+# Keys that the JSON text must not contain: `name` comes from the URL, `off` from the checkboxes.
 EXCLUDED_KEYS = ("name", "off")
 
 
 class RuleSetForm(forms.Form):
-    """Edits one harness. `values()` returns it as stored in the JSON column."""
+    """Edit the rules of one harness. `values()` returns them as `RuleSet.rules` stores them."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
     kinds = forms.MultipleChoiceField(
@@ -65,14 +68,14 @@ class RuleSetForm(forms.Form):
         return rules
 
     def values(self) -> dict[str, Any]:
-        """Return the rules with all defaults filled in, so that equal rules are stored equally."""
+        """Return the rules with all defaults filled in, so that equivalent rules give the same JSON."""
         off = [kind for kind in self.harness_rules.kinds if kind not in self.cleaned_data["kinds"]]
         data = {"name": self.harness_rules.name, "off": off} | self.cleaned_data["rules"]
         return harness_to_json(parse_harness(data))
 
 
 def format_editable_rules(data: dict[str, Any]) -> str:
-    """Format for the text area: indented, without the keys that other fields set."""
+    """Format the rules for the text area: indented JSON, without the keys in EXCLUDED_KEYS."""
     editable = {key: value for key, value in data.items() if key not in EXCLUDED_KEYS}
     return json.dumps(editable, indent=2, ensure_ascii=False)
 

@@ -14,7 +14,10 @@ from skills.rule_sets.descriptions import describe_harness_files
 
 @dataclass(frozen=True)
 class HarnessRules:
-    """The rules of one harness in one workspace. `rule_set` is the custom copy, which may be archived."""
+    """The rules of one harness in one workspace, with the sources that use them.
+
+    `rule_set` holds the custom rules of the workspace. If it is None or archived, the built-in rules apply.
+    """
 
     name: str
     rule_set: RuleSet | None = None
@@ -29,7 +32,7 @@ class HarnessRules:
 
     @cached_property
     def harness(self) -> Harness:
-        """The effective rules."""
+        """The rules that apply: custom or built-in."""
         return self.rule_set.as_harness() if self.rule_set and self.is_custom else HARNESSES[self.name]
 
     @property
@@ -38,7 +41,7 @@ class HarnessRules:
 
     @property
     def kinds(self) -> list[FileKind]:
-        """The kinds that have rules or are disabled."""
+        """The kinds of files that have custom or built-in rules, or that are disabled."""
         kinds = {rule.kind for rule in self.harness.rules} | set(self.harness.off)
         kinds |= {rule.kind for rule in HARNESSES[self.name].rules}
         return [kind for kind in FILE_KINDS if kind in kinds]
@@ -49,7 +52,7 @@ def list_rule_sets(workspace: Workspace) -> QuerySet[RuleSet]:
 
 
 def find_rule_set(workspace: Workspace, harness: str) -> RuleSet | None:
-    """Return the custom copy of the workspace, even if it is archived."""
+    """Return the custom rules of the workspace for this harness, even if they are archived."""
     return list_rule_sets(workspace).filter(harness=harness).first()
 
 

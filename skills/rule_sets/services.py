@@ -19,9 +19,10 @@ from skills.rule_sets.selectors import find_rule_set
 def save_rules(
     workspace: Workspace, harness: str, rules: dict[str, Any], *, expected_revision: int, by: Actor
 ) -> RuleSet | None:
-    """Save custom rules. Return None if they equal the built-in rules and no custom copy is in use.
+    """Save custom rules for a harness, and restore them if they were archived.
 
-    `expected_revision` is the revision of the copy that the caller edited, 0 if there was none.
+    `expected_revision` is the revision of the custom rules that the caller edited, or 0 if there were none.
+    Return None, and save nothing, if the rules equal the built-in rules and no custom rules are in use.
     """
     if harness not in HARNESSES:
         raise InvalidInput.on("harness", _("That is none of the harnesses."))
@@ -41,6 +42,6 @@ def save_rules(
 
 @transaction.atomic
 def reset_rules(workspace: Workspace, harness: str, *, by: Actor) -> RuleSet | None:
-    """Reset to the built-in rules. The custom copy is archived with its history."""
+    """Reset a harness to its built-in rules. The custom rules are archived and keep their history."""
     rule_set = find_rule_set(workspace, harness)
     return archive_record(rule_set, by=by) if rule_set else None

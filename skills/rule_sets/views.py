@@ -29,14 +29,17 @@ from skills.tasks import enqueue_refresh_run
 
 
 class RuleSetPages(RecordPages[RuleSet]):
-    """All harnesses are always listed; a record is created by the first change to one."""
+    """Pages for the rules of each harness.
+
+    All harnesses are listed, but a RuleSet record exists only for a harness whose rules a user has changed.
+    """
 
     model = RuleSet
     one, many = gettext_lazy("rule set"), gettext_lazy("Rule sets")
     name, icon, templates = "rule-sets", "rules", "skills/rule_sets"
     lede = gettext_lazy("What each harness reads: which files, where, and in which order.")
     key, write_permission = "harness", Permission.MANAGE_SOURCES
-    # As with sources: only a refresh shows which files the changed rules match.
+    # No impact preview: the effect of an edit on prompts is known only after the refresh that follows it.
     feeds_prompts = False
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[RuleSet]:

@@ -62,9 +62,10 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
 
 
 class SourceResource(RecordResource[Source]):
-    """Sources.
+    """CRUD for sources, with refresh runs and pushed files.
 
-    A key that is limited to agents sees only the sources of these agents and cannot change them.
+    An API key that is limited to some agents sees only the sources that these agents read, and cannot change
+    a source's settings.
     """
 
     model = Source
@@ -148,7 +149,7 @@ class SourceResource(RecordResource[Source]):
 
     @transaction.atomic
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Source:
-        """Create a source and request its first refresh, like the page."""
+        """Create a source and request its first refresh, as the HTML page for a new source does."""
         if values.get("source_kind") == SourceKind.PUSHED:
             check_no_schedule(values)
             values["refresh_minutes"] = None
@@ -237,7 +238,10 @@ def check_no_schedule(values: FieldValues) -> None:
 
 
 def check_lost_readers(source: Source, harnesses: list[str]) -> None:
-    """Refuse to remove rule sets that agents use: their files would no longer be discovered."""
+    """Raise InvalidInput if `harnesses` leaves out a rule set that an agent uses with this source.
+
+    The files that only this rule set matches would no longer be discovered.
+    """
     if lost_readers := list_lost_readers(source, harnesses):
         names = ", ".join(f"{reader.agent} ({reader.harness})" for reader in lost_readers[:5])
         raise InvalidInput.on("harnesses", f"Still in use: {names}. Change that at the agents first.")

@@ -17,14 +17,14 @@ FOLDER_FIELDS = ("grant", "folder", "refresh_minutes")
 
 
 class GrantChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """Choice of the folders that operators granted to this workspace."""
+    """A choice between the folders that operators granted to this workspace."""
 
     def label_from_instance(self, obj: SourceGrant) -> str:
         return f"{obj.path} ({obj.note})" if obj.note else obj.path
 
 
 def get_harness_choices() -> list[tuple[str, str]]:
-    """Return the choices, evaluated per form because the labels are translated."""
+    """Return the choices of rule sets. Called for each form, because the labels depend on the language."""
     return [(name, f"{name}: {describe_harness_files(harness)}") for name, harness in HARNESSES.items()]
 
 
@@ -92,7 +92,10 @@ class SourceForm(RecordForm):
                 del self.fields[name]
 
     def clean_harnesses(self) -> list[str]:
-        """Refuse to remove rule sets that agents use: their files would no longer be discovered."""
+        """Reject a selection that leaves out a rule set that an agent uses with this source.
+
+        The files that only this rule set matches would no longer be discovered.
+        """
         harnesses: list[str] = self.cleaned_data["harnesses"]
         lost_readers = list_lost_readers(self.record, harnesses) if self.record else []
         if lost_readers:
@@ -103,7 +106,7 @@ class SourceForm(RecordForm):
         return harnesses
 
     def values(self) -> dict[str, Any]:
-        """Clear the fields that do not apply to pushed files, whatever the hidden inputs contain."""
+        """Return the values to save. For pushed files, the folder fields are empty whatever was submitted."""
         values = super().values()
         if values.get("source_kind") == SourceKind.PUSHED:
             values |= {"grant": None, "folder": "", "refresh_minutes": None}

@@ -1,4 +1,7 @@
-"""Grant, annotate and withdraw folders that a workspace may read. For operators; written to the audit log."""
+"""Grants of folders that a workspace may read: add, edit the note, withdraw.
+
+For operators. Each change is written to the audit log.
+"""
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -14,7 +17,7 @@ from skills.models import Source, SourceGrant
 
 @transaction.atomic
 def grant_folder(workspace: Workspace, path: str, *, note: str = "", by: Actor) -> SourceGrant:
-    """Allow a workspace to create sources in a folder and below it."""
+    """Allow a workspace to create sources from a folder and the folders below it."""
     grant = SourceGrant(workspace=workspace, path=strip_trailing_slash(path), note=note)
     with convert_save_errors():
         grant.full_clean()
@@ -25,7 +28,7 @@ def grant_folder(workspace: Workspace, path: str, *, note: str = "", by: Actor) 
 
 @transaction.atomic
 def update_grant_note(grant: SourceGrant, note: str, *, by: Actor) -> SourceGrant:
-    """Change the note. The folder cannot change, because sources refer to paths below it."""
+    """Change the note of a grant. Its folder cannot be changed, because sources refer to paths below it."""
     grant = SourceGrant.objects.in_workspace(grant.workspace_id).select_for_update().get(pk=grant.pk)
     before, grant.note = grant_json(grant), note
     with convert_save_errors():
@@ -56,7 +59,7 @@ def withdraw_grant(grant: SourceGrant, *, by: Actor) -> None:
 
 
 def strip_trailing_slash(path: str) -> str:
-    """Remove trailing slashes, so that each folder has one spelling."""
+    """Remove trailing slashes, so that the same folder cannot be granted twice. Keep "/" itself."""
     return path.strip().rstrip("/") or path.strip()
 
 

@@ -33,8 +33,8 @@ class SourceGrant(WorkspaceOwned):
 
     def clean(self) -> None:
         super().clean()
-        # Checked only when adding: if the root is withdrawn later, nothing is read, but the note can be
-        # edited.
+        # Checked only for a new grant, so that the note can still be edited after operators have withdrawn
+        # the root. Each refresh checks the folder again.
         if self._state.adding and not is_folder_allowed(self.path):
             raise ValidationError(
                 {"path": gettext("It lies below none of the roots in DRAMATIS_SOURCE_ROOTS.")}
@@ -42,9 +42,9 @@ class SourceGrant(WorkspaceOwned):
 
 
 def is_folder_allowed(path: str) -> bool:
-    """Return whether operators allow this folder.
+    """Return whether the path is, or lies below, one of the root folders that operators allow.
 
-    Checked before each refresh, since roots can be withdrawn.
+    Each refresh calls this too, because operators can withdraw a root.
     """
     folder = PurePosixPath(path)
     if not folder.is_absolute() or ".." in folder.parts:
@@ -71,7 +71,7 @@ def every_harness() -> list[str]:
 
 
 class Source(Named):
-    """An allowed folder, or pushed files, where context and skills are discovered."""
+    """A granted folder, or a set of pushed files, in which context files and skills are discovered."""
 
     kind = "source"
     content = ("label", "grant", "folder", "harnesses", "adoption", "refresh_minutes")
@@ -81,10 +81,11 @@ class Source(Named):
         SourceGrant, null=True, blank=True, on_delete=models.PROTECT, related_name="sources"
     )
     folder = LineField(max_length=1_000, blank=True)
-    # The rule sets whose files are stored; each agent uses one of them.
+    # Names of rule sets. A refresh stores the files that any of them matches. Each agent that reads this
+    # source uses one of them.
     harnesses = models.JSONField(default=every_harness, blank=True)
     adoption = models.CharField(max_length=9, choices=Adoption.choices, default=Adoption.AUTOMATIC)
-    # None: only on demand.
+    # Minutes between scheduled refreshes. None: refresh only on request.
     refresh_minutes = models.PositiveIntegerField(null=True, blank=True, default=15)
 
     class Meta(Named.Meta):
@@ -117,7 +118,7 @@ class Source(Named):
             raise ValidationError(problems)
 
     def agent_ids(self) -> list[int]:
-        """List the agents that read this source, including sub-agents that inherit it."""
+        """List the ids of the active agents that read this source, including those that inherit it."""
         choices = AgentContext.objects.in_workspace(self.workspace_id)
         choosing_ids = set(choices.filter(source=self).values_list("agent_id", flat=True))
         deciding_ids = set(choices.values_list("agent_id", flat=True))
@@ -130,7 +131,7 @@ class Source(Named):
 def _find_deciding_agent(
     agent_id: int, parents: Mapping[int, int | None], deciding_ids: set[int]
 ) -> int | None:
-    """Return the agent itself or its nearest ancestor that has its own choice of a source."""
+    """Return the nearest agent in the parent chain, starting with this one, that has an AgentContext row."""
     current: int | None = agent_id
     while current is not None and current not in deciding_ids:
         current = parents.get(current)
@@ -138,9 +139,9 @@ def _find_deciding_agent(
 
 
 def find_source_folder_problem(folder: str) -> str:
-    """Check that a folder only goes down.
+    """Return why this is not a valid relative path below the granted folder, or an empty string.
 
-    SafeRoot refuses other paths too, but this reports it in the form.
+    SafeRoot refuses such paths too when it opens them. This check lets the form show the error.
     """
     if not folder:
         return ""
@@ -153,7 +154,10 @@ def find_source_folder_problem(folder: str) -> str:
 
 
 class AgentContext(WorkspaceOwned):
-    """The source and rule set of an agent. An agent without one inherits from its parent."""
+    """The source and rule set that an agent uses. Without a source, the agent reads no files.
+
+    An agent that has no such row inherits the row of its nearest ancestor.
+    """
 
     agent = models.OneToOneField(Agent, on_delete=models.CASCADE, related_name="context")
     source = models.ForeignKey(
@@ -166,7 +170,7 @@ class AgentContext(WorkspaceOwned):
 
 
 class PushedFile(WorkspaceOwned):
-    """A pushed file. The pushed files of a source correspond to the files of a folder source."""
+    """A file pushed by upload or API. A refresh of its source reads these rows instead of a folder."""
 
     source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="pushed_files")
     path = models.CharField(max_length=1_000)
@@ -199,19 +203,19 @@ class RefreshRun(WorkspaceOwned):
 
     source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="runs")
     status = models.CharField(max_length=7, choices=RunStatus.choices, default=RunStatus.QUEUED)
-    # What requested it: a member, the schedule, a changed file, a push, or the retry of a lost run.
+    # Why the run was requested, such as "person", "schedule", "watch", "push" or "lost" (a retry).
     cause = models.CharField(max_length=20)
     actor_label = models.CharField(max_length=254)
     requested_at = models.DateTimeField(auto_now_add=True)
     sent_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
-    # After this time the worker counts as dead.
+    # The worker extends this time while it makes progress. After this time it counts as dead.
     leased_until = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     seen = models.PositiveIntegerField(default=0)
     read = models.PositiveIntegerField(default=0)
     refused = models.PositiveIntegerField(default=0)
-    # How many files became new, changed, missing, invalid or quarantined in this run.
+    # Number of files by the state that they entered in this run.
     outcome = models.JSONField(default=dict)
     # Path, rule and reason of each refused file, as returned by discovery.
     refusals = models.JSONField(default=list)

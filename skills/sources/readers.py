@@ -1,4 +1,4 @@
-"""Resolve which source, working directory and rules each agent uses, including inheritance."""
+"""Resolve which source, working directory and rules each agent uses, itself or inherited from an ancestor."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class SourceReader:
     source: Source
     harness: Harness
     working_directory: str
-    # The agent that made the choice: itself or an ancestor.
+    # The agent whose AgentContext row applies: this agent, or the ancestor that it inherits from.
     chosen_by: Agent
 
     @property
@@ -28,7 +28,7 @@ class SourceReader:
         return self.chosen_by.pk != self.agent.pk
 
     def paths(self, stored: Collection[str]) -> list[tuple[str, str]]:
-        """List kind and path of the stored files that apply to this agent, in order."""
+        """List kind and path of those stored files that this agent's rules match, in rule order."""
         return [
             (kind, path) for kind, path in list_applicable_files(self.harness, self.working_directory, stored)
         ]
@@ -39,7 +39,8 @@ def get_readers_by_agent(
 ) -> dict[int, SourceReader]:
     """Return the readers of all agents that have a source, by agent id, with three queries in total.
 
-    `drafted` agents replace the saved ones: a changed working directory changes which files apply.
+    `drafted` are agents with unsaved edits. They are used instead of the saved agents with the same ids,
+    because an edited working directory changes which files apply.
     """
     rows = AgentContext.objects.in_workspace(workspace).select_related("source__grant", "source__workspace")
     choices = {row.agent_id: row for row in rows}
@@ -54,17 +55,18 @@ def get_readers_by_agent(
 
 @dataclass(frozen=True)
 class AgentLineage:
-    """An agent and its ancestors, nearest first, with the choice of each."""
+    """An agent and its ancestors by id, nearest first, with the AgentContext rows of those that have one."""
 
     line: dict[int, Agent]
     choices: dict[int, AgentContext]
+    # Whether the workspace has custom rules for a harness in `choices`.
     has_own_rules: bool
 
 
 def load_agent_lineage(agent: Agent) -> AgentLineage:
-    """Load the agent and its ancestors only: one query, and one more for each ancestor above the parent.
+    """Load the lineage of one agent with one query, plus one query for each ancestor above the parent.
 
-    No query is needed if the agent was loaded with its choice, has none, and has no parent.
+    No query is made if the loaded agent already shows that it has no source, see `has_no_source`.
     """
     if has_no_source(agent):
         return AgentLineage({agent.pk: agent}, {}, has_own_rules=False)
@@ -85,15 +87,15 @@ def load_agent_lineage(agent: Agent) -> AgentLineage:
 
 
 def has_no_source(agent: Agent) -> bool:
-    """Return whether the loaded agent shows without a query that it has no source.
+    """Return whether the agent certainly has no source, without a query.
 
-    No choice and no parent.
+    That is the case if the agent has no parent, and its `context` was loaded with it and is None.
     """
     return agent.parent_id is None and agent._state.fields_cache.get("context", agent) is None
 
 
 def load_ancestors(agent: Agent) -> Iterable[Agent]:
-    """Iterate over the agent and its ancestors, each loaded when it is needed."""
+    """Iterate over the agent and its ancestors. Each ancestor is loaded when the iteration reaches it."""
     seen_ids: set[int] = set()
     current: Agent | None = agent
     while current is not None and current.pk not in seen_ids:
@@ -103,7 +105,7 @@ def load_ancestors(agent: Agent) -> Iterable[Agent]:
 
 
 def get_source_reader(agent: Agent, lineage: AgentLineage | None = None) -> SourceReader | None:
-    """Return the reader of one agent."""
+    """Return the reader of one agent, or None if the agent reads no source."""
     lineage = lineage or load_agent_lineage(agent)
     rules = HARNESSES | (get_custom_harnesses(agent.workspace_id) if lineage.has_own_rules else {})
     return build_source_reader(agent, lineage.line, lineage.choices, rules)
@@ -129,7 +131,10 @@ def build_source_reader(
 
 
 def iter_ancestors(agent: Agent, agents: dict[int, Agent]) -> Iterable[Agent]:
-    """Iterate over the agent and its ancestors. A cycle cannot be stored, but would not loop forever."""
+    """Iterate over the agent and its ancestors, nearest first, looking up parents in `agents`.
+
+    Cycles cannot be stored. If there were one, the iteration would stop at the first repeated agent.
+    """
     seen_ids: set[int] = set()
     current: Agent | None = agent
     while current is not None and current.pk not in seen_ids:
@@ -139,7 +144,10 @@ def iter_ancestors(agent: Agent, agents: dict[int, Agent]) -> Iterable[Agent]:
 
 
 def get_relative_directory(folder: str, source: Source) -> str:
-    """Return the working directory relative to the source's root. A path outside of it means the root."""
+    """Return the working directory as a path relative to the source's root.
+
+    Return an empty string, which means the root, for an absolute path outside of the root.
+    """
     if not folder.startswith("/"):
         return folder.strip("/")
     grant = source.grant.path if source.grant else ""

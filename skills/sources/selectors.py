@@ -14,10 +14,10 @@ from skills.sources.readers import SourceReader, get_readers_by_agent
 
 @dataclass(frozen=True)
 class SourceSummary:
-    """A source with the data of its list row."""
+    """A source with the data that its row in the list of sources shows."""
 
     source: Source
-    # The last requested run, whether or not it has started.
+    # The last requested run, which may still be queued or running.
     run: RefreshRun | None = None
     refreshed_at: datetime | None = None
     states: dict[str, int] = field(default_factory=dict)
@@ -41,7 +41,7 @@ def list_grants(workspace: Workspace) -> QuerySet[SourceGrant]:
 
 
 def list_sources(workspace: Workspace) -> QuerySet[Source]:
-    """List sources, annotated with the id of the last run and the end of the last finished run."""
+    """List sources, annotated with the id of the last run and the time when the last finished run ended."""
     runs = RefreshRun.objects.in_workspace(workspace).filter(source=OuterRef("pk")).order_by("-pk")
     return (
         Source.objects.in_workspace(workspace)
@@ -86,7 +86,7 @@ def sort_state_counts(counts: Counter[str]) -> dict[str, int]:
 
 
 def get_readers_by_source(workspace: Workspace) -> dict[int, list[SourceReader]]:
-    """Return the active agents that read each source, sorted by name."""
+    """Return, by source id, the readers of the active agents that read the source, sorted by agent name."""
     readers: dict[int, list[SourceReader]] = defaultdict(list)
     for reader in sorted(
         get_readers_by_agent(workspace).values(), key=lambda reader: reader.agent.name.casefold()
@@ -113,7 +113,7 @@ def count_pushed_files(source: Source) -> int:
 
 
 def list_lost_readers(source: Source, harnesses: Iterable[str]) -> list[AgentContext]:
-    """List the choices of active agents that use this source with a rule set other than these."""
+    """List the AgentContext rows of active agents that use this source with a rule set not in `harnesses`."""
     choices = AgentContext.objects.in_workspace(source.workspace_id).filter(source=source)
     others = choices.filter(agent__archived_at=None).exclude(harness__in=list(harnesses))
     return list(others.select_related("agent").order_by("agent__name"))

@@ -34,7 +34,7 @@ from skills.sources.selectors import (
 from skills.tasks import enqueue_refresh_run
 from skills.uploads.services import InvalidBundle, push_bundle
 
-# The archive, and the overhead of the multipart form.
+# The size of the archive, plus 64 KiB for the other parts of the multipart request.
 MAX_UPLOAD_BYTES = MAX_ZIP_BYTES + 64 * 1024
 
 
@@ -47,7 +47,7 @@ class SourcePages(RecordPages[Source]):
     )
     search_fields = ("label", "slug", "folder", "grant__path")
     write_permission = Permission.MANAGE_SOURCES
-    # The effect of an edit on prompts is known only after the refresh that follows it.
+    # No impact preview: the effect of an edit on prompts is known only after the refresh that follows it.
     feeds_prompts = False
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Source]:
@@ -146,7 +146,7 @@ class SourcePages(RecordPages[Source]):
         return super().render_page(request, page, context, status)
 
     def list_using_agents(self, record: Source) -> Any:
-        """Return nothing: the detail page lists the readers with folder and rules instead."""
+        """Return no agents: the detail page lists them as readers, with working directory and rules."""
         return ()
 
     def detail_context(self, request: WorkspaceRequest, record: Source) -> dict[str, Any]:
@@ -155,14 +155,14 @@ class SourcePages(RecordPages[Source]):
         return context | {"readers": readers, "upload": UploadForm()}
 
     def live(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        """Render the parts that change during a refresh, or 204 if the page is up to date."""
+        """Render the parts of the page that change during a refresh. Answer 204 if the page is up to date."""
         source = self.find(request, key)
         progress = get_refresh_progress(source)
         query = request.GET.copy()
         known_signature, known_finished = (query.pop(name, [""])[-1] for name in ("seen", "ended"))
         if known_signature == progress.signature:
             return HttpResponse(status=204)
-        # The remaining parameters are those of the page, from which its links are built.
+        # Without `seen` and `ended`, only the page's own parameters remain. Its links are built from them.
         request.GET = query  # type: ignore[assignment]  # a copy of the same kind
         context = self.live_context(request, source, progress) | {"record": source}
         context |= {"is_partial": True, "is_over": known_finished != progress.last_finished_pk}

@@ -1,1 +1,1 @@
-"""Files uploaded through the API."""
+"""Pushed files: uploaded as a zip archive or sent through the API."""

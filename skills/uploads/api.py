@@ -41,7 +41,8 @@ from skills.uploads.services import InvalidBundle, push_bundle, push_file, remov
 SourceLookup = Callable[[ApiRequest, str], Source]
 DEFAULT_CAPS = DiscoveryCaps()
 BASE64_REGEX = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-# Exactly one of them: minProperties and maxProperties enforce it.
+# A file must have exactly one of these properties. In the schemas below, minProperties and maxProperties
+# enforce this.
 CONTENT_PROPERTIES: dict[str, Schema] = {
     "text": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4},
     "base64": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4, "pattern": BASE64_REGEX},
@@ -72,7 +73,11 @@ PUSH_NOTE = (
 
 
 def build_push_urls(find: SourceLookup) -> list[URLPattern]:
-    """Build the URLs. `find` limits the sources: a restricted key can push only to sources of its agents."""
+    """Build the URLs for pushed files.
+
+    `find` looks up the source of a request. It must return only sources that the API key may see, so that a
+    key limited to some agents can push only to the sources of these agents.
+    """
     resource = PushedFileResource(find)
     options: dict[str, Any] = {"permission": Permission.EDIT, "bots": True, "status": 202, "tag": "sources"}
     return [
@@ -128,7 +133,7 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
 
 
 class PushedFileResource:
-    """The operations on pushed files, bound to the lookup of sources."""
+    """API operations on pushed files. `find` looks up the source that a request names."""
 
     def __init__(self, find: SourceLookup) -> None:
         self.find = find
@@ -178,7 +183,7 @@ class PushedFileResource:
 def accept_push(
     source: Source, run: RefreshRun, bundle: FileBundle, refused: list[dict[str, Any]]
 ) -> ApiResponse:
-    """Enqueue the refresh and answer 202 with the expected outcome."""
+    """Enqueue the refresh after a push, and answer 202 with the outcome that the refresh will have."""
     enqueue_refresh_run(run)
     refused_paths = {refusal["path"] for refusal in refused}
     stored = {path: data for path, data in bundle.files if path not in refused_paths}
@@ -187,7 +192,10 @@ def accept_push(
 
 
 def list_push_refusals(run: RefreshRun, bundle: FileBundle) -> list[Refusal]:
-    """List the refusals of this push, including conflicts with files that the source already has."""
+    """List the refusals of this push, including conflicts with files that the source already has.
+
+    The run may also hold refusals of earlier pushes. These are left out.
+    """
     paths = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
     return [Refusal(**refusal) for refusal in run.refusals if refusal["path"] in paths]
 
@@ -198,7 +206,7 @@ def build_bundle_problem(error: InvalidBundle, paths: list[str]) -> Any:
 
 
 def check_file_unchanged(call: ApiRequest, source: Source, path: str) -> None:
-    """Check If-Match if the client sent it."""
+    """If the client sent If-Match, check it against the digest of the stored file."""
     if call.if_match is None:
         return
     row = (

@@ -46,7 +46,10 @@ PUSH_OUTCOME_SCHEMA: Schema = object_schema(
 
 
 def push_outcome_json(source: Source, files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Evaluate these files. Unchanged files are evaluated too, so that a retry returns the same outcome."""
+    """Evaluate the pushed files and list those that are quarantined, invalid or not matched by any rule.
+
+    Unchanged files are evaluated too, so that a repeated request returns the same outcome.
+    """
     result = discover_pushed_files(files, list_effective_harnesses(source.workspace_id, source.harnesses))
     verdicts = evaluate_discovered_files(source, result, lambda *_: None)
     digests = {entry.path: entry.stamp.digest for entry in (*result.files, *result.skills)}
@@ -72,7 +75,7 @@ def filter_by_verdict(
 
 
 def get_waived_contents(source: Source) -> set[tuple[str, str]]:
-    """Return path and digest of the contents that have a waiver."""
+    """Return path and digest of each file content of the source that has a valid waiver."""
     waived = policy_for(source).waived
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(pk__in=[pk for pk, _ in waived])
     paths = dict(rows.values_list("pk", "path"))
@@ -80,7 +83,10 @@ def get_waived_contents(source: Source) -> set[tuple[str, str]]:
 
 
 def push_refusals_json(refusals: Sequence[Refusal], paths: Sequence[str]) -> list[dict[str, Any]]:
-    """Add JSON pointers of the file in the request body. Refusals of the whole push point to the list."""
+    """Serialize refusals, each with a JSON pointer to the refused file in the request body.
+
+    `paths` are the paths of the files in the request. A refusal of the whole push points to the file list.
+    """
     pointers: dict[str, list[str]] = defaultdict(list)
     for index, path in enumerate(paths):
         pointers[format_refusal_path(path)].append(f"/files/{index}")

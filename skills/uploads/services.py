@@ -1,4 +1,4 @@
-"""Store files pushed by upload or API, and request a refresh that discovers them like a folder."""
+"""Store files pushed by upload or API, and request a refresh that searches them like files in a folder."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -35,7 +35,7 @@ class PushedFileNotFound(DomainError):
 
 
 class InvalidBundle(DomainError):
-    """Nothing of the push was stored. Holds the reason for each file."""
+    """The push was rejected as a whole and nothing was stored. `refusals` holds the reasons."""
 
     code = "bad_bundle"
 
@@ -47,9 +47,10 @@ class InvalidBundle(DomainError):
 
 @transaction.atomic
 def push_bundle(source: Source, bundle: FileBundle, *, replace: bool, by: Actor) -> RefreshRun:
-    """Store a push and request a refresh. With `replace`, files that the push does not name are deleted.
+    """Store the pushed files and request a refresh.
 
-    A refused file keeps its earlier content, like an unreadable file on disk.
+    With `replace`, stored files that are not part of the push are deleted. If a pushed file is refused, its
+    earlier content stays, as for a file on disk that cannot be read.
     """
     source = lock_pushed_source(source)
     stored = get_pushed_files_by_path(source)
@@ -67,7 +68,7 @@ def push_bundle(source: Source, bundle: FileBundle, *, replace: bool, by: Actor)
 
 
 def push_file(source: Source, path: str, data: bytes, *, by: Actor) -> RefreshRun:
-    """Store one file. An existing file with the same path is replaced, others are kept."""
+    """Store one file and request a refresh. A stored file with the same path is replaced."""
     try:
         return push_bundle(source, bundle_files([(path, data)]), replace=False, by=by)
     except InvalidBundle as error:
@@ -76,7 +77,7 @@ def push_file(source: Source, path: str, data: bytes, *, by: Actor) -> RefreshRu
 
 @transaction.atomic
 def remove_pushed_file(source: Source, path: str, *, by: Actor) -> RefreshRun:
-    """Delete one pushed file. Its revisions are kept."""
+    """Delete one pushed file and request a refresh. The stored revisions of the file are kept."""
     source = lock_pushed_source(source)
     if not delete_pushed_files(source, {path}):
         raise PushedFileNotFound(_("There is no pushed file %(path)s here.") % {"path": path[:200]})
@@ -102,7 +103,10 @@ def get_pushed_files_by_path(source: Source) -> dict[str, PushedFile]:
 
 
 def exclude_path_conflicts(bundle: FileBundle, kept_paths: Iterable[str]) -> FileBundle:
-    """Refuse files whose paths conflict with files that the source already has."""
+    """Move pushed files whose paths conflict with other files of the source to the refusals.
+
+    Paths conflict if a file system could take them for the same, for example if they differ only in case.
+    """
     conflicts = find_path_conflicts(
         (path, False) for path in {*kept_paths, *[path for path, _ in bundle.files]}
     )
@@ -131,7 +135,7 @@ def check_bundle(bundle: FileBundle) -> None:
 
 
 def check_source_capacity(bundle: FileBundle, kept_files: Mapping[str, PushedFile]) -> None:
-    """Check that the source stays within the caps of one refresh."""
+    """Raise InvalidBundle if the source would exceed the limits of one refresh: file count and total size."""
     sizes = {path: row.content.size for path, row in kept_files.items()}
     sizes |= {path: len(data) for path, data in bundle.files}
     if len(sizes) > DEFAULT_CAPS.files:
@@ -146,7 +150,7 @@ def check_source_capacity(bundle: FileBundle, kept_files: Mapping[str, PushedFil
 
 
 def save_pushed_files(source: Source, bundle: FileBundle, stored: Mapping[str, PushedFile]) -> dict[str, int]:
-    """Insert new and update changed rows. Unchanged files are not written."""
+    """Insert new files and update changed ones, and return how many. Unchanged files are not written."""
     contents = ContentBatch(source.workspace)
     digests = {path: contents.add(data).digest for path, data in bundle.files}
     contents.save()
@@ -169,7 +173,10 @@ def delete_pushed_files(source: Source, paths: set[str]) -> int:
 
 
 def request_push_refresh(source: Source, bundle: FileBundle, *, by: Actor) -> RefreshRun:
-    """Request the refresh of these files, with the refusals of the push stored on its run."""
+    """Request a refresh after a push, and store the refusals of the push on its run.
+
+    If the run was already queued, it keeps the refusals of earlier pushes, except for files stored now.
+    """
     run = request_refresh(source, cause="push", by=by)
     refusals = {refusal["path"]: refusal for refusal in run.refusals}
     refusals |= {refusal.path: refusal._asdict() for refusal in bundle.refusals}
