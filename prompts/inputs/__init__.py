@@ -1,4 +1,7 @@
-"""Collect prompt inputs from records and effective files; the only package that uses models and assembly."""
+"""Collect the inputs of prompts from database records and discovered files.
+
+This is the only package that imports both the database models and prompts/assembly.
+"""
 
 from prompts.inputs.collect import CollectedInputs, DraftRecord, InputCollector, collect_inputs
 from prompts.inputs.load import LoadedRows

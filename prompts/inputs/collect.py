@@ -41,14 +41,18 @@ class CollectedInputs:
     # The level that each inherited value came from.
     levels: SettingSources
     token_budget: int | None = None
-    # When the validity of a memory next begins or ends, which changes the prompt without an edit.
+    # When the validity of a memory next begins or ends. The prompt changes at this time without an edit.
     changes_at: datetime | None = None
     problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class DraftRecord:
-    """An unsaved edit of a record, for previews; None leaves the links of the record unchanged."""
+    """An unsaved edit of a record, for previews.
+
+    The other fields are edited links of the record, for example the tools of an agent. None means that these
+    links are unchanged.
+    """
 
     record: Record
     tools: Sequence[records.Tool] | None = None
@@ -119,7 +123,7 @@ class InputCollector:
         return {}
 
     def get_tool_input(self, row: records.Tool, use: str) -> prompt_inputs.Tool:
-        """Convert each tool once for all agents that share it, because parsing its schema is expensive."""
+        """Convert a tool, once for all agents that share it, because parsing its schema is expensive."""
         if (row.pk, use) not in self.tool_inputs:
             self.tool_inputs[row.pk, use] = build_tool_input(row, use)
         return self.tool_inputs[row.pk, use]
@@ -140,7 +144,7 @@ class InputCollector:
 
     @cached_property
     def memories(self) -> list[records.Memory]:
-        """The memories in order of creation; an edited one keeps its position, a new one comes last."""
+        """The memories in order of creation. An edited memory keeps its position; a new memory comes last."""
         draft = self.draft.record if self.draft else None
         if not isinstance(draft, records.Memory):
             return self.loaded.memories
@@ -165,7 +169,11 @@ class InputCollector:
 
     @cached_property
     def effective_contexts(self) -> dict[int, EffectiveContext]:
-        """The effective files and skills; a draft affects them only if it is a skill or moves an agent."""
+        """The effective files and skills by agent id.
+
+        A draft affects them only if it is a draft of a skill, or changes the working directory or the parent
+        of an agent.
+        """
         if self.draft is not None and isinstance(self.draft.record, Skill):
             return get_effective_contexts(
                 self.loaded.workspace, self.agents, self.draft.to_skill_draft(), self.loaded.workspace_skills
@@ -234,7 +242,7 @@ class InputCollector:
             entry=cast("Literal['full', 'simple', 'minimal']", settings.get_value("entry", default="full")),
             is_sub_agent=agent.parent_id is not None,
         )
-        # Must precede the use of settings.levels: each lookup adds its level.
+        # Look up the budget before settings.levels is used: each lookup adds the level of its value there.
         token_budget = settings.get_value("token_budget", default=None)
         return CollectedInputs(
             agent,
@@ -248,7 +256,7 @@ class InputCollector:
         )
 
     def list_memories(self, agent: Agent) -> tuple[prompt_inputs.Memory, ...]:
-        """List shared and own memories together, in order of creation."""
+        """List the memories shared by all agents and those of this agent, in order of creation."""
         own, shared = self.memory_inputs.get(agent.pk, []), self.memory_inputs.get(None, [])
         if not own:
             return tuple(shared)
@@ -260,7 +268,7 @@ class InputCollector:
 
     @cached_property
     def next_changes(self) -> dict[int | None, datetime]:
-        """When the validity of a memory next begins or ends, by agent; None is for shared memories."""
+        """When the validity of a memory next begins or ends, by agent id. None is for shared memories."""
         changes: dict[int | None, datetime] = {}
         for row in self.memories:
             for timestamp in (row.valid_from, row.valid_until):

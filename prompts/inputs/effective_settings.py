@@ -34,9 +34,9 @@ class EffectiveValue:
     label: str
     text: str
     level: str
-    # The slug of the channel, if the level is a channel.
+    # The slug of the channel that sets the value, if the level is a channel.
     channel: str = ""
-    # The names of channels that override the value.
+    # The names of channels that override the value, for a value that is not of one channel.
     others: Sequence[str] = ()
 
 
@@ -50,7 +50,7 @@ class EffectiveSettings:
 
     @classmethod
     def load(cls, agent: Agent, files: Sequence[EffectiveFile] = ()) -> "EffectiveSettings":
-        """Load all levels with one query."""
+        """Load the settings of the workspace, the agent and all its channels with one query."""
         links = AgentChannel.objects.in_workspace(agent.workspace_id).filter(agent=agent)
         rows = PromptSettings.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
         condition = Q(agent=None, channel=None) | Q(agent=agent) | Q(channel__in=links.values("channel"))
@@ -58,7 +58,10 @@ class EffectiveSettings:
         return cls(agent, list(settings), files)
 
     def get_settings(self, channel: int | None = None) -> InheritedSettings:
-        """Return the settings of a channel; without one, those that apply unless a channel overrides them."""
+        """Return the settings of the agent on the channel with this id.
+
+        Without a channel, return the settings that apply unless a channel overrides them.
+        """
         by_agent = next((row for row in self.rows if row.agent_id is not None), None)
         by_channel = next((row for row in self.rows if channel and row.channel_id == channel), None)
         defaults = next((row for row in self.rows if row.agent_id is None and row.channel_id is None), None)
@@ -93,13 +96,13 @@ class EffectiveSettings:
     # --- persona ------------------------------------------------------------------------------------
 
     def get_persona(self, channel: int | None = None) -> tuple[dict[str, Record | None], SettingSources]:
-        """Return the effective identity, soul and user profile, and the level of each."""
+        """Return the effective identity, soul and user profile, and the level that each comes from."""
         context = EffectiveContext(None, tuple(self.files))
         persona = EffectivePersona(self.agent, self.get_settings(channel), context, lambda record: record)
         return {name: persona.pick_record(name) for name in PERSONA_FIELDS}, persona.levels
 
     def find_file(self, name: str) -> EffectiveFile | None:
-        """Find the discovered file for a persona field."""
+        """Return the discovered file for a persona field, for example SOUL.md for "soul"."""
         return next((file for file in self.files if file.file.path.endswith(PERSONA_FILES[name])), None)
 
 

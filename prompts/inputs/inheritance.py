@@ -7,13 +7,16 @@ from prompts.assembly.inputs import Text
 from prompts.assembly.segments import Origin
 from prompts.models import PromptSettings
 
-# Maps the name of a value to the level it came from.
+# Maps the name of a setting to the level that its value comes from, for example "channel".
 SettingSources = dict[str, str]
 
 
 @dataclass
 class InheritedSettings:
-    """The settings of one prompt on three levels; `levels` records the level of each value looked up."""
+    """The settings of one prompt on three levels.
+
+    Each lookup of a setting adds the level of its value to `levels`.
+    """
 
     of_workspace: PromptSettings | None
     of_agent: PromptSettings | None
@@ -21,7 +24,7 @@ class InheritedSettings:
     levels: SettingSources = field(default_factory=dict)
 
     def find_value(self, name: str) -> tuple[Any, PromptSettings | None]:
-        """Return the value of the most specific level that sets it, and the row it comes from."""
+        """Return the value of the most specific level that sets it, and the row of that level."""
         rows = {"channel": self.of_channel, "agent": self.of_agent, "workspace": self.of_workspace}
         for level, row in rows.items():
             value = getattr(row, name) if row else None

@@ -22,7 +22,7 @@ from prompts.models import PromptSettings
 from skills.agent_context.effective import AgentContextLoader, EffectiveContext, get_effective_contexts
 from skills.agent_context.preload import WorkspaceSkills, build_skill_queries
 
-# Joined to each agent; `context` also shows whether the agent reads files at all.
+# Relations that the query for agents joins. `context` is the agent's source of files; it may be missing.
 AGENT_RELATIONS = ("identity", "soul", "user_profile", "context")
 # The columns that prompts need; other columns are deferred.
 TEXT_COLUMNS = ("id", "workspace_id", "revision", "agent_id", "text")
@@ -31,7 +31,7 @@ InputQueries = dict[str, "QuerySet[Any, Any]"]
 
 
 def build_input_queries(workspace: Workspace | int, agents: Sequence[int]) -> InputQueries:
-    """Build the queries for the rows of these agents, by the name of their attribute in LoadedRows."""
+    """Build the queries for the rows of these agents. The keys are names of attributes of LoadedRows."""
     links = AgentTool.objects.in_workspace(workspace).filter(agent__in=agents)
     return {
         "agents": list_full_agents(workspace).filter(pk__in=agents, archived_at=None).order_by("pk"),
@@ -60,7 +60,10 @@ def list_responsibilities(workspace: Workspace | int, agents: Sequence[int]) -> 
 
 
 def list_active_memories(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[Memory]":
-    """List active memories, including shared ones; sorted later in Python, because there are many."""
+    """List the active memories of these agents and the memories shared by all agents, unsorted.
+
+    There are many of them, so `LoadedRows.memories` sorts them in Python.
+    """
     rows = Memory.objects.in_workspace(workspace).filter(archived_at=None, state=MemoryState.ACTIVE)
     rows = rows.filter(Q(agent=None) | Q(agent__in=agents))
     return rows.only(*TEXT_COLUMNS, "valid_from", "valid_until").order_by()
@@ -76,19 +79,26 @@ __all__ = ["AGENT_RELATIONS", "LoadedRows", "load_effective_files"]
 
 
 class LoadedRows:
-    """The saved rows of some agents, loaded lazily and shared by the builds with and without a draft."""
+    """The saved rows of some agents, loaded on first access.
+
+    A preview uses the same rows for the prompt with the draft and for the prompt without it.
+    """
 
     def __init__(
         self, workspace: Workspace | int, agents: Sequence[Agent | int], *, with_skills: bool = False
     ) -> None:
         self.workspace = workspace
         self.ids = [agent if isinstance(agent, int) else agent.pk for agent in agents]
-        # For a single agent, AgentContextLoader reads only the agent's own skills, in separate queries.
+        # Whether all skills of the workspace are loaded. For a single agent this is not needed:
+        # AgentContextLoader reads the skills of that agent only, in separate queries.
         self.with_skills = with_skills or len(self.ids) != 1
 
     @classmethod
     def for_agent(cls, workspace: Workspace, agent: Agent, channels: Sequence[Channel]) -> "LoadedRows":
-        """Build the rows around a fully loaded agent and its channels, which are not queried again."""
+        """Build LoadedRows for an agent that is already loaded with its relations and channels.
+
+        Agent and channels are not queried again.
+        """
         loaded = cls(workspace, [agent])
         loaded.agents = [] if agent.is_archived else [agent]
         loaded.channels = {agent.pk: list(channels)}
@@ -96,7 +106,7 @@ class LoadedRows:
 
     @cached_property
     def rows(self) -> dict[str, list[Any]]:
-        """Run the queries, except for attributes that were set before."""
+        """The results of the queries by name, without queries for attributes that `for_agent` has set."""
         all_queries = build_input_queries(self.workspace, self.ids)
         queries = {name: rows for name, rows in all_queries.items() if name not in self.__dict__}
         skill_queries = build_skill_queries(self.workspace) if self.with_skills else []
@@ -148,7 +158,7 @@ class LoadedRows:
 def load_effective_files(
     workspace: Workspace | int, agents: Sequence[Agent], workspace_skills: WorkspaceSkills | None = None
 ) -> dict[int, EffectiveContext]:
-    """Return the effective context by agent, from the preloaded skills of the workspace if there are any."""
+    """Return the effective context by agent id. If `workspace_skills` is given, no skills are queried."""
     if len(agents) != 1 or workspace_skills is not None:
         return get_effective_contexts(workspace, agents, workspace_skills=workspace_skills)
     return {agent.pk: AgentContextLoader(agent, has_contents=True).get_context(agent) for agent in agents}

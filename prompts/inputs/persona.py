@@ -18,7 +18,10 @@ PERSONA_FILES = {"identity": "IDENTITY.md", "soul": "SOUL.md", "user_profile": "
 
 @dataclass
 class EffectivePersona:
-    """The effective persona: from the channel, else the agent, else a discovered file, else the workspace."""
+    """The effective identity, soul and user profile of an agent on a channel.
+
+    Each comes from the channel, else from the agent, else from a discovered file, else from the workspace.
+    """
 
     agent: Agent
     settings: InheritedSettings
@@ -61,7 +64,11 @@ class EffectivePersona:
         )
 
     def pick_record(self, name: str) -> Record | None:
-        """Return the record of the most specific level; None if a discovered file takes precedence."""
+        """Return the record of the most specific level that has one.
+
+        Return None if there is no record, or if a discovered file takes precedence over the record of the
+        workspace.
+        """
         choices: list[tuple[str, PromptSettings | Agent | None]] = [
             ("channel", self.settings.of_channel),
             ("agent", self.agent),

@@ -1,1 +1,1 @@
-"""Tamper evidence: hash chains, signed checkpoints and evidence bundles; a pure package."""
+"""Tamper evidence: hash chains, signed checkpoints and evidence bundles. The package uses no database."""

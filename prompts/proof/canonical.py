@@ -10,7 +10,7 @@ from typing import Any
 
 from core.text.strict_json import DuplicateKeyError, parse_strict_json
 
-# Limits recursion, which would otherwise exhaust the stack.
+# The deepest nesting of a value that is accepted. Deeper recursion could exhaust the stack.
 MAX_DEPTH = 64
 TEXT_TYPES, SCALAR_TYPES = frozenset({str}), frozenset({str, int, bool, type(None)})
 DOMAIN_PATTERN = re.compile(r"[a-z]+(-[a-z]+)*")
@@ -20,11 +20,14 @@ CANONICAL_ENCODER = json.JSONEncoder(
 
 
 class CanonicalFormError(ValueError):
-    """The value has no canonical form; the message is the reason."""
+    """The value has no canonical form. The message says why."""
 
 
 def build_encoder() -> Callable[[Any], str]:
-    """Build the JSON encoder once; `JSONEncoder.encode` would create the C encoder again for every value."""
+    """Build an encoder that is reused for all values.
+
+    `JSONEncoder.encode` would create a new C encoder for every value, which is slower.
+    """
     make_encoder = getattr(json.encoder, "c_make_encoder", None)
     if make_encoder is None:
         return CANONICAL_ENCODER.encode
@@ -43,22 +46,28 @@ def canonical_json(value: Any) -> bytes:
 
 
 def canonical_digest(domain: str, value: Any) -> str:
-    """Return the SHA-256 of a value in hex; the domain separates equal values of different kinds."""
+    """Return the SHA-256, in hex, of a domain prefix and the canonical JSON of a value.
+
+    `domain` names the kind of value, so that equal values of different kinds have different digests.
+    """
     return sha256(build_digest_message(domain, value)).hexdigest()
 
 
 def bytes_digest(domain: str, data: bytes) -> str:
-    """Return the digest of a value that is already encoded as canonical JSON."""
+    """Return the `canonical_digest` of a value that is already encoded as canonical JSON."""
     return sha256(get_domain_prefix(domain) + data).hexdigest()
 
 
 def json_digest(domain: str, value: Any) -> str:
-    """Return the digest of a value read from JSON; skips the conversion to plain values, for speed."""
+    """Return the `canonical_digest` of a value that was read from JSON.
+
+    The value has only plain types already, so the conversion with `plain_json` is skipped for speed.
+    """
     return sha256(get_domain_prefix(domain) + encode_json(value).encode()).hexdigest()
 
 
 def build_digest_message(domain: str, value: Any) -> bytes:
-    """Build the bytes that are hashed or signed."""
+    """Build the bytes that are hashed or signed: the prefix of the domain and the canonical JSON."""
     return get_domain_prefix(domain) + canonical_json(value)
 
 
@@ -92,7 +101,10 @@ def get_domain_prefix(domain: str) -> bytes:
 
 
 def plain_json(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """Convert a value to dict, list, str, int, bool and None; CanonicalFormError for other types."""
+    """Convert a value to dict, list, str, int, bool and None. Timestamps become text.
+
+    Raise CanonicalFormError for other types, such as float.
+    """
     kind = type(value)
     if kind in SCALAR_TYPES:
         return value
@@ -112,7 +124,7 @@ def plain_json(value: Any, depth: int = MAX_DEPTH) -> Any:
 def plain_json_object(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     if not TEXT_TYPES.issuperset(map(type, value)):
         check_text_keys(value)
-    # Checking scalars here saves a call per leaf: there are millions of rows, mostly of scalars.
+    # Checking for scalars here saves a function call per value: millions of rows consist mostly of scalars.
     return {
         key: item if type(item) in SCALAR_TYPES else plain_json(item, depth) for key, item in value.items()
     }
@@ -137,7 +149,7 @@ def format_timestamp(value: datetime) -> str:
 
 
 def parse_canonical_json(text: str | bytes) -> Any:
-    """Parse JSON without floats, duplicate keys or deep nesting; ValueError otherwise."""
+    """Parse JSON. Raise ValueError for invalid JSON, floats, duplicate keys and deep nesting."""
     try:
         return plain_json(parse_strict_json(text, parse_float=reject_float, parse_constant=reject_float))
     except DuplicateKeyError:

@@ -1,4 +1,4 @@
-"""The heads (newest rows) of all chains of a workspace, complete or as changes since a checkpoint."""
+"""The heads (newest rows) of the hash chains of a workspace: all of them, or those that changed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,10 @@ class ChainHead(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadsSummary:
-    """A summary of all heads of one kind: the total number of rows, and the digest of the list."""
+    """A summary of all heads of one kind.
+
+    `count` is the total number of rows in all chains. `root` is the digest of the list of heads.
+    """
 
     count: int
     root: str
@@ -31,9 +34,9 @@ class HeadsSummary:
 class ChainHeads:
     """The heads of versions and of label moves, each sorted by agent, then channel.
 
-    A complete list in every checkpoint would become larger than the chains it protects, so most checkpoints
-    store only the heads that changed since the previous one. The list itself is not signed, but the
-    summaries over all heads are.
+    With `is_whole`, the lists contain the heads of all chains. Storing all heads with every checkpoint would
+    take more space than the chains themselves, so most checkpoints store only the heads that changed since
+    the previous checkpoint. The lists are not signed, but the summaries of all heads are.
     """
 
     versions: tuple[ChainHead, ...] = ()
@@ -41,12 +44,12 @@ class ChainHeads:
     is_whole: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data; the keys are stored."""
+        """Return plain JSON data. The keys are stored in the database, so they must not change."""
         lists = {"versions": self.versions, "label_moves": self.label_moves}
         return {"is_whole": self.is_whole} | {name: [*map(list, heads)] for name, heads in lists.items()}
 
     def summarize(self) -> tuple[HeadsSummary, HeadsSummary]:
-        """Summarize versions and label moves for a checkpoint; only meaningful for complete heads."""
+        """Summarize the heads of versions and of label moves for a checkpoint. The heads must be complete."""
         return summarize_heads(VERSION_HEADS_DOMAIN, self.versions), summarize_heads(
             MOVE_HEADS_DOMAIN, self.label_moves
         )
@@ -61,7 +64,7 @@ class ChainHeads:
         )
 
     def complete_from(self, before: "ChainHeads") -> "ChainHeads":
-        """Return complete heads, by adding the unchanged ones from the complete heads `before`."""
+        """Return complete heads: these, and the unchanged ones from the complete heads `before`."""
         if self.is_whole:
             return self
         return ChainHeads(
@@ -80,7 +83,7 @@ def merge_heads(before: Iterable[ChainHead], new: Iterable[ChainHead]) -> tuple[
 
 
 def sort_heads(heads: Iterable[ChainHead]) -> tuple[ChainHead, ...]:
-    """Sort heads by agent, then channel; those without a channel first."""
+    """Sort heads by agent, then channel. For each agent, the head without a channel comes first."""
     return tuple(
         sorted(heads, key=lambda head: (head.agent, head.channel is not None, head.channel or 0, head.number))
     )

@@ -17,17 +17,20 @@ class ChainAnchor:
 
 
 def verify_chain(rows: Iterable[StoredRow[R] | Fault], after: ChainAnchor | None = None) -> FaultSummary:
-    """Verify the rows of one table, sorted by chain and place, with their stored hash and previous hash."""
+    """Verify the rows of one table, which must be sorted by chain and place.
+
+    With `after`, verification starts after that row instead of at the start of the first chain.
+    """
     return summarize_faults(iterate_chain_faults(rows, after))
 
 
 def iterate_chain_faults(
     rows: Iterable[StoredRow[R] | Fault], after: ChainAnchor | None = None
 ) -> Iterator[Fault | None]:
-    """Yield the fault of every row, or None.
+    """Yield one item for every row: its fault, or None if it is sound.
 
-    After a bad row, verification continues with its stored hash, so that each row is judged by itself.
-    Unreadable rows arrive as faults and are passed through.
+    The row after a bad row is compared with the stored hash of the bad row, so that one bad row does not make
+    all later rows bad. A row that could not be read is a fault already and is yielded unchanged.
     """
     chain, place, head = (after.chain, after.place, after.hash) if after else ((), 0, "")
     for item in rows:
@@ -42,7 +45,7 @@ def iterate_chain_faults(
 
 
 def find_row_fault(row: R, stored: str, previous: str, place: int, head: str) -> Fault | None:
-    """Find the fault of a row that should follow the row at `place` with the hash `head`."""
+    """Return the fault of a row, or None. The previous row is at `place` and has the stored hash `head`."""
     if row.place != place + 1:
         return build_misplaced_fault(row, place)
     try:
@@ -72,7 +75,10 @@ def build_misplaced_fault(row: R, place: int) -> Fault:
 
 
 def verify_chain_span(rows: Iterable[StoredRow[R]]) -> FaultSummary:
-    """Verify a span from any position in a chain; the hash before its first row is trusted."""
+    """Verify a span of a chain that may begin at any place.
+
+    The hash that the first row names as its previous hash is trusted.
+    """
     remaining = iter(rows)
     first = next(remaining, None)
     if first is None:

@@ -17,13 +17,15 @@ from prompts.proof.hashed_rows import (
 from prompts.proof.signing_keys import PublicKey
 
 CHECKPOINT_TABLE = "checkpoint"
-# Agent, channel and place.
+# Agent id, channel id, and place of the row in the chain.
 ChainPosition = tuple[int, int | None, int]
 
 
 @dataclass(frozen=True)
 class StoredHashes:
-    """Stored hashes of one workspace, at least for the rows that a checkpoint names.
+    """Hashes that are stored in the database for rows of one workspace.
+
+    All rows that the compared checkpoints name must be included if they exist.
 
     Versions and label moves are keyed by agent, channel and place, ledger blocks and roll-offs by sequence.
     """
@@ -39,8 +41,9 @@ def compare_checkpoint(
 ) -> list[Fault]:
     """List the rows named by the checkpoint that are missing or have another hash now.
 
-    This detects truncated chains, and chains that were recomputed from the start: these verify by themselves
-    but no longer contain the signed hashes. Heads of earlier checkpoints need not be compared again.
+    This detects chains whose end was deleted and chains whose hashes were all recomputed. Such chains are
+    consistent in themselves but no longer contain the signed hashes. `heads` are the heads stored with this
+    checkpoint; heads that did not change are compared with an earlier checkpoint.
     """
     signed_at = checkpoint.body()["at"]
     return [
@@ -77,16 +80,18 @@ def describe_hash_change(stored_hash: str | None, signed_at: str) -> str:
 
 
 def verify_checkpoints(signed: Iterable[SignedCheckpoint], keys: Mapping[str, PublicKey]) -> FaultSummary:
-    """Verify checkpoints of one or many workspaces in order of creation; `keys` are the known keys by id."""
+    """Verify the checkpoints of one or many workspaces, in order of creation. `keys` maps key ids to keys."""
     return summarize_faults(iterate_checkpoint_faults(signed, keys))
 
 
 def iterate_checkpoint_faults(
     signed: Iterable[SignedCheckpoint], keys: Mapping[str, PublicKey]
 ) -> Iterator[Fault | None]:
-    """Yield the fault of every checkpoint, or None."""
+    """Yield one item for every checkpoint: its fault, or None if it is sound."""
     newest_hashes: dict[int, str] = {}
-    # None after a gap until the next complete list, so that later checkpoints are not blamed for the gap.
+    # The complete heads at the last checkpoint of each workspace. None if they are unknown because the heads
+    # of a checkpoint did not match. Later checkpoints are then not reported for their heads, until one of
+    # them has complete heads again.
     heads_by_workspace: dict[int, ChainHeads | None] = {}
     for item in signed:
         try:
@@ -112,7 +117,7 @@ def iterate_checkpoint_faults(
 
 
 def find_signature_fault(signed: SignedCheckpoint, keys: Mapping[str, PublicKey]) -> str:
-    """Describe why a signature is invalid; empty when it is valid."""
+    """Return why the signature is invalid, or an empty text if it is valid."""
     key = keys.get(signed.key)
     if key is None:
         return f"it is signed with a key that is not known: {signed.key}"
@@ -122,10 +127,10 @@ def find_signature_fault(signed: SignedCheckpoint, keys: Mapping[str, PublicKey]
 def find_missing_checkpoints(
     stored: Mapping[str, str], copy: Mapping[str, str], fresh: Container[str] = ()
 ) -> list[Fault]:
-    """List checkpoints that only the file or only the database has, those missing from the database first.
+    """List checkpoints that are missing from the database, then those missing from the checkpoint file.
 
-    `stored` and `copy` map hashes to names. `fresh` are hashes of checkpoints that were just signed and may
-    not be copied yet.
+    `stored` (the database) and `copy` (the file) map the hashes of checkpoints to display names. `fresh` are
+    hashes of checkpoints that were just signed and may not be in the file yet.
     """
     not_stored = [name for hash_, name in copy.items() if hash_ not in stored]
     not_copied = [name for hash_, name in stored.items() if hash_ not in copy and hash_ not in fresh]
@@ -143,7 +148,7 @@ def get_checkpoint_names(signed: Iterable[SignedCheckpoint]) -> dict[str, str]:
 
 
 def get_checkpoint_hash(signed: SignedCheckpoint) -> str:
-    """Return the hash, or an empty text for a body without a canonical form."""
+    """Return the hash of a checkpoint, or an empty text if its body cannot be hashed."""
     try:
         return signed.hash
     except ValueError:
@@ -151,7 +156,7 @@ def get_checkpoint_hash(signed: SignedCheckpoint) -> str:
 
 
 def get_checkpoint_name(signed: SignedCheckpoint) -> str:
-    """Format a display name; works for any body, also an invalid one."""
+    """Format the display name of a checkpoint, whose body may be invalid."""
     body: object = signed.body
     fields = body if isinstance(body, Mapping) else {}
     signed_at, workspace = (str(fields.get(key, "?"))[:40] for key in ("at", "workspace"))

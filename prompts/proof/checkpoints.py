@@ -1,4 +1,7 @@
-"""Checkpoints: signed statements about the heads of all chains of a workspace, themselves hash-chained."""
+"""Checkpoints: signed statements about the heads (newest rows) of all hash chains of a workspace.
+
+Each checkpoint contains the hash of the previous one, so the checkpoints are a hash chain too.
+"""
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,14 +27,14 @@ CHECKPOINT_DOMAIN = "checkpoint"
 
 
 class RollOffMark(NamedTuple):
-    """The newest roll-off; zero and empty when there is none."""
+    """The newest roll-off, that is, deletion of a block's rows by retention. 0 and "" if there is none."""
 
     sequence: int = 0
     hash: str = ""
 
 
 class LedgerMark(NamedTuple):
-    """The newest ledger block, and the last row in it."""
+    """The newest ledger block and the id of its last row. 0 and "" if there is none."""
 
     sequence: int = 0
     hash: str = ""
@@ -44,7 +47,10 @@ NO_VERSIONS, NO_MOVES = ChainHeads().summarize()
 
 @dataclass(frozen=True)
 class CheckpointStatement:
-    """The state of one workspace at one time; `previous` is the hash of its previous checkpoint."""
+    """The state of the hash chains of one workspace at one time.
+
+    `previous` is the hash of the previous checkpoint of the workspace, empty for the first.
+    """
 
     workspace: int
     at: datetime
@@ -67,12 +73,12 @@ class CheckpointStatement:
         }
 
     def matches_heads(self, heads: ChainHeads) -> bool:
-        """Tell whether these are the complete heads that the checkpoint summarizes."""
+        """Return whether these heads are complete and have the summaries of this checkpoint."""
         return heads.is_whole and heads.summarize() == (self.versions, self.label_moves)
 
 
 def read_checkpoint(body: object) -> CheckpointStatement:
-    """Parse the body of a checkpoint; ValueError unless it is exactly the body of that checkpoint."""
+    """Parse the body of a checkpoint. Raise ValueError unless rendering the result gives the same body."""
     fields = read_object(body, "the checkpoint")
     statement = CheckpointStatement(
         workspace=read_number(fields.get("workspace"), "the checkpoint's workspace"),
@@ -83,7 +89,7 @@ def read_checkpoint(body: object) -> CheckpointStatement:
         roll_offs=read_record(RollOffMark, fields.get("roll_offs"), "the checkpoint's roll-offs"),
         previous=read_text(fields.get("previous"), "the checkpoint's previous"),
     )
-    # Comparing the canonical forms detects unknown keys on all levels.
+    # Comparing the canonical forms detects unknown keys, also in nested objects.
     if canonical_json(statement.body()) != canonical_json(fields):
         raise ValueError("the checkpoint says more than a checkpoint has to say")
     return statement
@@ -91,7 +97,10 @@ def read_checkpoint(body: object) -> CheckpointStatement:
 
 @dataclass(frozen=True)
 class SignedCheckpoint:
-    """The body of a checkpoint, the signature in Base64, the id of the signing key, and the heads."""
+    """The body of a checkpoint, its signature in Base64, the id of the signing key, and the chain heads.
+
+    The signature covers the body only.
+    """
 
     body: Mapping[str, Any]
     signature: str
@@ -115,7 +124,7 @@ def sign_statement(
 
 
 def verify_signature(signed: SignedCheckpoint, public_key: PublicKey) -> bool:
-    """Tell whether this key signed this body; False also for malformed signatures."""
+    """Return whether the signature was made with this key over the body. Malformed signatures are invalid."""
     try:
         signature = b64decode(signed.signature, validate=True)
         public_key.verify(signature, build_digest_message(CHECKPOINT_DOMAIN, signed.body))
@@ -133,7 +142,7 @@ def read_signed_checkpoint(data: object) -> SignedCheckpoint:
 
 
 def format_checkpoint_line(signed: SignedCheckpoint) -> str:
-    """Format one line of the checkpoint file, which holds a second copy."""
+    """Format one line of the checkpoint file, which holds a second copy of the checkpoints."""
     return canonical_json(vars(signed)).decode() + "\n"
 
 

@@ -50,10 +50,11 @@ def build_evidence_bundle(
 ) -> dict[str, Any]:
     """Build an evidence bundle as plain JSON data.
 
-    `versions` begins with the version in question, `blocks` with the block that contains the ledger row, and
-    the moves of the pointer with the move that set the label; all continue to the newest row that the
-    checkpoint names, and the heads of the checkpoint are complete. `block_rows` are the (id, seal) pairs of
-    the first block. The text of an erased segment is None.
+    `versions`, `blocks` and the moves of `pointer` are spans of hash chains. `versions` begins with the
+    version that the bundle is about, `blocks` with the block that contains the ledger row, and the moves with
+    the move that set the label. Each span ends with the newest row that the checkpoint names. The heads of
+    the checkpoint must be complete. `block_rows` are the (id, seal) pairs of the rows in the first block. The
+    text of an erased segment is None.
     """
     sealed = {"rows": tuple(block_rows), "links": [chain_link_json(link) for link in blocks]}
     unsealed = NOT_YET_SEALED if ledger else None
@@ -93,10 +94,11 @@ def chain_link_json(stored: StoredRow[Any]) -> dict[str, Any]:
 def verify_evidence(
     data: object, *, fill: evidence_checks.SlotFiller | None = None, expected_key: str | None = None
 ) -> list[CheckResult]:
-    """Run every check on untrusted data; invalid data yields failed checks and never raises.
+    """Run every check that applies to the bundle. Invalid data makes checks fail but raises no exception.
 
-    `fill` rebuilds the text from segments and slots. `expected_key` is the id or the PEM of the operator's
-    key as known to the caller; without it, the origin of the signature is not verified.
+    `fill` rebuilds the served text from segments and slot values. `expected_key` is the id or the PEM of the
+    operator's public key, which the caller knows from another source than the bundle. Without it, the origin
+    of the signature is not verified.
     """
     bundle = EvidenceBundle(data)
     checks: dict[str, CheckFunction] = {
@@ -111,9 +113,10 @@ def verify_evidence(
 
 
 def list_irrelevant_checks(data: object) -> frozenset[str]:
-    """List the checks that do not apply: a bundle is evidence either of a fetch or of a label at a time.
+    """List the names of the checks that do not apply to the bundle.
 
-    All checks run on a bundle with neither, or with an incomplete fetch.
+    A bundle is evidence either of one fetch of a prompt or of the version that a label pointed at. The checks
+    of the other kind do not apply. If it is unclear which kind the bundle is, all checks run.
     """
     fields = data if isinstance(data, Mapping) else {}
     pointer, fetch = fields.get("pointer"), [fields.get(name) for name in FETCH_KEYS]
@@ -134,7 +137,7 @@ def run_evidence_check(name: str, check: CheckFunction, bundle: EvidenceBundle) 
 
 
 def is_evidence_valid(results: Iterable[CheckResult]) -> bool:
-    """Tell whether no check failed; absent evidence does not count as a failure."""
+    """Return whether no check failed. A check without evidence (`absent`) does not count as failed."""
     return all(result.state != "failed" for result in results)
 
 

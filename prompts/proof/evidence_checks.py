@@ -24,7 +24,7 @@ from prompts.proof.hashed_rows import (
 from prompts.proof.json_reader import read_text
 from prompts.proof.signing_keys import get_key_id, load_public_key
 
-# Rebuilds the text of the call from the segments and the slot values of a bundle.
+# Rebuilds the served text from the segments and the slot values of a bundle.
 SlotFiller = Callable[[Sequence[EvidenceSegment], Mapping[str, Any]], str]
 KEY_NOT_COMPARED = (
     "NOT COMPARED. The bundle brings its own key, and anyone can make a key: ask the operator for its id "
@@ -92,7 +92,11 @@ def check_evidence_lockfile(bundle: EvidenceBundle) -> str:
 
 
 def check_evidence_parts(bundle: EvidenceBundle) -> str:
-    """Check all parts against the digest in the lockfile, which lists only the changes to an earlier one."""
+    """Check the complete list of parts against the digest in the lockfile.
+
+    The digest covers all parts, although the lockfile may list only those that changed since the previous
+    version.
+    """
     expected = read_text(bundle.lockfile.get("digest"), "the lockfile's digest")
     require_same_digest(
         sha256(canonical_json(bundle.lockfile_parts)).hexdigest(),
@@ -183,7 +187,10 @@ def get_chain_head(bundle: EvidenceBundle, heads: Iterable[ChainHead]) -> ChainH
 
 
 def check_evidence_heads(bundle: EvidenceBundle) -> str:
-    """Check the heads against the signed summaries; the list of heads itself is not signed."""
+    """Check the chain heads in the bundle against the summaries in the signed checkpoint.
+
+    The list of heads itself is not signed.
+    """
     if not bundle.checkpoint.matches_heads(bundle.heads):
         raise ValueError("the heads in the bundle are not those that the checkpoint sums up")
     return f"the checkpoint sums up these {len(bundle.heads.versions)} chains"
@@ -203,7 +210,7 @@ def check_label_pointer(bundle: EvidenceBundle) -> str:
 
 
 def get_move_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
-    """Return when the label was moved to the version, and when it was moved again."""
+    """Return when the label was moved to the version, and the times of all later moves of this label."""
     label, _, moves = bundle.pointer
     move, version = moves[0][0], bundle.version
     check_row_hash(moves[0])
@@ -217,7 +224,10 @@ def get_move_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
 
 
 def get_build_times(bundle: EvidenceBundle) -> tuple[datetime, list[datetime]]:
-    """Return when the version became the latest, and when later ones did."""
+    """Return when the version was built, and when all later versions were built.
+
+    These are the times at which the label `latest` moved.
+    """
     return bundle.version.at, [row.at for row, _, _ in bundle.versions[1:]]
 
 
@@ -244,7 +254,7 @@ def check_expected_key(bundle: EvidenceBundle, expected: str | None) -> str:
 
 
 def check_rebuilt_text(bundle: EvidenceBundle, fill: SlotFiller | None) -> str:
-    """Check that filling the stored segments with the slots of the call reproduces the served text."""
+    """Check that filling the stored segments with the recorded slot values gives the served text."""
     if fill is None:
         raise MissingEvidence("nothing here can fill slots: the text was not built again")
     check_not_erased(bundle.segments)
@@ -282,7 +292,10 @@ def check_row_hash(link: StoredRow[Any]) -> None:
 def check_links_reach(
     bundle: EvidenceBundle, links: Sequence[StoredRow[Any]], place: int, head_hash: str
 ) -> None:
-    """Check that the links are an unbroken span of one chain that ends with the row the checkpoint names."""
+    """Check that the links are an unbroken span of one hash chain and end with the row of the checkpoint.
+
+    The checkpoint names this row by its place in the chain and its hash.
+    """
     rows: Sequence[ChainedRow] = [row for row, _, _ in links]
     first = verify_chain_span(links).first
     if first:

@@ -1,4 +1,4 @@
-"""Read an evidence bundle from untrusted JSON; each part is validated on first access."""
+"""Read an evidence bundle from untrusted JSON. Each part of the bundle is validated on first access."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -47,14 +47,15 @@ C = TypeVar("C", bound=ChainedRow)
 
 
 class MissingEvidence(Exception):
-    """The bundle lacks what a check needs; the message is the reason."""
+    """The bundle lacks a part that a check needs. The message says which."""
 
 
 class EvidenceSegment(NamedTuple):
-    """A stored segment, which the hash of the version covers; its text; and its slot data as JSON text.
+    """One segment of a version: its stored form, its text, and its slot data (`given`) as JSON text.
 
-    `stored` contains short texts of the layout as `text`; other text and slot data only as the digests
-    `content` and `given`. The field names are keys of the bundle.
+    The hash of the version covers `stored`. In `stored`, the key `text` holds a short text of the layout. The
+    keys `content` and `given` hold only the digests of other text and of slot data. The field names of this
+    class are keys of the bundle.
     """
 
     stored: Mapping[str, Any]
@@ -63,21 +64,26 @@ class EvidenceSegment(NamedTuple):
 
     @property
     def is_erased(self) -> bool:
-        """Whether text or slot data that it names by digest is missing."""
+        """Whether text or slot data is missing of which `stored` has the digest."""
         return self.text is None or (self.given is None and "given" in self.stored)
 
 
 class EvidenceBlock(NamedTuple):
-    """The ids and seals of the rows in a block, and the blocks from it to the newest of the checkpoint."""
+    """The ledger block of a fetch.
+
+    `pairs` are the ids and seals of the rows in the block. `links` are the blocks from this block to the
+    newest one that the checkpoint names.
+    """
 
     pairs: list[tuple[int, str]]
     links: list[StoredRow[LedgerBlockRow]]
 
 
 class LabelPointer(NamedTuple):
-    """Evidence that a label pointed at the version at a time: the move that set it, and all later moves.
+    """Evidence that a label pointed at the version at the time `at`.
 
-    They continue to the newest of the checkpoint. `latest` is moved only by builds, and so has no moves.
+    `moves` begins with the move that set the label to the version and ends with the newest move that the
+    checkpoint names. The label `latest` has no moves, because it always points at the newest version.
     """
 
     label: str
@@ -86,14 +92,17 @@ class LabelPointer(NamedTuple):
 
 
 class EvidenceBundle:
-    """The parts of a bundle; access raises MissingEvidence for a missing, ValueError for an invalid part."""
+    """The parts of a bundle as properties.
+
+    A property raises MissingEvidence if its part is missing, and ValueError if its part is invalid.
+    """
 
     def __init__(self, data: object) -> None:
         self.data = data
 
     @cached_property
     def content(self) -> Mapping[str, Any]:
-        """The bundle as an object, after its format, version and keys were checked."""
+        """The bundle as a JSON object, after a check of its format, format version and keys."""
         fields = read_object(self.data, "the bundle")
         if fields.get("format") != EVIDENCE_FORMAT:
             raise ValueError(f"the bundle does not say that it is a {EVIDENCE_FORMAT}")
@@ -135,7 +144,7 @@ class EvidenceBundle:
 
     @cached_property
     def versions(self) -> list[StoredRow[VersionRow]]:
-        """The version and all later ones up to the newest of the checkpoint."""
+        """The version of the bundle and all later versions up to the newest one that the checkpoint names."""
         return read_chain_links(VersionRow, self.content["versions"], "versions")
 
     @property

@@ -1,4 +1,4 @@
-"""Faults of stored rows, and a summary over many rows."""
+"""Faults that verification finds in stored rows, and their summary over many rows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class FaultSummary:
 
 
 def summarize_faults(faults: Iterable[Fault | None]) -> FaultSummary:
-    """Count the faults of a stream of rows in constant memory."""
+    """Count the rows and faults of a stream in constant memory. None stands for a row without a fault."""
     checked = bad = 0
     first = None
     for fault in faults:

@@ -1,6 +1,6 @@
 """The hashed columns of every append-only table, as one frozen dataclass per table.
 
-The field names are part of the hashes.
+The hashes cover the field names, so renaming a field would invalidate all stored hashes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from prompts.proof.canonical import canonical_digest
 R = TypeVar("R", bound="ChainedRow")
 # A row with its stored hash and the stored hash of the previous row.
 StoredRow = tuple[R, str, str]
-# Domains of the values that rows contain only as a digest.
+# Digest domains (see `canonical_digest`) of values that rows contain only as a digest.
 SEGMENTS_DOMAIN, SIZES_DOMAIN, LOCKFILE_DOMAIN, SLOTS_DOMAIN, LEDGER_ROWS_DOMAIN = (
     "segments",
     "sizes",
@@ -33,11 +33,11 @@ class HashedRow:
 
 
 class ChainedRow(HashedRow):
-    """A row of a hash chain: its hash covers the hash of the previous row."""
+    """A row of a hash chain. Its hash covers its columns and the hash of the previous row."""
 
     @property
     def chain(self) -> tuple[int | None, ...]:
-        """The key of the chain that the row belongs to."""
+        """The ids that identify the chain of the row, for example workspace, agent and channel."""
         raise NotImplementedError
 
     @property
@@ -46,7 +46,7 @@ class ChainedRow(HashedRow):
         raise NotImplementedError
 
     def format_name(self, place: int) -> str:
-        """Format the display name of the row at this place of the same chain."""
+        """Format the display name of the row at the given place in the chain of this row."""
         raise NotImplementedError
 
     @property
@@ -54,13 +54,16 @@ class ChainedRow(HashedRow):
         return self.format_name(self.place)
 
     def hash(self, previous: str) -> str:
-        """Return the hash of the row; for the first row of a chain, `previous` is empty."""
+        """Return the hash of the row. `previous` is the hash of the previous row, empty for the first row."""
         return canonical_digest(self.table, {"previous": previous, "row": self.get_hashed_columns()})
 
 
 @dataclass(frozen=True)
 class VersionRow(ChainedRow):
-    """A version of a prompt; texts are hashed by their digest, so that they can be erased."""
+    """A version of a prompt.
+
+    The row contains texts only as digests, so that a text can be erased without changing the hash.
+    """
 
     table = "version"
 
@@ -96,9 +99,10 @@ class VersionRow(ChainedRow):
 
 @dataclass(frozen=True)
 class LabelMoveRow(ChainedRow):
-    """A move of a label of a prompt to a version, or to none.
+    """A move of a label of a prompt to another version, or to no version.
 
-    Versions are hashed by id and number: without the number, two versions could swap their ids undetected.
+    The row names each version by id and number. Without the number, two versions could swap their ids
+    undetected.
     """
 
     table = "label-move"
@@ -132,7 +136,7 @@ class LabelMoveRow(ChainedRow):
 
 @dataclass(frozen=True)
 class LedgerBlockRow(ChainedRow):
-    """A closed span of the ledger; `rows` is the digest over its ids and seals."""
+    """A closed span of ledger rows. `rows` is the digest of the ids and seals of these rows."""
 
     table = "ledger-block"
 
@@ -160,7 +164,10 @@ class LedgerBlockRow(ChainedRow):
 
 @dataclass(frozen=True)
 class RollOffRow(ChainedRow):
-    """A ledger block whose rows were deleted after the retention period; blocks expire in order."""
+    """The record that the rows of a ledger block were deleted after the retention period of `months` months.
+
+    The rows of blocks are deleted in the order of the blocks.
+    """
 
     table = "roll-off"
 
@@ -185,7 +192,7 @@ class RollOffRow(ChainedRow):
 
 @dataclass(frozen=True)
 class LedgerRow(HashedRow):
-    """A served prompt; `served` is the plain SHA-256 of its bytes."""
+    """One fetch of a prompt. `served` is the plain SHA-256 of the bytes that were returned."""
 
     table = "ledger-row"
 
@@ -209,7 +216,8 @@ class LedgerRow(HashedRow):
         return f"ledger row {self.id}"
 
     def get_hashed_columns(self) -> Mapping[str, Any]:
-        # The seal is computed before the row is stored and has an id; the block binds the id to the seal.
+        # The id is left out, because the seal is computed before the database assigns the id. The digest of
+        # the block covers both id and seal.
         columns = dict(vars(self))
         del columns["id"]
         return columns
@@ -219,7 +227,7 @@ class LedgerRow(HashedRow):
 
 
 def ledger_rows_digest(pairs: Iterable[tuple[int, str]]) -> str:
-    """Return the digest of a block's rows: over the (id, seal) pairs in order of id."""
+    """Return the digest of the rows of a block, given as (id, seal) pairs in order of id."""
     return canonical_digest(LEDGER_ROWS_DOMAIN, tuple(pairs))
 
 

@@ -1,4 +1,4 @@
-"""Read typed values from untrusted JSON; errors name the place of the invalid value."""
+"""Read typed values from untrusted JSON. `where` is the place of a value, for error messages."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
@@ -8,16 +8,16 @@ from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
 from prompts.proof.canonical import format_timestamp
 
 T = TypeVar("T")
-# The range of a PostgreSQL bigint.
+# The largest PostgreSQL bigint.
 MAX_INTEGER = 2**63 - 1
 
 
 class MalformedData(ValueError):
-    """The data is invalid; the message names the place and what is expected."""
+    """The data is invalid. The message names the place of the value and what is expected there."""
 
 
 def read_record(kind: type[T], data: object, where: str) -> T:
-    """Build a dataclass or named tuple from an object that has exactly its keys."""
+    """Build a dataclass or named tuple from a JSON object whose keys are exactly its fields."""
     fields, hints = read_object(data, where), get_record_hints(cast("Hashable", kind))
     check_exact_keys(fields, set(hints), where)
     return kind(
@@ -72,7 +72,7 @@ def read_flag(data: object, where: str) -> bool:
 
 
 def read_json_timestamp(data: object, where: str) -> datetime:
-    """Read a timestamp in the canonical form, which is the one that is hashed."""
+    """Read a timestamp. Only the form of `format_timestamp` is accepted, because hashes cover that form."""
     text, form = read_text(data, where), "a time such as 2026-03-07T14:55:05.000000Z"
     try:
         timestamp = datetime.fromisoformat(text)

@@ -1,4 +1,7 @@
-"""Verify ledger rows against their seals and blocks, in constant memory."""
+"""Verify ledger rows against their seals and blocks, in constant memory.
+
+A seal is the hash of one ledger row. A block contains a digest of the ids and seals of a span of rows.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,18 +9,18 @@ from prompts.proof.canonical import ListDigest
 from prompts.proof.faults import Fault, FaultSummary, summarize_faults
 from prompts.proof.hashed_rows import LEDGER_ROWS_DOMAIN, LedgerBlockRow, LedgerRow
 
-# Unreadable rows arrive as faults and are passed through.
+# A row with its stored seal. A row that could not be read is a fault instead, which is reported unchanged.
 SealedRow = tuple[LedgerRow, str] | Fault
 
 
 def verify_ledger(
     blocks: Iterable[LedgerBlockRow], rows: Iterable[SealedRow], rolled_off: int = 0
 ) -> FaultSummary:
-    """Verify the ledger of one workspace: its blocks in order, its rows with stored seals in order of id.
+    """Verify the ledger of one workspace. `blocks` are sorted by sequence, `rows` by id.
 
-    The chain of the blocks is verified by `verify_chain`. Blocks up to the sequence `rolled_off` may have
-    lost all of their rows to retention. Rows after the last block are not in a block yet: only their seals
-    are checked.
+    The hash chain of the blocks is not verified here but by `verify_chain`. Blocks with a sequence up to
+    `rolled_off` may have no rows, because their rows were deleted after the retention period. Rows after the
+    last block are not in a block yet: only their seals are checked.
     """
     return summarize_faults(iterate_ledger_faults(blocks, rows, rolled_off))
 
@@ -25,7 +28,7 @@ def verify_ledger(
 def iterate_ledger_faults(
     blocks: Iterable[LedgerBlockRow], rows: Iterable[SealedRow], rolled_off: int = 0
 ) -> Iterator[Fault | None]:
-    """Yield the fault of every row and every block, or None."""
+    """Yield one item for every row and every block: its fault, or None if it is sound."""
     queue = LedgerRowQueue(rows)
     for block in blocks:
         row_digest = ListDigest(LEDGER_ROWS_DOMAIN)

@@ -26,12 +26,12 @@ def generate_signing_key() -> PrivateKey:
 
 
 def dump_private_key(key: PrivateKey) -> bytes:
-    """Return the private key as PEM (PKCS #8), unencrypted: its storage must be encrypted."""
+    """Return the private key as PEM (PKCS #8). The PEM is not encrypted: encrypt it before storing it."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def load_private_key(pem: bytes) -> PrivateKey:
-    """Load a private key from PEM; UnusableKey for anything else."""
+    """Load an Ed25519 private key from unencrypted PEM. Raise UnusableKey for any other data."""
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -46,7 +46,7 @@ def dump_public_key(key: PublicKey) -> str:
 
 
 def load_public_key(pem: str) -> PublicKey:
-    """Load a public key from PEM; UnusableKey for anything else."""
+    """Load an Ed25519 public key from PEM. Raise UnusableKey for any other data."""
     try:
         key = load_pem_public_key(pem.encode())
     except (ValueError, UnsupportedAlgorithm) as error:

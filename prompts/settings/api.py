@@ -41,7 +41,7 @@ SETTING_SCHEMAS: dict[str, Schema] = {
     "total_characters": nullable_schema(integer_schema(500, 2**31 - 1)),
     "token_budget": nullable_schema(integer_schema(0, 2**31 - 1)),
 }
-# Empty values are inherited from the level above.
+# The value of each setting that means "not set on this level": the setting is inherited.
 EMPTY_VALUES: dict[str, Any] = dict.fromkeys(SETTING_SCHEMAS) | {"mission": "", "entry": "", "mode": ""}
 LEVEL_SCHEMA = object_schema(
     {
@@ -80,7 +80,10 @@ def handle_channel_settings(call: ApiRequest, channel: str) -> ApiResponse:
 
 
 def get_settings_channel(call: ApiRequest, name: str) -> Channel:
-    """Return the channel; its settings affect all agents, so the client's scope must not be limited."""
+    """Return the channel. Refuse API keys that are limited to some agents or channels.
+
+    The settings of a channel affect all agents that use the channel.
+    """
     require_unlimited_scope(call)
     row = Channel.objects.in_workspace(call.workspace).filter(slug=name).first()
     if row is None:

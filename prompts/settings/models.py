@@ -16,7 +16,7 @@ MODE_CHOICES = [("agent", _("Agent")), ("single_turn", _("Single turn"))]
 class PromptSettings(Record):
     """Settings of one level: an agent, a channel, or the workspace if neither is set.
 
-    Empty values are inherited from the level above.
+    A channel inherits values that are empty here from the agent, and an agent from the workspace.
     """
 
     kind = "prompt_settings"

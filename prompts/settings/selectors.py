@@ -10,7 +10,10 @@ from prompts.models import PromptSettings
 
 
 def build_effective_budget(workspace: Workspace | int) -> Coalesce:
-    """Build the effective token budget of a prompt: the channel's, else the agent's, else the workspace's."""
+    """Build an SQL expression for the effective token budget of a prompt.
+
+    It is the budget of the channel, else of the agent, else of the workspace.
+    """
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None, token_budget__isnull=False)
     levels: list[dict[str, Any]] = [
         {"channel": OuterRef("channel_id")},

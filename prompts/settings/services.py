@@ -27,7 +27,10 @@ def put_settings(
     agent: Agent | None = None,
     channel: Channel | None = None,
 ) -> PromptSettings:
-    """Create or replace the settings of a level; empty values are inherited from the level above."""
+    """Create or replace the settings of one level: an agent, a channel, or the workspace if neither is given.
+
+    Empty values are inherited from the next more general level.
+    """
     Workspace.objects.select_for_update().get(pk=workspace.pk)
     row = find_level_settings(workspace, agent, channel)
     if row is None:

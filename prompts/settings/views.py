@@ -34,7 +34,7 @@ SETTING_LABELS = {
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
-    """List the levels with settings, and the agents and channels that can have some."""
+    """List the levels that have settings, and all agents and channels for which settings can be created."""
     rows = PromptSettings.objects.in_workspace(request.workspace).select_related("agent", "channel")
     context = {
         "rows": rows.order_by("agent__name", "channel__name", "pk"),
@@ -56,7 +56,7 @@ def edit_agent_settings(request: WorkspaceRequest, agent: str) -> HttpResponse:
 
 
 def show_setting_sources(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """Show the level of each value for every prompt of an agent."""
+    """Show, for every prompt of an agent, the level that each setting comes from."""
     row = get_object_or_404(list_agents(request.workspace), slug=agent)
     prompts = collect_inputs(request.workspace, [row], at=timezone.now())
     context = {"agent": row, "prompts": [describe_setting_sources(prompt) for prompt in prompts]}
@@ -102,7 +102,7 @@ def edit_level_settings(
 
 
 def describe_setting_sources(prompt: CollectedInputs) -> dict[str, Any]:
-    """Return the label and level of each inherited value of one prompt."""
+    """Return the display name of each setting of one prompt and the level that its value comes from."""
     rows = [(SETTING_LABELS[name], level) for name, level in prompt.levels.items() if name in SETTING_LABELS]
     return {"channel": prompt.channel, "rows": rows}
 

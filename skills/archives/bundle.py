@@ -21,10 +21,7 @@ class FileBundle:
 
     @classmethod
     def from_error(cls, error: FileRefused) -> Self:
-        """Build an empty bundle with one refusal for the whole push.
-
-        A push that is damaged yields no files.
-        """
+        """Build a bundle without files and with one refusal for the whole push."""
         return cls((), (Refusal(ROOT_PATH, error.rule, error.reason),))
 
 
@@ -47,7 +44,8 @@ class BundleEntry(Protocol):
 def build_bundle(entries: Iterable[BundleEntry], caps: DiscoveryCaps) -> FileBundle:
     """Validate the entries and read their contents.
 
-    No content is read before the metadata of all entries is checked against the caps: this limits zip bombs.
+    The metadata of all entries is checked against the caps first, so that a zip bomb is refused before
+    any content is decompressed.
     """
     refusals = RefusalCollector(caps)
     entries_with_valid_paths = list(filter_valid_paths(entries, refusals))
@@ -86,7 +84,7 @@ def filter_valid_entries(
 
 
 class RefusalCollector:
-    """Collects one refusal per path, up to the file cap."""
+    """Collects one refusal per path. Raises FileRefused for the whole push after `caps.files` refusals."""
 
     def __init__(self, caps: DiscoveryCaps) -> None:
         self.caps = caps
@@ -106,7 +104,7 @@ class RefusalCollector:
 def format_refusal_path(path: str) -> str:
     """Escape and shorten a path for display and storage.
 
-    An empty path or "." must not read as the whole push.
+    An empty path and "." become "(no name)", because "." in a refusal means the whole push.
     """
     if path in {"", ROOT_PATH}:
         return "(no name)"
@@ -134,7 +132,7 @@ DEFAULT_CAPS = DiscoveryCaps()
 
 
 class InMemoryFile(NamedTuple):
-    """A file whose content is in memory. A file that is too large keeps its size but no content."""
+    """A file whose content is in memory. For a file above the size cap, `data` is empty but `size` is set."""
 
     path: str
     size: int
@@ -149,7 +147,10 @@ class InMemoryFile(NamedTuple):
 
 
 def bundle_files(pairs: Iterable[tuple[str, bytes]], *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
-    """Validate a list of files. If the whole list exceeds a cap, no file is accepted and "." is refused."""
+    """Validate files given as pairs of path and content.
+
+    If all files together exceed a cap, the bundle has no files and one refusal with the path ".".
+    """
     try:
         return build_bundle(collect_within_caps(pairs, caps), caps)
     except FileRefused as error:
@@ -157,7 +158,10 @@ def bundle_files(pairs: Iterable[tuple[str, bytes]], *, caps: DiscoveryCaps = DE
 
 
 def collect_within_caps(pairs: Iterable[tuple[str, bytes]], caps: DiscoveryCaps) -> list[InMemoryFile]:
-    """Read the iterable until a cap is exceeded. The content of an oversized file is not kept in memory."""
+    """Collect the files in a list, or raise FileRefused as soon as their number or total size exceeds a cap.
+
+    The content of a file above the size cap is not kept in memory.
+    """
     files: list[InMemoryFile] = []
     total = 0
     for path, content in pairs:

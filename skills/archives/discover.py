@@ -18,7 +18,7 @@ from skills.discovery.lookup import list_folder_chain
 from skills.discovery.search import ROOT_PATH, SearchStopped
 from skills.discovery.tree_rules import TreeRules
 
-# The content of a file, or the stamp of content that is stored already.
+# The content of a pushed file. If the content is stored already, only its stamp.
 PushedContent = bytes | FileStamp
 PushedEntry = PushedContent | Refusal
 
@@ -33,8 +33,8 @@ def discover_pushed_files(
 ) -> DiscoveryResult:
     """Return the files that any of the harnesses could read in any folder of the push.
 
-    `refusals` come from unpacking the push. Those of matched files are passed on, so that a file that could
-    not be read is not reported as missing.
+    `refusals` are the files that were refused while the push was unpacked. If a rule matches such a file,
+    the result contains its refusal, so that the file is not reported as missing.
     """
     refusals_by_path = {refusal.path: refusal for refusal in refusals}
     if ROOT_PATH in refusals_by_path:
@@ -92,9 +92,9 @@ class PushedFileSearch:
     def match_kinds(
         self, entries: Mapping[str, PushedEntry], matcher: PathMatcher
     ) -> dict[str, FileKind | None]:
-        """Return the kind of each path in the order of a search on disk.
+        """Return the kind of each path, None if no rule matches, in the order of a search on disk.
 
-        Paths that no disk can hold are refused.
+        Invalid paths are left out and added to the refusals.
         """
         kinds: dict[str, FileKind | None] = {}
         for path in sorted(entries, key=tree_sort_key):
@@ -138,14 +138,17 @@ class PushedFileSearch:
 
 
 def check_pushed_path(path: str, entry: PushedEntry) -> None:
-    """Raise FileRefused for an invalid path. A path that was refused before keeps its first reason."""
+    """Raise FileRefused for an invalid path.
+
+    If the path was already refused while the push was unpacked, the error has the same reason.
+    """
     if isinstance(entry, Refusal) and entry.rule in PATH_RULE_NAMES:
         raise FileRefused(entry.rule, entry.reason)
     check_path(path)
 
 
 def tree_sort_key(path: str) -> list[tuple[bool, str]]:
-    """Sort the files of a folder before its subfolders."""
+    """Return a sort key that puts the files of a folder before its subfolders."""
     *folders, name = path.split("/")
     return [*[(True, folder) for folder in folders], (False, name)]
 

@@ -8,12 +8,14 @@ from unicodedata import normalize
 
 from skills.discovery.filesystem import FileRefused
 
-# The length of the database column in characters, and the name limit of common file systems in bytes.
+# The length of the database column for paths, in characters.
 MAX_PATH_LENGTH = 1_000
+# The limit of common file systems for the name of one file or folder.
 MAX_NAME_BYTES = 255
 DRIVE_PATTERN = re.compile(r"[A-Za-z]:")
 
-# The order matters: the length check encodes the path, which only works for printable paths.
+# Predicate, rule and reason. The order matters: the length check encodes the path to UTF-8, which would fail
+# for surrogates; the check for printable characters has refused these before.
 PATH_CHECKS: tuple[tuple[Callable[[str], object], str, str], ...] = (
     (lambda path: not path, "name", "It has no name."),
     (lambda path: not path.isprintable(), "name", "The name holds characters that cannot be shown."),
@@ -39,7 +41,7 @@ PATH_RULE_NAMES = frozenset([rule for _, rule, _ in PATH_CHECKS])
 
 
 def check_path(path: str) -> None:
-    """Raise FileRefused for a path that could leave the folder or that does not display unambiguously."""
+    """Raise FileRefused for a path that is too long, ambiguous, or could lead out of the pushed folder."""
     for is_faulty, rule, reason in PATH_CHECKS:
         if is_faulty(path):
             raise FileRefused(rule, reason)
@@ -51,9 +53,11 @@ def casefold_path(path: str) -> str:
 
 
 def find_path_conflicts(paths_and_types: Iterable[tuple[str, bool]]) -> dict[str, tuple[str, str]]:
-    """Return rule and reason for each file that shares its place with another entry.
+    """Return rule and reason of the refusal for each file whose path conflicts with another entry.
 
-    All of them are refused, because it is unknown which one was meant.
+    Two paths conflict if they are equal, if they differ only in case or Unicode normalization, or if a
+    file has the path of a folder. All conflicting files are refused, because it is unknown which one was
+    intended.
     """
     files: dict[str, list[str]] = defaultdict(list)
     folders: set[str] = set()

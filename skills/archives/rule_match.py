@@ -11,7 +11,7 @@ from skills.discovery.tree_rules import RuleNode, TreeRules
 
 
 class FolderRefused(FileRefused):
-    """A parent folder is refused, and with it all files below."""
+    """A parent folder of the pushed file is refused, and therefore all files below that folder."""
 
     def __init__(self, folder: str, rule: str, reason: str) -> None:
         super().__init__(rule, reason)
@@ -42,7 +42,8 @@ class PathMatcher:
     def match_deep_kind(self, node: RuleNode, names: list[str], depth: int) -> FileKind | None:
         """Match a path below the depth limit.
 
-        Such a folder cannot be a working directory, but it may hold files that a rule of one names.
+        A folder this deep cannot be a working directory. A pattern that began to match in a folder above
+        the limit, such as `.agents/skills/*/SKILL.md`, can still match here.
         """
         for kind, rest in node.remaining_paths:
             end = depth + len(rest)

@@ -14,7 +14,7 @@ METHOD_STORED, METHOD_DEFLATED = 0, 8
 # Traditional encryption, strong encryption, and encrypted headers.
 ENCRYPTED_FLAGS = 0x0001 | 0x0040 | 0x2000
 PATCH_FLAG = 0x0020
-# A data descriptor with the sizes follows the content; the local header may leave them out.
+# CRC-32 and sizes are in a data descriptor after the content. The local header may omit them.
 DATA_DESCRIPTOR_FLAG = 0x0008
 DOS_FOLDER_ATTRIBUTE = 0x10
 ZIP64_MARKER = 0xFFFFFFFF
@@ -41,9 +41,9 @@ class ZipEntry:
 
     @cached_property
     def path(self) -> str:
-        """The name decoded as UTF-8, whether or not the UTF-8 flag is set.
+        """The name of the entry, decoded as UTF-8 even if the UTF-8 flag is not set.
 
-        Other encodings are not declared.
+        Without the flag, the archive does not declare which encoding its names have.
         """
         return self.record.name.removesuffix(b"/").decode("utf-8", "surrogateescape")
 
@@ -89,7 +89,7 @@ class ZipEntry:
             raise FileRefused("mismatch", "The archive says two different things about it.")
 
     def check_file_type(self) -> None:
-        """Accept only regular files and empty folder entries."""
+        """Raise FileRefused unless the entry is a regular file, or a folder entry without content."""
         file_type = stat.S_IFMT(self.record.attributes >> 16)
         if file_type == stat.S_IFLNK:
             raise FileRefused("link", "It is a link; push the file that it leads to.")
@@ -130,9 +130,10 @@ def build_size_mismatch_error() -> FileRefused:
 
 
 def has_matching_header(record: ZipRecord, header: ZipRecord) -> bool:
-    """Return whether both headers agree.
+    """Return whether the local header agrees with the central directory record.
 
-    Sizes may be in the data descriptor or in the zip64 field instead.
+    CRC-32 and sizes are not compared if a data descriptor follows the content. A value of the local header
+    may also be the zip64 marker.
     """
     if (record.name, record.method) != (header.name, header.method):
         return False

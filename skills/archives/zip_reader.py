@@ -1,8 +1,8 @@
 """Strict zip reader: the central directory must agree with the local headers and the layout of the archive.
 
-`zipfile` of the standard library is lenient: it cuts names at a NUL, ignores data before and after the
-archive, lets entries overlap, and rejects all entries because of one bad name. Here such archives are
-refused.
+`zipfile` of the standard library is too lenient: it cuts names at a NUL, ignores data before and after the
+archive, and lets entries overlap. It is also too strict: one bad name makes the whole archive unreadable.
+This reader refuses ambiguous archives, and refuses an entry with a bad name without the other entries.
 """
 
 import re
@@ -42,7 +42,7 @@ class CentralDirectory(NamedTuple):
 def read_zip(data: bytes, *, caps: DiscoveryCaps = DEFAULT_CAPS) -> FileBundle:
     """Read the files of an archive.
 
-    If the archive itself is damaged, no file is accepted and "." is refused.
+    If the archive as a whole is damaged, the bundle has no files and one refusal with the path ".".
     """
     try:
         return build_bundle(read_zip_entries(data, caps), caps)
@@ -87,9 +87,10 @@ def read_central_directory(data: bytes) -> CentralDirectory:
 
 
 def find_end_record(data: bytes) -> int:
-    """Return the offset of the only end record.
+    """Return the offset of the end record. Raise FileRefused unless there is exactly one.
 
-    A comment can contain a second one; different readers would then list different files.
+    The archive comment can contain a second end record. Readers that choose different end records would
+    list different files.
     """
     search_start = max(len(data) - END_RECORD.size - MAX_COMMENT_BYTES, 0)
     candidates = [match.start() for match in END_RECORD_SIGNATURE.finditer(data, search_start)]
@@ -114,7 +115,11 @@ def is_end_record(data: bytes, offset: int) -> bool:
 
 
 def read_zip64_end_record(data: bytes, offset: int, values32: tuple[int, ...]) -> tuple[int, ...]:
-    """Read the zip64 end record. The 16 and 32-bit values must be equal to its values or hold the marker."""
+    """Return the values of the zip64 end record.
+
+    `values32` are the 16-bit and 32-bit values of the ordinary end record. Each must equal the zip64 value
+    or be the marker (all bits set).
+    """
     _, disk, located_offset, disks = ZIP64_LOCATOR.unpack_from(data, offset + ZIP64_END_RECORD.size)
     signature, size, _, _, *values64 = ZIP64_END_RECORD.unpack_from(data, max(offset, 0))
     is_valid = (offset, signature, size, disk) == (
@@ -169,12 +174,15 @@ def read_zip_records(data: bytes, directory: CentralDirectory) -> Iterator[ZipRe
 
 
 def slice_name_and_extra(data: bytes, offset: int, lengths: list[int]) -> tuple[bytes, bytes]:
-    """Return the name and the extra fields; the comment is ignored."""
+    """Return the name and the extra fields of a central directory record; its comment is ignored."""
     return data[offset : offset + lengths[0]], data[offset + lengths[0] : offset + lengths[0] + lengths[1]]
 
 
 def expand_zip64_values(values32: tuple[int, ...], extra: bytes) -> list[int]:
-    """Replace markers by the 64-bit values of the zip64 extra field, which lists them in this order."""
+    """Replace each zip64 marker by the next 64-bit value of the zip64 extra field.
+
+    `values32` must be in the order of that field: size, compressed size, offset.
+    """
     field = find_zip64_field(extra)
     values64 = iter(struct.unpack_from(f"<{len(field) // 8}Q", field))
     return [next(values64, value) if value == ZIP64_MARKER else value for value in values32]
@@ -194,7 +202,7 @@ def find_zip64_field(extra: bytes) -> bytes:
 
 
 def build_zip_entry(data: bytes, record: ZipRecord) -> ZipEntry:
-    """Locate the data of a record. The offset must point to a local file header."""
+    """Build the entry of a record. Raise FileRefused unless its offset points to a local file header."""
     if record.offset + LOCAL_HEADER.size > len(data) or not data.startswith(
         LOCAL_HEADER_SIGNATURE, record.offset
     ):
@@ -204,7 +212,10 @@ def build_zip_entry(data: bytes, record: ZipRecord) -> ZipEntry:
 
 
 def check_zip_layout(entries: Sequence[ZipEntry], directory: CentralDirectory) -> None:
-    """Refuse overlapping entries, with which a small archive can hold many large files, and unused bytes."""
+    """Raise FileRefused if entries overlap or if bytes of the archive belong to no entry.
+
+    With overlapping entries, a small archive could unpack to many large files.
+    """
     previous_end, allowed_gap = 0, 0
     spans = [(entry.record.offset, entry.data_end, entry.has_descriptor) for entry in entries]
     for start, end, has_descriptor in [*sorted(spans), (directory.start, directory.end, False)]:

@@ -7,13 +7,13 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from skills.archives.bundle import bundle_files
 
-# The earliest date of the format.
+# The earliest date that the zip format can store. A fixed date keeps the archive reproducible.
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 UNIX_SYSTEM = 3
 
 
 def write_zip(files: Iterable[tuple[str, bytes]]) -> bytes:
-    """Write an archive that `read_zip` accepts. Raise ValueError for a file that it would refuse."""
+    """Write an archive that `read_zip` accepts. Raise ValueError for a file that `read_zip` would refuse."""
     bundle = bundle_files(files)
     if bundle.refusals:
         path, _, reason = bundle.refusals[0]

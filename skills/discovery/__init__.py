@@ -1,4 +1,4 @@
-"""Discover the files that a harness reads in a folder.
+"""Discover the files that a harness (an agent program such as Claude Code) reads in a folder.
 
 The search never leaves the folder, is limited by caps, and gives a reason for each refused file.
 """
@@ -42,9 +42,9 @@ def discover_files(
     clock: Clock = time.monotonic,
     on_progress: ProgressCallback | None = None,
 ) -> DiscoveryResult:
-    """Discover what the harness reads from this working directory.
+    """Discover the files that the harness reads when it runs in this working directory.
 
-    `root` is the folder granted by operators, `folder` the path below it that the workspace chose.
+    `root` is the folder granted by operators. `folder` is the path below `root` that the workspace chose.
     """
     effective_caps = harness.caps.lowest_with(caps or DiscoveryCaps())
     build_search = partial(
@@ -65,9 +65,9 @@ def discover_tree(
     clock: Clock = time.monotonic,
     on_progress: ProgressCallback | None = None,
 ) -> DiscoveryResult:
-    """Discover what any of the harnesses could read in any folder of the source.
+    """Discover the files that any of the harnesses could read if it ran in any folder of the source.
 
-    `list_applicable_files` then selects the files of one agent.
+    The result is for all agents. `list_applicable_files` selects the files of one agent from it.
     """
     effective_caps = reduce(
         DiscoveryCaps.lowest_with, [harness.caps for harness in harnesses], caps or DiscoveryCaps()
@@ -84,7 +84,7 @@ def run_search(
     build_search: Callable[[SafeRoot], AnySearch],
     run: Callable[[AnySearch], None],
 ) -> DiscoveryResult:
-    """Run a search below the root. An error that stops the search becomes its last refusal."""
+    """Run a search below the root. An error that stops the search becomes a refusal of the whole source."""
     try:
         root = SafeRoot(path, folder)
     except FileRefused as error:

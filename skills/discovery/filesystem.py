@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 SAFE_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 FOLDER_OPEN_FLAGS = SAFE_OPEN_FLAGS | os.O_DIRECTORY
 MAX_LINK_HOPS = 40
-# Each level keeps a folder open, and file descriptors are limited.
+# PathTrail keeps one folder open per level, and the number of open file descriptors is limited.
 MAX_FOLDER_DEPTH = 64
 FILE_TYPE_REFUSALS = {
     stat.S_IFDIR: ("folder", "A folder stands where a file is expected."),
@@ -37,11 +37,14 @@ class FileRefused(Exception):
 
 
 class PathMissing(Exception):
-    """The path does not exist, which is not an error."""
+    """The path does not exist. Callers treat this as an optional file that is absent, not as an error."""
 
 
 class FileStamp(NamedTuple):
-    """Size, modification time and inode, which detect changes without reading, and the SHA-256."""
+    """Size, modification time and inode of a file, and the SHA-256 of its content.
+
+    The first three detect a changed file without reading it.
+    """
 
     size: int
     mtime_ns: int
@@ -50,7 +53,7 @@ class FileStamp(NamedTuple):
 
 
 class ResolvedPath(NamedTuple):
-    """A name in an open folder, with all links resolved. `path` is the resolved path."""
+    """A file after all links are resolved: descriptor of its open folder, name, status, and path."""
 
     folder: int
     name: str
@@ -72,7 +75,7 @@ def convert_os_error(error: OSError) -> FileRefused:
 class SafeRoot:
     """The folder that a search must not leave.
 
-    The granted folder, or a folder below it reached without links.
+    It is the folder granted by operators, or a folder below it whose path contains no links.
     """
 
     def __init__(self, granted: str | os.PathLike[str], folder: str = "") -> None:
@@ -82,7 +85,7 @@ class SafeRoot:
                 "path", "A source's folder is written without . and .. and with plain characters."
             )
         self.path = os.path.join(os.path.realpath(granted), *names)
-        # The granted path itself may be a link, because operators control it; paths below it may not.
+        # The granted path itself may contain links, because operators control it. The path below it may not.
         self.fd = os.open(granted, os.O_RDONLY | os.O_DIRECTORY)
         self.device = os.fstat(self.fd).st_dev
         try:
@@ -127,7 +130,10 @@ class SafeRoot:
             raise FileRefused("size", f"It has {status.st_size:,} bytes; at most {limit:,} are read.")
 
     def read_file(self, folder: int, name: str, limit: int) -> tuple[FileStamp, bytes]:
-        """Read a file after checking the open descriptor, so that it cannot be replaced in between."""
+        """Open a file, check it by its descriptor, and read it.
+
+        Checking the path instead would allow the file to be replaced between the check and the opening.
+        """
         try:
             fd = os.open(name, SAFE_OPEN_FLAGS, dir_fd=folder)
         except OSError as error:
@@ -156,9 +162,9 @@ def read_file_content(fd: int, size: int) -> bytes:
 
 
 class PathTrail:
-    """Resolves a path below the root.
+    """Resolves a path below the root, one component after the other.
 
-    All folders on the way stay open, so that ".." returns to the real parent.
+    All folders on the way stay open, so that ".." in the target of a link returns to the real parent.
     """
 
     def __init__(self, root: SafeRoot) -> None:
@@ -166,7 +172,7 @@ class PathTrail:
         self.folders = [root.fd]
         self.names: list[str] = []
         self.link_hops = 0
-        # How many names of the requested path were consumed, without those that links added.
+        # How many names of the requested path were processed. Names from the target of a link do not count.
         self.used_names = 0
         # The resolved path of the last opened folder.
         self.real_path = ""
@@ -191,7 +197,7 @@ class PathTrail:
 
     def resolve(self, path: str) -> ResolvedPath:
         """Resolve the path. Its last component is not opened."""
-        # A stack, the next name last. The flag marks names that come from a link.
+        # A stack: the next name is the last item. The flag marks names from the target of a link.
         pending_names = [(name, False) for name in reversed(path.split("/"))]
         while pending_names:
             name, is_linked = pending_names.pop()
@@ -213,7 +219,7 @@ class PathTrail:
     def open_folder(self, path: str, *, is_required: bool = False) -> Iterator[int]:
         """Open the folder at this path.
 
-        Anything else raises PathMissing, or FileRefused if the folder is required.
+        If there is no folder at this path, raise PathMissing, or FileRefused if the folder is required.
         """
         resolved = self.resolve_folder(path, is_required)
         if not stat.S_ISDIR(resolved.status.st_mode):
@@ -242,7 +248,7 @@ class PathTrail:
             raise convert_os_error(error) from error
 
     def enter(self, name: str, status: os.stat_result, is_linked: bool) -> None:
-        """Enter a folder. `is_linked` says whether the next name comes from a link."""
+        """Enter a folder. `is_linked` says whether the name after it comes from the target of a link."""
         if not stat.S_ISDIR(status.st_mode):
             raise build_missing_error(is_linked)
         if len(self.names) == MAX_FOLDER_DEPTH:

@@ -24,7 +24,7 @@ HarnessCheck = Callable[[Any, str], list[HarnessProblem]]
 
 
 class InvalidHarness(ValueError):
-    """Holds all problems as pairs of JSON pointer and message."""
+    """The JSON is not a valid harness. `problems` are pairs of JSON pointer and message."""
 
     def __init__(self, problems: Sequence[HarnessProblem]) -> None:
         super().__init__("; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems))
@@ -32,7 +32,7 @@ class InvalidHarness(ValueError):
 
 
 def harness_to_json(harness: Harness) -> dict[str, Any]:
-    """Convert to lists, strings and numbers for a JSON column."""
+    """Convert a harness to dicts, lists, strings and numbers for a JSON column."""
     data = asdict(harness)
     data["rules"] = [rule | {"paths": list(rule["paths"])} for rule in data["rules"]]
     return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
@@ -41,7 +41,7 @@ def harness_to_json(harness: Harness) -> dict[str, Any]:
 def parse_harness(data: Any) -> Harness:
     """Parse the output of `harness_to_json`, or raise InvalidHarness with all problems.
 
-    Nothing is corrected.
+    Invalid values are never corrected.
     """
     if problems := list_harness_problems(data):
         raise InvalidHarness(problems)
@@ -117,9 +117,9 @@ def find_text_problem(value: Any) -> str:
 
 
 def find_path_problem(value: Any) -> str:
-    """Check that a path only goes down.
+    """Return a message if the path is invalid, for example if it leads out of the source; otherwise "".
 
-    Discovery refuses other paths too, but this reports it while editing.
+    Discovery refuses such paths too. This check tells the user while editing the rules.
     """
     if problem := find_text_problem(value):
         return problem

@@ -4,19 +4,24 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal, get_args
 
 FileKind = Literal["base", "append", "persona", "context", "workspace", "skill"]
-# In each folder from the source's root down to the working directory, or in the working directory alone.
+# "each": every folder from the source's root down to the working directory. "project": only the working
+# directory.
 RuleScope = Literal["each", "project"]
 MatchMode = Literal["all", "first"]
 FILE_KINDS: tuple[FileKind, ...] = get_args(FileKind)
 RULE_SCOPES: tuple[RuleScope, ...] = get_args(RuleScope)
 MATCH_MODES: tuple[MatchMode, ...] = get_args(MatchMode)
-# Prefix of a path in the harness's global folder.
+# Prefix of paths in the harness's global folder, which stands for the home directory.
 HOME_PREFIX = "~/"
 
 
 @dataclass(frozen=True)
 class DiscoveryCaps:
-    """Limits of one discovery. A workspace can lower them, not raise them."""
+    """Limits of one discovery. A workspace can lower them, not raise them.
+
+    `files` limits the files that rules match, `entries` all names in the listed folders, and `depth` the
+    number of folders below the root.
+    """
 
     file_bytes: int = 256 * 1024
     total_bytes: int = 16 * 1024 * 1024
@@ -33,10 +38,10 @@ class DiscoveryCaps:
 
 @dataclass(frozen=True)
 class DiscoveryRule:
-    """Paths of one kind in order of precedence.
+    """Path patterns for one kind of file, in order of precedence.
 
-    With "first", only the first existing path of a folder is used. A path may contain one `*`, as a folder
-    name or inside a file name. As in a shell it matches no leading dot.
+    With `take="first"`, only the first path that exists is used in each folder. A path may contain one `*`,
+    as a folder name or inside a file name. As in a shell, the `*` does not match a leading dot.
     """
 
     kind: FileKind
@@ -57,7 +62,7 @@ class Harness:
     extra_skill_folders: tuple[str, ...] = ()
     # Disabled kinds.
     off: tuple[FileKind, ...] = ()
-    # Folders that a search through the whole source skips.
+    # Names of folders that a search through the whole source skips.
     skip_folders: tuple[str, ...] = (".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules")
     caps: DiscoveryCaps = field(default_factory=DiscoveryCaps)
 
@@ -97,7 +102,7 @@ OPAL = Harness(
 PI = Harness(
     "pi",
     (
-        # In the project's and the global config folder only, never in parents.
+        # These files are read only in the working directory and the global folder, never in parent folders.
         DiscoveryRule("base", (".sf/SYSTEM.md", "~/.sf/agent/SYSTEM.md"), "project", "first"),
         DiscoveryRule("append", (".sf/APPEND_SYSTEM.md", "~/.sf/agent/APPEND_SYSTEM.md"), "project", "first"),
         DiscoveryRule("context", ("~/.sf/agent/AGENTS.md",), "project"),
@@ -128,7 +133,8 @@ MOLTIS = Harness(
 OPENCLAW = Harness(
     "openclaw",
     (
-        # The working directory is the workspace; the default workspace is the fallback for each file.
+        # The working directory is OpenClaw's workspace. A file that is missing there is read from OpenClaw's
+        # default workspace.
         DiscoveryRule("persona", ("IDENTITY.md", "~/.openclaw/workspace/IDENTITY.md"), "project", "first"),
         DiscoveryRule("persona", ("SOUL.md", "~/.openclaw/workspace/SOUL.md"), "project", "first"),
         DiscoveryRule("persona", ("USER.md", "~/.openclaw/workspace/USER.md"), "project", "first"),
@@ -150,7 +156,7 @@ CLAUDE_CODE = Harness(
     (
         DiscoveryRule("context", ("~/.claude/CLAUDE.md", "~/.claude/rules/*.md"), "project"),
         DiscoveryRule("context", ("CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules/*.md", "CLAUDE.local.md")),
-        # Personal skills take precedence over those of the project.
+        # Skills in the home directory take precedence over skills of the project.
         DiscoveryRule("skill", ("~/.claude/skills/*/SKILL.md", ".claude/skills/*/SKILL.md"), "project"),
     ),
 )

@@ -1,4 +1,7 @@
-"""The ordered path patterns of a harness for a working directory, used on disk and on stored paths."""
+"""The path patterns of a harness for a working directory, in order of precedence.
+
+They are matched against files on disk and against the paths of stored files.
+"""
 
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -9,7 +12,10 @@ from skills.discovery.harnesses import HOME_PREFIX, DiscoveryRule, FileKind, Har
 
 
 class PatternGroup(NamedTuple):
-    """Patterns below the source's root. All matches are used, or only those of the first matching pattern."""
+    """Patterns for one kind of file, relative to the source's root.
+
+    With `is_first_only`, only the files of the first matching pattern are used, otherwise all.
+    """
 
     kind: FileKind
     patterns: tuple[str, ...]
@@ -27,7 +33,11 @@ def list_folder_chain(working_directory: str) -> list[str]:
 
 
 class SearchFolders(NamedTuple):
-    """The folder chain, and the working directory unless it cannot be entered."""
+    """The folders of a search.
+
+    `each` lists the folders from the root down to the working directory. `project` is the working directory,
+    or None if it is too deep or cannot be entered.
+    """
 
     each: list[str]
     project: str | None
@@ -39,7 +49,7 @@ def get_search_folders(working_directory: str, depth: int) -> SearchFolders:
 
 
 def iter_pattern_groups(harness: Harness, folders: SearchFolders) -> Iterator[PatternGroup]:
-    """Iterate over the rules, and for each rule over the folders."""
+    """Yield one group of patterns for each rule and each folder that the rule applies to."""
     for rule in harness.active_rules:
         for folder in folders.each if rule.at == "each" else [folders.project]:
             paths = [path for path in rule.paths if folder is not None or is_fixed_path(path)]
@@ -63,7 +73,10 @@ def anchor_path(path: str, folder: str, harness: Harness) -> str:
 def search_patterns(
     harness: Harness, folders: SearchFolders, find_matches: Callable[[FileKind, str], bool]
 ) -> None:
-    """Try each pattern in turn. A refused file counts as a match, so the next pattern does not replace it."""
+    """Call `find_matches` with each pattern, in order of precedence; it returns whether a file matches.
+
+    A refused file counts as a match, so that no file of a later pattern replaces it.
+    """
     for kind, patterns, is_first_only in iter_pattern_groups(harness, folders):
         for pattern in patterns:
             if find_matches(kind, pattern) and is_first_only:
@@ -73,7 +86,10 @@ def search_patterns(
 def list_applicable_files(
     harness: Harness, working_directory: str, paths: Collection[str]
 ) -> list[tuple[FileKind, str]]:
-    """List kind and path of the stored files that apply to an agent in this working directory, in order."""
+    """List kind and path of the stored files that an agent in this working directory reads.
+
+    The order is that of the harness's rules.
+    """
     chosen: dict[str, FileKind] = {}
     stored = paths if isinstance(paths, (set, frozenset, dict)) else frozenset(paths)
 
@@ -105,7 +121,7 @@ def build_name_regex(name: str) -> str:
 
 
 def split_pattern(pattern: str) -> tuple[str, str, str]:
-    """Split into the folder above the name with the star, that name, and the path below it."""
+    """Split a pattern with one star: the folder above, the name with the star, and the path below."""
     head, _, tail = pattern.partition("*")
     above, _, prefix = head.rpartition("/")
     suffix, _, below = tail.partition("/")

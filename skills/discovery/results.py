@@ -16,7 +16,7 @@ class DiscoveredFile(NamedTuple):
     kind: FileKind
     stamp: FileStamp
     content: bytes | None
-    # The resolved path if the file was reached through a link.
+    # The resolved path if the file was reached through a link, otherwise empty.
     target: str = ""
 
 
@@ -43,7 +43,8 @@ class DiscoveryResult:
     def list_missing_paths(self, known_paths: Iterable[str]) -> list[str]:
         """List known paths that no longer exist.
 
-        Paths below a refused folder may still exist and are not listed.
+        Paths below a refused folder may still exist and are not listed. After an incomplete search, no
+        path is listed.
         """
         if not self.is_complete:
             return []

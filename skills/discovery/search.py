@@ -1,4 +1,4 @@
-"""Search for files from a working directory upwards, within the caps of the search."""
+"""Search for the files that a harness reads in a working directory and its parent folders."""
 
 import os
 import re
@@ -32,7 +32,10 @@ ROOT_PATH = "."
 
 
 class SearchStopped(FileRefused):
-    """A cap of the whole search was reached. The files found so far are kept."""
+    """The search cannot continue: a cap was reached, or the working directory is invalid.
+
+    The files found so far are kept.
+    """
 
 
 class FileSearch:
@@ -85,7 +88,10 @@ class FileSearch:
         self.seen_count += 1
 
     def list_folder(self, fd: int, path: str) -> list[os.DirEntry[str]]:
-        """List a folder. Above the cap nothing is returned, because a partial listing would be arbitrary."""
+        """List a folder. Raise SearchStopped if the cap for entries would be exceeded.
+
+        A partial listing is not used, because the file system returns entries in arbitrary order.
+        """
         remaining = self.caps.entries - self.entries
         with os.scandir(fd) as entries:
             folder_entries = list(islice(entries, remaining + 1))
@@ -133,9 +139,9 @@ class FileSearch:
                 return []
 
     def add_path(self, kind: FileKind, path: str) -> bool:
-        """Add the file at this path.
+        """Add the file at this path, or its refusal. Return whether the file exists.
 
-        Return whether it exists: true for a refused file, false below a refused folder.
+        A refused file counts as existing. A file below a refused folder counts as missing.
         """
         if path in self.files:
             return True
@@ -154,7 +160,10 @@ class FileSearch:
         return True
 
     def add_refusal_at(self, trail: PathTrail, path: str, error: FileRefused | OSError) -> bool:
-        """Add a refusal for the component that could not be resolved. Return whether it was the last one."""
+        """Add a refusal for the component of the path that could not be resolved.
+
+        Return whether this was the last component, that is, the file itself.
+        """
         if isinstance(error, SearchStopped):
             raise error
         names = path.split("/")
@@ -165,7 +174,7 @@ class FileSearch:
         return trail.used_names == len(names)
 
     def add_file(self, kind: FileKind, path: str, resolved: ResolvedPath, target: str = "") -> None:
-        """Read the file unless its stamp is unchanged. An error refuses this file only."""
+        """Read the file unless its stamp is unchanged. If reading fails, only this file is refused."""
         self.count_file(path)
         try:
             stamp, content = self.read_if_changed(path, resolved)
@@ -180,7 +189,8 @@ class FileSearch:
     def read_if_changed(self, path: str, resolved: ResolvedPath) -> tuple[FileStamp, bytes | None]:
         status = resolved.status
         self.root.check(status, self.caps.file_bytes)
-        # Unchanged files count too, so that the result does not depend on the known stamps.
+        # Unchanged files count too, although they are not read. Otherwise the accepted files would depend on
+        # the known stamps.
         if self.total_bytes + status.st_size > self.caps.total_bytes:
             raise FileRefused("total", f"All files together have more than {self.caps.total_bytes:,} bytes.")
         known_stamp = self.known_stamps.get(path)
@@ -195,7 +205,10 @@ class FileSearch:
         search_patterns(harness, self.resolve_search_folders(working_directory), self.search_pattern)
 
     def resolve_search_folders(self, working_directory: str) -> SearchFolders:
-        """Return the resolved folder chain. The parents of a missing working directory are searched too."""
+        """Return the folders from the root down to the working directory, with links resolved.
+
+        If the working directory cannot be entered, return the parent folders that exist.
+        """
         relative_path = self.get_relative_path(working_directory)
         with PathTrail(self.root) as trail:
             try:
@@ -212,7 +225,7 @@ class FileSearch:
         return folders
 
     def get_relative_path(self, working_directory: str) -> str:
-        """Return the path below the root. An invalid path stops the search."""
+        """Return the working directory relative to the root. Raise SearchStopped if it is invalid."""
         if not working_directory.isprintable():
             raise SearchStopped("name", build_unprintable_error(working_directory).reason)
         if ".." in working_directory.split("/"):

@@ -1,6 +1,6 @@
 """A trie of the path patterns of all rules: which names matter in which folder of a source.
 
-Nodes are cached, so that each kind of folder is computed once.
+Folders in which the same patterns apply share one cached node.
 """
 
 import re
@@ -10,12 +10,15 @@ from functools import cached_property
 from skills.discovery.harnesses import FileKind, Harness
 from skills.discovery.lookup import build_name_regex, list_anchored_patterns, list_relative_patterns
 
-# A kind, and the remaining path components below a folder.
+# The kind of file, and the components of its path pattern that are not matched yet.
 RemainingPath = tuple[FileKind, tuple[str, ...]]
 
 
 class RuleNode:
-    """The patterns that apply in a folder, given the path that led to it."""
+    """The patterns that apply in a folder.
+
+    These are the rest of each pattern that began to match in a parent folder, and all relative patterns.
+    """
 
     def __init__(self, rules: "TreeRules", remaining_paths: tuple[RemainingPath, ...]) -> None:
         self.rules = rules
@@ -36,7 +39,7 @@ class RuleNode:
         self.children: dict[str, RuleNode] = {}
 
     def match_kind(self, name: str) -> FileKind | None:
-        """Match a name against the patterns with a star. Plain names are in `files`."""
+        """Return the kind of the first pattern with a star that matches. Patterns without are in `files`."""
         return next((kind for pattern, kind in self.file_patterns if pattern.fullmatch(name)), None)
 
     def can_lead_to_match(self, name: str) -> bool:
@@ -52,7 +55,7 @@ class RuleNode:
         return self.children[key]
 
     def list_remaining_paths(self, name: str) -> tuple[RemainingPath, ...]:
-        """List the remaining patterns below a subfolder of this name."""
+        """List the patterns that apply below a subfolder of this name, without the matched component."""
         names = {name} if name.startswith(".") else {name, "*"}
         return tuple(
             [
@@ -64,7 +67,7 @@ class RuleNode:
 
 
 class TreeRules:
-    """The rules of several harnesses for one source."""
+    """The combined rules of several harnesses, and the cache of their nodes."""
 
     def __init__(self, harnesses: Sequence[Harness]) -> None:
         self.relative_paths = build_remaining_paths(
@@ -93,5 +96,5 @@ class TreeRules:
 
 
 def build_remaining_paths(pairs: Iterable[tuple[FileKind, str]]) -> tuple[RemainingPath, ...]:
-    """Split the patterns into components, without duplicates, in the same order."""
+    """Split each pattern into its components. Duplicates are removed; the order is kept."""
     return tuple(dict.fromkeys([(kind, tuple(path.split("/"))) for kind, path in pairs]))

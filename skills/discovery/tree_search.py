@@ -11,7 +11,7 @@ from skills.discovery.tree_rules import RuleNode, TreeRules
 
 
 class FolderListing(NamedTuple):
-    """The names in one folder that a rule matches or that can lead to a match."""
+    """The names in one folder that the search must visit."""
 
     files: list[str]
     folders: list[str]
@@ -19,7 +19,10 @@ class FolderListing(NamedTuple):
 
 
 class TreeSearch(FileSearch):
-    """Searches all folders. Links are followed only where a rule names them, so link loops end."""
+    """Searches all folders.
+
+    A symbolic link is followed only if a rule names it, so a link loop cannot make the search endless.
+    """
 
     rules: TreeRules
 
@@ -43,7 +46,10 @@ class TreeSearch(FileSearch):
             self.descend(fd, path + name, name, node, depth)
 
     def list_matching_entries(self, fd: int, path: str, node: RuleNode) -> FolderListing:
-        """List the entries that matter. This is the inner loop, so the cheapest checks come first."""
+        """List the files that a rule matches, all subfolders, and the links that can lead to a match.
+
+        This is the inner loop, so the cheapest checks come first.
+        """
         files, folders, links = listing = FolderListing([], [], [])
         file_names, has_patterns = node.files, bool(node.file_patterns)
         for entry in self.list_folder(fd, path):
@@ -89,7 +95,11 @@ class TreeSearch(FileSearch):
             os.close(child_fd)
 
     def open_child(self, fd: int, name: str, child_node: RuleNode, depth: int) -> int | None:
-        """Open a subfolder. Return None below the depth limit if patterns of a parent folder still apply."""
+        """Open a subfolder.
+
+        At the depth limit, return None if a pattern that began in a parent folder can still match below
+        the subfolder. Otherwise raise FileRefused.
+        """
         if not name.isprintable():
             raise build_unprintable_error(name)
         if depth < self.caps.depth:
@@ -99,6 +109,9 @@ class TreeSearch(FileSearch):
         raise build_depth_error(self.caps.depth)
 
     def search_below(self, path: str, name: str, node: RuleNode) -> None:
-        """Search only the remaining patterns below a link or below the depth limit."""
+        """Search below a link or below the depth limit.
+
+        Only patterns that began to match in a parent folder are searched.
+        """
         for kind, rest in node.list_remaining_paths(name):
             self.search_pattern(kind, join_path(path, *rest))

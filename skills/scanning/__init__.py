@@ -1,4 +1,7 @@
-"""Scan text for hidden characters, secrets, prompt tags, hidden instructions and broad permissions. Pure."""
+"""Scan text for hidden characters, secrets, prompt tags, hidden instructions and broad permissions.
+
+Pure functions: the package uses no database and reads no files.
+"""
 
 from skills.scanning.characters import mark_hidden_characters
 from skills.scanning.findings import Finding, ScanRule, Severity, TextKind

@@ -22,7 +22,8 @@ EMOJI_PATTERN, RIGHT_TO_LEFT_PATTERN = (
     compile_character_class(unicode_ranges.EMOJI),
     compile_character_class(unicode_ranges.RIGHT_TO_LEFT_SCRIPTS),
 )
-# Scripts next to which an invisible character is legitimate. All others are always reported.
+# For each invisible character, the scripts next to which it is legitimate. Invisible characters that are not
+# listed are always reported, except a BOM at the start of the text.
 ALLOWED_NEIGHBOURS: dict[str, re.Pattern[str]] = {
     ZWSP: compile_character_class(unicode_ranges.UNSPACED_SCRIPTS),
     ZWNJ: compile_character_class(unicode_ranges.JOINING_SCRIPTS),
@@ -32,8 +33,8 @@ ALLOWED_NEIGHBOURS: dict[str, re.Pattern[str]] = {
     "\u1160": compile_character_class(unicode_ranges.JAMO),
     "\u180e": compile_character_class(unicode_ranges.MONGOLIAN),
 }
-# Base characters that a variation selector may follow. Only the registered range of ideograph variants is
-# allowed, because a short range can encode little hidden data.
+# Pairs of base characters and the variation selectors that may follow them. For ideographs, only the
+# registered part of the selectors is allowed: a short range of selectors can encode little hidden data.
 SELECTOR_BASES = (
     (unicode_ranges.EMOJI, "FE0E-FE0F"),
     (unicode_ranges.VARIANT_BASES, "FE00-FE0D"),
@@ -51,12 +52,14 @@ VALID_SELECTOR_REGEX = "|".join(
     )
 )
 BLACK_FLAG = "\U0001f3f4"
-# The only tag sequences that Unicode recommends (RGI). Other tag sequences can carry a message.
+# The only tag sequences that Unicode recommends (RGI): the flags of England, Scotland and Wales. Other tag
+# sequences can carry a hidden message.
 FLAG_TAG_SEQUENCES = frozenset(
     "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f"
     for region in ("gbeng", "gbsct", "gbwls")
 )
-# The largest distance between a direction mark and right-to-left text: a short foreign word may be between.
+# The largest distance in characters between a direction mark and right-to-left text. A short word of another
+# script may stand between them.
 MAX_BIDI_MARK_DISTANCE = 40
 
 
@@ -69,7 +72,11 @@ def build_range_prefilter(ranges: str) -> RulePrefilter:
 def build_run_finder(
     ranges: str, is_in_place: PlacementCheck, unless: str = NEVER_MATCHES_REGEX
 ) -> MatchFinder:
-    """Build a finder for runs of these characters, except where the placement check accepts them."""
+    """Build a finder for runs of these characters.
+
+    Not reported are runs that `is_in_place` accepts, and runs after whose first character the regex `unless`
+    matches.
+    """
     pattern = compile_run_pattern(ranges, unless)
 
     def find(text: str) -> Iterator[RuleMatch]:
@@ -90,7 +97,10 @@ def get_adjacent_characters(text: str, start: int, end: int) -> tuple[str, str]:
 
 
 def is_valid_joiner(text: str, start: int, end: int) -> bool:
-    """Accept one character, or the same twice, next to a letter that needs it, and a BOM at the start."""
+    """Accept one invisible character, or the same one twice, next to a letter of a script that needs it.
+
+    A BOM at the start of the text and a joiner inside an emoji are accepted too.
+    """
     run, (before, after) = text[start:end], get_adjacent_characters(text, start, end)
     if run == BOM:
         return start == 0
@@ -106,7 +116,7 @@ def is_in_emoji(before: str, after: str) -> bool:
 
 
 def is_near_right_to_left(text: str, start: int, end: int) -> bool:
-    """Accept marks near right-to-left letters, but not inside an ASCII word or number."""
+    """Accept one or two direction marks near right-to-left letters, but not inside an ASCII word."""
     before, after = get_adjacent_characters(text, start, end)
     is_inside_word = before.isascii() and before.isalnum() and after.isascii() and after.isalnum()
     near = text[max(0, start - MAX_BIDI_MARK_DISTANCE) : start] + text[end : end + MAX_BIDI_MARK_DISTANCE]
@@ -118,7 +128,10 @@ def is_flag_sequence(text: str, start: int, end: int) -> bool:
 
 
 def is_stray_selector(text: str, start: int, end: int) -> bool:
-    """Return whether the run is one or two text or emoji selectors outside a word, as pasted by accident."""
+    """Return whether the run is one or two text or emoji selectors that do not follow an ASCII letter.
+
+    Such selectors are often pasted by accident.
+    """
     before = text[start - 1 : start] if start else ""
     is_common = end - start <= 2 and set(text[start:end]) <= {TEXT_SELECTOR, EMOJI_SELECTOR}
     return is_common and not (before.isascii() and before.isalpha())
@@ -157,7 +170,10 @@ HIDDEN_CHARACTER_FINDERS = (
 
 
 def mark_hidden_characters(text: str) -> str:
-    """Replace each reported hidden character by a mark such as ⟦U+200B⟧. Legitimate ones stay."""
+    """Replace each hidden character that a rule reports by a mark such as ⟦U+200B⟧.
+
+    Hidden characters that a script or an emoji needs stay.
+    """
     if not find_hidden_characters(text):
         return text
     parts, position = [], 0

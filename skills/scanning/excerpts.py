@@ -9,7 +9,7 @@ from skills.scanning.findings import RuleMatch
 
 LINE_END_PATTERN = re.compile(r"\r\n?|\n")
 LINE_END_CHARACTERS = ("\r", "\n")
-# Long matches are cut, with a little context on both sides.
+# In characters. Longer matches are cut; some context is shown before and after the match.
 MAX_MATCH_LENGTH, CONTEXT_LENGTH, MAX_EXCERPT_LENGTH = 48, 12, 240
 REDACTION_MARK = "•••"
 
@@ -28,14 +28,14 @@ def build_position_lookup(text: str) -> Callable[[int], tuple[int, int]]:
 
 
 def get_redacted_span(secret: Span) -> Span:
-    """Return the span to redact: all of a short secret; a long one keeps a few characters at both ends."""
+    """Return the part of a secret to redact: all of a short secret, the middle of a long one."""
     start, end = secret
     length = end - start
     return (start, end) if length < 16 else (start + min(6, length // 4), end - 2)
 
 
 def build_excerpt(text: str, match: RuleMatch, redacted_spans: Sequence[Span]) -> str:
-    """Build a one-line excerpt around the match. `redacted_spans` are the spans that no excerpt may show."""
+    """Build a one-line excerpt around the match. `redacted_spans` are the parts of secrets to hide."""
     low, high = get_excerpt_window(text, match)
     excerpt = mark_hidden_characters(redact_text(text, low, high, redacted_spans))
     is_cut = high < match.end
@@ -43,7 +43,10 @@ def build_excerpt(text: str, match: RuleMatch, redacted_spans: Sequence[Span]) -
 
 
 def get_excerpt_window(text: str, match: RuleMatch) -> Span:
-    """Return the span of the excerpt: the match and some context on its line. A secret is not cut."""
+    """Return the span of the excerpt: the match and some context on its line.
+
+    A long match is cut, unless it contains a secret.
+    """
     low = match.start
     while low > max(0, match.start - CONTEXT_LENGTH) and text[low - 1] not in LINE_END_CHARACTERS:
         low -= 1

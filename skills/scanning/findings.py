@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from skills.scanning.prefilter import RulePrefilter, accept_any_text
 
 Severity = Literal["block", "warn", "note"]
-# Text that members type is never blocked: there every "block" becomes a "warn".
+# "typed" is text that members type, which is never blocked: a rule with the severity "block" only warns.
 TextKind = Literal["context", "skill", "typed"]
 
 ALL_TEXT_KINDS: frozenset[TextKind] = frozenset({"context", "skill", "typed"})
@@ -27,14 +27,14 @@ class Finding:
 
 
 class RuleMatch(NamedTuple):
-    """The span that a rule matches, and the span of the secret that no excerpt may show."""
+    """The span of the text that a rule matches. `secret` is the part of it that excerpts must redact."""
 
     start: int
     end: int
     secret: tuple[int, int] | None = None
 
 
-# Yields matches in the order of the text, in linear time.
+# Takes a text and yields the matches of a rule, ordered by position. Must run in linear time.
 MatchFinder = Callable[[str], Iterator[RuleMatch]]
 
 

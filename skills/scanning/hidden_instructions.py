@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from skills.scanning.findings import RuleMatch
 from skills.scanning.prefilter import TextFeatures
 
-# Typical beginnings of prompt injections. Gaps are bounded, so that matching stays linear.
+# Typical phrases of prompt injections. Gaps between words are bounded, so that matching takes linear time.
 INSTRUCTION_PATTERN = re.compile(
     r"""
       \b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,40}
@@ -28,7 +28,8 @@ INSTRUCTION_PATTERN = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-# Titles of links and link definitions, also `[//]: # (…)` used as a comment. An unclosed title counts.
+# Titles of Markdown links and link definitions, also `[//]: # (…)`, which is used as a comment. A title
+# without its closing quote or parenthesis matches too.
 LINK_TITLE_PATTERN = re.compile(
     r"\][(:]\s{0,9}+[^\s()]{0,300}+\s{1,9}+"
     r"(?:\"(?P<double>[^\"]{1,500}+)|'(?P<single>[^']{1,500}+)|\((?P<round>[^()]{1,500}+))"
@@ -67,16 +68,16 @@ def find_link_title_instructions(text: str) -> Iterator[RuleMatch]:
 
 
 def can_contain_base64(features: TextFeatures) -> bool:
-    """Return whether there is a word of the minimum length, or three words that could be wrapped lines."""
+    """Return whether the text has a word of 256 characters, or three words that could be lines of base64."""
     long_words = [word for word in features.long_words.split(" ") if len(word) >= 60]
     lines = [word for word in long_words if BASE64_LINE_END_PATTERN.match(word, len(word) - 60)]
     return len(lines) >= 3 or any(len(word) >= 256 for word in long_words)
 
 
 def find_long_base64(text: str) -> Iterator[RuleMatch]:
-    """Find long base64.
+    """Find long runs of base64.
 
-    Rulers, paths and hashes are skipped: they do not mix upper case, lower case and digits.
+    Horizontal rules, paths and hashes are skipped: they do not mix upper case, lower case and digits.
     """
     for match in BASE64_PATTERN.finditer(text):
         if all(character_class.search(text, *match.span()) for character_class in BASE64_CHARACTER_CLASSES):

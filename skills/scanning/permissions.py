@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from skills.scanning.findings import MatchFinder, RuleMatch
 from skills.scanning.prefilter import RulePrefilter, TextFeatures
 
-# The parser refuses longer front matter.
+# In characters. The parser of skills refuses longer front matter.
 MAX_FRONT_MATTER_LENGTH = 16_384
 FENCE_PATTERN = re.compile(r"\ufeff?---[ \t]*\r?\n")
 REGEX_FLAGS = re.IGNORECASE | re.MULTILINE | re.VERBOSE
-# A top-level key with its value: the rest of the line, and the indented or listed lines below.
+# The top-level key `allowed-tools` with its value: the rest of the line, and the following lines that are
+# indented or begin with a hyphen.
 ALLOWED_TOOLS_PATTERN = re.compile(
     r"""^["']?(?:allowed|permitted)[-_]?tools["']?[ \t]*+:(?P<value>[^\n]*+(?:\n[ \t-][^\n]*+)*+)""",
     REGEX_FLAGS,
 )
-# A wildcard; a shell without arguments; a wildcard argument; an interpreter, which can run anything.
+# One allowed tool. Unrestricted are a wildcard, a shell without arguments, a tool with a wildcard as
+# argument, and a shell with an interpreter, which can run anything. The group `bounded` matches restricted
+# tools.
 TOOL_GRANT_PATTERN = re.compile(
     r"""
       (?<![\w(:/*.])\*(?![\w*/.)])
@@ -43,7 +46,10 @@ HOOKS_PATTERN = re.compile(r"""^["']?(?:hooks|mcp[-_]?servers)["']?[ \t]*+:""", 
 
 
 def find_front_matter_end(text: str) -> int:
-    """Return the offset of the end of the front matter. If it is unclosed, the parser's limit applies."""
+    """Return the offset of the end of the front matter, 0 if there is none.
+
+    Unclosed front matter ends at the length limit of the parser.
+    """
     fence = FENCE_PATTERN.match(text)
     if not fence:
         return 0
@@ -52,7 +58,11 @@ def find_front_matter_end(text: str) -> int:
 
 
 def build_keyword_prefilter(*keywords: str) -> RulePrefilter:
-    """Build a prefilter for keywords in the front matter. Non-ASCII front matter is left to the pattern."""
+    """Build a prefilter that accepts front matter with any of the keywords.
+
+    Front matter with non-ASCII characters is always accepted, because the regexes ignore case and then treat
+    some non-ASCII letters, such as ſ, like ASCII letters.
+    """
 
     def may_find(features: TextFeatures) -> bool:
         front_matter = features.text[: find_front_matter_end(features.text)].lower()

@@ -16,17 +16,17 @@ CLOSING_TAG_PATTERN, TAG_OR_COMMENT_PATTERN = (
     re.compile(f"[<{LESS_THAN_LOOK_ALIKES}]{CLOSING_SLASH_REGEX}"),
     re.compile(f"<(?:{CLOSING_SLASH_REGEX}|!--)"),
 )
-# Printable ASCII and white space, none of which is hidden.
+# Printable ASCII and white space, which are never reported as hidden characters.
 PLAIN_BYTES = bytes([0x09, 0x0A, 0x0C, 0x0D, *range(0x20, 0x7F)])
 KEY_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:+/=-"
 # Maps key characters to "X", other plain bytes to a space, and all other bytes to NUL.
 KEY_MASK_TABLE = bytes(
     [0x58 if byte in KEY_CHARACTERS else 0x20 * (byte in PLAIN_BYTES) for byte in range(256)]
 )
-# The shortest key has this length.
+# The mask of the shortest key: 20 key characters.
 MIN_KEY_MASK = b"X" * 20
 WORD_LENGTH_FEATURES = {length: f"word of {length}" for length in (20, 40, 60)}
-# Rare characters in long words, the rarest first.
+# One feature for each character that is rare in long words, the rarest first.
 RARE_CHARACTER_FEATURES = {sign: f"word with {sign}" for sign in "JXKGzI=A_kx-"}
 
 Span = tuple[int, int]
@@ -34,7 +34,7 @@ Span = tuple[int, int]
 
 class TextFeatures(NamedTuple):
     text: str
-    # Names of the features, see list_sign_features and list_word_features.
+    # Names of the features that the text has, see list_sign_features and list_word_features.
     names: frozenset[str]
     # The distinct hidden characters of the text.
     hidden_characters: str
@@ -42,7 +42,8 @@ class TextFeatures(NamedTuple):
     long_words: str
 
 
-# Must not return False if the rule would match; a test checks this for every rule.
+# A cheap check whether a rule can match a text. It must not return False if the rule would match. A test
+# checks this for every rule.
 RulePrefilter = Callable[[TextFeatures], bool]
 
 
@@ -66,7 +67,10 @@ def extract_text_features(text: str) -> TextFeatures:
 
 
 def list_sign_features(text: str) -> list[str]:
-    """List features of single characters and tags. Single characters are checked first, which is fastest."""
+    """List the features for single characters, front matter, closing tags and comments.
+
+    The regexes for tags and comments run only if the text contains a bracket, which is faster to find.
+    """
     names = [sign for sign in ("]", "@") if sign in text]
     if text.startswith(("---", "\ufeff---")):
         names.append("head")
@@ -97,7 +101,10 @@ def find_long_words(text: str) -> list[Span]:
 
 
 def mask_key_characters(text: str) -> bytes:
-    """Map the text to one byte per character, which keeps offsets, plus a space that ends the last word."""
+    """Return a mask with one byte per character, so that offsets in mask and text are equal.
+
+    A space is added to end the last word.
+    """
     return (text.encode("ascii", "replace") + b" ").translate(KEY_MASK_TABLE)
 
 

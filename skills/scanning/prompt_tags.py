@@ -1,6 +1,6 @@
 """Finders for tags that would close or imitate a section of the prompt.
 
-A test compares the names with the layouts.
+A test checks that the names below include all tags that the prompt layouts use.
 """
 
 import re
@@ -16,7 +16,7 @@ from skills.scanning.unicode_ranges import (
     TAG_GAP_CHARACTERS,
 )
 
-# Lower case, with hyphens for underscores.
+# Tags of prompt sections. In lower case, and with hyphens instead of underscores.
 SECTION_NAMES = (
     *("available-skills", "background", "base", "context", "data"),
     *("directories", "documentation", "environment", "formatting", "further-instructions"),
@@ -26,7 +26,8 @@ SECTION_NAMES = (
     *("task", "this-call", "tool-calling", "tool-guidelines", "tools"),
     *("user", "workspace-file"),
 )
-# Fields of a listing. Their text is escaped, so they cannot be closed; the names are common in XML.
+# Tags of the fields in a list, for example a list of skills. The text of a field is escaped, so it cannot
+# close the field. These names are also common in other XML.
 FIELD_NAMES = ("description", "location", "name")
 
 TAG_NAME_REGEX = "[a-z_-]{2,24}"
@@ -35,10 +36,11 @@ TAG_NAME_REGEX = "[a-z_-]{2,24}"
 def compile_tag_pattern(opening_bracket: str) -> re.Pattern[str]:
     """Compile a pattern for tags of any name. Comparing names afterwards is faster than a long alternation.
 
-    The pattern starts with the bracket, so that the regex engine can skip to the next one.
+    The pattern starts with the bracket, so that the regex engine can skip to the next bracket.
     """
     opened = rf"(?<=<)(?P<opened>{TAG_NAME_REGEX})(?=\s[^<>]{{0,200}}>|>)"
-    # An unfinished tag at the end counts too: the closing tag of the section would complete it.
+    # A closing tag without ">" at the end of the text counts too: in the prompt, the text after it would
+    # complete the tag.
     closed = (
         rf"{CLOSING_SLASH_REGEX}[{TAG_GAP_CHARACTERS}]*(?P<closed>{TAG_NAME_REGEX})"
         rf"(?=[{TAG_GAP_CHARACTERS}/{GREATER_THAN_SIGNS}]|\Z)"
@@ -57,8 +59,8 @@ class TagFinder:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = frozenset(names)
-        # Non-ASCII letters that equal ASCII ones when case is ignored, such as ſ, are left to the regex
-        # engine.
+        # For names with non-ASCII letters: when case is ignored, the regex engine treats letters such as ſ
+        # like ASCII letters.
         self.name_pattern = re.compile("|".join(names).replace("-", "[-_]"), re.IGNORECASE)
 
     def find_tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -72,7 +74,10 @@ class TagFinder:
 
 
 def build_closing_tag_finder(*, opened: bool) -> MatchFinder:
-    """Build a finder for closing section tags that the text itself has opened (`opened`) or has not."""
+    """Build a finder for closing section tags.
+
+    With `opened`, it finds those whose opening tag is in the text, otherwise those without an opening tag.
+    """
     sections = TagFinder(SECTION_NAMES)
 
     def find(text: str) -> Iterator[RuleMatch]:

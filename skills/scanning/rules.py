@@ -14,8 +14,8 @@ from skills.scanning.secrets import (
     get_required_feature,
 )
 
-# "block": text that a reviewer cannot see, that imitates the prompt, or that is secret. Everything else may
-# be legitimate, so a user decides.
+# The severity "block" is for text that a reviewer cannot see, that imitates the prompt, or that is secret.
+# Everything else may be legitimate: it is reported, and a user decides.
 HIDDEN_CHARACTER_RULES = (
     ScanRule(
         "invisible-character",
@@ -57,7 +57,7 @@ HIDDEN_CHARACTER_RULES = (
         needs="hidden",
         may_find=characters.build_range_prefilter(unicode_ranges.VARIATION_SELECTORS),
     ),
-    # Often pasted by accident, and too few to carry a message.
+    # One or two variation selectors are often pasted by accident, and are too few to carry a hidden message.
     ScanRule(
         "stray-variation-selector",
         "warn",
@@ -91,7 +91,7 @@ PROMPT_TAG_RULES = (
         prompt_tags.find_section_closings,
         needs="closing",
     ),
-    # Opened and closed by the file itself: it ends no section, but may imitate one.
+    # The text itself opens and closes the tag: this ends no section of the prompt, but may imitate one.
     ScanRule(
         "section-look-alike",
         "warn",

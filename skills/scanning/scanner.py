@@ -27,7 +27,7 @@ def scan_text(
         for rule in rules
         if rule.needs in feature_names and kind in rule.kinds and rule.may_find(features)
     ]
-    # One match more than the limit per rule is enough to know the first findings and whether there are more.
+    # MAX_FINDINGS + 1 matches per rule are enough to select MAX_FINDINGS and to know whether there are more.
     matches = [
         (rule, match) for rule in applicable_rules for match in islice(rule.find(text), MAX_FINDINGS + 1)
     ]
@@ -35,12 +35,12 @@ def scan_text(
 
 
 def has_blocking_finding(findings: Iterable[Finding]) -> bool:
-    """Return whether the text must wait for a review."""
+    """Return whether any finding blocks the text until it is reviewed."""
     return any(finding.severity == "block" for finding in findings)
 
 
 def build_findings(text: str, matches: list[MatchedRule], kind: TextKind) -> tuple[Finding, ...]:
-    """Convert matches to findings. Above the limit the most severe ones are kept."""
+    """Convert matches to findings. If there are more than MAX_FINDINGS, keep the most severe."""
     secrets = sorted(match.secret for _, match in matches if match.secret)
     ranked = sorted(
         exclude_secret_parts(matches, secrets),
@@ -58,8 +58,8 @@ def build_findings(text: str, matches: list[MatchedRule], kind: TextKind) -> tup
         for rule, match in sorted(ranked[:MAX_FINDINGS], key=lambda pair: pair[1].start)
     ]
     if omitted := ranked[MAX_FINDINGS:]:
-        # Positioned at the end of the text to keep the order, with the highest severity of the omitted
-        # findings.
+        # One finding for all omitted ones. Its position is the end of the text, because findings are ordered
+        # by position. Its severity is the highest severity of the omitted findings.
         findings.append(
             Finding(
                 "more",
@@ -75,7 +75,7 @@ def build_findings(text: str, matches: list[MatchedRule], kind: TextKind) -> tup
 def exclude_secret_parts(matches: list[MatchedRule], secrets: list[Span]) -> list[MatchedRule]:
     """Remove matches inside a secret: the base64 of a private key is reported only as a key."""
     starts = [start for start, _ in secrets]
-    # Running maximum of the ends of the secrets; the first item is for no secret.
+    # Item n is the furthest end of the first n secrets; item 0 is -1.
     furthest_ends = [-1, *accumulate((end for _, end in secrets), max)]
     return [
         (rule, match)

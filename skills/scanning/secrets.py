@@ -30,7 +30,7 @@ BASE64_LINE_PATTERN = re.compile(r"[A-Za-z0-9+/]{40}")
 
 
 def compute_key_checksum(body: str) -> str:
-    """Return the checksum that ends every key of ours: the CRC-32 of its 30 characters in base62."""
+    """Return the checksum that ends a Dramatis API key: the CRC-32 of the 30 characters before, in base62."""
     remainder, checksum = crc32(body.encode()), ""
     for _ in range(6):
         remainder, digit = divmod(remainder, 62)
@@ -44,13 +44,16 @@ def get_secret_part(match: re.Match[str]) -> str:
 
 
 def is_real_secret(match: re.Match[str]) -> bool:
-    """Return whether this is neither a placeholder nor a repeated character."""
+    """Return whether the secret is no placeholder and has at least eight different characters."""
     secret = get_secret_part(match)
     return len(set(secret)) >= 8 and not PLACEHOLDER_PATTERN.search(secret)
 
 
 def is_random_secret(match: re.Match[str]) -> bool:
-    """Require digits too: other names also begin with a short prefix such as `sk-`."""
+    """Like `is_real_secret`, but require at least three digits.
+
+    This is for keys with a short prefix such as `sk-`, with which ordinary names can also begin.
+    """
     return is_real_secret(match) and sum(map(str.isdigit, match[0])) >= 3
 
 
@@ -64,7 +67,10 @@ def is_own_key_look_alike(match: re.Match[str]) -> bool:
 
 
 def is_key_block(match: re.Match[str]) -> bool:
-    """Return whether a line of base64 follows: the header alone occurs in documentation."""
+    """Return whether a line of base64 follows the header of a private key.
+
+    The header alone is not a secret: it often occurs in documentation.
+    """
     return bool(BASE64_LINE_PATTERN.search(match["secret"]))
 
 
@@ -78,20 +84,23 @@ def is_real_password(match: re.Match[str]) -> bool:
 
 @dataclass(frozen=True)
 class SecretPattern:
-    """A kind of secret: its label, substrings that every match contains, and its regex."""
+    """A kind of secret, found with a regex."""
 
     name: str
     label: str
-    # One of these substrings must occur; searching for them is much faster than the regex.
+    # Every match contains at least one of these substrings. Searching for them first is much faster than
+    # running the regex on every text.
     needles: tuple[str, ...]
     pattern: str
     check: MatchCheck = is_real_secret
-    # A simpler regex that matches whenever the pattern does.
+    # A simpler and faster regex that matches every text in which `pattern` matches.
     hint: str = ""
+    # The text feature (see prefilter.py) without which the pattern cannot match.
     needs: str = WORD_LENGTH_FEATURES[40]
 
 
-# Word boundaries. Quantifiers are possessive or bounded, so that matching stays linear.
+# Word boundaries of a token. Quantifiers in the patterns below are possessive or bounded, so that matching
+# takes linear time.
 WORD_START_REGEX, WORD_END_REGEX = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
 URL_CREDENTIALS_REGEX = (
     r"(?<![A-Za-z0-9+.-])(?:postgres(?:ql)?|mysql|mariadb|mssql|sqlserver|mongodb|rediss?|valkey|amqps?|clickhouse"
@@ -211,7 +220,7 @@ OWN_KEY_LOOK_ALIKE = SecretPattern(
 
 
 def build_token_finder(secret_pattern: SecretPattern) -> MatchFinder:
-    """Build a finder for keys that are a whole word. Words shorter than any key are skipped."""
+    """Build a finder for tokens that are a whole word. Words that are too short for a token are skipped."""
     return build_secret_finder(
         secret_pattern, rf"{WORD_START_REGEX}{secret_pattern.pattern}{WORD_END_REGEX}", find_long_words
     )
@@ -240,7 +249,11 @@ def build_secret_finder(
 
 
 def get_required_feature(secret_pattern: SecretPattern) -> str:
-    """Return the feature of a rare character in all needles; that is cheaper than a substring search."""
+    """Return a text feature that is present whenever the pattern matches.
+
+    This is a rare character that all needles contain, otherwise the minimum length of a word. Checking a
+    feature is cheaper than searching the text for substrings.
+    """
     common = (
         name
         for sign, name in RARE_CHARACTER_FEATURES.items()

@@ -4,7 +4,10 @@ import re
 
 
 def expand_ranges(ranges: str) -> str:
-    """Expand hexadecimal ranges to a regex character class. This file itself has no hidden characters."""
+    """Convert ranges of hexadecimal code points to the content of a regex character class.
+
+    Hexadecimal notation keeps this file itself free of hidden characters.
+    """
     return "".join(
         "-".join(f"\\U{int(code_point, 16):08X}" for code_point in part.split("-")) for part in ranges.split()
     )
@@ -19,10 +22,10 @@ NEVER_MATCHES_REGEX = "(?!)"
 
 
 def compile_run_pattern(ranges: str, unless: str = NEVER_MATCHES_REGEX) -> re.Pattern[str]:
-    """Compile a pattern for runs of these characters, except where `unless` matches after the first one.
+    """Compile a pattern for runs of these characters, unless `unless` matches after the first character.
 
-    The quantifier is possessive, so that a run is read once. The first character is separate, so that the
-    regex engine can skip to it.
+    The quantifier is possessive, so that a run is read only once. The pattern begins with a single character
+    class, so that the regex engine can skip to the next such character.
     """
     return re.compile(f"[{expand_ranges(ranges)}](?!{unless})[{expand_ranges(ranges)}]*+")
 
@@ -41,14 +44,14 @@ BIDI_CONTROLS = "202A-202E 2066-2069"
 BIDI_MARKS = "061C 200E-200F"
 TAG_CHARACTERS = "E0000-E007F"
 VARIATION_SELECTORS = "180B-180D 180F FE00-FE0F E0100-E01EF"
-# Without tab, line ends and form feed, which text files use.
+# All control characters except tab, line ends and form feed, which text files use.
 CONTROL_CHARACTERS = "0000-0008 000E-001F 007F-0084 0086-009F"
 HIDDEN_CHARACTERS = (
     f"{INVISIBLE_CHARACTERS} {BIDI_CONTROLS} {BIDI_MARKS} {TAG_CHARACTERS} {VARIATION_SELECTORS} "
     f"{CONTROL_CHARACTERS}"
 )
 
-# --- scripts that need some of them --------------------------------------------------------------------
+# --- scripts that need invisible characters ------------------------------------------------------------
 
 RIGHT_TO_LEFT_SCRIPTS = "0590-060F 061B 061D-08FF FB1D-FDFF FE70-FEFC 10800-10FFF 1E800-1EFFF"
 # Scripts with joining letters: Arabic and related scripts, Mongolian, and Indic scripts.
@@ -79,8 +82,9 @@ VARIANT_BASES = (
 # Models read look-alikes of brackets and slashes like the originals.
 LESS_THAN_LOOK_ALIKES = "\uff1c\ufe64\u2039\u27e8\u3008"
 GREATER_THAN_SIGNS, SLASH_SIGNS = r">\uFF1E\uFE65\u203A\u27E9\u3009", r"/\uFF0F\u2215\u2044"
-# Marks and selectors that other rules allow or only warn about, and that could hide a tag from this rule.
+# Characters that are ignored inside a tag: white space, and the marks and selectors that other rules allow or
+# only warn about. Otherwise they could hide a tag from the tag rules.
 TAG_GAP_CHARACTERS = r"\s\u061C\u200E\u200F\uFE0E\uFE0F"
-# Between the bracket and the name of a closing tag. Adjacent parts match different characters, so that
-# matching stays linear.
+# The slash between the bracket and the name of a closing tag, with gaps and an optional backslash before it.
+# Adjacent parts match different characters, so that matching takes linear time.
 CLOSING_SLASH_REGEX = rf"[{TAG_GAP_CHARACTERS}]*(?:\\[{TAG_GAP_CHARACTERS}]*)?[{SLASH_SIGNS}]"

@@ -1,1 +1,1 @@
-"""SKILL.md: parser, rules and tolerance; pure."""
+"""Parse and validate SKILL.md files, and decide which problems each harness tolerates. Pure functions."""

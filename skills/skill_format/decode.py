@@ -10,7 +10,7 @@ from core.text.front_matter import BOM, MAX_PROBLEMS, find_character_problems, n
 from skills.skill_format.rules import SkillFlaw, SkillProblem
 
 MAX_FILE_BYTES = 256 * 1024
-# Duplicated in prompts/assembly, which must not import from here.
+# The same pattern is defined in prompts/assembly, which must not import from this package.
 COMMENT_PATTERN = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
 
 
@@ -39,7 +39,7 @@ def strip_leading_comments(text: str) -> str:
 def decode_text(source: str | bytes, max_bytes: int = MAX_FILE_BYTES) -> tuple[str, tuple[SkillProblem, ...]]:
     """Decode UTF-8. Return an empty text and a problem if the file is too large or not UTF-8."""
     if isinstance(source, str) and 4 * len(source) <= max_bytes:
-        # No character takes more than four bytes.
+        # A character has at most four bytes in UTF-8, so the text need not be encoded to check its size.
         return source, ()
     data = source.encode(errors="surrogatepass") if isinstance(source, str) else source
     if len(data) > max_bytes:

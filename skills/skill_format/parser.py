@@ -39,7 +39,7 @@ from skills.skill_format.rules import (
 )
 
 # python-frontmatter is used only as a cross-check in the tests: it follows aliases, turns `no` into False,
-# keeps the last of two equal keys and loses line numbers.
+# silently keeps the last of two equal keys, and loses line numbers.
 __all__ = [
     "InvalidSkill",
     "ParsedSkill",
@@ -54,7 +54,7 @@ __all__ = [
     "strip_leading_comments",
 ]
 
-FRONT_MATTER_LINE = 2  # The first line is the fence.
+FRONT_MATTER_LINE = 2  # Line 1 is the opening "---".
 MISSING_FRONT_MATTER_MESSAGE = (
     "A skill begins with front matter: a line of ---, its keys, and a line of --- again."
 )
@@ -97,9 +97,9 @@ class ParsedSkill:
 
 @dataclass(frozen=True)
 class SkillParseResult:
-    """The skill as far as it could be parsed, and its problems.
+    """The parsed skill, None if it could not be parsed, and all problems.
 
-    The tolerance of each harness is applied later.
+    Whether a problem matters depends on the harness, see tolerance.py.
     """
 
     skill: ParsedSkill | None
@@ -166,7 +166,8 @@ def _list_field_problems(
 ) -> list[SkillProblem]:
     lines = {block.key: block.line for block in blocks}
     flaws = find_front_matter_flaws(values, folder)
-    # Problems that can occur many times are limited separately, so that they do not displace other problems.
+    # Problems that can occur any number of times are limited to MAX_PROBLEMS each. The others are few, and
+    # all of them are reported.
     unbounded = (_find_unknown_fields(blocks), _find_flow_styles(blocks))
     problems = [SkillProblem(field, message, lines.get(field, 1), flaw) for field, flaw, message in flaws]
     problems += [problem for kind in unbounded for problem in islice(kind, MAX_PROBLEMS)]
@@ -220,7 +221,7 @@ def _format_tools(value: YamlValue) -> str:
     if not isinstance(value, list) or not is_text_list(value):
         return _format_value(value)
     parts = [_format_value(part) for part in value]
-    # Entries such as Bash(git add *) contain a space; then a comma separates the entries.
+    # If an entry contains a space, such as Bash(git add *), the entries are separated by commas.
     return (", " if any(" " in part for part in parts) else " ").join(parts)
 
 
@@ -240,7 +241,8 @@ class _SkillDumper(yaml.SafeDumper):
 
 def _represent_text(dumper: _SkillDumper, text: str) -> yaml.ScalarNode:
     style = "|" if "\n" in text else None
-    # Line separators must be quoted, and after a block that ends in blank lines PyYAML would write "...".
+    # Unicode line separators must be quoted. Text with a newline at the end is quoted too, because PyYAML
+    # would write "..." after such a literal block.
     if text.endswith("\n") or set(text) & set("\u2028\u2029"):
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)

@@ -1,4 +1,4 @@
-"""Validation of the front matter by the Agent Skills specification, shared by files and forms. Pure."""
+"""Validate the front matter of skills against the Agent Skills specification, for files and forms."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FlawMessages: TypeAlias = Iterator[tuple[SkillFlaw, str]]
 
 
 def list_skill_problems(*, name: str, description: str, metadata: Mapping[str, Any]) -> list[SkillProblem]:
-    """List all violated rules; an empty list means that the skill is valid."""
+    """List one problem for each invalid field of a skill record; an empty list means that it is valid."""
     messages = [
         ("name", find_skill_name_problem(name)),
         ("description", find_description_problem(description)),
@@ -95,7 +95,7 @@ def find_metadata_problem(metadata: Any) -> str:
 def find_front_matter_flaws(
     values: Mapping[str, YamlValue], folder: str
 ) -> Iterator[tuple[str, SkillFlaw, str]]:
-    """Find all violated rules with their field. A missing field counts as empty."""
+    """Yield field, flaw and message for each violated rule. A missing field counts as empty."""
     for field, check in FIELD_CHECKS.items():
         yield from ((field, *flaw) for flaw in check(values.get(field, "")))
     name = values.get("name", "")
@@ -109,7 +109,11 @@ def find_front_matter_flaws(
 
 
 def normalize_skill_name(name: str) -> str:
-    """Normalize a name to NFKC like the reference parser: macOS may store é as two characters."""
+    """Normalize a name to NFKC, as the reference parser does.
+
+    Without this, a folder name from macOS could differ from an equal name, because macOS may store é as two
+    characters.
+    """
     return unicodedata.normalize("NFKC", name.strip())
 
 

@@ -1,4 +1,4 @@
-"""Which problems of a skill each harness tolerates, as data, and the evaluation by it."""
+"""Tables of the problems that each harness tolerates in a skill, and functions that apply them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from skills.skill_format.parser import SkillFlaw, SkillParseResult, SkillProblem
 
-# The reference validator does not check these, so it accepts the skill.
+# Problems that the reference validator of Agent Skills does not check.
 UNCHECKED_FLAWS = frozenset(
     {SkillFlaw.LICENSE_SHAPE, SkillFlaw.TOOLS_SHAPE, SkillFlaw.METADATA_SHAPE, SkillFlaw.METADATA_NESTED}
 )
@@ -17,7 +17,8 @@ NAME_FLAWS = frozenset(
     {SkillFlaw.NAME_LENGTH, SkillFlaw.NAME_SHAPE, SkillFlaw.NAME_SCRIPT, SkillFlaw.NAME_FOLDER}
 )
 LENGTH_FLAWS = frozenset({SkillFlaw.DESCRIPTION_LENGTH, SkillFlaw.COMPATIBILITY})
-# The value is not kept as written, so users get a warning whatever the harness tolerates.
+# Problems because of which a value is not kept as written. Users get at least a warning, even if the harness
+# ignores the problem.
 LOSSY_FLAWS = frozenset({SkillFlaw.METADATA_SHAPE, SkillFlaw.SWITCH_SHAPE})
 
 
@@ -36,7 +37,7 @@ class FlawTolerance:
 class SkillVerdict:
     kept: bool
     warnings: tuple[SkillProblem, ...] = ()
-    reasons: tuple[SkillProblem, ...] = ()  # Why it was dropped.
+    reasons: tuple[SkillProblem, ...] = ()  # Why the skill was dropped.
 
 
 # What the reference validator accepts. The tests list where we are stricter for safety.
@@ -45,7 +46,7 @@ STRICT_TOLERANCE = FlawTolerance(warned=UNCHECKED_FLAWS | {SkillFlaw.NAME_SCRIPT
 HARNESS_TOLERANCES: Mapping[str, FlawTolerance] = {
     # Drops skills that violate the specification; unknown keys are allowed.
     "opal": FlawTolerance(warned=UNCHECKED_FLAWS | YAML_FLAWS),
-    # Warns and keeps if there is a description. A missing name is taken from the folder.
+    # Keeps a skill that has a description, with warnings. A missing name is taken from the folder.
     "pi": FlawTolerance(
         warned=UNCHECKED_FLAWS | NAME_FLAWS | LENGTH_FLAWS | LOSSY_FLAWS | {SkillFlaw.NAME_MISSING},
         ignored=YAML_FLAWS,
@@ -59,12 +60,12 @@ HARNESS_TOLERANCES: Mapping[str, FlawTolerance] = {
         | LENGTH_FLAWS
         | {SkillFlaw.NAME_MISSING, SkillFlaw.DESCRIPTION_MISSING},
     ),
-    # Requires name and description. Its metadata is JSON in braces.
+    # Requires name and description. Its skills have nested metadata, as JSON in braces.
     "openclaw": FlawTolerance(
         warned=(UNCHECKED_FLAWS - {SkillFlaw.METADATA_NESTED}) | NAME_FLAWS | LENGTH_FLAWS | LOSSY_FLAWS,
         ignored=YAML_FLAWS | {SkillFlaw.METADATA_NESTED},
     ),
-    # All fields are optional, and tools may be a list.
+    # All fields are optional, and `allowed-tools` may be a list.
     "claude-code": FlawTolerance(
         warned=(UNCHECKED_FLAWS - {SkillFlaw.TOOLS_SHAPE})
         | NAME_FLAWS
@@ -83,7 +84,7 @@ def evaluate_for_harness(result: SkillParseResult, harness: str) -> SkillVerdict
 
 
 def apply_tolerance(result: SkillParseResult, tolerance: FlawTolerance) -> SkillVerdict:
-    """Evaluate with the given tolerance. A skill that could not be parsed is always dropped."""
+    """Decide whether a skill is kept with this tolerance. A skill that cannot be parsed is always dropped."""
     relevant = [problem for problem in result.problems if problem.flaw not in tolerance.ignored]
     warnings = tuple(problem for problem in relevant if problem.flaw in tolerance.warned)
     reasons = tuple(problem for problem in relevant if problem.flaw not in tolerance.warned)
