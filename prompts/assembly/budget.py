@@ -8,12 +8,13 @@ from prompts.assembly.report import PartReport
 from prompts.assembly.segments import Origin, Segment, TextChunk, TextChunks
 from prompts.assembly.text import format_cut_notice
 
-# A shorter part is useless, so it is not cut further and the budget is reported as exceeded.
+# In characters. A part is not cut below this size, because the rest would be useless; if the prompt then
+# still does not fit, the budget is reported as exceeded.
 MIN_PART_SIZE = 200
 
 
 class AssembledParts(NamedTuple):
-    """Segments, a report on every part, the text of each included part, and where the volatility changes."""
+    """Segments, a report on every part, the text of each included part, and the offsets of volatilities."""
 
     segments: list[Segment]
     parts: list[PartReport]
@@ -22,7 +23,7 @@ class AssembledParts(NamedTuple):
 
 
 def cut_chunks(body: TextChunks, limit: int) -> tuple[TextChunks, int]:
-    """Truncate a body and append a notice; return it with the number of removed characters."""
+    """Truncate a body to `limit` characters and append a notice; also return how many were removed."""
     size = sum([len(text) for text, _ in body])
     if size <= limit:
         return body, 0
@@ -69,7 +70,7 @@ CutResult = tuple[TextChunks, int]
 
 
 def cut_entries(body: TextChunks, limit: int) -> CutResult:
-    """Keep as many complete entries as fit and append a notice; return the number of removed characters."""
+    """Keep the leading entries that fit completely and append a notice; also return the characters cut."""
     size = count_chunk_characters(body)
     if size <= limit:
         return body, 0
@@ -79,7 +80,7 @@ def cut_entries(body: TextChunks, limit: int) -> CutResult:
 
 
 def cut_elements(body: TextChunks, limit: int) -> CutResult:
-    """Keep complete elements like `cut_entries`, but truncate the first that does not fit inside its tags."""
+    """Like `cut_entries`, but keep the beginning of the first element that does not fit, with its tags."""
     kept = take_fitting_chunks(body, limit)
     remaining = limit - count_chunk_characters(kept)
     rest = body[len(kept) :]
@@ -94,7 +95,7 @@ def cut_elements(body: TextChunks, limit: int) -> CutResult:
 
 def cut_element_body(text: str, origin: Origin, limit: int) -> tuple[TextChunk, int] | None:
     """Truncate an element between its tags; None when not even the tags fit into the limit."""
-    # `>` is escaped in attributes, so the first one ends the opening tag.
+    # `>` is escaped in attributes, so the first `>` ends the opening tag.
     opening, ending = text.index(">\n") + 2, text.rindex("\n</")
     kept = limit - opening - (len(text) - ending)
     if kept <= 0:

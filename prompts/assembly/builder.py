@@ -1,4 +1,4 @@
-"""Build a prompt: one loop over the parts of a layout. Nothing else appends text to a prompt."""
+"""Build a prompt: assemble the parts of a layout in order and, for a call, fill the slots."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -25,7 +25,7 @@ EMPTY_SLOT_REASON = "the call says nothing"
 
 
 class AssembledPrompt(NamedTuple):
-    """A built prompt: its text, the segments that join to it, and the report."""
+    """A built prompt: its text, the segments that make up the text, and the build report."""
 
     layout: str
     segments: tuple[Segment, ...]
@@ -36,7 +36,7 @@ class AssembledPrompt(NamedTuple):
 
 
 def build_prompt(layout: Layout, inputs: PromptInputs) -> AssembledPrompt:
-    """Assemble the prompt; slots contain their placeholder or default text."""
+    """Assemble a prompt without filling its slots: each slot contains its placeholder or default text."""
     limits = inputs.limits
     assembled = assemble_parts(layout, inputs, limits.parts)
     text = "".join(assembled.texts)
@@ -89,7 +89,7 @@ def assemble_parts(layout: Layout, inputs: PromptInputs, limits: Mapping[str, in
 
 
 def build_filled_prompt(layout: Layout, inputs: PromptInputs, slots: Slots) -> AssembledPrompt:
-    """Build a prompt and fill its slots; the bytes equal those of filling a stored build."""
+    """Build a prompt and fill its slots. Filling the stored build with the same slots gives the same text."""
     built = build_prompt(layout, inputs)
     segments = fill_segments(built.segments, slots)
     texts = [segment.text for segment in segments]

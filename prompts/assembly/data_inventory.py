@@ -1,4 +1,7 @@
-"""Format the data inventory: a table of the values in `ctx/` with types and samples; hides secret fields."""
+"""Format the data inventory: a table with the key, type and sample of each value in `ctx/`.
+
+Samples of fields whose name begins with `_` are hidden.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +21,9 @@ HIDDEN_FIELDS_NOTE = (
 )
 HIDDEN_VALUE = "[Hidden]"
 UNKNOWN_TYPE = ":any"
-# The same limit as in json_codec, which does not check values that were built in Python.
+# The same limit as in json_codec. Values that were built in Python did not pass the check there.
 MAX_DEPTH = 64
-# JSON does not escape these characters, but most of them end a line in Python: a row must stay one line.
+# The JSON encoder does not escape these characters. Most of them are line ends, which would break a row.
 LINE_END_ESCAPES = str.maketrans(
     {"\x7f": "\\u007f", "\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
@@ -44,7 +47,7 @@ def is_hidden_field(name: str) -> bool:
 
 
 def build_data_inventory(inputs: PromptInputs) -> TextChunks:
-    """Build the table with keys in the order of the values; empty when there is no data."""
+    """Build the table, with the keys in their order in the data; return no chunks if there is no data."""
     data = inputs.data
     if data is None:
         return ()
@@ -69,12 +72,12 @@ def format_inventory_row(key: str, kind: str, value: Any, cuts: SampleLimits) ->
 
 
 def escape_pipes(cell: str) -> str:
-    # Backslashes are already doubled, so the one added here is always unpaired and escapes the bar.
+    # Backslashes in the cell are already doubled, so the backslash added here always escapes the `|`.
     return cell.replace("|", "\\|")
 
 
 def format_sample(key: str, value: Any, cuts: SampleLimits) -> str:
-    """Format the sample of a value; the length of a truncated list follows the code span."""
+    """Format the sample of a value as a code span; after a truncated list follows its full length."""
     if is_hidden_field(key):
         return HIDDEN_VALUE
     path = f"data.values.{key}"

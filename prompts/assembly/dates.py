@@ -36,5 +36,5 @@ def format_12_hour_time(at: datetime) -> str:
 
 
 def get_zone_name(at: datetime, zone: str = "") -> str:
-    """Return the short name of the time zone: `zone` if set, else the one of the timestamp."""
+    """Return the short name of the time zone: `zone` if set, else the zone name of the timestamp."""
     return zone or at.tzname() or ""

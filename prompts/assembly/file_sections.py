@@ -1,4 +1,4 @@
-"""Include files in a prompt, each under its own heading, without the comments at their start."""
+"""Include context files and workspace files in a prompt, each under its own heading."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from prompts.assembly.segments import TextChunk, TextChunks
 from prompts.assembly.text import collapse_lines
 
 LEADING_COMMENT_PATTERN = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
-# The known files of the data directory come first, in this order.
+# Workspace files with these names come first, in this order.
 FILE_ORDER = {"AGENTS.md": 0, "TOOLS.md": 1}
 
 
@@ -23,7 +23,7 @@ def build_project_files(inputs: PromptInputs) -> TextChunks:
 
 
 def build_workspace_files(inputs: PromptInputs) -> TextChunks:
-    """Include the workspace files by name, within the part of the limit that context files leave over."""
+    """Include the workspace files under their names, within the total limit that context files leave over."""
     if not inputs.workspace_files:
         return ()
     context_files = exclude_blank_files(inputs.context_files)
@@ -33,7 +33,7 @@ def build_workspace_files(inputs: PromptInputs) -> TextChunks:
 
 
 def prepare_workspace_files(files: Sequence[ContextFile]) -> list[ContextFile]:
-    """Sort the files, remove their leading comments, and drop those without other text."""
+    """Sort the files, remove the comments at their start, and drop files that have no other text."""
     ordered = sorted(files, key=lambda file: FILE_ORDER.get(get_file_name(file), len(FILE_ORDER)))
     return exclude_blank_files(
         [remove_leading_comments(file) if "<!--" in file.text else file for file in ordered]

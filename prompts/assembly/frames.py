@@ -9,7 +9,7 @@ Frame = Callable[[TextChunks], TextChunks]
 
 
 class TextFrame:
-    """A frame of constant text before and after the body, with an optional tag that the body cannot close."""
+    """A frame of constant text before and after the body; closing forms of `tag` in the body are escaped."""
 
     def __init__(self, opening: str = "", ending: str = "", tag: str = "") -> None:
         self.opening, self.ending, self.tag = opening, ending, tag
@@ -23,11 +23,11 @@ class TextFrame:
         return [*self.before, *body, *self.after]
 
     def is_closed_by(self, text: str) -> bool:
-        """Tell whether a text may close the tag; checks all chunks at once because matches are rare."""
+        """Tell whether a text, usually all chunks of a body joined, may contain the closing tag."""
         if not self.tag or "<" not in text:
             return False
-        # Faster than the pattern, but valid for ASCII only: other letters, such as the long s, also match
-        # case-insensitively.
+        # Faster than the regular expression, but correct for ASCII only: the expression ignores case, and
+        # then non-ASCII letters such as U+017F (long s) match ASCII letters.
         if text.isascii() and self.tag.lower() not in text.lower():
             return False
         return self.may_close(text) is not None
@@ -43,7 +43,7 @@ def leave_unframed(body: TextChunks) -> TextChunks:
 
 
 def build_tag_frame(name: str) -> TextFrame:
-    """Build a frame with `<name>` and `</name>` on lines of their own; the body cannot close the tag."""
+    """Build a frame with `<name>` and `</name>` on separate lines; closing tags in the body are escaped."""
     return TextFrame(f"<{name}>\n", f"\n</{name}>", name)
 
 
@@ -59,6 +59,6 @@ def build_fixed_heading_frame(heading: str) -> Frame:
 
 
 def wrap_in_tag(name: str, body: str) -> str:
-    """Wrap plain text in a tag; used for slots, which are rendered per call."""
+    """Wrap plain text in a tag, for slots, whose renderers return plain text; empty text stays empty."""
     kept = build_closing_pattern(name).sub(r"&lt;\1", body) if "<" in body else body
     return f"<{name}>\n{kept}\n</{name}>" if body else ""

@@ -12,13 +12,13 @@ from prompts.assembly.segments import Origin
 from prompts.assembly.text import normalize_line_ends
 
 T = TypeVar("T")
-# Limits recursion; json itself fails only when the stack is exhausted.
+# Maximum nesting of free-form JSON values. Python's json module fails only when the stack is exhausted.
 MAX_DEPTH = 64
 JSON_TYPE_NAMES = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def parse_dataclass(kind: type[T], data: Any, path: str = "") -> T:
-    """Build a dataclass instance from plain JSON data; AssemblyError when the data is invalid."""
+    """Build a dataclass instance from plain JSON data; raise AssemblyError if the data is invalid."""
     parsed: T = _read_value(kind, data, path)
     return parsed
 
@@ -183,7 +183,7 @@ def _get_defaults(kind: Any) -> dict[str, Any]:
 
 
 def get_field_default(kind: type[Any], name: str) -> Any:
-    """Return the default of a field, or MISSING, which equals no value, when the field is required."""
+    """Return the default of a field. A required field has MISSING, which differs from every value."""
     return _get_defaults(cast("Hashable", kind)).get(name, MISSING)
 
 

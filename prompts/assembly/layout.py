@@ -14,7 +14,7 @@ from prompts.assembly.segments import RELEASE, Origin, TextChunk, TextChunks
 SectionBuilder = Callable[[PromptInputs], TextChunks]
 SlotDataBuilder = Callable[[PromptInputs], Mapping[str, Any] | None]
 ChunkShortener = Callable[[TextChunks, int], tuple[TextChunks, int]]
-# The origin of a placeholder: the name of a slot at the place where a call may insert text.
+# The origin of placeholders, which mark the places where a call may insert text.
 SLOT_ORIGIN = Origin("slot")
 
 
@@ -22,10 +22,10 @@ SLOT_ORIGIN = Origin("slot")
 class LayoutPart:
     """One part of a prompt.
 
-    `section` builds the body; the part is absent when it is empty. `frame` adds the text around it. A part
-    with a `slot` can be rendered again for each call: `slot_data` returns the data that the renderer will
-    need, stored with the build; when it returns None, the part is absent from this prompt. `shorten`
-    truncates a body whose chunks must stay complete or closed.
+    `section` builds the body; if the body is empty, the part is omitted. `frame` adds the text around the
+    body. A part with a `slot` can be rendered again for each call. `slot_data` returns the data that the
+    slot's renderer needs, which is stored with the build; if it returns None, the part is omitted. `shorten`
+    replaces the default truncation of the body, for example to keep list entries or tags complete.
     """
 
     name: str
@@ -53,24 +53,24 @@ class LayoutPart:
 
 @dataclass(frozen=True)
 class Layout:
-    """A prompt format: its parts in order, and what it accepts."""
+    """A prompt format: its parts in order, and the slots that it supports."""
 
     name: str
     parts: tuple[LayoutPart, ...]
     summary: str = ""
     problems: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
     slots: tuple[str, ...] = ()
-    # Inputs that the layout supports but not in combination with other inputs; they are reported as lost.
+    # Returns the inputs that the layout supports, but omits because of the other inputs: reported as lost.
     displaced: Callable[[PromptInputs], Sequence[str]] = field(default=lambda _: ())
 
     @cached_property
     def used(self) -> frozenset[str]:
-        """The names of the inputs that some part uses."""
+        """The names of all inputs that the parts use."""
         return frozenset([name for part in self.parts for name in part.uses])
 
 
 def build_call_part(name: str, slot: str, volatility: str, **more: Any) -> LayoutPart:
-    """Build a part that only a call can fill; a stored build contains its name as a placeholder."""
+    """Build a part whose text comes only from the slots of a call; stored builds contain a placeholder."""
     body = (TextChunk(f"⟦{name}⟧"),)
     return LayoutPart(
         name, lambda _: body, volatility=volatility, slot=slot, slot_data=get_empty_slot_data, **more
@@ -78,16 +78,16 @@ def build_call_part(name: str, slot: str, volatility: str, **more: Any) -> Layou
 
 
 def get_empty_slot_data(_: PromptInputs) -> Mapping[str, Any]:
-    """Return the slot data of renderers that need only the slots of the call."""
+    """Return empty slot data, for renderers that need only the slots of the call."""
     return {}
 
 
 @cache
 def build_slot_placeholder(name: str) -> TextChunks:
-    """Build the body of a part that is empty in the build but may be filled by a call."""
+    """Build a placeholder as the body of a part that has no text until a call fills its slot."""
     return (TextChunk(f"⟦{name}⟧", SLOT_ORIGIN),)
 
 
 def frame_unless_placeholder(frame: Frame) -> Frame:
-    """Apply the frame to a body, but not to the placeholder of a slot."""
+    """Return a frame that leaves the placeholder of a slot unchanged and applies `frame` to other bodies."""
     return lambda body: body if body[0][1] is SLOT_ORIGIN else frame(body)

@@ -32,7 +32,7 @@ def normalize_inputs(value: T) -> T:
 
 
 def check_encodable_texts(texts: Sequence[str], segments: Sequence[Segment]) -> None:
-    """Raise AssemblyError for a lone surrogate, which would otherwise fail only when the prompt is sent."""
+    """Raise AssemblyError for a lone surrogate: UTF-8 cannot encode it, so the prompt could not be sent."""
     try:
         for text in texts:
             # isascii() is cheap, and avoids encoding most texts.

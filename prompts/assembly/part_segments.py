@@ -1,4 +1,7 @@
-"""Convert the body of a part to segments, by a function built once per part because every build calls it."""
+"""Convert the body of a part to segments.
+
+The converting function is built once per part, because every build calls it.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,12 +12,12 @@ from prompts.assembly.segments import LAYOUT_ORIGIN, Segment, TextChunks
 SlotData = Mapping[str, Any] | None
 # Appends a body, with its slot data, to the segments; returns the text it added.
 PartPlacer = Callable[[list[Segment], TextChunks, SlotData], str]
-# Called for every chunk; twice as fast as the constructor, which handles defaults.
+# Creates a named tuple without its constructor, which handles defaults: twice as fast, and used per chunk.
 new_tuple = tuple.__new__
 
 
 def build_part_placer(name: str, volatility: str, frame: Frame, lead: str, slot: str) -> PartPlacer:
-    """Choose the function for a part; constant opening text gets a segment built in advance."""
+    """Build the function that places a part; a constant opening text gets its segment built in advance."""
     if isinstance(frame, TextFrame) and frame.opening and not slot:
         return build_framed_placer(name, volatility, frame, lead)
     return build_generic_placer(name, volatility, frame, lead, slot)

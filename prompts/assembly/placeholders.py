@@ -10,7 +10,7 @@ from prompts.assembly.segments import TextChunk
 from prompts.assembly.text import collapse_whitespace, truncate_text
 
 OPENING_BRACES, CLOSING_BRACES = "{{", "}}"
-# Each placeholder becomes a segment; a template with more is a mistake or an attack.
+# Each placeholder becomes a segment; a template with more than this is a mistake or an attack.
 MAX_PLACEHOLDERS = 10_000
 
 
@@ -23,9 +23,10 @@ class TemplateSpan(NamedTuple):
 
 
 def expand_placeholders(template: Text, data: Data | None, where: str) -> list[TextChunk]:
-    """Replace placeholders by values, each with its own origin; placeholders without a value stay as written.
+    """Replace placeholders by values of the data; placeholders without a value stay as written.
 
-    Values are not expanded recursively, so data cannot refer to other data.
+    Each value is a separate chunk, with the origin of the data. Placeholders inside values are not expanded,
+    so data cannot refer to other data.
     """
     if OPENING_BRACES not in template.text:
         return [TextChunk(template.text, template.origin)]
@@ -66,7 +67,7 @@ def split_template(text: str) -> Iterator[TemplateSpan]:
         if end < 0:
             yield TemplateSpan(text[start:], is_unclosed=True)
             return
-        # The nearest opening belongs to this closing; an earlier one is unclosed.
+        # The closing braces belong to the nearest `{{` before them; an earlier `{{` was never closed.
         nearest = text.rfind(OPENING_BRACES, start, end)
         yield TemplateSpan(text[start:nearest], is_unclosed=nearest - start > 1)
         names = text[nearest + 2 : end].split(".")

@@ -19,7 +19,7 @@ class PartReport(NamedTuple):
 
 
 class CacheBoundary(NamedTuple):
-    """The text before `offset` changes no more often than `volatility`."""
+    """An offset in characters; the text before it changes no more often than `volatility`."""
 
     volatility: str
     offset: int
@@ -35,9 +35,11 @@ class AssemblyReport(NamedTuple):
 
 
 def find_cache_boundaries(starts: Iterable[tuple[str, int]]) -> tuple[CacheBoundary, ...]:
-    """Find the longest prefix without text more volatile than each level; shortest first, equal ones once.
+    """Find for each volatility level the longest prefix without more volatile text.
 
-    A start is a volatility and the offset at which text of that volatility begins.
+    Each item of `starts` is a volatility and the offset at which text of that volatility begins. The
+    boundaries are sorted by offset, and each offset occurs once. The start and the end of the prompt are not
+    boundaries.
     """
     ends: list[CacheBoundary] = []
     level = 0

@@ -1,4 +1,4 @@
-"""Format where a call runs as compact key=value lines: only known keys, in a fixed order."""
+"""Format the host and the sandbox of a call as key=value lines: only known keys, in a fixed order."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ FLAG_TEXTS = {None: "", True: "true", False: "false"}
 
 
 def format_runtime_lines(slots: Slots, timezone: str = "", location: str = "") -> list[str]:
-    """Format the lines of host and sandbox; time zone and location default to those of the user profile."""
+    """Format a line each for host and sandbox; `timezone` and `location` are the user profile's defaults."""
     host = get_host_facts(slots, timezone, location) if slots.host or slots.sandbox else {}
     lines = (
         format_fact_line("Host", HOST_KEYS, host),

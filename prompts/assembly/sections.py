@@ -51,7 +51,7 @@ def build_memories_section(inputs: PromptInputs) -> TextChunks:
     """Build one bullet per memory, in the order of the inputs."""
     return strip_first_gap(
         [
-            # Most memories have one line; avoiding the call halves the time.
+            # Most memories have one line: not calling indent_continuation() for them halves the time.
             (
                 f"\n- {text}" if "\n" not in (text := memory.text) else f"\n- {indent_continuation(text)}",
                 memory.origin,
@@ -74,7 +74,7 @@ def join_chunks(chunks: TextChunks, gap: str = "\n") -> TextChunks:
 
 
 def strip_first_gap(chunks: list[tuple[str, Origin]], gap: str = "\n") -> TextChunks:
-    """Remove the gap from the first of chunks that all begin with it."""
+    """Remove the gap from the first chunk of a list in which every chunk begins with the gap."""
     if chunks:
         text, origin = chunks[0]
         chunks[0] = text[len(gap) :], origin
@@ -82,7 +82,7 @@ def strip_first_gap(chunks: list[tuple[str, Origin]], gap: str = "\n") -> TextCh
 
 
 def build_tagged_element(name: str, body: str, origin: Origin, source: str) -> tuple[str, Origin]:
-    """Build one tagged element with its body on separate lines; the body cannot close the tag."""
+    """Build one tagged element with its body on separate lines; closing tags in the body are escaped."""
     return (
         f'<{name} source="{escape_attribute(source)}">\n{escape_closing_tags(body, name)}\n</{name}>',
         origin,
@@ -90,13 +90,16 @@ def build_tagged_element(name: str, body: str, origin: Origin, source: str) -> t
 
 
 def get_file_origin(file: ContextFile) -> Origin:
-    """Return the origin of a file, always with its path."""
+    """Return the origin of a file; if the origin has no path, add the path of the file."""
     kind, name, revision, path = file.origin
     return file.origin if path else Origin(kind, name, revision, file.path)
 
 
 def fit_files(files: Sequence[ContextFile], per_file: int, all_files: int) -> list[tuple[ContextFile, str]]:
-    """Truncate each file to the limits, with a notice in place of the removed text."""
+    """Truncate each file to `per_file` characters, and all files together to `all_files` characters.
+
+    A notice replaces the removed text.
+    """
     remaining, fitting = all_files, []
     for file in files:
         text, limit = file.text, min(per_file, remaining)

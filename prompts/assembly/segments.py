@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-# Ordered from the least to the most volatile; a prefix can be cached as long as its most volatile text.
+# Volatility: how often a text changes, ordered from the least to the most volatile. A prompt cache can reuse
+# a prefix of the prompt until the most volatile text in that prefix changes.
 RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN = "release", "refresh", "channel", "user", "session", "turn"
 VOLATILITY_LEVELS = (RELEASE, REFRESH, CHANNEL, USER, SESSION, TURN)
 
@@ -35,10 +36,10 @@ TextChunks = Sequence[tuple[str, Origin]]
 class Segment(NamedTuple):
     """A chunk of text at its position in a prompt.
 
-    The first `lead` characters are the separator from the previous text; they are removed when there is none.
-    A segment with a `slot` begins a run of `span` segments that a call may replace: the renderer of that name
-    receives the slot data in `given` and the slots of the call, and its result replaces the run.
-    The fields are published by the API (`dataclass_json`).
+    The first `lead` characters separate the segment from the previous text; they are removed if the segment
+    becomes the first of the prompt. A segment with a `slot` begins a run of `span` segments that a call may
+    replace: the renderer registered under the slot's name receives the slot data in `given` and the slots of
+    the call, and its result replaces the run. The API publishes the field names (`dataclass_json`).
     """
 
     section: str
@@ -52,5 +53,5 @@ class Segment(NamedTuple):
 
 
 def is_record_id(value: str) -> bool:
-    """Tell whether the id of an origin is a primary key; text from an agent's own fields has its slug."""
+    """Tell whether the id of an origin is a primary key; for an agent's own fields it is the agent's slug."""
     return value.isascii() and value.isdecimal()

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.segments import Segment
 
-# Injected, because tokenizers depend on the model and this package is pure.
+# Counts the tokens of a text. The caller supplies it: tokenizers depend on the model and are not in the
+# standard library, to which this package is limited.
 TokenCounter = Callable[[str], int]
 
 
@@ -31,7 +32,7 @@ def list_section_sizes(prompt: AssembledPrompt, count: TokenCounter | None = Non
 
 
 def sum_section_sizes(rows: Sequence[SectionSize]) -> SectionSize:
-    """Sum the rows to a total; its tokens may differ slightly from those of the joined text."""
+    """Sum the sizes of all sections; the token sum may differ slightly from the tokens of the whole text."""
     tokens = [row.tokens for row in rows if row.tokens is not None]
     return SectionSize("total", sum([row.characters for row in rows]), sum(tokens) if tokens else None, 1.0)
 

@@ -28,7 +28,7 @@ def is_model_invocable(skill: Skill) -> bool:
 
 
 def build_pi_skills(inputs: PromptInputs) -> TextChunks:
-    """Build the listing, or a placeholder when the agent has no read tool, because a call may add it."""
+    """Build the listing, or a placeholder if the agent has no read tool, because a call may add that tool."""
     return build_skill_entries(inputs) if has_read_tool(inputs) else build_slot_placeholder("skills")
 
 
@@ -57,17 +57,20 @@ def format_skill_entry(name: str, description: str, location: str) -> str:
 
 
 def format_entry_field(text: str) -> str:
-    """Escape a field to one line without tags; line ends too, because slot data is not normalized later."""
+    """Escape a field so that it is one line without tags.
+
+    Line ends are normalized here, because slot data is not normalized later.
+    """
     return escape_markup(collapse_lines(normalize_line_ends(text)))
 
 
 def frame_skill_listing(body: TextChunks) -> TextChunks:
-    """Add the introduction and the tags of the listing; every field is escaped, so none can close them."""
+    """Add the introduction and the tags; the fields of the listing are escaped, so none can close a tag."""
     return [LISTING_OPENING, *body, LISTING_CLOSING]
 
 
 def get_skills_slot_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
-    """Store the listing as slot data only when the build lacks it, for calls that add the read tool."""
+    """Return slot data with the listing only if the build lacks it; calls that add the read tool need it."""
     if not any(map(is_model_invocable, inputs.skills)):
         return None
     if has_read_tool(inputs):

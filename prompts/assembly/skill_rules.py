@@ -13,7 +13,7 @@ SKILL_FILE_SUFFIX = "/SKILL.md"
 
 
 def list_valid_skills(skills: Iterable[Skill]) -> list[Skill]:
-    """List the valid skills in order; of skills with the same name, the first."""
+    """List the valid skills in order; of several skills with the same name, only the first."""
     kept: dict[str, Skill] = {}
     for skill in skills:
         name = skill.name
@@ -37,10 +37,10 @@ def describe_rejected_skills(skills: Iterable[Skill]) -> list[str]:
     return messages
 
 
-# Cached because every build calls it twice per skill, and skills seldom change.
+# Cached because every build calls this function twice per skill, and skills seldom change.
 @lru_cache(maxsize=4_096)
 def find_skill_fault(name: str, description: str, location: str) -> str:
-    """Describe the first rule that a skill violates; empty when it is valid."""
+    """Describe the first rule that a skill violates; return an empty string if the skill is valid."""
     if len(name) > MAX_NAME_LENGTH:
         return f"its name is longer than {MAX_NAME_LENGTH} characters"
     if not NAME_PATTERN.fullmatch(name):
@@ -59,5 +59,5 @@ def find_skill_fault(name: str, description: str, location: str) -> str:
 
 
 def get_folder_name(location: str) -> str:
-    """Return the name of a skill's folder; the location is either its file or the folder."""
+    """Return the name of a skill's folder; `location` is the path of the folder or of its SKILL.md."""
     return location.removesuffix(SKILL_FILE_SUFFIX).rstrip("/").rpartition("/")[2]

@@ -17,12 +17,12 @@ def escape_attribute(value: str) -> str:
 
 
 def escape_attributes(values: list[str]) -> list[str]:
-    """Escape many values; checks them all at once first because usually none needs escaping."""
+    """Escape many values. One check of the joined values comes first, because usually none needs escaping."""
     return values if is_attribute_safe("".join(values)) else [escape_attribute(value) for value in values]
 
 
 def is_attribute_safe(text: str) -> bool:
-    # Faster than a pattern, and much faster than str.translate.
+    # Substring tests are faster than a regular expression, and much faster than str.translate.
     return not ("&" in text or "<" in text or ">" in text or '"' in text or "'" in text or "\n" in text)
 
 
@@ -42,13 +42,13 @@ def escape_closing_tags(text: str, *tags: str) -> str:
 
 @cache
 def build_loose_closing_pattern(tag: str) -> re.Pattern[str]:
-    """Compile a prefilter: it matches whenever `build_closing_pattern` matches in any part of the text."""
+    """Compile a prefilter for joined chunks: it matches if `build_closing_pattern` matches in any chunk."""
     return re.compile(rf"<\s*/\s*{re.escape(tag)}", re.IGNORECASE)
 
 
 @cache
 def build_closing_pattern(tag: str) -> re.Pattern[str]:
-    # Also match an incomplete tag at the end: the frame's own closing tag would complete it.
+    # Also match an unfinished closing tag at the end of the text: the text that follows could complete it.
     return re.compile(rf"<(\s*/\s*{re.escape(tag)}(?=[\s/>]|\Z))", re.IGNORECASE)
 
 
@@ -118,7 +118,7 @@ def close_code_fences(text: str) -> str:
     opened = ""
     for mark, rest in FENCE_PATTERN.findall(text):
         if not opened:
-            # An opening fence cannot be followed by a backtick: that line is a code span.
+            # In Markdown, a line with another backtick after its opening ``` is a code span, not a fence.
             opened = "" if mark[0] == "`" and "`" in rest else mark
         elif mark.startswith(opened) and not rest.strip():
             opened = ""

@@ -15,7 +15,7 @@ SIMPLE_TYPES = {
     "boolean": ":bool",
     "array": "[:any]",
 }
-# Types nested deeper are shortened to :any.
+# Types nested deeper than this are shortened to `:any`.
 MAX_DEPTH = 8
 
 
@@ -26,14 +26,14 @@ def format_tool_block(name: str, signature: str, description: str) -> str:
 
 
 def list_tool_blocks(inputs: PromptInputs, use: str) -> list[tuple[Tool, str]]:
-    """List the tools of one use (active or planning) in order, each with its block."""
+    """List the tools of one use (`active` or `planning`) in order, each with its formatted text."""
     return [
         (tool, build_tool_block(tool, index)) for index, tool in enumerate(inputs.tools) if tool.use == use
     ]
 
 
 def build_tool_block(tool: Tool, index: int) -> str:
-    """Format a tool with its own signature, or else one derived from its parameters."""
+    """Format a tool with its signature; if it has none, derive the signature from its parameters."""
     name = collapse_whitespace(tool.name)
     if not name:
         raise AssemblyError(f"tools[{index}].name", "must not be empty")
@@ -45,7 +45,7 @@ def build_tool_block(tool: Tool, index: int) -> str:
 
 
 def format_schema_fields(schema: Mapping[str, Any], depth: int) -> str:
-    """Format the properties of a JSON schema as `name :type`; optional ones end with `?`."""
+    """Format the properties of a JSON schema as `name :type`; optional properties end with `?`."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, Mapping):
         return ""
@@ -88,7 +88,7 @@ def list_tool_problems(inputs: PromptInputs, reserved: frozenset[str]) -> list[s
         name = tool.name.strip()
         if name in reserved:
             problems.append(f"tools[{index}].name: {name} is the name of a tool that every agent has")
-        # The signature was parsed before: the text before the bracket is its name.
+        # The build has already parsed the signature, so the text before the bracket is a valid name or empty.
         signature_name = tool.signature.partition("(")[0].strip()
         if signature_name and signature_name != name:
             problems.append(f"tools[{index}].signature: is that of {signature_name}, not of {name}")

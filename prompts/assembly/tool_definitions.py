@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from prompts.assembly.inputs import EMPTY_OBJECT, PromptInputs
 
-# Twice as fast as the constructor; every build calls it.
+# Creates a named tuple without its constructor: twice as fast, and used by every build.
 new_tuple = tuple.__new__
 
 
@@ -18,7 +18,7 @@ class ToolDefinition(NamedTuple):
 
 
 def list_tool_definitions(inputs: PromptInputs) -> tuple[ToolDefinition, ...]:
-    """List the definitions of the active tools in order; planning tools appear only in the prompt."""
+    """List the definitions of the active tools in order; planning tools appear only in the prompt text."""
     return tuple(
         [
             new_tuple(ToolDefinition, (tool.name, tool.description, tool.parameters or EMPTY_OBJECT))
@@ -29,14 +29,14 @@ def list_tool_definitions(inputs: PromptInputs) -> tuple[ToolDefinition, ...]:
 
 
 def can_offer_definitions(inputs: PromptInputs) -> bool:
-    """Tell whether definitions are sent: not without native tools, and not for the minimal entry point."""
+    """Tell whether definitions are sent: only with native tools, and not for the minimal entry point."""
     return inputs.native_tools and inputs.entry != "minimal"
 
 
 def select_tool_definitions(
     definitions: tuple[ToolDefinition, ...], names: tuple[str, ...] | None
 ) -> tuple[tuple[ToolDefinition, ...], tuple[str, ...]]:
-    """Return the definitions that a call requests, in its order, and a problem for each undefined name."""
+    """Return the definitions in the order in which a call names them, and a problem per undefined name."""
     if names is None:
         return definitions, ()
     definitions_by_name = {definition.name: definition for definition in definitions}

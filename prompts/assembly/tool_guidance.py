@@ -17,12 +17,12 @@ from prompts.assembly.texts.moltis import (
 )
 from prompts.assembly.tool_rules import ToolGuidelines, list_matching_lines
 
-# Compact lines are short because the tool definition is sent next to the prompt.
+# In characters, for compact lines: the full description is in the tool definition sent with the prompt.
 MAX_DESCRIPTION_LENGTH = 160
 
 
 def format_compact_tool(tool: Tool) -> str:
-    """Format `- name: description`, truncated."""
+    """Format a tool as `- name: description`; a long description is truncated."""
     name, description = (
         collapse_whitespace(tool.name),
         truncate_text(describe_tool(tool), MAX_DESCRIPTION_LENGTH),
@@ -42,12 +42,12 @@ def format_full_tool(tool: Tool) -> str:
 
 
 def describe_tool(tool: Tool) -> str:
-    """Return the description of a tool on one line, or else its snippet."""
+    """Return the description of a tool, or its snippet if it has no description, on one line."""
     return collapse_whitespace(tool.description or tool.snippet)
 
 
 def format_tool_schema(parameters: Mapping[str, Any]) -> str:
-    """Format the schema on one line, so that nothing in it can end the code fence."""
+    """Format the parameter schema as one line of JSON, so that no line in it can end the code fence."""
     return json.dumps(parameters, ensure_ascii=False, default=convert_json_default)
 
 
@@ -71,7 +71,7 @@ def build_memory_hint(tools: Sequence[Tool], _: bool) -> TextChunks:
 
 
 def build_tool_schemas(tools: Sequence[Tool], native: bool) -> TextChunks:
-    """Format the tools: one line each with native tool definitions, else with the full schema."""
+    """Format the tools: one line each if the provider accepts tool definitions, else with full schemas."""
     formatter, gap = (format_compact_tool, "\n") if native else (format_full_tool, "\n\n")
     return join_chunks([(formatter(tool), tool.origin) for tool in tools], gap)
 
@@ -81,7 +81,7 @@ def build_calling_guide(tools: Sequence[Tool], native: bool) -> TextChunks:
 
 
 def build_guidelines_section(table: ToolGuidelines) -> Callable[[Sequence[Tool], bool], TextChunks]:
-    """Build a section with the matching lines of a table and the guidelines of the tools, each line once."""
+    """Return a section builder that lists matching rules and the tools' own guidelines, each line once."""
 
     def section(tools: Sequence[Tool], _: bool) -> TextChunks:
         tools_by_name = {tool.name: tool for tool in tools}
@@ -98,7 +98,7 @@ def build_guidelines_section(table: ToolGuidelines) -> Callable[[Sequence[Tool],
 
 
 def build_moltis_guidelines(tools: Sequence[Tool], _: bool) -> TextChunks:
-    """Build the guidelines for tools, each line once, followed by the rules for silent replies."""
+    """Build the guidelines for the tools and the rules for silent replies; general rules without tools."""
     if not tools:
         return [TextChunk("\n".join([format_bullet(line) for line in GENERAL_RULES]))]
     return [*GUIDELINES_SECTION(tools, True), TextChunk(f"\n\n## Silent Replies\n\n{SILENT_REPLIES}")]

@@ -16,7 +16,7 @@ OwnGuidelines = Mapping[str, Sequence[str]]
 
 
 def get_own_guidelines(inputs: PromptInputs) -> OwnGuidelines:
-    """Return the guidelines of each active tool, one line each."""
+    """Return the guidelines of each active tool by tool name, each guideline on one line."""
     return {
         tool.name: [collapse_lines(line) for line in tool.guidelines if line and not line.isspace()]
         for tool in inputs.tools
@@ -39,7 +39,7 @@ def format_guidelines(guidelines: ToolGuidelines, names: Iterable[str], own: Own
 
 
 def get_guidelines_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
-    """Return the guidelines as slot data, so that a call with other tools needs no records."""
+    """Return the guidelines as slot data, so that calls with other tools can be rendered without records."""
     return {"own": get_own_guidelines(inputs)}
 
 
@@ -57,7 +57,7 @@ def format_tool_list(builtin: Mapping[str, str], names: Iterable[str], snippets:
 
 
 def format_tool_line(name: str, snippets: Mapping[str, str], builtin: Mapping[str, str]) -> str:
-    """Format a tool with its own snippet, or else the built-in one, or else its name again."""
+    """Format `- name: snippet`, with the tool's own snippet, else the built-in snippet, else the name."""
     label = collapse_lines(name)
     return f"- {label}: {collapse_whitespace(snippets.get(name, '')) or builtin.get(name) or label}"
 
@@ -67,11 +67,11 @@ def get_own_snippets(inputs: PromptInputs) -> Mapping[str, str]:
 
 
 def get_snippets_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
-    """Return the snippets as slot data, like the guidelines."""
+    """Return the snippets as slot data, so that calls with other tools can be rendered without records."""
     return {"snippets": get_own_snippets(inputs)}
 
 
-# Builds a section from the tools and whether the provider accepts tool definitions.
+# Builds a section from the tools and a flag that tells whether the provider accepts tool definitions.
 ToolSection = Callable[[Sequence[Tool], bool], TextChunks]
 
 
@@ -83,7 +83,10 @@ def build_tool_part(
     keeps: tuple[str, ...] = (),
     **more: Any,
 ) -> LayoutPart:
-    """Build a part named by the last component of its slot; `keeps` are the tool fields that it needs."""
+    """Build a part about tools, named after the last component of the slot name.
+
+    `keeps` lists the tool fields that rendering needs; they are stored as slot data.
+    """
 
     @register_slot(slot_name)
     def render(slots: Slots, slot_data: Mapping[str, Any]) -> str | None:
@@ -112,5 +115,5 @@ def list_offered_tools(inputs: PromptInputs) -> Sequence[Tool]:
 
 
 def build_called_tools(names: Sequence[str], kept: Mapping[str, Mapping[str, Any]]) -> list[Tool]:
-    """Build the tools of one call, in its order and each once; unknown names are ignored."""
+    """Build the tools that a call names, from their stored fields; ignore duplicates and unknown names."""
     return [Tool(name, **kept[name]) for name in dict.fromkeys(names) if name in kept]

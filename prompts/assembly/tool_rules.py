@@ -98,7 +98,8 @@ PI_GENERAL_RULES = (
     ToolRule(ToolCondition(), ("Show file paths clearly when working with files",)),
 )
 
-# Covers both names of the file tools; recommends the shell for reading only when neither is present.
+# The tool that reads files is called `read_file` in opal and `read` in pi; this layout supports both names.
+# The rule that recommends the shell for reading files therefore applies only if both tools are absent.
 SHELL_SEARCH_RULE = next(rule for rule in OPAL_RULES if rule.needs.none)
 DRAMATIS_RULES = (
     *(rule for rule in OPAL_RULES if rule is not SHELL_SEARCH_RULE),
@@ -114,7 +115,7 @@ class ToolGuidelines(NamedTuple):
     general_rules: tuple[ToolRule, ...] = ()
 
     def select_lines(self, names: Iterable[str], own: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Return each line once, in order, with the name of its tool; empty for lines from rules."""
+        """Map each line, in order, to the name of the tool it belongs to; empty for lines from rules."""
         ordered = dict.fromkeys(names)
         tool_names = frozenset(ordered)
         lines = dict.fromkeys(list_matching_lines(self.rules, tool_names), "")

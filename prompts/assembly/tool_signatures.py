@@ -8,7 +8,7 @@ from typing import NamedTuple, NoReturn
 
 from prompts.assembly.errors import AssemblyError
 
-# Limits on stack depth and on the memory of the cache, far beyond real signatures.
+# Far above real signatures. The depth limits recursion; the length limits the memory of the parser caches.
 MAX_DEPTH = 32
 MAX_SIGNATURE_LENGTH = 100_000
 
@@ -19,23 +19,23 @@ SignatureFields = list[tuple[str, str]]
 
 
 class ToolSignature(NamedTuple):
-    """A tool signature: its name, which may be empty, arguments and result as text."""
+    """A parsed tool signature: the name (may be empty), and the arguments and the result type as text."""
 
     name: str
     arguments: str
     returns: str
 
     def text(self, name: str) -> str:
-        """Format the signature on one line, with `name` when it has none of its own."""
+        """Format the signature on one line; `name` is used if the signature has no name of its own."""
         return f"{self.name or name}({self.arguments}) -> {self.returns}"
 
 
 class SignatureSyntaxError(ValueError):
-    """The position and reason of a syntax error."""
+    """A syntax error in a signature; the message contains its position and the reason."""
 
 
 def parse_tool_signature(text: str, path: str) -> ToolSignature:
-    """Parse the signature of a tool; AssemblyError with the path when it is invalid."""
+    """Parse the signature of a tool; raise AssemblyError with `path` if it is invalid."""
     try:
         return _parse_call(text)
     except SignatureSyntaxError as error:
@@ -76,7 +76,7 @@ def _parse_context(text: str) -> Mapping[str, str]:
 
 
 class SignatureParser:
-    """A recursive descent parser for signatures; an empty token marks the end."""
+    """A recursive descent parser for signatures; an empty token marks the end of the text."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_SIGNATURE_LENGTH:

@@ -10,11 +10,12 @@ from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout
 from prompts.assembly.slots import Slots
 
-# Messages are sent next to every prompt; the zone names only supplement the time.
+# Slots that are never reported: messages are sent along with every prompt, and the time zone names only
+# supplement the time.
 ALWAYS_PLACED_SLOTS = frozenset({"messages", "timezone", "zone"})
 
 get_tool_use = attrgetter("use")
-# Tells whether an input has any content.
+# Receives an input and returns a true value if the input has any content.
 ContentTest = Callable[[Any], Any]
 
 
@@ -26,7 +27,7 @@ def _build_tool_facet(use: str) -> tuple[str, ContentTest]:
     return "tools", lambda tools: use in map(get_tool_use, tools)
 
 
-# Every input by the name that layout parts use: its field in PromptInputs, and the test for content.
+# Maps each input name used in `LayoutPart.uses` to a field of PromptInputs and a test for content.
 INPUT_FACETS: dict[str, tuple[str, ContentTest]] = {
     **_build_field_facets("identity", "name", "emoji", "creature", "vibe", "text"),
     "soul": ("soul", attrgetter("text")),

@@ -14,7 +14,7 @@ from prompts.models import PromptVersion
 from prompts.versions.api import PLACE_PARAMETERS, list_versions_with_digest
 from prompts.versions.serializers import TEXT_SCHEMA
 
-# Many versions can share a digest; the query parameters select one of the others.
+# Many versions can share a digest. To verify more than this number, clients narrow the query parameters.
 MAX_CHECKED_VERSIONS = 20
 CHECKED_VERSION_SCHEMA = object_schema(
     {

@@ -11,9 +11,9 @@ from django.conf import settings
 from prompts.proof.checkpoints import SignedCheckpoint, format_checkpoint_line, read_checkpoint_lines
 from prompts.proof.faults import Fault
 
-# Only the tail of the file is read: enough for the last line even when it lists all chain heads.
+# How much of the end of the file is read to find the last line: enough even if it lists all chain heads.
 MAX_TAIL_BYTES = 4 * 1024 * 1024
-# Takes the last checkpoint of the file and returns those to append after it.
+# Receives the last checkpoint of the file and returns the checkpoints to append after it.
 ListFollowing = Callable[[SignedCheckpoint | None], Sequence[SignedCheckpoint]]
 
 
@@ -22,7 +22,10 @@ def get_checkpoint_path(workspace_id: int) -> Path:
 
 
 def append_checkpoints(workspace_id: int, list_following: ListFollowing) -> int:
-    """Append the missing checkpoints durably (fsync) and return how many; raise OSError on failure."""
+    """Append the checkpoints that the file lacks, durably (fsync), and return their number.
+
+    Raise OSError if the file cannot be written.
+    """
     path = get_checkpoint_path(workspace_id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
@@ -39,7 +42,7 @@ def append_checkpoints(workspace_id: int, list_following: ListFollowing) -> int:
 def read_last_checkpoint(file: BinaryIO) -> SignedCheckpoint | None:
     """Return the last readable checkpoint, and leave the file position after the last complete line.
 
-    A line cut off by a crash is truncated: the database has the complete checkpoint.
+    An incomplete line, left by a crash, is removed: the database has the complete checkpoint.
     """
     size = file.seek(0, os.SEEK_END)
     start = file.seek(max(0, size - MAX_TAIL_BYTES))
@@ -61,7 +64,7 @@ def write_public_key(key: str, pem: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Fsync the folder: without it, a new file may be missing after a power failure."""
+    """Fsync the folder; otherwise a newly created file in it may be missing after a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -70,7 +73,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def get_checkpoint_file_size(workspace_id: int) -> int:
-    """Return the size in bytes; 0 when there is no file."""
+    """Return the size of the checkpoint file in bytes; 0 if it does not exist."""
     path = get_checkpoint_path(workspace_id)
     return path.stat().st_size if path.exists() else 0
 

@@ -71,7 +71,7 @@ def ensure_development_pem(var: Path) -> bytes:
         draft = var / f"signing_key.{os.getpid()}"
         draft.touch(mode=0o600)
         draft.write_bytes(dump_private_key(generate_signing_key()))
-        # A hard link is atomic: if another process was first it fails, and both read the same file.
+        # Creating a hard link is atomic. It fails if another process was first; both then read the same file.
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
         draft.unlink()
@@ -79,14 +79,15 @@ def ensure_development_pem(var: Path) -> bytes:
 
 
 def get_public_key() -> tuple[str, str]:
-    """Return the id and the PEM of the public key."""
+    """Return the id and the PEM of the public key that belongs to the configured signing key."""
     public = load_signing_key().public_key()
     return get_key_id(public), dump_public_key(public)
 
 
 log = structlog.get_logger(__name__)
 
-# Every n-th checkpoint stores all chain heads, the others only changes: this bounds how far back to read.
+# One checkpoint in this many stores all chain heads, the others only the changed heads. This limits how many
+# checkpoints must be read to reconstruct the complete list.
 FULL_HEADS_INTERVAL = 100
 
 
@@ -99,7 +100,8 @@ def sign_checkpoint(workspace_id: int) -> Checkpoint | None:
 
 @transaction.atomic
 def create_checkpoint(workspace_id: int, key: PrivateKey) -> Checkpoint | None:
-    # Serialize per workspace. FOR NO KEY UPDATE does not block inserts that reference the workspace.
+    # Row lock: only one checkpoint of a workspace is created at a time. FOR NO KEY UPDATE does not block
+    # inserts of rows that reference the workspace.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
     rows = Checkpoint.objects.in_workspace(workspace_id)
     previous = rows.order_by("-sequence").first()
@@ -125,7 +127,7 @@ def create_checkpoint(workspace_id: int, key: PrivateKey) -> Checkpoint | None:
 
 
 def get_current_heads(workspace_id: int) -> ChainHeads:
-    """Return the newest version and the newest label move of every prompt."""
+    """Return the heads of all chains: the newest version and the newest label move of every prompt."""
     rows = AgentPrompt.objects.in_workspace(workspace_id).filter(last_number__gt=0)
     prompts = list(
         rows.values_list("agent_id", "channel_id", "last_number", "last_hash", "last_move", "last_move_hash")
@@ -157,7 +159,7 @@ def build_statement(
 
 
 def has_new_state(statement: proof.CheckpointStatement, previous: Checkpoint | None) -> bool:
-    """Whether the statement differs from the last checkpoint in more than its time and link."""
+    """Whether the statement differs from the previous checkpoint in more than its time and previous hash."""
     if previous is None:
         return statement.versions.count > 0
     body = statement.body()
@@ -165,7 +167,7 @@ def has_new_state(statement: proof.CheckpointStatement, previous: Checkpoint | N
 
 
 def select_heads(heads: ChainHeads, previous: Checkpoint | None) -> ChainHeads:
-    """Return all heads for a full checkpoint, otherwise those that changed since the previous one."""
+    """Return all heads for a full checkpoint, otherwise the heads changed since the previous checkpoint."""
     if previous is None or previous.sequence % FULL_HEADS_INTERVAL == 0:
         return heads
     return heads.select_new(get_heads_at(previous))
@@ -200,7 +202,7 @@ def save_signing_key(workspace_id: int, key: PrivateKey, at: datetime) -> None:
 
 
 def write_checkpoint_copies(workspace_id: int) -> int:
-    """Append the checkpoints missing from the file and return how many; catches up after a crash."""
+    """Append the checkpoints that the file lacks, also after a crash or failed write; return their number."""
 
     def list_following(last: proof.SignedCheckpoint | None) -> list[proof.SignedCheckpoint]:
         return [get_signed_checkpoint(row) for row in list_uncopied_checkpoints(workspace_id, last)]
@@ -223,7 +225,8 @@ def list_uncopied_checkpoints(workspace_id: int, last: proof.SignedCheckpoint | 
         return rows
     last_sequence = rows.filter(hash=last.hash).values_list("sequence", flat=True).first()
     if last_sequence is None:
-        # The file's last checkpoint is not in the database. Verification reports it; append newer ones.
+        # The file's last checkpoint is not in the database, which verification reports. Checkpoints that are
+        # newer than it are still appended.
         log.error("checkpoint_file_diverged", workspace=workspace_id)
         return rows.filter(at__gt=proof.read_checkpoint(last.body).at)
     return rows.filter(sequence__gt=last_sequence)

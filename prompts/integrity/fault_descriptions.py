@@ -22,7 +22,7 @@ class FaultDescription:
 
 
 def describe_faults(workspace: Workspace, faults: Sequence[dict[str, Any]]) -> list[FaultDescription]:
-    """Describe the faults; needs two queries however many there are."""
+    """Describe the faults with two queries, independent of the number of faults."""
     matches = [PROMPT_PATTERN.findall(f"{fault['key']} {fault['reason']}") for fault in faults]
     agents = get_quoted_names(
         Agent, workspace, {int(agent) for pairs in matches for agent, _channel in pairs}

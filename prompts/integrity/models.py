@@ -12,7 +12,8 @@ class Checkpoint(WorkspaceOwned):
 
     sequence = models.PositiveIntegerField()
     body = models.JSONField()
-    # The chain heads that the body summarizes: all, or only the changed ones; see prompts.proof.chain_heads.
+    # The chain heads that the body summarizes: all of them, or only those that changed since the previous
+    # checkpoint; see prompts.proof.chain_heads.
     heads = models.JSONField()
     at = models.DateTimeField()
     previous_hash = models.CharField(max_length=64, blank=True)
@@ -35,7 +36,7 @@ class SigningKey(WorkspaceOwned):
 
     key_id = models.CharField(max_length=16)
     public_key = models.CharField(max_length=200)
-    # Time of the first checkpoint signed with it.
+    # Time of the first checkpoint signed with this key.
     first_used_at = models.DateTimeField()
 
     class Meta(WorkspaceOwned.Meta):

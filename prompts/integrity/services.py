@@ -1,4 +1,4 @@
-"""Verification runs: request one, and run it in a worker; at most one is open per workspace."""
+"""Request verification runs and execute them in a worker; a workspace has at most one open run at a time."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from prompts.models import VerificationRun, VerificationState
 
 log = structlog.get_logger(__name__)
 
-# The job's time limit plus a margin: a run that is older was lost with its worker.
+# The job's time limit plus a margin: a run that started earlier and is still open was lost with its worker.
 MAX_RUN_TIME = timedelta(minutes=65)
 OPEN_STATES = (VerificationState.QUEUED, VerificationState.RUNNING)
 
@@ -36,7 +36,7 @@ def request_verification(workspace: Workspace, *, by: Actor) -> VerificationRun:
 
 
 def run_verification(workspace_id: int, run_id: int) -> VerificationRun | None:
-    """Verify the workspace and store the result; return None if another worker has the run.
+    """Verify the workspace and store the result; return None if another worker has taken the run.
 
     Must be called outside a transaction.
     """

@@ -61,7 +61,7 @@ def find_active_key_id() -> str:
 
 
 def verification_status(request: WorkspaceRequest) -> HttpResponse:
-    """Render the polled part of the page; 204 while nothing has changed."""
+    """Render the part of the page that the browser polls; return 204 if it has not changed."""
     context = build_runs_context(request)
     if request.GET.get("seen") == context["mark"]:
         return HttpResponse(status=204)

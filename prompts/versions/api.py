@@ -1,11 +1,13 @@
 """REST resource for versions: the versions of a prompt, and one version by its digest.
 
 A digest identifies content, not one version: several prompts can share it, and so can versions of one prompt
-that returned to an earlier text. The response for a digest contains what they share, which never changes, and
-the first version visible to the key. `places` lists all versions with the digest; that list can grow.
+that returned to an earlier text. The response for a digest contains the data that these versions share, which
+never changes, and the first version that the API key may see. `places` lists all versions with the digest;
+that list can grow.
 
-Members, and keys that act for a member, read versions without a ledger row. Bots receive text only where the
-access is recorded (fetch, render, and the replay of their own rows); here they get metadata without text.
+Members, and API keys that act for a member, read versions without a ledger row. Bots receive text only from
+operations that are recorded in the ledger (fetch, render, and the replay of their own rows); here they get
+metadata without text.
 """
 
 import json
@@ -178,7 +180,7 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
 
 
 def can_read_text(call: ApiRequest) -> bool:
-    """Whether the key may read the text: not bots, and not keys limited to some labels."""
+    """Whether the API key may read the text: keys of bots and keys limited to some labels may not."""
     return not call.caller.is_bot and "labels" not in call.caller.key.scopes
 
 
@@ -222,7 +224,7 @@ def list_version_places(call: ApiRequest, key: str) -> ApiResponse:
 
 
 def list_versions_with_digest(call: ApiRequest, key: str) -> QuerySet[PromptVersion]:
-    """List the versions with this digest that the key may see, filtered by the query parameters."""
+    """List the versions with the digest `key` that the API key may see, filtered by the query parameters."""
     rows = PromptVersion.objects.in_workspace(call.workspace).filter(digest=key)
     if is_scope_limited(call.caller):
         rows = rows.filter(prompt__in=list_visible_prompt_ids(call.caller))

@@ -15,7 +15,7 @@ from prompts.assembly.segments import SESSION, TURN, Origin, Segment
 TokenCounter = Callable[[str], int]
 SectionState = Literal["same", "changed", "added", "removed"]
 K = TypeVar("K", bound=Hashable)
-# Limits for both texts together, over all sections: takes well under a second.
+# Limits for both texts together, over all sections. Comparing this much takes well under a second.
 MAX_CHARACTERS, MAX_LINES = 300_000, 20_000
 
 
@@ -38,7 +38,7 @@ class SectionDiff:
     tokens_before: int
     tokens_after: int
     lines: Sequence[DiffLine] = ()
-    # The position of the section among the others changed.
+    # Whether the position of the section among the other sections changed.
     is_moved: bool = False
     # Why there are no lines although something changed.
     withheld: str = ""
@@ -50,14 +50,14 @@ class SectionDiff:
 
 @dataclass(frozen=True)
 class CachePrefix:
-    """The common prefix of both texts: what a provider's prompt cache of the older text can reuse."""
+    """The common prefix of both texts, for which a provider's prompt cache of the older text stays valid."""
 
     kept_characters: int
     kept_tokens: int
     rewritten_tokens: int
     # The section that contains the first difference; empty when the texts are equal.
     section: str = ""
-    # The first difference is after text that changes with every call, which is never cached.
+    # Whether the first difference is in or after text that changes per session or call and is never cached.
     is_beyond_cache: bool = False
 
 
@@ -82,7 +82,7 @@ def compare_segments(
     count: TokenCounter,
     budget: "DiffBudget | None" = None,
 ) -> VersionDiff:
-    """Compare two versions of a prompt; several comparisons may share a budget."""
+    """Compare the segments of two versions; several comparisons may share one budget."""
     return VersionDiff(
         diff_sections(join_section_texts(before), join_section_texts(after), count, budget or DiffBudget()),
         find_moved_segments(before, after),

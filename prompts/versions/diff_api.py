@@ -75,7 +75,7 @@ DIFF_SCHEMA = object_schema(
 
 
 def read_version_diff(call: ApiRequest, key: str) -> ApiResponse:
-    """Compare the version in the query parameter `against` (older) with this one (newer)."""
+    """Compare the version in the query parameter `against` (older) with the version in the path (newer)."""
     after = get_version_by_digest(call, key)
     if not can_read_text(call):
         raise ProblemError(Problem(403, "out_of_scope", "This key is limited to some labels."))

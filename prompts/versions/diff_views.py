@@ -36,7 +36,7 @@ class SectionPeek:
 
 
 def version_diff(request: WorkspaceRequest, prompt: int, before: int, after: int) -> HttpResponse:
-    """Show the differences in the order given in the URL, so that the sides can be swapped."""
+    """Show the differences between two versions; a user can swap the sides, so `before` may be the newer."""
     row = get_prompt_or_404(request, prompt)
     old, new = get_version_or_404(row, before), get_version_or_404(row, after)
     segments = get_segment_pair(old, new)
@@ -88,7 +88,7 @@ def build_unchanged_lines(text: str) -> list[DiffLine]:
 
 
 def get_neighbour_diffs(prompt: AgentPrompt, before: int, after: int) -> dict[str, tuple[int, int] | None]:
-    """Return the previous and the next pair of versions, if the two compared are consecutive."""
+    """Return the previous and the next pair of versions, if the two compared versions are consecutive."""
     if after - before != 1:
         return {}
     return {
@@ -100,7 +100,7 @@ def get_neighbour_diffs(prompt: AgentPrompt, before: int, after: int) -> dict[st
 def list_comparison_targets(
     prompt: AgentPrompt, labels: Sequence[PromptLabel], number: int
 ) -> list[tuple[str, int]]:
-    """List the usual versions to compare with: production and latest."""
+    """List the usual versions to compare with, production and latest, without the version `number` itself."""
     targets = [(label.name, label.version.number) for label in labels if label.name == PRODUCTION]
     if prompt.latest:
         targets.append(("latest", prompt.latest.number))

@@ -1,4 +1,4 @@
-"""Lockfiles: the parts of a version with their digests, stored in full or as changes to the last version."""
+"""Lockfiles: the parts of a version with their digests, in full or as changes since the previous version."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -17,7 +17,8 @@ PartDigests = Mapping[str, str]
 # The number of the last version with a full lockfile, and the parts of the latest version.
 PreviousLockfile = tuple[int, PartDigests]
 
-# Maximum number of versions per full lockfile: a trade-off between read time and storage.
+# At least one version in this many stores a full lockfile. A larger number saves storage, but more lockfiles
+# must be read to reconstruct one.
 FULL_LOCKFILE_INTERVAL = 64
 
 
@@ -40,12 +41,15 @@ def build_lockfile(
 
 
 def get_base_number(number: int, lockfile: Mapping[str, Any]) -> int:
-    """Return the number of the full lockfile from which this one is reconstructed."""
+    """Return the number of the version with the full lockfile on which this lockfile is based.
+
+    For a full lockfile, this is `number`, the number of its own version.
+    """
     return int(lockfile.get("base", number))
 
 
 def merge_lockfiles(lockfiles: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return all parts of the last lockfile; the first must be full, and none may be missing in between."""
+    """Return all parts of the last lockfile; the lockfiles must be consecutive and the first must be full."""
     parts: dict[str, str] = {}
     for lockfile in lockfiles:
         parts = apply_lockfile(parts, lockfile)
@@ -71,7 +75,7 @@ def hash_parts(parts: PartDigests) -> str:
     return sha256_digest(canonical_json(dict(parts)))
 
 
-# Kind and id of a record; mapped to the revision used.
+# A PartKey is the kind and id of a record. PartRevisions maps it to the revision that a version uses.
 PartKey = tuple[str, int]
 PartRevisions = dict[PartKey, int]
 
@@ -79,9 +83,9 @@ PartRevisions = dict[PartKey, int]
 def get_part_revisions(
     segments: Iterable[Mapping[str, Any]], tool_names: Iterable[str] = ()
 ) -> PartRevisions:
-    """Return the records used by stored segments, and the tools passed to the provider outside the text.
+    """Return the revisions of the records in stored segments, and of the tools sent outside the text.
 
-    The tools are given by lockfile names such as "tool:7@2"; names of other kinds are ignored.
+    `tool_names` are names from a lockfile such as "tool:7@2"; names of other kinds are ignored.
     """
     revisions: PartRevisions = {}
     for row in segments:
@@ -105,7 +109,10 @@ def diff_part_revisions(before: PartRevisions, after: PartRevisions) -> dict[Par
 
 
 class PreviousParts(NamedTuple):
-    """A prompt before its next version: the lockfile to compare with, and the record revisions it uses."""
+    """The lockfile and the record revisions of the latest version, with which the next one is compared.
+
+    The lockfile is None if the next lockfile must be stored in full.
+    """
 
     lockfile: PreviousLockfile | None
     revisions: PartRevisions
@@ -133,7 +140,10 @@ def get_previous_parts(
 def get_lockfile_chains(
     workspace: Workspace | int, latest: Mapping[int, PromptVersion]
 ) -> dict[int, list[dict[str, Any]]]:
-    """Return for each prompt the lockfiles since the last full one; a full latest needs no query."""
+    """Return for each prompt its lockfiles from the last full one to that of the latest version.
+
+    If the lockfile of every latest version is full, this makes no query.
+    """
     chains: dict[int, list[dict[str, Any]]] = {prompt: [] for prompt in latest}
     conditions = []
     for prompt, version in latest.items():

@@ -8,7 +8,10 @@ from personas.models import Agent, Channel, Workspace, WorkspaceOwned
 
 
 class AgentPrompt(WorkspaceOwned):
-    """The prompt of an agent on a channel; locked while a version is added, so numbers have no gaps."""
+    """The prompt of an agent on a channel.
+
+    The row is locked while a version is added, so version numbers have no gaps.
+    """
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="prompts")
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="prompts")
@@ -17,16 +20,17 @@ class AgentPrompt(WorkspaceOwned):
     latest = models.ForeignKey("PromptVersion", null=True, on_delete=models.PROTECT, related_name="+")
     last_move = models.PositiveIntegerField(default=0)
     last_move_hash = models.CharField(max_length=64, blank=True)
-    # The agent is active and uses the channel.
+    # Whether the agent is active and uses the channel.
     is_live = models.BooleanField(default=True)
     built_at = models.DateTimeField(null=True)
     # Next time a memory becomes valid or expires, so that the prompt must be rebuilt without an edit.
     changes_at = models.DateTimeField(null=True)
     # Error message of the last build; empty if it succeeded.
     problem = models.CharField(max_length=1_000, blank=True)
-    # The compiler for which a build was last requested; after an upgrade it differs, and the sweep rebuilds.
+    # Digest of the compiler for which a build was last requested. After an upgrade it differs from the digest
+    # of the current compiler, and the periodic sweep requests a rebuild.
     compiler = models.CharField(max_length=20, blank=True)
-    # Pinned: after a roll-back production keeps its version until the next release.
+    # Whether production is pinned: after a roll-back it keeps its version until the next release.
     is_held = models.BooleanField(default=False)
 
     class Meta(WorkspaceOwned.Meta):
@@ -48,8 +52,8 @@ class AgentPrompt(WorkspaceOwned):
 class PromptVersion(WorkspaceOwned):
     """One assembled prompt of an agent on a channel. Never changed, never deleted.
 
-    The text is the concatenation of the segments. Text of the workspace is stored in `Content` by digest:
-    it is deduplicated, and can be erased while the segments and their hashes stay.
+    The text is the concatenation of the segments. Text that comes from the workspace's records is stored in
+    `Content` by digest: it is deduplicated, and can be erased while the segments and their hashes stay.
     """
 
     # Indexed by the unique constraint on prompt and number.
@@ -82,7 +86,8 @@ class PromptVersion(WorkspaceOwned):
         constraints = [models.UniqueConstraint(fields=["prompt", "number"], name="versions_numbered_once")]
         indexes = [
             models.Index(fields=["prompt", "-created_at"], name="versions_by_time"),
-            # Plain columns: under row-level security a condition that calls a function cannot use an index.
+            # Plain columns, no expression: under row-level security, PostgreSQL does not use an index for a
+            # condition that calls a function.
             models.Index(fields=["workspace", "digest"], name="versions_by_digest"),
         ]
 
@@ -91,13 +96,13 @@ class PromptVersion(WorkspaceOwned):
 
 
 class VersionPart(WorkspaceOwned):
-    """A change of the records in a prompt: from this version on it uses a record or file at a revision.
+    """A change of the records in a prompt: from `version` on, the prompt uses a record or file at `revision`.
 
-    A null revision means that it is no longer used. Only changes are stored, so an edit adds one row, and
-    every version that contains a record can still be found. Append-only.
+    A null revision means that the record is no longer used. Only changes are stored, so an edit adds one row,
+    and every version that contains a record can still be found. Append-only.
     """
 
-    # No index of its own: the composite index begins with the workspace and serves all queries.
+    # No separate index: the composite index below begins with the workspace and serves all queries.
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+", db_index=False)
     prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
     version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -102,7 +102,7 @@ class VersionPage:
 
     @cached_property
     def boundaries(self) -> Sequence[CacheBoundary]:
-        """Offsets where a prompt cache can end, by how often each segment changes."""
+        """Offsets in characters where a prompt cache can end, with the volatility of the text before each."""
         offsets = accumulate([len(segment.text) for segment in self.segments], initial=0)
         return find_cache_boundaries(
             (segment.volatility, at) for segment, at in zip(self.segments, offsets, strict=False)
@@ -169,7 +169,7 @@ class VersionPage:
         annotated = [
             AnnotatedRow(row, [self.get_origin_label(origin) for origin in row.origins]) for row in rows
         ]
-        # The line break before the first row belongs to the section as well.
+        # A boundary one character earlier counts too: the line break before the first row is in the section.
         boundary_offset = next((at for at in (rows[0].start, rows[0].start - 1) if at in ends), -1)
         slots = list(dict.fromkeys(slot for row in rows for slot in row.slots))
         return VersionSection(
@@ -188,7 +188,7 @@ class VersionPage:
 
     @cached_property
     def cache_share(self) -> float:
-        """Share of the text before the first part that changes per session or call."""
+        """Share of the text (0 to 1) that comes before the first part that changes per session or call."""
         return min(find_per_call_offset(self.segments), len(self.visible_text.text)) / max(
             len(self.visible_text.text), 1
         )
@@ -267,5 +267,5 @@ OMISSION_REASONS = {
 
 
 def describe_omission(reason: str) -> str:
-    """Translate an omission reason; unknown ones (from older compilers) are returned unchanged."""
+    """Translate an omission reason; unknown reasons (from older compilers) are returned unchanged."""
     return str(OMISSION_REASONS.get(reason, reason))

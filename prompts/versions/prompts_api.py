@@ -90,7 +90,7 @@ def index(call: ApiRequest) -> ApiResponse:
 
 
 def prompts_json(prompts: Sequence[AgentPrompt]) -> list[dict[str, Any]]:
-    """Serialize prompts; needs two queries however many there are."""
+    """Serialize prompts with two queries, independent of the number of prompts."""
     if not prompts:
         return []
     workspace, labels = prompts[0].workspace_id, defaultdict(list)

@@ -11,7 +11,7 @@ from prompts.assembly.json_codec import dataclass_json
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment
 from prompts.proof.canonical import canonical_json
 
-# Short layout text is stored inline: a content row for each comma would cost more than it saves.
+# Layout text of up to this many characters is stored inline: a content row for it would cost more space.
 MAX_INLINE_LENGTH = 120
 ERASED_TEXT = "⟦erased⟧"
 
@@ -71,7 +71,7 @@ def list_hashed_values(row: Mapping[str, Any]) -> list[Any]:
 
 
 def encode_json(value: Any) -> bytes:
-    """Encode JSON with the key order kept: models see the schema as text."""
+    """Encode JSON without sorting keys: language models read tool schemas as text, so the order matters."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 

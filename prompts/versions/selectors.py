@@ -17,7 +17,7 @@ HEAVY_COLUMNS = ("segments", "sizes", "lockfile", "causes")
 
 
 def list_heavy_columns(relation: str) -> list[str]:
-    """List the large columns of a version behind a relation, for `defer()`."""
+    """List the large columns of the version to which a relation points, as arguments of `defer()`."""
     return [f"{relation}__{name}" for name in HEAVY_COLUMNS]
 
 
@@ -42,7 +42,7 @@ def get_prompt_labels(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
 
 
 def find_earlier_move(prompt: AgentPrompt, label: str, number: int) -> LabelMove | None:
-    """Find the last move of a label to a version before this one: the target of a roll-back."""
+    """Find the last move of a label to a version lower than `number`: a roll-back restores that version."""
     moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     earlier = moves.filter(version__number__lt=number).select_related("version")
     return earlier.order_by("-sequence").defer("version__segments", "version__lockfile").first()
@@ -64,7 +64,7 @@ def get_segment_pair(
 
 
 def get_build_report(version: PromptVersion) -> dict[str, Any]:
-    """Return the build report: truncated and omitted parts, losses and warnings."""
+    """Return the build report: truncated and omitted parts, lost inputs and warnings."""
     return parse_build_report(get_contents(version.workspace_id, [version.report]), version)
 
 

@@ -21,7 +21,7 @@ class OriginSpan:
 
 @dataclass
 class TextRow:
-    """Complete lines of text; has several origins only if a single line does."""
+    """One or more complete lines of text; a row has several origins only if one of its lines has several."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class TextRow:
 
     @property
     def origins(self) -> list[Origin]:
-        """Distinct origins of records; the layout only if there are no others."""
+        """Distinct origins that are records or files; if there are none, the first layout or slot origin."""
         origins = list(dict.fromkeys(span.origin for span in self.spans))
         record_origins = [origin for origin in origins if origin.kind not in ("layout", "slot")]
         return record_origins or origins[:1]
@@ -49,7 +49,7 @@ def group_rows_by_section(segments: Sequence[Segment]) -> list[tuple[str, list[T
 
 
 def list_origin_spans(segments: Sequence[Segment]) -> Iterator[OriginSpan]:
-    """Return the range of each segment; a slot applies to all segments of its span."""
+    """Yield the range of each segment; a slot applies to all `span` segments from the one that names it."""
     at, slot, left = 0, "", 0
     for segment in segments:
         if not left:
@@ -75,7 +75,7 @@ def merge_origin_spans(spans: Iterable[OriginSpan]) -> list[OriginSpan]:
 
 
 def build_text_rows(text: str, spans: Sequence[OriginSpan]) -> list[TextRow]:
-    """Start a row at each change of origin, moved to the next line start: lines are never split."""
+    """Build one row per origin span; a row that would begin inside a line begins at the next line instead."""
     rows: list[TextRow] = []
     for span in spans:
         start = span.start
@@ -87,7 +87,7 @@ def build_text_rows(text: str, spans: Sequence[OriginSpan]) -> list[TextRow]:
 
 
 def extend_text_row(row: TextRow, span: OriginSpan, text: str) -> int:
-    """Complete the row's last line from this span, and return where the next line starts."""
+    """Complete the row's last line with text of this span; return the offset where the next line starts."""
     line_end = text.find("\n", span.start, span.end)
     stop = span.end if line_end < 0 else line_end + 1
     if line_end != span.start:

@@ -24,7 +24,7 @@ from prompts.versions.selectors import get_prompt_labels, list_versions
 PAGE_SIZE = 25
 # Large columns that a list does not show.
 HEAVY_COLUMNS = ("segments", "lockfile", "sizes", "causes")
-# Pending causes beyond MAX_PENDING are not counted: a build will soon include them.
+# Pending causes beyond MAX_PENDING are not counted, because the next build will process all of them.
 MAX_SHOWN_PENDING, MAX_PENDING = 5, 200
 
 
@@ -36,9 +36,9 @@ class TimelineEntry:
     labels: Sequence[str]
     causes: Sequence[CauseLabel]
     more_causes: int
-    # Change in tokens since the previous version; None for the first.
+    # Change in tokens since the previous version; None for the first version.
     delta: int | None
-    # Whether previous_hash matches the previous version.
+    # Whether previous_hash equals the hash of the previous version.
     is_linked: bool
 
 
@@ -65,7 +65,7 @@ class VersionPaginator(Paginator):  # type: ignore[type-arg]  # generic only in 
         page_number = self.validate_number(number)
         newest = self.count - (page_number - 1) * PAGE_SIZE
         rows = list_versions(self.prompt).filter(number__lte=newest, number__gt=newest - PAGE_SIZE - 1)
-        # One more than is shown, to compute the token change of the oldest on the page.
+        # One version more than is shown: it is needed for the token change of the oldest shown version.
         return Page(list(rows), page_number, self)
 
 
@@ -135,7 +135,7 @@ def list_labels_with_rules(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
 
 
 def list_versions_with_history(prompt: AgentPrompt, label: str = PRODUCTION) -> QuerySet[PromptVersion]:
-    """List versions annotated with whether the label ever pointed to them: required for a roll-back."""
+    """List versions annotated with whether the label ever pointed to them, which a roll-back requires."""
     moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
     return rows.annotate(was_labelled=Exists(moves.filter(version=OuterRef("pk"))))

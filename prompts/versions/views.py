@@ -72,7 +72,7 @@ def build_label_context(prompt: AgentPrompt, labels: list[PromptLabel]) -> dict[
 
 
 def find_rollback_number(prompt: AgentPrompt, production: PromptLabel | None) -> int | None:
-    """Return the version number a roll-back would restore; None if production never had another version."""
+    """Return the version number a roll-back would restore; None if production never had a lower version."""
     move = find_earlier_move(prompt, PRODUCTION, production.version.number) if production else None
     return move.version.number if move and move.version else None
 
@@ -98,7 +98,7 @@ def detail(request: WorkspaceRequest, prompt: int, number: int) -> HttpResponse:
         "prompt": row,
         "here": label_names,
         "label_form": LabelForm(initial={"seen": LabelForm.format_seen(labels)}),
-        # Own ids: the label form on the same page has a note field too.
+        # Different element ids, because the label form on the same page also has a note field.
         "roll_back_form": RollBackForm(initial={"to": number}, auto_id="back_%s"),
         "can_return": PRODUCTION not in label_names and getattr(version, "was_labelled", False),
         "others": diff_views.list_comparison_targets(row, labels, number),

@@ -1,4 +1,4 @@
-"""The dramatis layout: supports all inputs, least volatile first, so that caches keep long prefixes."""
+"""The dramatis layout: supports all inputs, least volatile first, so that caches can reuse long prefixes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -44,7 +44,7 @@ USER_INPUTS = ("user.name", "user.timezone", "user.location", "user.notes")
 
 
 def build_text_section(name: str) -> Any:
-    """Build a section function that returns one text of the inputs unchanged."""
+    """Return a section builder that includes the input `name` as unchanged text."""
 
     def section(inputs: PromptInputs) -> TextChunks:
         text = getattr(inputs, name)
@@ -54,7 +54,7 @@ def build_text_section(name: str) -> Any:
 
 
 def build_dramatis_soul(inputs: PromptInputs) -> TextChunks:
-    """Return the soul, or the default one when it is absent or empty."""
+    """Return the soul, or the default soul if it is absent or blank."""
     if inputs.soul is None or not inputs.soul.text.strip():
         return [TextChunk(DEFAULT_SOUL)]
     return [TextChunk(inputs.soul.text, inputs.soul.origin)]
@@ -133,7 +133,7 @@ def list_dramatis_problems(inputs: PromptInputs) -> list[str]:
 
 
 def get_dramatis_planning_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
-    """Return None for sub-agents, which have no session to plan in."""
+    """Return None for sub-agents, so that the part is omitted: they have no session to plan in."""
     return None if inputs.is_sub_agent else {}
 
 

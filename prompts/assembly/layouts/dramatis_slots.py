@@ -17,7 +17,7 @@ PLANNING_SLOT, ERROR_SLOT, CALL_SLOT = "dramatis.planning", "dramatis.error", "d
 
 @register_slot(NOW_SLOT)
 def render_dramatis_now(slots: Slots, _: Mapping[str, Any]) -> str:
-    """Render the time, then where the call runs."""
+    """Render the current time, then the host and the sandbox of the call."""
     lines = format_runtime_lines(slots)
     if slots.now is not None:
         zone = slots.timezone or get_zone_name(slots.now, slots.zone)

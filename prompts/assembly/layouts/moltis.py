@@ -27,7 +27,7 @@ PERSONA_INPUTS = (
     "soul",
     *(f"user.{field}" for field in ("name", "timezone", "location")),
 )
-# Inputs that each entry point does not use; the simple one uses only tools and project context.
+# Inputs that each entry point does not use; the simple entry point uses only tools and context files.
 UNUSED_INPUTS_BY_ENTRY = {
     "full": (),
     "simple": (*PERSONA_INPUTS, "skills", "workspace_files"),
@@ -36,7 +36,7 @@ UNUSED_INPUTS_BY_ENTRY = {
 
 
 def limit_to_entries(section: SectionBuilder, *entries: str) -> SectionBuilder:
-    """Restrict a section to these entry points."""
+    """Return a section builder that builds the section for these entry points and nothing for others."""
     return lambda inputs: section(inputs) if inputs.entry in entries else NO_CHUNKS
 
 
@@ -46,7 +46,7 @@ def build_moltis_identity(inputs: PromptInputs) -> TextChunks:
 
 
 def build_moltis_soul(inputs: PromptInputs) -> TextChunks:
-    """Return the soul, or the default one when it is absent or empty; nothing without an identity."""
+    """Return the soul, or the default soul if it is absent or blank; without an identity return nothing."""
     if inputs.identity is None:
         return NO_CHUNKS
     if inputs.soul is None or not inputs.soul.text.strip():
@@ -65,7 +65,10 @@ def build_moltis_runtime(_: PromptInputs) -> TextChunks:
 
 
 def get_runtime_slot_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
-    """Return the defaults for the host facts of a call."""
+    """Return the tool names, and the user's time zone and location as defaults for a call's host line.
+
+    Return None, which omits the part, for the simple entry point.
+    """
     if inputs.entry == "simple":
         return None
     slot_data = {"tools": [tool.name for tool in list_offered_tools(inputs)]}
@@ -78,7 +81,7 @@ def get_user_locale(profile: UserProfile) -> dict[str, Any]:
 
 @register_slot("moltis.runtime")
 def render_moltis_runtime(slots: Slots, slot_data: Mapping[str, Any]) -> str:
-    """Render host and sandbox and, for agents with tools, how `exec` chooses between them."""
+    """Render host and sandbox and, for agents with tools, how `exec` chooses between the two."""
     lines = format_runtime_lines(slots, slot_data.get("timezone", ""), slot_data.get("location", ""))
     if not lines:
         return ""
@@ -171,7 +174,8 @@ MOLTIS_LAYOUT = Layout(
         LayoutPart(
             "skills",
             limit_to_entries(build_moltis_skills, "full"),
-            # No tag: each element escapes its own body, and a second check would double the cost.
+            # The frame has no `tag` to escape: each skill element is escaped already, and a second check
+            # would double the cost.
             TextFrame("## Available Skills\n<available_skills>", "\n</available_skills>"),
             uses=("skills",),
             volatility=REFRESH,

@@ -32,12 +32,12 @@ BACKGROUND_NOTICE = (
 
 
 def build_nova_instructions(inputs: PromptInputs) -> TextChunks:
-    """Include instructions only with an identity: legacy agents have them inside their role."""
+    """Include instructions only if there is an identity; without one, a legacy agent's role contains them."""
     return sections.build_instructions_section(inputs) if sections.has_identity(inputs) else NO_CHUNKS
 
 
 def build_responsibilities_section(inputs: PromptInputs) -> TextChunks:
-    """Tag each responsibility with its title, so that an agent can refer to one that is finished."""
+    """Tag each responsibility with its title, so that the agent can name a responsibility when it is done."""
     responsibilities = inputs.responsibilities
     titles = escape_attributes([responsibility.title for responsibility in responsibilities])
     pairs = zip(titles, responsibilities, strict=True)
@@ -73,7 +73,7 @@ def build_directories_section(inputs: PromptInputs) -> TextChunks:
 
 
 def can_reach_files(inputs: PromptInputs) -> bool:
-    """Tell whether the agent has file access; without declared capabilities it is assumed."""
+    """Tell whether the agent has file access; this is assumed if the agent declares no capabilities."""
     return not inputs.capabilities or "files" in inputs.capabilities
 
 

@@ -37,7 +37,7 @@ def build_opal_identity(inputs: PromptInputs) -> TextChunks:
 
 
 def frame_default_only(frame: Frame) -> Frame:
-    """Apply the frame only to default text; custom text controls its own format."""
+    """Return a frame that applies only to default text; custom text controls its own format."""
     return lambda body: frame(body) if body[0][1] is LAYOUT_ORIGIN else body
 
 
@@ -57,7 +57,10 @@ def build_opal_project_context(inputs: PromptInputs) -> TextChunks:
 
 
 def build_opal_skills(inputs: PromptInputs) -> TextChunks:
-    """List all valid skills, also those with `disable_model_invocation`, as instructions load on demand."""
+    """List all valid skills, including those with `disable_model_invocation`.
+
+    Only names and descriptions are listed; the instructions of a skill are loaded on demand.
+    """
     return sections.strip_first_gap(
         [
             (f"\n- **{skill.name}**: {collapse_lines(skill.description)}", skill.origin)

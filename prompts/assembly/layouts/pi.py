@@ -44,12 +44,15 @@ TOOLS_HEADING, GUIDELINES_HEADING, NO_TOOLS_TEXT = "Available tools:", "Guidelin
 
 
 def is_base_replaced(inputs: PromptInputs) -> bool:
-    """Tell whether there is a SYSTEM.md; discovery has chosen between project and global."""
+    """Tell whether a SYSTEM.md replaces the base.
+
+    Discovery has already chosen between the SYSTEM.md of the project and the global one.
+    """
     return inputs.base is not None and bool(inputs.base.text)
 
 
 def skip_if_base_replaced(section: SectionBuilder) -> SectionBuilder:
-    """Make a section part of the default base, so that it is omitted when the base is replaced."""
+    """Return a section builder that builds nothing if SYSTEM.md replaces the base."""
     return lambda inputs: NO_CHUNKS if is_base_replaced(inputs) else section(inputs)
 
 
@@ -120,7 +123,7 @@ def build_pi_project_context(inputs: PromptInputs) -> TextChunks:
 
 
 def build_pi_date_and_directory(inputs: PromptInputs) -> TextChunks:
-    """Build a placeholder for the time, which the call supplies, and the working directory."""
+    """Build a placeholder for the time, which each call supplies, followed by the working directory."""
     directory = format_directory_line(inputs.working_directory)
     return (
         [*build_slot_placeholder("time"), TextChunk(f"\n{directory}")]
@@ -157,7 +160,7 @@ def render_pi_append(slots: Slots, _: Mapping[str, Any]) -> str:
 
 
 def list_pi_displaced_inputs(inputs: PromptInputs) -> Sequence[str]:
-    """List the inputs that SYSTEM.md replaces, and skills that no tool can read."""
+    """List the inputs that SYSTEM.md replaces, and the skills if the agent has no tool to read them."""
     replaced = (*IDENTITY_INPUTS, "tools", "documentation") if is_base_replaced(inputs) else ()
     is_unread = any(map(is_model_invocable, inputs.skills)) and not has_read_tool(inputs)
     return (*replaced, "skills") if is_unread else replaced
@@ -228,7 +231,7 @@ PI_LAYOUT = Layout(
             slot="pi.date",
             slot_data=get_directory_slot_data,
         ),
-        # Last but one, because its text replaces everything before it while appended text still follows.
+        # Second to last: its text replaces everything before it; only text appended by the call follows.
         build_call_part("replacement", "pi.replace", TURN),
         build_call_part("call-append", "pi.append", TURN),
     ),

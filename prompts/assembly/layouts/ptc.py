@@ -30,7 +30,7 @@ from prompts.assembly.texts.ptc_prose import (
 from prompts.assembly.texts.ptc_reference import LANGUAGE_REFERENCE
 from prompts.assembly.tool_catalogue import format_tool_block, list_tool_blocks, list_tool_problems
 
-# An empty body that keeps its heading.
+# The body of a section without content: its heading is kept, unlike with NO_CHUNKS.
 EMPTY_BODY: TextChunks = (TextChunk(""),)
 ENDING_TOOL_BLOCKS = [format_tool_block(*ending) for ending in ENDING_TOOLS]
 RESERVED_TOOL_NAMES = frozenset(name for name, *_ in ENDING_TOOLS)
@@ -75,7 +75,7 @@ def build_ptc_planning_tools(inputs: PromptInputs) -> TextChunks:
 
 
 def get_ptc_tools_data(inputs: PromptInputs) -> Mapping[str, Any]:
-    """Return the tools that a call can choose from, and those that are always included."""
+    """Return the tools that a call can choose from, and the built-in tools that are always included."""
     return {
         "tools": {tool.name: block for tool, block in list_tool_blocks(inputs, "active")},
         "endings": list_ending_tool_blocks(inputs),
@@ -84,7 +84,7 @@ def get_ptc_tools_data(inputs: PromptInputs) -> Mapping[str, Any]:
 
 @register_slot("ptc.tools")
 def render_ptc_tools(slots: Slots, slot_data: Mapping[str, Any]) -> str | None:
-    """Render the tools that a call names, in its order; undefined names are omitted here and reported."""
+    """Render the tools in the order in which a call names them; undefined names appear only in the report."""
     if slots.tools is None:
         return None
     blocks_by_name = slot_data["tools"]

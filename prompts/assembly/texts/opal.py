@@ -1,6 +1,6 @@
 """Fixed texts of the opal layout: default identity, skills introduction, planning."""
 
-# The first line and the principles come from the seed; the text between them is ours.
+# The first line and the principles come from the layout's specification; the text between them is our own.
 DEFAULT_IDENTITY = """\
 You are Opal, an expert AI coding assistant.
 

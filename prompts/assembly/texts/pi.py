@@ -6,7 +6,7 @@ DEFAULT_IDENTITY = (
     "files, executing commands, editing code, and writing new files."
 )
 
-# The first four come from the seed, the others are ours.
+# The first four snippets come from the layout's specification; the others are our own.
 TOOL_SNIPPETS = {
     "read": "Read file contents",
     "bash": "Execute bash commands (ls, grep, find, etc.)",

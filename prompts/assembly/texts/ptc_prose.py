@@ -43,7 +43,7 @@ Do NOT include:
 - Code outside of the ```clojure block\
 """
 
-# Name, signature and description of the built-in tools; they follow the agent's own tools.
+# Name, signature and description of the built-in tools, which are listed after the agent's own tools.
 ENDING_TOOLS = (
     (
         "return",

@@ -42,7 +42,7 @@ CHECKPOINT_COLUMNS = (
 )
 KEY_COLUMNS = ("key_id", "public_key", "first_used_at")
 BATCH_SIZE, MAX_PLACES_PER_QUERY = 100, 300
-# The file copy is written shortly after the row is committed.
+# A checkpoint may be missing from the file this long: the copy is written shortly after the row is committed.
 COPY_GRACE_PERIOD = timedelta(minutes=5)
 
 
@@ -87,7 +87,10 @@ class CheckpointVerifier:
         return None
 
     def find_unused_keys(self) -> Iterator[Fault]:
-        """Report keys whose first checkpoint is missing; call it after all checkpoints were verified."""
+        """Report keys without a checkpoint at their recorded time of first use.
+
+        Call it after `verify_checkpoints`, which removes from `first_used` the keys with such a checkpoint.
+        """
         for key in self.first_used:
             yield Fault(
                 KEY_TABLE, f"signing key {key}", "no checkpoint was signed with it when it is said to be"
@@ -96,7 +99,10 @@ class CheckpointVerifier:
     # --- rows -------------------------------------------------------------------------------------------
 
     def verify_checkpoints(self) -> Iterator[Fault | None]:
-        """Verify each row and its link, then compare the rows with the stored chains in batches."""
+        """Verify each checkpoint and its link to the previous one.
+
+        After each batch, compare the signed hashes of the checkpoints with the stored chains.
+        """
         rows = Checkpoint.objects.in_workspace(self.workspace).order_by("sequence")
         stored = iterate_rows(rows, CHECKPOINT_COLUMNS, TABLE)
         for results in iterate_chunks(self.verify_rows(stored), BATCH_SIZE):
@@ -123,12 +129,12 @@ class CheckpointVerifier:
             yield SignedCheckpoint(row.body, row.signature, row.key_id, row.heads)
 
     def find_column_fault(self) -> Fault | None:
-        """Check that the columns of the last row match its signed body."""
+        """Check that the columns of `last_row`, the checkpoint read last, match its signed body."""
         row = self.last_row
         try:
             statement, heads = read_checkpoint(row.body), read_heads(row.heads)
         except ValueError:
-            # iterate_checkpoint_faults has reported it already.
+            # iterate_checkpoint_faults has already reported that the checkpoint is unreadable.
             return None
         self.sequence += 1
         self.pending.append(ReadableCheckpoint(statement, heads))
@@ -191,7 +197,7 @@ class CheckpointVerifier:
     # --- file copy --------------------------------------------------------------------------------------
 
     def verify_file(self, copies: Iterable[SignedCheckpoint | Fault]) -> Iterator[Fault | None]:
-        """Verify the file copy line by line, then report checkpoints that only the file or database has."""
+        """Verify the file copy line by line, then report differences between the file and the database."""
         names: dict[str, str] = {}
         unreadable: list[Fault] = []
         for fault in iterate_checkpoint_faults(filter_readable_copies(copies, names, unreadable), self.keys):
@@ -213,7 +219,7 @@ class CheckpointVerifier:
 def filter_readable_copies(
     copies: Iterable[SignedCheckpoint | Fault], names: dict[str, str], unreadable: list[Fault]
 ) -> Iterator[SignedCheckpoint]:
-    """Yield the readable copies; collect their names by hash, and the faults of unreadable lines."""
+    """Yield the readable copies; add their names to `names` by hash, and other lines to `unreadable`."""
     for copy in copies:
         if isinstance(copy, Fault):
             unreadable.append(copy)

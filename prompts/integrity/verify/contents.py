@@ -10,7 +10,7 @@ from prompts.proof.faults import Fault
 
 TABLE = "content"
 COLUMNS = ("digest", "size", "data", "erased_at")
-# Smaller than elsewhere: one content can be as large as the largest allowed file.
+# Rows fetched at a time: fewer than for other tables, because a content can be as large as a file.
 CONTENT_CHUNK_SIZE = 100
 
 

@@ -27,12 +27,12 @@ COLUMNS = (
 
 
 class LabelMoveVerifier:
-    """Verify label moves in one pass, and track where they leave each label."""
+    """Verify label moves in one pass, and track the version to which each label should point."""
 
     def __init__(self, workspace: Workspace, prompts: WorkspacePrompts, numbers: VersionNumbers) -> None:
         self.workspace, self.prompts, self.numbers = workspace, prompts, numbers
         self.ends: dict[int, tuple[int, str]] = {}
-        # Version id by prompt and label; a removed label has no entry.
+        # Version id by prompt id and label name; a removed label has no entry.
         self.expected_labels: dict[int, dict[str, int]] = defaultdict(dict)
 
     def iterate_stored_moves(self) -> Iterator[StoredRow[LabelMoveRow] | Fault]:
@@ -75,7 +75,10 @@ class LabelMoveVerifier:
                 yield Fault(TABLE, name, f"{claim}, and the chain ends with {sequence} and another hash")
 
     def verify_labels(self) -> Iterator[Fault | None]:
-        """Check that each label points to the version its moves lead to: label rows are mutable."""
+        """Check that each label points to the version of its last move.
+
+        Label rows are mutable, so they have no hash of their own.
+        """
         stored_labels: dict[int, dict[str, int]] = defaultdict(dict)
         rows = PromptLabel.objects.in_workspace(self.workspace)
         for prompt_id, name, version in rows.values_list("prompt_id", "name", "version_id"):

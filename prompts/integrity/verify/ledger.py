@@ -1,4 +1,4 @@
-"""Verify the ledger: row seals, blocks over their rows, and roll-offs of expired blocks."""
+"""Verify the ledger: the seals of rows, the blocks that cover rows, and the roll-offs of expired blocks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -78,7 +78,7 @@ class RollOffVerifier:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        # Sequence of the last block whose rows may be deleted.
+        # Sequence of the last rolled-off block: rows of the blocks up to it may be missing.
         self.last_block = 0
         self.early_faults: list[Fault] = []
 
@@ -108,7 +108,7 @@ class RollOffVerifier:
 
 
 def is_roll_off_due(roll_off: RowLike, block: LedgerBlock) -> bool:
-    """Whether the roll-off covers exactly this block, and the block was past the retention period."""
+    """Whether the roll-off covers exactly this block, and the block's retention period had ended by then."""
     covers_block = (roll_off.first_id, roll_off.last_id) == (block.first_id, block.last_id)
     return (
         covers_block

@@ -1,4 +1,4 @@
-"""Verify version parts: the table must list the same record changes as the versions themselves."""
+"""Verify version parts: the table must list exactly the record changes that the versions contain."""
 
 import os
 from collections import Counter, defaultdict
@@ -15,7 +15,7 @@ from prompts.versions.lockfile import PartRevisions, apply_lockfile, diff_part_r
 
 TABLE = "version-part"
 COLUMNS = ("prompt_id", "version_id", "kind", "object_id", "revision")
-# Kind, id and revision.
+# Kind, id and new revision of a record; None as the revision means that the record was removed.
 PartChange = tuple[str, int, int | None]
 
 
@@ -37,10 +37,11 @@ class PartTracker:
 
 
 class PartChecksums:
-    """Compare two sets of changes by an order-independent checksum per prompt, in constant memory.
+    """Compare the record changes in versions with the table rows, by one checksum per prompt.
 
-    Hashes of changes found in versions are added, hashes of rows in the table are subtracted: equal sets
-    leave zero. The hashes are keyed with a secret of this run, so nobody can craft rows that cancel out.
+    Hashes of changes found in versions are added and hashes of table rows are subtracted, in any order: if
+    both sets are equal, the sum is zero. This does not keep the changes in memory. The hashes are keyed with
+    a random secret of this run, so that rows cannot be crafted whose hashes cancel out.
     """
 
     def __init__(self, workspace: Workspace, prompts: WorkspacePrompts) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from prompts.proof.faults import Fault
 
-# Faults beyond this are only counted.
+# Faults beyond this number are counted but not stored.
 MAX_FAULTS = 50
 # Rows between two calls of the progress callback.
 PROGRESS_INTERVAL = 10_000
@@ -53,7 +53,7 @@ class WorkspaceVerification:
     def add_results(
         self, table: str, results: Iterable[Fault | None], progress: ProgressCallback | None = None
     ) -> None:
-        """Count the results of a table's rows (None or a fault) and keep the first faults."""
+        """Count the results of a table, one per row (None or the row's fault), and keep the first faults."""
         checked = self.rows.get(table, 0)
         try:
             for fault in results:

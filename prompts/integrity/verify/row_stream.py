@@ -18,9 +18,10 @@ from prompts.proof.faults import Fault
 
 T = TypeVar("T")
 CHUNK_SIZE = 2_000
-# Prompts are read in batches of about this many rows, so that the database sorts in memory.
+# The rows of several prompts are read together, about this many at a time, so that the database can sort
+# them in memory.
 MAX_BATCH_ROWS = 5_000
-# Columns used in arithmetic and comparisons; checked for their type on SQLite.
+# Columns used in arithmetic and comparisons. On SQLite, which accepts text in them, their type is checked.
 INTEGER_COLUMNS = (
     "number",
     "sequence",
@@ -32,7 +33,7 @@ INTEGER_COLUMNS = (
     "block_id",
     "size",
 )
-# The cache of version numbers is cleared beyond this size.
+# The cache of version numbers is cleared when it has more entries than this.
 MAX_CACHED_NUMBERS = 50_000
 # Errors caused by a value of the wrong type: SQLite does not enforce column types.
 READ_ERRORS = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, DatabaseFailure)
@@ -55,7 +56,7 @@ def iterate_rows(
 ) -> Iterator[RowLike | Fault]:
     """Yield named tuples of `id` and the columns, in the order of the query.
 
-    The column `timestamp_text` is only hashed: on PostgreSQL it is returned as text.
+    `timestamp_text` names a timestamp column that is only hashed: PostgreSQL returns it as the text to hash.
     """
     count, has_types = 0, connection.vendor == "postgresql"
     expressions = [TimestampText(name) if has_types and name == timestamp_text else name for name in columns]
@@ -67,7 +68,7 @@ def iterate_rows(
             yield row if has_types else find_type_fault(row, table) or row
     except READ_ERRORS:
         if has_types:
-            # PostgreSQL enforces column types, so this is a database error, not a bad row.
+            # PostgreSQL enforces column types, so a bad row cannot cause this: the database itself failed.
             raise
         yield from read_rows_singly(rows, columns, table, count)
 
@@ -82,7 +83,10 @@ def get_row_factory(columns: tuple[str, ...]) -> Callable[[Iterable[Any]], RowLi
 def read_rows_singly(
     rows: QuerySet[Any], columns: tuple[str, ...], table: str, skip: int
 ) -> Iterator[RowLike | Fault]:
-    """Read the remaining rows one by one, after one broke the stream; slow, but names the bad row."""
+    """Read the rows after the first `skip` rows one by one, after streaming failed at a bad row.
+
+    This is slow, but identifies the bad row.
+    """
     ids = list(islice(rows.values_list("id", flat=True).iterator(), skip, None))
     for row_id in ids:
         try:
@@ -101,7 +105,7 @@ def find_type_fault(row: RowLike, table: str) -> Fault | None:
 
 
 class PromptChainEnds(NamedTuple):
-    """A prompt's row: agent, channel, and the recorded ends of its two chains."""
+    """A prompt's row: agent, channel, and the recorded ends of its chains of versions and label moves."""
 
     id: int
     agent_id: int
@@ -130,12 +134,15 @@ class WorkspacePrompts:
         self.by_id = {row[0]: PromptChainEnds(*row) for row in rows}
 
     def get_key(self, prompt_id: int) -> PromptKey:
-        """Return agent and channel; for a missing prompt a key that matches no hash."""
+        """Return agent and channel of a prompt; if it is missing, a key for which no row's hash is valid."""
         prompt = self.by_id.get(prompt_id)
         return prompt.key if prompt else UNKNOWN_PROMPT
 
     def iterate_batches(self, length_column: str) -> Iterator[list[int]]:
-        """Yield ids of prompts to read together; the chain length is in `last_number` or `last_move`."""
+        """Yield lists of ids of prompts to read together, about MAX_BATCH_ROWS rows each.
+
+        `length_column` is the column with the length of the chain: `last_number` or `last_move`.
+        """
         batch: list[int] = []
         rows = 0
         for prompt in self.by_id.values():
@@ -167,7 +174,7 @@ class VersionNumbers:
             self.numbers_by_id.update((key, (prompt, number)) for key, prompt, number in versions)
 
     def get_number(self, version_id: int | None, prompt_id: int) -> int | None:
-        """Return the version's number; 0 if it is not a version of this prompt."""
+        """Return the number of a loaded version; 0 if it is not a version of this prompt."""
         if version_id is None:
             return None
         prompt, number = self.numbers_by_id.get(version_id, (0, 0))
@@ -181,7 +188,7 @@ def iterate_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def find_orphan_rows(rows: QuerySet[Any], prompts: WorkspacePrompts, table: str) -> Iterator[Fault]:
-    """Report rows whose prompt is not in the workspace: no chain includes them."""
+    """Report the first ten rows whose prompt is not in the workspace; they are not part of any chain."""
     orphans = rows.exclude(prompt_id__in=list(prompts.by_id)) if prompts.by_id else rows
     for row_id in orphans.order_by("pk").values_list("id", flat=True)[:10]:
         yield Fault(table, f"{table} with the id {row_id}", "it belongs to no prompt of this workspace")
@@ -189,9 +196,12 @@ def find_orphan_rows(rows: QuerySet[Any], prompts: WorkspacePrompts, table: str)
 
 @contextmanager
 def read_only_snapshot() -> Iterator[None]:
-    """Run all queries inside on one snapshot (repeatable read, read only) without blocking writers."""
+    """Run all queries of the `with` block on one snapshot (repeatable read, read only).
+
+    Writers are not blocked.
+    """
     if connection.in_atomic_block:
-        # The isolation level of the caller's transaction applies.
+        # Already inside a transaction of the caller: its isolation level applies.
         yield
     elif connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
@@ -204,7 +214,7 @@ def read_only_snapshot() -> Iterator[None]:
 
 @contextmanager
 def sqlite_read_transaction() -> Iterator[None]:
-    """Open a deferred transaction on SQLite: Django's own transactions take the write lock."""
+    """Open a deferred transaction on SQLite; unlike Django's own transactions, it takes no write lock."""
     with connection.cursor() as cursor:
         cursor.execute("BEGIN DEFERRED")
     try:

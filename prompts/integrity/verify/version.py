@@ -17,7 +17,7 @@ READ_ERRORS = (ValueError, TypeError, KeyError, AttributeError)
 
 
 def list_version_faults(version: PromptVersion) -> list[str]:
-    """List what is wrong, as messages; empty if the version is intact. Expects the prompt to be loaded."""
+    """List the faults of a version as messages; empty if it is intact. `version.prompt` should be loaded."""
     try:
         return [*find_chain_faults(version), *find_digest_faults(version), *find_content_faults(version)]
     except READ_ERRORS as error:
@@ -49,7 +49,7 @@ def find_digest_faults(version: PromptVersion) -> Iterator[str]:
 
 
 def find_content_faults(version: PromptVersion) -> Iterator[str]:
-    """Check each content against its digest, then the text digest; an erasure is not a fault."""
+    """Check each content and then the whole text against its digest; erased content is not a fault."""
     digests = list_content_digests(version.segments, version.tools) | {version.report}
     rows = Content.objects.in_workspace(version.workspace_id).filter(digest__in=digests)
     contents_by_digest = {row.digest: row for row in rows}

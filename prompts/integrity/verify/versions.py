@@ -53,7 +53,10 @@ def build_stored_version(
 
 
 class VersionVerifier:
-    """Check each version as it is streamed: its contents exist, and its chain ends as the prompt records."""
+    """Check versions as they are streamed.
+
+    Their contents must exist, and each chain must end with the version that its prompt records.
+    """
 
     def __init__(self, workspace: Workspace, prompts: WorkspacePrompts) -> None:
         self.workspace, self.prompts = workspace, prompts
@@ -73,11 +76,11 @@ class VersionVerifier:
             self.collect_digests(row)
             self.parts.add_changes(row.prompt_id, row.id, self.part_tracker.list_changes(row))
         except (*READ_ERRORS, KeyError):
-            # Malformed segments or lockfile: the hash check has reported it already.
+            # The segments or the lockfile are malformed, which the hash check has already reported.
             self.parts.unreadable_prompts.add(row.prompt_id)
 
     def collect_digests(self, row: RowLike) -> None:
-        """Collect the digests that the previous version did not use; most are unchanged."""
+        """Collect the digests that the previous version did not use; the others were collected with it."""
         digests = list_content_digests(row.segments, row.tools) | {row.report}
         new = digests - self.digests
         if new:
@@ -88,7 +91,7 @@ class VersionVerifier:
             self.find_missing_contents()
 
     def find_missing_contents(self) -> None:
-        """Look up all pending digests with one query."""
+        """Look up all pending digests with one query, and add a fault for each digest without content."""
         rows = Content.objects.in_workspace(self.workspace).filter(digest__in=list(self.pending_digests))
         for digest in rows.values_list("digest", flat=True):
             self.pending_digests.pop(digest, None)

@@ -29,7 +29,8 @@ def verify_workspace(workspace: Workspace, progress: ProgressCallback | None = N
     """
     started = time.monotonic()
     verification = WorkspaceVerification()
-    # Taken before the snapshot: a copy is written after its row, so each line must have a row in it.
+    # Measured before the snapshot: a checkpoint is copied to the file after its row is committed, so the
+    # snapshot must contain a row for each line up to this size.
     size = get_checkpoint_file_size(workspace.pk)
     with read_only_snapshot():
         WorkspaceVerifier(workspace, verification, progress).verify_all(size)
@@ -38,7 +39,7 @@ def verify_workspace(workspace: Workspace, progress: ProgressCallback | None = N
 
 
 class WorkspaceVerifier:
-    """Verify the tables in turn; data that several of them need is loaded once."""
+    """Verify the tables in turn; data that several tables need is loaded once."""
 
     def __init__(
         self, workspace: Workspace, verification: WorkspaceVerification, progress: ProgressCallback | None
