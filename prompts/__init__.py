@@ -1,1 +1,4 @@
-"""Build, store and serve prompts. Empty, so that pure packages can be imported without Django."""
+"""Build, store and serve prompts.
+
+This module imports nothing, so that pure packages such as `prompts.assembly` can be used without Django.
+"""

@@ -1,4 +1,7 @@
-"""Lookups of the REST API, restricted to the key's scopes: anything outside of them is a 404."""
+"""Look up agents, prompts and versions for the REST API.
+
+An agent or prompt outside the scopes of the API key gives a 404, as if it did not exist.
+"""
 
 from typing import Any
 
@@ -14,12 +17,15 @@ from prompts.models import AgentPrompt, PromptVersion
 from prompts.versions.selectors import HEAVY_COLUMNS
 from prompts.versions.timeline import select_latest_version
 
-# Number columns are 32-bit integers, id columns 64-bit.
+# Largest values of 32-bit number columns and 64-bit id columns.
 MAX_NUMBER, MAX_ID = 2**31 - 1, 2**63 - 1
 
 
 def list_visible_prompts(caller: ApiClient) -> QuerySet[AgentPrompt]:
-    """List prompts within the key's scopes, with agent, channel and small columns of the latest version."""
+    """List the prompts within the key's scopes.
+
+    Agent, channel and latest version are joined, without the large columns of the version.
+    """
     rows = AgentPrompt.objects.in_workspace(caller.workspace)
     scopes: dict[str, Any] = caller.key.scopes
     if "agents" in scopes:
@@ -57,7 +63,10 @@ def list_prompt_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
 
 
 def get_named_version(prompt: AgentPrompt, name: int | str, pointer: str) -> PromptVersion:
-    """Return a version by number or digest; of versions with the same digest, and so text, the newest."""
+    """Return the version with this number or digest.
+
+    Versions with equal text have equal digests; of these, the newest is returned.
+    """
     rows = list_prompt_versions(prompt).defer(*HEAVY_COLUMNS).order_by("-number")
     conditions = {"number": name} if isinstance(name, int) else {"digest": name}
     version = rows.filter(**conditions).first()
@@ -74,7 +83,10 @@ def check_label_scope(call: ApiRequest, label: str) -> None:
 
 
 def require_unlimited_scope(call: ApiRequest) -> None:
-    """Raise 403 for keys limited to some agents or channels: the operation concerns the whole workspace."""
+    """Raise 403 if the key is limited to some agents or channels.
+
+    For operations that concern the whole workspace.
+    """
     if is_scope_limited(call.caller):
         raise ProblemError(Problem(403, "out_of_scope", "This key is limited to some agents or channels."))
 

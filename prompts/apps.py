@@ -15,7 +15,7 @@ class PromptsConfig(AppConfig):
         from prompts.ledger.partitions import create_partitions
 
         LABEL_SOURCES.append(list_label_names)
-        # Create partitions after migrate as well: the scheduler may not run yet, or not for a long time.
+        # The scheduler also creates partitions, but it may not run yet when the first prompts are served.
         post_migrate.connect(
             lambda **_: create_partitions(), sender=self, weak=False, dispatch_uid="ledger-months"
         )

@@ -34,7 +34,7 @@ class ReleaseClosed(DomainError):
 
 
 class ReleaseVoided(DomainError):
-    """The prompts changed since the release was requested."""
+    """A prompt of the release was rebuilt with other text after the release was requested."""
 
     code = "release_voided"
 
@@ -70,6 +70,6 @@ class PromptErased(DomainError):
 
 
 class ReplayMismatch(DomainError):
-    """The replay produces other bytes than recorded: stored data was changed."""
+    """The digest of the replayed text differs from the recorded one, so stored data was changed."""
 
     code = "not_the_same"

@@ -1,4 +1,7 @@
-"""Convert stored rows to the canonical rows that are hashed for integrity: one function per table."""
+"""Convert database rows to the canonical rows that hash chains and seals are computed from.
+
+There is one function per table.
+"""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -16,19 +19,20 @@ from prompts.proof.hashed_rows import (
     VersionRow,
 )
 
-# A model instance, or a named tuple of its columns: verification reads millions of rows without models.
+# A model instance or a named tuple of its columns. Verification reads millions of rows as tuples, because
+# creating model instances would be slow.
 RowLike = Any
 
 
 class PromptKey(NamedTuple):
-    """Agent and channel id of a prompt, which are hashed instead of the prompt's id."""
+    """The agent id and channel id of a prompt. Hashed rows contain these two instead of the prompt's id."""
 
     agent: int
     channel: int | None
 
 
 class ColumnHasher(Protocol):
-    """Digest of a large column."""
+    """A function that computes the digest of a large column. `domain` names the column."""
 
     def __call__(self, domain: str, value: Any) -> str: ...
 
@@ -119,7 +123,10 @@ def build_ledger_row(
 
 
 def format_reader(key_id: int | None, user_id: int | None, label: str) -> str:
-    """Format key and user as the seal covers them, always with both columns: `key:4 user:- Reception`."""
+    """Format the client of a fetch for the row's seal, for example `key:4 user:- Reception`.
+
+    Key id and user id always appear; `-` means none. The label is the key's name or the user's email.
+    """
     key, user = ("-" if number is None else number for number in (key_id, user_id))
     return f"key:{key} user:{user} {label}"
 

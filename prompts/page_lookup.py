@@ -1,4 +1,4 @@
-"""Lookups of pages by URL arguments, within the workspace; anything outside of it is a 404."""
+"""Look up the objects that page URLs refer to. An object outside the request's workspace gives a 404."""
 
 from django.db.models import QuerySet
 from django.http import Http404
@@ -10,7 +10,7 @@ from personas.tenancy.middleware import WorkspaceRequest
 from prompts.models import AgentPrompt, PromptVersion, Release
 from prompts.versions.timeline import select_latest_version
 
-# The databases raise an error for larger numbers instead of finding nothing.
+# Largest value of an integer column. A query with a larger number raises a database error.
 MAX_URL_NUMBER = 2**31 - 1
 
 
@@ -28,7 +28,10 @@ def get_prompt_or_404(request: WorkspaceRequest, key: int) -> AgentPrompt:
 def get_version_or_404(
     prompt: AgentPrompt, number: int, rows: QuerySet[PromptVersion] | None = None
 ) -> PromptVersion:
-    """Return a version of the prompt; `rows` replaces the default queryset, for example to join more."""
+    """Return the version of the prompt with this number.
+
+    `rows` replaces the default queryset, for example to join more tables.
+    """
     versions = list_all_versions(prompt) if rows is None else rows
     version: PromptVersion = get_object_or_404(versions, number=check_url_number(number))
     version.prompt = prompt

@@ -1,6 +1,6 @@
-"""Receiver of the signal `agent_changed`: record the cause, then rebuild prompts after the commit.
+"""Receiver of the signal `agent_changed`: record the cause, and rebuild the agents' prompts after the commit.
 
-A few prompts are built in the request itself, the rest by workers.
+If an edit affects few prompts, the request itself rebuilds them; otherwise workers do.
 """
 
 from collections.abc import Iterable
@@ -28,14 +28,17 @@ log = structlog.get_logger(__name__)
 def record_change(
     sender: type[Model], *, workspace_id: int, agent_ids: Iterable[int], cause: Any = None, **_: Any
 ) -> None:
-    """Record the cause in the same transaction as the change, so that neither exists without the other."""
+    """Record the build cause in the transaction of the change, so that they are committed together."""
     ids = sorted(set(agent_ids))
     add_build_causes(workspace_id, ids, build_cause(sender, cause))
     transaction.on_commit(lambda: build_or_enqueue(workspace_id, ids))
 
 
 def build_cause(sender: type[Model], cause: Any) -> dict[str, Any]:
-    """Describe the cause of a build: the revision of a record with its author, or a refresh run."""
+    """Return the JSON of a build cause.
+
+    `cause` is the new revision of a record, the refresh run of a source, or None if neither is known.
+    """
     if isinstance(cause, Revision):
         return {
             "kind": cause.kind,
@@ -50,10 +53,14 @@ def build_cause(sender: type[Model], cause: Any) -> dict[str, Any]:
 
 
 def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:
-    """Build a few prompts before the response, so that users see the result of their edit; enqueue more."""
+    """Rebuild the agents' prompts now if they are few, so that users see the result of their edit.
+
+    More than DRAMATIS_BUILD_AT_ONCE prompts are left to the workers.
+    """
     from prompts.tasks import enqueue_rebuilds
 
-    # The first commit hook of a transaction builds an agent with all its causes; later hooks find none left.
+    # A transaction with several changes to an agent runs this hook once per change. The first run builds the
+    # agent and deletes all its causes, so the later runs find none.
     causes = BuildCause.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
     agent_ids = sorted(set(causes.values_list("agent_id", flat=True)))
     if not agent_ids:
@@ -66,7 +73,7 @@ def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:
 
 
 def build_now(workspace_id: int, agent_ids: list[int]) -> bool:
-    """Build the agents' prompts; return False on failure, since the sweep job builds what is left."""
+    """Build the agents' prompts; return False if that failed, so that the caller enqueues them."""
     try:
         result = rebuild_agents(workspace_id, agent_ids)
     except Exception:

@@ -1,4 +1,7 @@
-"""Celery jobs of the prompts app: rebuilds, ledger maintenance, checkpoints, verification. All idempotent."""
+"""Celery jobs of the prompts app: rebuilds, ledger maintenance, checkpoints and verification.
+
+All jobs are idempotent: running one twice changes nothing more.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -44,7 +47,11 @@ def enqueue_rebuilds(workspace_id: int, agent_ids: Sequence[int]) -> None:
 
 @shared_task
 def sweep_prompts_job() -> None:
-    """Enqueue all pending work found in the database: lost messages, due schedules, a new compiler."""
+    """Enqueue the pending work found in the database.
+
+    That is work whose queue message was lost, agents with a memory that became valid or expired, and prompts
+    built by an older compiler.
+    """
     now = timezone.now()
     for workspace_id, agent_ids in [
         *request_compiler_rebuilds(),
@@ -58,7 +65,7 @@ def sweep_prompts_job() -> None:
 
 @shared_task
 def seal_ledger_job() -> None:
-    """Seal ledger rows in blocks."""
+    """Seal new ledger rows of every workspace in hash-chained blocks."""
     run_for_each_workspace(list_workspaces_to_seal(), seal_ledger)
 
 
@@ -68,11 +75,11 @@ def expire_ledger_job() -> None:
     run_for_each_workspace(list_workspaces_to_expire(timezone.now()), expire_blocks)
 
 
-# Moving rows out of the default partition takes one long statement. It is acknowledged early: a second
-# worker could not help.
+# Moving rows out of the default partition is one long statement. Early acknowledgement prevents the broker
+# from delivering the job to a second worker, which would only wait for the first.
 @shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
 def maintain_partitions_job() -> None:
-    """Create the ledger's partitions in advance, and drop past empty ones."""
+    """Create the ledger's partitions for the coming months, and drop empty partitions of past months."""
     create_partitions()
     drop_empty_partitions()
 
@@ -83,8 +90,8 @@ def sign_checkpoints_job() -> None:
     run_for_each_workspace(Workspace.objects.order_by("pk").values_list("pk", flat=True), sign_checkpoint)
 
 
-# It may run longer than the broker's visibility timeout, so it is acknowledged early to avoid a second
-# delivery; a lost verification has to be requested again.
+# This job may run longer than the broker's visibility timeout. Early acknowledgement prevents a second
+# delivery; if the worker dies, the user has to request the verification again.
 @shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
 def verify_chain_job(workspace_id: int, run_id: int) -> None:
     """Verify the hash chains of a workspace."""
@@ -93,13 +100,13 @@ def verify_chain_job(workspace_id: int, run_id: int) -> None:
 
 
 def enqueue_verification(run: VerificationRun) -> None:
-    """Enqueue a verification after the commit; the sweep finds one that the broker did not accept."""
+    """Enqueue a verification after the commit. If the broker is down, the sweep enqueues it later."""
     if run.state == VerificationState.QUEUED:
         enqueue_after_commit(verify_chain_job, run.workspace_id, run.pk)
 
 
 def run_for_each_workspace(workspace_ids: Iterable[int], action: Callable[[int], object]) -> None:
-    """Run the action for each workspace; an error in one is logged and does not stop the others."""
+    """Run the action for each workspace. An error in one workspace is logged and does not stop the others."""
     for workspace_id in workspace_ids:
         try:
             with workspace_scope(workspace_id):

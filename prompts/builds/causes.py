@@ -11,9 +11,9 @@ REBUILD_CAUSE, COMPILER_CAUSE = "rebuild", "compiler"
 
 
 def add_build_causes(workspace: Workspace | int, agent_ids: Iterable[int], cause: dict[str, Any]) -> None:
-    """Insert one cause per agent in the caller's transaction.
+    """Insert one build cause per agent, in the caller's transaction.
 
-    The next build consumes them; the periodic sweep finds those that were missed.
+    The next build of an agent deletes its causes. The periodic sweep rebuilds agents whose causes remain.
     """
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
     BuildCause.objects.in_workspace(workspace_id).bulk_create(
@@ -22,5 +22,5 @@ def add_build_causes(workspace: Workspace | int, agent_ids: Iterable[int], cause
 
 
 def request_rebuild(workspace: Workspace | int, agent_ids: Iterable[int], *, by: Actor) -> None:
-    """Request a rebuild by hand, although nothing has changed."""
+    """Record that a user requested a rebuild, although no record has changed."""
     add_build_causes(workspace, agent_ids, {"kind": REBUILD_CAUSE, "by": by.label})

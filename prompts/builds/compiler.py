@@ -1,4 +1,8 @@
-"""Compile collected inputs into a build: text, sizes, report, part digests and pins. Writes nothing."""
+"""Compile the collected inputs of a prompt into a build result. Nothing is written to the database.
+
+The result holds text, sizes, report, and digests of the input parts and of everything else that determines
+the text.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -24,7 +28,7 @@ ASSEMBLY_DIR = Path(__file__).parent.parent / "assembly"
 count_tokens_cached = lru_cache(maxsize=20_000)(count_tokens)
 
 
-# Keyed by id(); the part is kept in the value so that its id is not reused during the batch.
+# Input part and its digest, keyed by id(part). Holding the part keeps its id from being reused.
 DigestCache = dict[int, tuple[Any, str]]
 
 
@@ -34,15 +38,16 @@ class NotBuildable(Exception):
 
 @dataclass(frozen=True)
 class BuildResult:
-    """A compiled prompt, ready to be compared and stored."""
+    """A compiled prompt, to be compared with the latest version and stored if it differs."""
 
     collected: CollectedInputs
     prompt: AssembledPrompt
     stored: StoredSegments
     sizes: dict[str, list[int]]
     tokens: int
-    # Digests of the input parts, and of everything else that the text depends on.
+    # Digest of each input record and file, keyed `kind:id@revision`.
     parts: dict[str, str]
+    # Everything else that determines the text: layout name, digests of the compiler and of the settings.
     pins: dict[str, str]
 
 
@@ -61,7 +66,7 @@ def assemble_prompt(collected: CollectedInputs) -> AssembledPrompt:
 def compile_prompt(collected: CollectedInputs, digests: DigestCache | None = None) -> BuildResult:
     """Assemble the prompt, count its tokens and compute its digests.
 
-    `digests` is a cache for the prompts of a batch, which share parts.
+    `digests` caches part digests across the prompts of a batch, because they have parts in common.
     """
     prompt = assemble_prompt(collected)
     texts = get_texts_by_section(prompt.segments)
@@ -79,7 +84,10 @@ def compile_prompt(collected: CollectedInputs, digests: DigestCache | None = Non
 
 
 def build_prompt_report(prompt: AssembledPrompt, problems: Sequence[str]) -> dict[str, Any]:
-    """Return what the segments do not show: cuts, omissions with reasons, problems, unplaced records."""
+    """Return the build report, which is stored with the version.
+
+    It lists truncated parts, omitted parts with reasons, problems, and records without a place in the layout.
+    """
     parts, report = prompt.report.parts, prompt.report
     return {
         "cut": {part.name: part.cut for part in parts if part.cut},
@@ -131,7 +139,7 @@ def iterate_input_parts(inputs: PromptInputs) -> Iterator[Any]:
 
 @cache
 def get_compiler_digest() -> str:
-    """Hash the source code of prompts.assembly, which determines the text along with the inputs."""
+    """Return a hash of the source code of prompts.assembly: a changed assembly may produce another text."""
     digest = sha256()
     for path in sorted(ASSEMBLY_DIR.rglob("*.py")):
         digest.update(path.relative_to(ASSEMBLY_DIR).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")

@@ -1,4 +1,7 @@
-"""Middleware that reports how many prompts a request rebuilt: as messages, or as API response headers."""
+"""Middleware that reports how many prompts a request rebuilt.
+
+Pages show the numbers as messages, API responses contain them as headers.
+"""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -12,7 +15,7 @@ from django.utils.translation import ngettext
 
 @dataclass
 class RebuildCounts:
-    """Numbers of prompts that the current request rebuilt, left to the workers, or failed to build."""
+    """Numbers of prompts that a request rebuilt, left to the workers (pending), or failed to build."""
 
     built: int = 0
     pending: int = 0
@@ -30,18 +33,19 @@ def start_rebuild_counts() -> RebuildCounts:
 
 
 def get_rebuild_counts() -> RebuildCounts:
-    """Return the counts of the current request; outside a request, a throwaway object."""
+    """Return the counts of the current request; outside a request, a new object that nothing reads."""
     return _counts_var.get() or RebuildCounts()
 
 
 API_PREFIX = "/api/"
 HEADER_PREFIX = "Dramatis-Prompts-"
-# Session key; the next page shows the progress of the workers since this time and removes it.
+# Session key of the time when the last request with pending rebuilds started. The next page removes it and
+# shows the workers' progress since then.
 REBUILD_SESSION_KEY = "rebuilding_since"
 
 
 class RebuildCountsMiddleware:
-    """Report rebuild counts: in headers of API responses, and as messages after a redirected POST."""
+    """Add rebuild counts to API responses as headers, and to pages as messages after a redirected POST."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -6,10 +6,10 @@ from personas.models import Agent, WorkspaceOwned
 
 
 class BuildCause(WorkspaceOwned):
-    """Why an agent's prompts must be built again; copied into the next version, then deleted.
+    """Why an agent's prompts must be built again. The next build copies it into the version and deletes it.
 
-    Written in the transaction of the change (transactional outbox), so it exists exactly if the change does.
-    As a separate row it needs no lock on the prompt.
+    This is a transactional outbox: the cause is written in the transaction of the change, so no change is
+    committed without it. Inserting a separate row needs no lock on the prompt, which a build may hold.
     """
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="+")

@@ -11,16 +11,16 @@ from django.utils import timezone
 from personas.models import AgentChannel, Workspace
 from prompts.models import AgentPrompt, BuildCause
 
-# After this time the page warns that the workers may be down.
+# If a cause waits for longer, the page warns that the workers may be down.
 SLOW_AFTER = timedelta(minutes=2)
-# A page cannot be open for longer than a session lasts.
+# Oldest accepted `since` parameter: a page cannot poll for longer than a session lasts.
 MAX_SINCE_AGE = timedelta(hours=12)
 MAX_UNBUILT_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class BuildProgress:
-    """Progress of the prompts to be built since a timestamp."""
+    """Numbers of prompts that wait for a build, were rebuilt, or failed to build since a timestamp."""
 
     since: datetime
     waiting: int
@@ -34,7 +34,7 @@ class BuildProgress:
 
     @property
     def fingerprint(self) -> str:
-        """Identify the state that a page shows; polling returns 204 while it is unchanged."""
+        """A string that changes with the shown numbers; polling returns 204 while it stays the same."""
         return f"{self.waiting}-{self.rebuilt}-{self.unbuilt}-{int(self.is_slow)}"
 
 
@@ -49,9 +49,9 @@ def list_active_channels(workspace: Workspace | int) -> QuerySet[AgentChannel]:
 
 
 def get_build_progress(workspace: Workspace | int, since: datetime | None = None) -> BuildProgress | None:
-    """Return the progress since a timestamp or the oldest pending cause, whichever is earlier.
+    """Return the progress since the oldest pending cause, or since `since` if that is earlier.
 
-    None if nothing is pending and nothing was built since.
+    Return None if no build is pending, and either `since` is None or nothing was built after it.
     """
     oldest = BuildCause.objects.in_workspace(workspace).aggregate(at=Min("at"))["at"]
     starts = [start for start in (since, oldest) if start is not None]
@@ -64,7 +64,10 @@ def get_build_progress(workspace: Workspace | int, since: datetime | None = None
 
 
 def count_builds_since(workspace: Workspace | int, since: datetime) -> dict[str, int]:
-    """Count in a single query, so that no prompt is counted both as waiting and as rebuilt."""
+    """Count waiting, rebuilt and failed prompts.
+
+    A single query counts them, so that a build that finishes meanwhile does not count a prompt twice.
+    """
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent_id"))
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(
         agent=OuterRef("agent_id"), channel=OuterRef("channel_id")
@@ -95,7 +98,7 @@ def get_progress_context(
 ) -> dict[str, Any]:
     """Return the template context of the progress component.
 
-    With `everything`, also prompts that failed before the current progress.
+    With `everything`, list all failed prompts, including those that failed before `progress` started.
     """
     unbuilt: list[AgentPrompt] = []
     if everything or (progress and progress.unbuilt):

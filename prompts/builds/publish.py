@@ -1,6 +1,7 @@
-"""Store builds as new versions: numbered without gaps, hash-chained, with deduplicated contents.
+"""Store builds as new versions, which are numbered without gaps and hash-chained per prompt.
 
-The production label of agents that release automatically moves to the new version.
+Equal texts are stored once per workspace. For agents with the automatic release policy, the label
+`production` moves to the new version.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from prompts.versions.lockfile import PreviousParts, build_lockfile, get_previou
 
 @dataclass(frozen=True)
 class BuildAuthor:
-    """The author of a build, with message and causes."""
+    """Who caused a build, with the message of the change and all its causes. Stored in the version."""
 
     label: str
     message: str = ""
@@ -32,7 +33,7 @@ NewBuild = tuple[AgentPrompt, BuildResult, BuildAuthor]
 def publish_versions(
     workspace: Workspace | int, builds: Sequence[NewBuild], *, at: datetime
 ) -> list[PromptVersion]:
-    """Store these builds as the next versions of their prompts, which the caller has locked."""
+    """Store the builds as the next versions of their prompts. The caller must have locked the prompts."""
     if not builds:
         return []
     contents = {digest: data for _, build, _ in builds for digest, data in build.stored.contents.items()}
@@ -82,7 +83,10 @@ def build_next_version(
 
 
 def advance_production(workspace: Workspace | int, versions: Sequence[PromptVersion], at: datetime) -> None:
-    """Move production to the new versions of agents that release automatically, unless it is pinned."""
+    """Move `production` to the new versions.
+
+    Only for agents with the automatic release policy, and only for prompts whose production is not pinned.
+    """
     moves = [
         PlannedMove(version.prompt, PRODUCTION, version, "build", by=version.author_label)
         for version in versions

@@ -1,4 +1,4 @@
-"""Rebuild prompts: collect inputs, compile, and add a version where the result differs from the latest."""
+"""Rebuild prompts: collect the inputs, compile them, and add a version if the text has changed."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ LockedPrompts = dict[tuple[int, int], AgentPrompt]
 
 
 class NotRebuildable(DomainError):
-    """The agent is archived."""
+    """The agent cannot be rebuilt, because it is archived."""
 
     code = "archived"
 
@@ -49,7 +49,10 @@ class RebuildResult:
 
 
 def rebuild_agents(workspace: Workspace | int, agent_ids: Iterable[int]) -> RebuildResult:
-    """Rebuild these agents on all their channels, in batches so that locks are held briefly."""
+    """Rebuild the prompts of these agents on all their channels.
+
+    Each batch of agents is one transaction, so that locks are held briefly.
+    """
     ids, result = sorted(set(agent_ids)), RebuildResult()
     for start in range(0, len(ids), BATCH_SIZE):
         result += rebuild_batch_with_retry(workspace, ids[start : start + BATCH_SIZE])
@@ -57,9 +60,9 @@ def rebuild_agents(workspace: Workspace | int, agent_ids: Iterable[int]) -> Rebu
 
 
 def rebuild_batch_with_retry(workspace: Workspace | int, agent_ids: Sequence[int]) -> RebuildResult:
-    """Rebuild a batch in one transaction; on a database error, retry agent by agent and raise the last error.
+    """Rebuild a batch in one transaction. After a database error, rebuild each agent in its own transaction.
 
-    One faulty agent then does not prevent the others from being built.
+    One faulty agent then does not prevent the others from being built. The last error is raised at the end.
     """
     try:
         return rebuild_batch(workspace, agent_ids)
@@ -79,7 +82,7 @@ def rebuild_batch_with_retry(workspace: Workspace | int, agent_ids: Sequence[int
 
 
 def rebuild_agent(agent: Agent) -> RebuildResult:
-    """Rebuild one agent by hand; an archived agent is rejected."""
+    """Rebuild one agent at a user's request; raise NotRebuildable if it is archived."""
     if agent.is_archived:
         raise NotRebuildable(
             _("“%(agent)s” is archived. Restore it to build its prompts.") % {"agent": agent}
@@ -89,12 +92,13 @@ def rebuild_agent(agent: Agent) -> RebuildResult:
 
 @transaction.atomic
 def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> RebuildResult:
-    """Rebuild a batch atomically.
+    """Rebuild the prompts of a batch of agents in one transaction.
 
-    A prompt that cannot be compiled keeps its versions and stores the problem.
+    A prompt that cannot be compiled keeps its latest version; the error is stored in its column `problem`.
     """
     locked = lock_agent_prompts(workspace, agent_ids)
-    # Read causes before the records and links: a cause added later remains for the next build.
+    # Read the causes before the records. A change committed in between may be missed, but its cause is then
+    # not deleted and leads to another build.
     causes = list_pending_causes(workspace, agent_ids)
     prompts = lock_or_create_prompts(workspace, agent_ids, locked)
     now = timezone.now()
@@ -104,7 +108,8 @@ def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Rebui
     for collected in collect_inputs(workspace, agents, at=now):
         prompt = prompts.get((collected.agent.pk, collected.channel.pk))
         if prompt is None:
-            # The channel was added after the prompts were locked; its cause remains for the next build.
+            # The channel was added after the prompts were locked. The cause of that change is not deleted
+            # here and leads to another build.
             continue
         build = try_compile_prompt(prompt, collected, digests)
         set_build_times(prompt, collected, now)
@@ -122,7 +127,7 @@ def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Rebui
 def lock_or_create_prompts(
     workspace: Workspace | int, agent_ids: Sequence[int], locked: LockedPrompts | None = None
 ) -> LockedPrompts:
-    """Lock the prompt of every pair of agent and channel, create missing ones, and load latest versions."""
+    """Lock the prompts of all agents and channels, create missing prompts, and load the latest versions."""
     prompts = lock_agent_prompts(workspace, agent_ids) if locked is None else locked
     links = AgentChannel.objects.in_workspace(workspace).filter(
         agent__in=agent_ids, agent__archived_at=None, channel__archived_at=None
@@ -165,7 +170,7 @@ def list_pending_causes(workspace: Workspace | int, agent_ids: Sequence[int]) ->
 def try_compile_prompt(
     prompt: AgentPrompt, collected: CollectedInputs, digests: DigestCache
 ) -> BuildResult | None:
-    """Compile a prompt; on failure store the problem and return None, so that the batch continues."""
+    """Compile a prompt. On failure, set `prompt.problem` and return None, so that the batch continues."""
     try:
         build = compile_prompt(collected, digests)
     except NotBuildable as error:
@@ -184,7 +189,7 @@ def set_build_times(prompt: AgentPrompt, collected: CollectedInputs, now: dateti
 
 
 def get_build_author(causes: Sequence[BuildCause]) -> BuildAuthor:
-    """Attribute a build to its last cause, with up to 20 causes attached."""
+    """Return author and message of the last cause, together with the last 20 causes."""
     details: list[dict[str, Any]] = [cause.cause for cause in causes]
     if not details:
         return BuildAuthor(SYSTEM_ACTOR.label, "", [{"kind": "rebuild"}])
@@ -201,7 +206,8 @@ def finish_builds(
     """Save the state of each prompt and delete the causes that this build consumed."""
     columns = ["last_number", "last_hash", "latest", "last_move", "last_move_hash"]
     columns += ["is_live", "built_at", "changes_at", "problem"]
-    # All rows exist, so this upsert only updates; it is faster than bulk_update's long CASE statement.
+    # An upsert is faster than bulk_update, which builds long CASE expressions. All rows exist, so none is
+    # inserted.
     AgentPrompt.objects.in_workspace(workspace).bulk_create(
         prompts, update_conflicts=True, unique_fields=get_upsert_fields(), update_fields=columns
     )

@@ -1,6 +1,7 @@
 """Queries of the periodic sweep, which finds work that the task queue lost or that became due.
 
-It covers unprocessed causes, queued verifications, memories that start or expire, and a new compiler.
+It finds agents with unprocessed build causes, queued verifications, agents with a memory that became valid or
+expired, and prompts built by an older compiler.
 """
 
 from collections import defaultdict
@@ -14,13 +15,13 @@ from prompts.builds.causes import COMPILER_CAUSE, add_build_causes
 from prompts.builds.compiler import get_compiler_digest
 from prompts.models import AgentPrompt, BuildCause, VerificationRun, VerificationState
 
-# Younger causes may still be in the broker, or be processed by the request that added them.
+# The sweep ignores younger causes and verifications: the request or a worker may be about to process them.
 GRACE_PERIOD = timedelta(seconds=10)
 MAX_SWEEP_ROWS = 5_000
 
 
 def list_waiting_agents(now: datetime) -> list[tuple[int, list[int]]]:
-    """List the agents with an overdue cause, by workspace."""
+    """List the agents with a build cause older than the grace period, by workspace."""
     rows = BuildCause.unscoped.filter(at__lt=now - GRACE_PERIOD).order_by("pk")
     return group_by_workspace(rows.values_list("workspace_id", "agent_id")[:MAX_SWEEP_ROWS])
 
@@ -33,10 +34,11 @@ def list_due_agents(now: datetime) -> list[tuple[int, list[int]]]:
 
 @transaction.atomic
 def request_compiler_rebuilds() -> list[tuple[int, list[int]]]:
-    """Request rebuilds of prompts built by another compiler, once after an upgrade; list agents by workspace.
+    """Request rebuilds of prompts whose latest version was built by an older compiler.
 
-    A build with the same text adds no version, so the latest version keeps naming the old compiler. Each
-    prompt therefore stores the compiler for which a rebuild was last requested.
+    Return the agents by workspace. Each prompt is requested once per compiler: the prompt stores for which
+    compiler it was last checked. The latest version cannot tell, because a rebuild with the same text adds
+    no version.
     """
     current = get_compiler_digest()
     rows = AgentPrompt.unscoped.filter(is_live=True).exclude(compiler=current).order_by("pk")
@@ -52,7 +54,7 @@ def request_compiler_rebuilds() -> list[tuple[int, list[int]]]:
 
 
 def list_queued_verifications(now: datetime) -> list[tuple[int, int]]:
-    """List the verification runs that no worker has started, with their workspace."""
+    """List the verification runs that no worker has started, as pairs of workspace id and run id."""
     rows = VerificationRun.unscoped.filter(state=VerificationState.QUEUED, asked_at__lt=now - GRACE_PERIOD)
     return list(rows.order_by("pk").values_list("workspace_id", "pk")[:MAX_SWEEP_ROWS])
 

@@ -1,4 +1,4 @@
-"""Count tokens offline with the o200k_base vocabulary, which is part of the package."""
+"""Count tokens with the o200k_base vocabulary of the package bpe_openai, without network access."""
 
 from functools import cache
 from importlib.machinery import PathFinder
@@ -10,7 +10,10 @@ TOKENIZER_PACKAGE, TOKENIZER_MODULE = "bpe_openai", "bpe_openai._bindings"
 
 @cache
 def _load_tokenizer() -> Any:
-    """Load only the extension module: importing its package loads three vocabularies and takes a second."""
+    """Load the tokenizer from the extension module of bpe_openai.
+
+    Importing the package itself would load three vocabularies, which takes a second.
+    """
     package = find_spec(TOKENIZER_PACKAGE)
     spec = PathFinder.find_spec(TOKENIZER_MODULE, package.submodule_search_locations) if package else None
     if spec is None or spec.loader is None:
@@ -21,7 +24,7 @@ def _load_tokenizer() -> Any:
 
 
 def count_tokens(text: str) -> int:
-    """Count the tokens of a text for current models; other tokenizers differ by a few per cent."""
+    """Count the tokens of a text. Models with another tokenizer differ by a few per cent."""
     return int(_load_tokenizer().count(replace_lone_surrogates(text)))
 
 

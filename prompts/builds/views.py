@@ -1,4 +1,4 @@
-"""Page to rebuild all prompts, and the progress component that polls."""
+"""Page to rebuild all prompts, and the component that shows the progress of rebuilds by polling."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -40,7 +40,7 @@ def rebuild_all(request: WorkspaceRequest) -> HttpResponse:
 
 
 def rebuild_progress(request: WorkspaceRequest) -> HttpResponse:
-    """Return the progress component, or 204 while nothing has changed."""
+    """Return the progress component, or 204 if the page already shows the current numbers."""
     progress = get_build_progress(request.workspace, parse_since(get_query_param(request, "since")))
     if progress is not None and get_query_param(request, "seen") == progress.fingerprint:
         return HttpResponse(status=204)

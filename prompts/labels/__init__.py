@@ -1,1 +1,1 @@
-"""Labels: movable pointers to versions, and their moves."""
+"""Labels, which are movable pointers to versions of a prompt, and the history of their moves."""

@@ -35,7 +35,7 @@ EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 
 @dataclass(frozen=True)
 class LabelActionResult:
-    """Message about a finished action, and the view of this module that undoes it."""
+    """The message to show after an action, and the view of this module that undoes the action, if any."""
 
     message: str
     undo_view: str = ""
@@ -138,7 +138,7 @@ def remove_label_view(request: WorkspaceRequest, prompt: int, label: str) -> Htt
 
 
 def get_undo_fields(move: LabelMove) -> dict[str, str]:
-    """Return form fields that undo a roll-back: production may go forward to the version it just left."""
+    """Return the form fields of a second roll-back that moves production to the version it just left."""
     number = move.previous_version.number if move.previous_version else ""
     return {"to": str(number), "note": "The roll-back was undone."}
 
@@ -146,7 +146,7 @@ def get_undo_fields(move: LabelMove) -> dict[str, str]:
 def run_label_action(
     request: WorkspaceRequest, prompt: AgentPrompt, form: Form | None, action: Callable[[], LabelActionResult]
 ) -> HttpResponse:
-    """Run the action, show the result or the error as a message, and redirect to the page it came from."""
+    """Run the action, show its result or error as a message, and redirect to the page with the form."""
     if form is not None and not form.is_valid():
         for name, errors in form.errors.items():
             title = form.fields[name].label or get_display_name(name) if name in form.fields else ""

@@ -99,7 +99,7 @@ def label_usage_json(label: Any) -> dict[str, Any]:
 
 
 def protect_label_endpoint(call: ApiRequest, label: str) -> ApiResponse:
-    """Protect or unprotect a label; only owners move a protected one."""
+    """Protect or unprotect a label. Only owners may move a protected label."""
     require_unlimited_scope(call)
     check_label_scope(call, label)
     rule: LabelRule = protect_label(call.workspace, label, call.body["is_protected"], by=call.actor)
@@ -144,7 +144,10 @@ def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) 
 
 
 def get_expected_version_id(call: ApiRequest, prompt: AgentPrompt, label: str) -> int | None:
-    """Return the id of the version at which the client saw the label, from the body or If-Match."""
+    """Return the id of the version that the client expects the label to point to; None for no label.
+
+    The client states it in the body field `expected` or in the If-Match header.
+    """
     current = find_prompt_label(prompt, label)
     if "expected" not in call.body:
         check_etag(get_label_etag(current), call.if_match)
@@ -202,7 +205,7 @@ def find_prompt_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
 
 
 def get_label_etag(label: PromptLabel | None) -> str:
-    """Return the version number as ETag; 0 for a label that does not exist."""
+    """Return the ETag of a label: the number of its version, or 0 if the label does not exist."""
     return f'"{label.version.number if label else 0}"'
 
 

@@ -21,7 +21,7 @@ class LabelForm(ActionForm):
         help_text=_("Small letters, digits and hyphens, as in “canary”."),
     )
     note = forms.CharField(max_length=500, required=False, label=_("Why"))
-    # The version of each label when the page was rendered, for optimistic locking.
+    # The version id of each label when the page was rendered, as `name:id` pairs, for optimistic locking.
     seen = forms.CharField(max_length=20_000, required=False, widget=forms.HiddenInput)
 
     @staticmethod
@@ -35,7 +35,7 @@ class LabelForm(ActionForm):
         return label
 
     def get_expected_version_id(self) -> int | None:
-        """Return the id of the version the page showed for the label; None if it did not exist."""
+        """Return the id of the version that the page showed for the label; None if it showed none."""
         pairs = [pair.partition(":") for pair in self.cleaned_data["seen"].split()]
         version_ids = {name: key for name, _, key in pairs if key.isdecimal() and len(key) < 16}
         version_id = version_ids.get(self.cleaned_data["label"])
@@ -43,7 +43,7 @@ class LabelForm(ActionForm):
 
 
 class RollBackForm(ActionForm):
-    """Roll back production to a version; without one, to the previous version of the label."""
+    """Roll back production to the version number in `to`, or to its previous version if `to` is empty."""
 
     note = forms.CharField(max_length=500, label=_("Why"), help_text=_("For those who look later."))
     to = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)

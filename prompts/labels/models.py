@@ -1,4 +1,4 @@
-"""PromptLabel, the append-only LabelMove, and LabelRule."""
+"""Models of labels: PromptLabel (current position), LabelMove (append-only history) and LabelRule."""
 
 from django.db import models
 
@@ -10,7 +10,7 @@ LATEST, PRODUCTION = "latest", "production"
 
 
 class PromptLabel(WorkspaceOwned):
-    """A movable pointer to a version of one prompt."""
+    """A label of a prompt: a named, movable pointer to one of its versions."""
 
     prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="labels")
     name = models.SlugField(max_length=40, db_index=False, validators=[slug_validator])
@@ -21,7 +21,7 @@ class PromptLabel(WorkspaceOwned):
         ordering = ["name"]
         constraints = [
             models.UniqueConstraint(fields=["prompt", "name"], name="label_once_per_prompt"),
-            # Conflict target of the upsert that moves many labels at once.
+            # Needed by the upsert in `write_labels`, which names these columns as its conflict target.
             models.UniqueConstraint(fields=["workspace", "id"], name="labels_by_workspace"),
         ]
 
@@ -30,9 +30,12 @@ class PromptLabel(WorkspaceOwned):
 
 
 class LabelMove(WorkspaceOwned):
-    """A move of a label: append-only, hash-chained per prompt. Without a version, the label was removed."""
+    """A move of a label to a version; a null version means that the label was removed.
 
-    # The unique index on prompt and sequence covers `prompt`; no query filters by `previous_version`.
+    Append-only. The moves of a prompt form a hash chain.
+    """
+
+    # No index of its own: the unique index on prompt and sequence serves queries by prompt.
     prompt = models.ForeignKey(
         AgentPrompt, on_delete=models.PROTECT, related_name="label_moves", db_index=False
     )
@@ -42,7 +45,7 @@ class LabelMove(WorkspaceOwned):
     previous_version = models.ForeignKey(
         PromptVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    # build, release, override, rollback, moved, removed, erasure
+    # One of: build, release, override, rollback, moved, removed, erasure.
     reason = models.CharField(max_length=20)
     note = models.CharField(max_length=500, blank=True)
     release = models.ForeignKey("Release", null=True, on_delete=models.PROTECT, related_name="moves")
@@ -63,7 +66,7 @@ class LabelMove(WorkspaceOwned):
 
 
 class LabelRule(WorkspaceOwned):
-    """Rule for a label on all prompts of the workspace; only owners move a protected label."""
+    """Whether a label is protected. Only owners may move a protected label, on all prompts of a workspace."""
 
     name = models.SlugField(max_length=40, db_index=False, validators=[slug_validator])
     is_protected = models.BooleanField(default=False)

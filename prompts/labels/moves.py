@@ -13,7 +13,10 @@ from prompts.versions.selectors import list_heavy_columns
 
 @dataclass(frozen=True)
 class PlannedMove:
-    """A label move to be made; without a version the label is removed. The caller has locked the prompt."""
+    """A label move that is to be made. If `version` is None, the label is removed.
+
+    The prompt must be locked by the caller.
+    """
 
     prompt: AgentPrompt
     label: str
@@ -25,7 +28,10 @@ class PlannedMove:
 
 
 def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at: datetime) -> list[LabelMove]:
-    """Move the labels and append LabelMove rows; the caller saves the changed columns of the prompts."""
+    """Move the labels and append LabelMove rows.
+
+    This sets `last_move` and `last_move_hash` of the prompts, but the caller must save the prompts.
+    """
     if not moves:
         return []
     rows = PromptLabel.objects.in_workspace(workspace)

@@ -1,4 +1,4 @@
-"""Queries for labels: the prompts that have a label, with the version it points to."""
+"""Queries for labels: the prompts that have a label, and the names of all labels."""
 
 from typing import Any
 
@@ -11,7 +11,10 @@ from prompts.models import LATEST, AgentPrompt, PromptLabel
 def list_labelled_prompts(
     workspace: Workspace | int, name: str, query: str = ""
 ) -> "QuerySet[Any, dict[str, Any]]":
-    """List live prompts with the label as dicts, by agent; every built prompt has “latest”."""
+    """List the live prompts that have a label, as dicts, ordered by agent and channel name.
+
+    “latest” has no PromptLabel rows: it is the latest version of every built prompt.
+    """
     if name == LATEST:
         rows: QuerySet[Any] = AgentPrompt.objects.in_workspace(workspace).filter(latest__isnull=False)
         prompt, version, moved_at = "", "latest", "latest__created_at"
@@ -33,6 +36,6 @@ def list_labelled_prompts(
 
 
 def list_label_names(workspace: Workspace) -> set[str]:
-    """Return the names of labels that are set on a prompt."""
+    """Return the names of all labels that are set on at least one prompt of the workspace."""
     rows = PromptLabel.objects.in_workspace(workspace).order_by("name")
     return set(rows.values_list("name", flat=True).distinct())

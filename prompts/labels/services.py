@@ -18,7 +18,7 @@ from prompts.labels.moves import PlannedMove, move_labels
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel, PromptVersion
 from prompts.versions.selectors import find_earlier_move
 
-# Keyed by prompt id: the version id of the label now, and the one after the roll-back.
+# Version ids of the label before and after the roll-back, keyed by prompt id.
 LabelPositions = dict[int, tuple[int, int]]
 
 
@@ -32,9 +32,10 @@ def move_label(
     by: Actor,
     note: str = "",
 ) -> LabelMove | None:
-    """Point a label at a version, with optimistic locking.
+    """Point a label at a version, with optimistic locking. Return None if it points there already.
 
-    `expected` is the id of the version at which the caller saw the label, None for a new label.
+    `expected` is the id of the version that the caller believes the label points to, or None if the caller
+    believes that there is no such label. If that is wrong, LabelConflict is raised.
     """
     [prompt] = lock_prompts(prompt.workspace_id, [prompt.pk])
     validate_label_name(label)
@@ -58,7 +59,7 @@ def move_label(
 
 @transaction.atomic
 def remove_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
-    """Remove a custom label from a prompt; its moves are kept."""
+    """Remove a custom label from a prompt. The history of its moves is kept."""
     [prompt] = lock_prompts(prompt.workspace_id, [prompt.pk])
     check_label_protection(prompt.workspace_id, [label], by=by)
     if label == PRODUCTION:
@@ -70,7 +71,7 @@ def remove_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
 
 @transaction.atomic
 def protect_label(workspace: Workspace, label: str, protected: bool, *, by: Actor) -> LabelRule:
-    """Restrict moves of a label to owners on all prompts, or lift the restriction."""
+    """Protect a label on all prompts of the workspace, so that only owners may move it; or unprotect it."""
     validate_label_name(label)
     require_owner(workspace, _("Only owners say whether “%(label)s” is protected.") % {"label": label}, by=by)
     rows = LabelRule.objects.in_workspace(workspace)
@@ -96,9 +97,10 @@ def roll_back(
     to: PromptVersion | None = None,
     expected: LabelPositions | None = None,
 ) -> list[LabelMove]:
-    """Move a label back to its previous version (or `to`) on all these prompts, and pin production there.
+    """Move a label of each prompt back to its previous version, or to the version `to`.
 
-    `expected` holds the positions that the user saw; if they have changed, LabelConflict is raised.
+    If the label is production, it is pinned: builds do not move it until the next release. `expected` holds
+    the positions shown to the user; LabelConflict is raised if they have changed.
     """
     ids = [prompt.pk for prompt in prompts]
     if not note.strip():
@@ -122,7 +124,7 @@ def roll_back(
 
 
 def get_label_positions(moves: Sequence[PlannedMove]) -> LabelPositions:
-    """Return the current and the planned version id of the label, by prompt."""
+    """Return the current and the planned version id of the label, keyed by prompt id."""
     ids = [move.prompt.pk for move in moves]
     rows = PromptLabel.objects.in_workspace(moves[0].prompt.workspace_id).filter(prompt__in=ids)
     current = dict(rows.filter(name=moves[0].label).values_list("prompt", "version"))
@@ -133,9 +135,9 @@ def get_label_positions(moves: Sequence[PlannedMove]) -> LabelPositions:
 
 @transaction.atomic
 def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
-    """Move production to the latest version and let it follow builds again.
+    """Move production to the latest version, and let every new build move it again.
 
-    Only for agents with the automatic release policy.
+    Raise NotAllowed unless the agent has the automatic release policy.
     """
     [prompt] = lock_prompts(prompt.workspace_id, [prompt.pk])
     if not prompt.is_held:
@@ -152,7 +154,10 @@ def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
 
 
 def find_rollback_target(prompt: AgentPrompt, label: str, to: PromptVersion | None) -> PromptVersion:
-    """Return the version to roll back to; only versions that had the label before are allowed."""
+    """Return the version to roll back to: `to`, or the version that had the label before the current one.
+
+    Raise NotAllowed if `to` never had the label, or if the label has no earlier version.
+    """
     current = find_current_label(prompt, label)
     if current is None:
         raise UnknownLabel(
@@ -203,10 +208,11 @@ def save_prompts(prompts: Iterable[AgentPrompt]) -> None:
 
 
 def lock_prompts(workspace: Workspace | int, ids: Sequence[int]) -> list[AgentPrompt]:
-    """Lock prompts in primary key order, as builds do, to avoid deadlocks.
+    """Lock prompts and load their latest versions.
 
-    The latest versions are loaded by a second query: after waiting for a lock, PostgreSQL re-reads the locked
-    row but not the rows joined to it, so a version added meanwhile would be missing.
+    The primary key order is the same as in builds, which prevents deadlocks. A second query loads the latest
+    versions: after waiting for a lock, PostgreSQL re-reads the locked row but not the rows joined to it, so a
+    join could return an outdated version.
     """
     rows = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=ids)
     locked = list(rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",)))

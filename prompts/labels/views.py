@@ -1,4 +1,4 @@
-"""Pages for the labels of a workspace: list, prompts of a label, protection."""
+"""Pages for the labels of a workspace: list of labels, prompts that have a label, label protection."""
 
 from operator import attrgetter, itemgetter
 
@@ -59,7 +59,7 @@ def index(request: WorkspaceRequest) -> HttpResponseBase:
 def filter_labels(
     labels: list[LabelUsage], query: str, protection: str, sorting: SortOrder
 ) -> list[LabelUsage]:
-    """Filter and sort in Python: a workspace has few labels."""
+    """Filter and sort labels. Done in Python, because a workspace has few labels."""
     matching = [label for label in labels if query.lower() in label.name]
     if protection:
         matching = [label for label in matching if label.is_protected == (protection == "owners")]

@@ -1,4 +1,4 @@
-"""REST resource of the ledger: which prompts were served to whom; a bot key sees its own rows only."""
+"""REST resource of the ledger: which prompts were served to whom. A bot key sees only its own rows."""
 
 from datetime import UTC
 from typing import Any
@@ -104,7 +104,7 @@ def index(call: ApiRequest) -> ApiResponse:
 
 def parse_ledger_filter(call: ApiRequest) -> LedgerFilter:
     query = call.query
-    # In UTC: databases do not support every UTC offset.
+    # Convert to UTC, because databases do not support every UTC offset.
     since, until = (query[name].astimezone(UTC) if name in query else None for name in ("since", "until"))
     if since and until and since >= until:
         error = FieldError("This must be after the beginning.", parameter="until")
@@ -133,7 +133,7 @@ def read_ledger_entry(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def get_visible_entry(call: ApiRequest, key: int) -> LedgerEntry:
-    """Return the ledger row; raise if it has expired, and 404 if the client may not see it."""
+    """Return the ledger row. Raise LedgerRowExpired if it was deleted, 404 if the client may not see it."""
     try:
         entry = get_ledger_entry(call.workspace, check_number_bounds(key, MAX_ID))
     except FetchNotFound:

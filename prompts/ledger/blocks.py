@@ -1,4 +1,7 @@
-"""Seal ledger rows in a hash chain of blocks, so that removed or inserted rows are detected."""
+"""Group ledger rows into blocks that form a hash chain.
+
+A block contains a digest of its rows, so rows that are removed or inserted later are detected.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,17 +18,18 @@ from prompts.hashed_rows import build_block_row
 from prompts.models import LedgerBlock, LedgerEntry
 from prompts.proof.hashed_rows import ledger_rows_digest
 
-# Longer than the statement timeout: every row with a smaller id is committed by then, or never will be.
+# Age at which a row is put into a block. It is longer than the statement timeout, so every INSERT that got a
+# smaller id has been committed or has failed by then.
 SETTLE_DELAY = timedelta(seconds=60)
 MAX_BLOCK_ROWS = 10_000
-# Per workspace and run: a long backlog is sealed over several runs.
+# Per workspace and run of the job. A long backlog takes several runs.
 MAX_BLOCKS_PER_RUN = 20
-# Id, seal, time and key.
+# Id, seal, time and key id of a ledger row.
 SealableRow = tuple[int, str, datetime, int | None]
 
 
 def list_workspaces_to_seal() -> list[int]:
-    """List workspaces with rows after their last block; it takes two index lookups per workspace."""
+    """List the workspaces with rows after their last block. Takes two index lookups per workspace."""
     blocks = LedgerBlock.unscoped.filter(workspace=OuterRef("pk")).order_by("-sequence")
     rows = LedgerEntry.unscoped.filter(workspace=OuterRef("pk")).order_by("-pk")
     workspaces = Workspace.objects.annotate(
@@ -35,7 +39,7 @@ def list_workspaces_to_seal() -> list[int]:
 
 
 def seal_ledger(workspace_id: int) -> int:
-    """Seal all rows older than the settle delay; return the number of new blocks."""
+    """Put all rows older than SETTLE_DELAY into blocks. Return the number of new blocks."""
     count = 0
     while count < MAX_BLOCKS_PER_RUN and seal_block(workspace_id) is not None:
         count += 1
@@ -44,8 +48,9 @@ def seal_ledger(workspace_id: int) -> int:
 
 @transaction.atomic
 def seal_block(workspace_id: int) -> LedgerBlock | None:
-    """Seal the next rows in id order, up to the first that is younger than the settle delay."""
-    # Serialize per workspace. FOR NO KEY UPDATE does not block inserts of rows that reference the workspace.
+    """Put the next rows into a block: in id order, up to the first row younger than SETTLE_DELAY."""
+    # Lock the workspace, so that only one job at a time adds blocks to it. FOR NO KEY UPDATE does not block
+    # inserts of rows that reference the workspace.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
     blocks = LedgerBlock.objects.in_workspace(workspace_id)
     previous = blocks.order_by("-sequence").first()
@@ -62,7 +67,8 @@ def seal_block(workspace_id: int) -> LedgerBlock | None:
 def list_rows_to_seal(workspace_id: int, last_id: int, settled_before: datetime) -> list[SealableRow]:
     entries = LedgerEntry.objects.in_workspace(workspace_id).filter(pk__gt=last_id).order_by("pk")
     rows = entries.values_list("pk", "seal", "at", "key_id")[:MAX_BLOCK_ROWS]
-    # Stop at the first young row, even if older ones follow: a block contains all rows between its ends.
+    # Stop at the first young row, even if older rows follow: a block must contain all rows of the workspace
+    # between its first and last id.
     return list(takewhile(lambda row: row[2] < settled_before, rows))
 
 

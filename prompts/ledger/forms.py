@@ -1,4 +1,4 @@
-"""Filter form of the ledger; every field is optional."""
+"""Filter form of the ledger page. Every field is optional."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ STATUS_CHOICES = [("", _("Any answer")), ("200", _("With words (200)")), ("304",
 
 
 class LedgerFilterForm(forms.Form):
-    """Ledger filters from the query string."""
+    """Filters of the ledger page, read from the query string."""
 
     agent = forms.ChoiceField(label=_("Agent"), required=False)
     channel = forms.ChoiceField(label=_("Channel"), required=False)
@@ -44,7 +44,7 @@ class LedgerFilterForm(forms.Form):
         return data
 
     def get_filter(self, version_id: int | None) -> LedgerFilter:
-        """Return the filter; `version_id` is the id of the chosen version, or 0 to match nothing."""
+        """Return the filter. `version_id` is the id of the selected version, or 0 if it does not exist."""
         data = self.cleaned_data
         return LedgerFilter(
             agent=data["agent"],

@@ -1,4 +1,7 @@
-"""Models of the ledger: one row per served prompt, sealed in blocks; only whole blocks expire."""
+"""Models of the ledger: one row per served prompt, grouped into hash-chained blocks.
+
+When the retention period ends, the rows of whole blocks are deleted.
+"""
 
 from typing import Any
 
@@ -8,14 +11,15 @@ from django.db import models
 from personas.models import ApiKey, Workspace, WorkspaceOwned
 from prompts.versions.models import AgentPrompt, PromptVersion
 
-# Foreign keys without a database constraint: checking one locks the referenced row, and a fetch would wait
-# for builds, which lock prompts. The INSERT joins every referenced row, and none of them is ever deleted.
+# Foreign keys of the ledger have no database constraint. Checking a constraint locks the referenced row, so a
+# fetch would wait for builds, which lock prompts. The keys are valid without one: the INSERT joins every
+# referenced row, and these rows are never deleted.
 UNCONSTRAINED_FK: dict[str, Any] = {"on_delete": models.PROTECT, "related_name": "+", "db_constraint": False}
 UNINDEXED_FK: dict[str, Any] = UNCONSTRAINED_FK | {"db_index": False}
 
 
 class LedgerEntry(WorkspaceOwned):
-    """One served prompt; no prompt is served without its row."""
+    """One served prompt. A prompt is served only after its row is committed."""
 
     workspace = models.ForeignKey(Workspace, **UNINDEXED_FK)
     key = models.ForeignKey(ApiKey, null=True, **UNINDEXED_FK)
@@ -24,7 +28,7 @@ class LedgerEntry(WorkspaceOwned):
     prompt = models.ForeignKey(AgentPrompt, **UNINDEXED_FK)
     label = models.CharField(max_length=40, blank=True)
     version = models.ForeignKey(PromptVersion, **UNCONSTRAINED_FK)
-    # The slots of the call; together with the version's segments they reproduce the served bytes.
+    # The slots of the call. Filled into the version's segments they give the served text again.
     slots = models.JSONField()
     served_digest = models.CharField(max_length=64)
     size = models.PositiveIntegerField()
@@ -48,7 +52,10 @@ class LedgerEntry(WorkspaceOwned):
 
 
 class LedgerBlock(WorkspaceOwned):
-    """A sealed range of the ledger: a digest of its rows' seals, chained to the previous block."""
+    """A range of ledger rows of a workspace. `rows` is a digest of their ids and seals.
+
+    The hash of a block includes the hash of the previous block.
+    """
 
     sequence = models.PositiveIntegerField()
     first_id = models.BigIntegerField()
@@ -66,7 +73,7 @@ class LedgerBlock(WorkspaceOwned):
         constraints = [
             models.UniqueConstraint(fields=["workspace", "sequence"], name="ledger_blocks_numbered_once")
         ]
-        # Finds the block of a row.
+        # To find the block that contains a row.
         indexes = [models.Index(fields=["workspace", "last_id"], name="ledger_blocks_by_row")]
 
     def __str__(self) -> str:
@@ -74,9 +81,10 @@ class LedgerBlock(WorkspaceOwned):
 
 
 class LedgerRollOff(WorkspaceOwned):
-    """The record of an expired block; the database lets only rows of such blocks be deleted.
+    """Records that a block has expired and its rows were deleted.
 
-    Blocks expire in order, and each record is chained to that of the previous block.
+    A database trigger allows deleting only the rows of blocks with such a record. Blocks expire in order, and
+    the hash of each record includes the hash of the record for the previous block.
     """
 
     block = models.OneToOneField(LedgerBlock, on_delete=models.PROTECT, related_name="roll_off")
@@ -95,20 +103,23 @@ class LedgerRollOff(WorkspaceOwned):
 
 
 class DigestReport(WorkspaceOwned):
-    """A bot's report of the digest it used. Append-only; the server cannot verify the claim."""
+    """A bot's report of the prompt digest that it used. Append-only.
+
+    The server cannot verify that the bot really used that prompt.
+    """
 
     prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
     key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
     reporter_label = models.CharField(max_length=254)
     digest = models.CharField(max_length=64)
-    # The version with this digest; null if the prompt has none.
+    # The version that the digest belongs to; null if the prompt has no such version.
     version = models.ForeignKey(
         PromptVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     # Not a foreign key: ledger rows are deleted when they expire.
     ledger_id = models.BigIntegerField(null=True)
     request_id = models.CharField(max_length=64, blank=True)
-    # Whether it matches the prompt last served to this key.
+    # Whether the digest matches the prompt as it was last served to this key.
     is_last_handed = models.BooleanField()
     at = models.DateTimeField(auto_now_add=True)
 

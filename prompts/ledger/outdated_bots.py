@@ -1,4 +1,4 @@
-"""Outdated bots: keys whose last fetch returned another version than their label points to now."""
+"""Find outdated bots: their last fetch returned another version than the label points to now."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from personas.models import ApiKey, Workspace
 from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
 from prompts.versions.selectors import HEAVY_COLUMNS, list_heavy_columns
 
-# A bot without a fetch for this long counts as gone, not as outdated.
+# A bot that has fetched nothing for this long is considered unused and not listed.
 LOOKBACK = timedelta(days=30)
 
 
@@ -24,7 +24,7 @@ FetchedVersionKey = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class OutdatedBot:
-    """A key whose last fetch returned another version than its label points to now."""
+    """A key whose last fetch of a prompt and label returned another version than the label points to now."""
 
     key: ApiKey
     prompt: AgentPrompt
@@ -33,7 +33,7 @@ class OutdatedBot:
     fetched_at: datetime
     # None if the label was removed.
     current_version: PromptVersion | None
-    # When the label left the fetched version, and whether by a roll-back.
+    # When the label was moved away from the fetched version, and whether that was a roll-back.
     since: datetime
     is_rolled_back: bool
     ledger_id: int
@@ -42,7 +42,7 @@ class OutdatedBot:
 def list_outdated_bots(
     workspace: Workspace | int, *, within: timedelta = LOOKBACK, using: str = DEFAULT_DB_ALIAS
 ) -> list[OutdatedBot]:
-    """List active keys whose last fetch is outdated, those outdated longest first."""
+    """List the outdated bots of a workspace, the longest outdated first."""
     fetches = list_outdated_fetches(workspace, timezone.now() - within, using)
     targets = get_label_targets(workspace, {row.prompt_id for row in fetches}, using)
     target_ids = {targets.get((row.prompt_id, row.label)) or 0 for row in fetches}
@@ -72,13 +72,13 @@ def build_outdated_bot(
 def list_outdated_fetches(
     workspace: Workspace | int, since: datetime, using: str = DEFAULT_DB_ALIAS
 ) -> list[LedgerEntry]:
-    """List the newest row per active key, prompt and label, if the label now points elsewhere."""
+    """List the last fetch of each active key, prompt and label, if the label points to another version."""
     now = timezone.now()
     keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=now)
     rows = LedgerEntry.objects.in_workspace(workspace).using(using)
     newest = (
         rows.filter(at__gte=since, key__in=list(keys.using(using).values_list("pk", flat=True)))
-        # Fetches of a past timestamp are never outdated.
+        # The label contains @ if the fetch was for a time in the past. Such fetches are never outdated.
         .exclude(label__contains="@")
         .values("key_id", "prompt_id", "label")
         .annotate(last=Max("pk"))
@@ -88,7 +88,7 @@ def list_outdated_fetches(
     same_target = PromptLabel.objects.in_workspace(workspace).filter(
         prompt=OuterRef("prompt"), name=OuterRef("label"), version=OuterRef("version")
     )
-    # Exclude current fetches in SQL: they are nearly all rows, and loading them would take longest.
+    # Exclude up-to-date fetches in SQL: nearly all fetches are up to date, and loading them would be slow.
     outdated = rows.filter(~Exists(same_target), pk__in=newest, at__gte=since, prompt__is_live=True)
     outdated = outdated.exclude(label=LATEST, version=F("prompt__latest"))
     relations = ("key", "prompt__agent", "prompt__channel", "version")
@@ -98,7 +98,7 @@ def list_outdated_fetches(
 def get_label_targets(
     workspace: Workspace | int, prompts: Iterable[int], using: str = DEFAULT_DB_ALIAS
 ) -> dict[PromptLabelKey, int | None]:
-    """Return the version id that each label of these prompts points to now."""
+    """Return the id of the version that each label of these prompts points to now, including `latest`."""
     ids = list(prompts)
     labels = PromptLabel.objects.in_workspace(workspace).using(using).filter(prompt__in=ids)
     targets: dict[PromptLabelKey, int | None] = {
@@ -113,7 +113,7 @@ def get_label_targets(
 def find_label_departures(
     workspace: Workspace | int, rows: Sequence[LedgerEntry], using: str = DEFAULT_DB_ALIAS
 ) -> dict[FetchedVersionKey, tuple[datetime, bool]]:
-    """Return when each label last left the fetched version, and whether by a roll-back."""
+    """Return when each label was last moved away from the fetched version, and whether by a roll-back."""
     prompts = {row.prompt_id for row in rows}
     moves = (
         LabelMove.objects.in_workspace(workspace)
@@ -126,7 +126,7 @@ def find_label_departures(
             "prompt_id", "label", "previous_version_id", "at", "reason"
         )
     }
-    # The label `latest` leaves a version when the next one is built.
+    # Moves of the label `latest` are not recorded: it moves when the next version is built.
     follows = {(row.prompt_id, row.version.number + 1): row.version_id for row in rows if row.label == LATEST}
     built = (
         PromptVersion.objects.in_workspace(workspace)

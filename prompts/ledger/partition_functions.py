@@ -1,6 +1,7 @@
-"""Database functions that create and drop the ledger's monthly partitions, as SECURITY DEFINER.
+"""PostgreSQL functions that create and drop the ledger's monthly partitions.
 
-The application may run as a role that owns no tables. None of these functions lets it change or delete a row.
+The application may run as a database role that owns no tables. The functions that it calls are therefore
+SECURITY DEFINER: they run with the rights of their owner. They let it change or delete no ledger row.
 """
 
 from typing import Any
@@ -8,17 +9,20 @@ from typing import Any
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 
-# A fixed search_path prevents a caller from substituting its own tables; fixed TimeZone and DateStyle make
-# partition bounds independent of the session.
+# The fixed search_path prevents a caller from substituting its own tables. TimeZone and DateStyle are fixed
+# so that partition bounds do not depend on the caller's session.
 FUNCTION_HEADER = """LANGUAGE plpgsql {rights}
 SET search_path = {schema}, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO' AS $$"""
 SECURITY_DEFINER, SECURITY_INVOKER = "SECURITY DEFINER", ""
 
-# The partition is created separately and then attached, so that rows of other months can be written
-# meanwhile. Row triggers are inherited by a partition, the TRUNCATE trigger is not. Row-level security
-# without a policy hides the partition from everyone but its owner: it is read through the ledger only. Rows
-# of the month are moved out of the default partition, which must not contain any when the partition is
-# attached; the append-only trigger is disabled in this transaction only, and its lock blocks other writers.
+# Creates a partition in these steps:
+# - Create a separate table, to be attached last, so that rows of other months can be written meanwhile.
+# - Create the TRUNCATE trigger: attached partitions inherit row triggers, but not this one.
+# - Enable row-level security without a policy. Only the owner can then read the partition directly; other
+#   roles read it through the ledger table.
+# - Move rows of the month out of the default partition, which must contain none when the new partition is
+#   attached. The append-only trigger is disabled for this; the ALTER TABLE lock keeps other sessions from
+#   writing to the default partition until the transaction ends.
 MAKE_PART_SQL = """
 CREATE OR REPLACE FUNCTION make_ledger_part(part text, since timestamptz, until timestamptz)
 RETURNS void {head}
@@ -45,8 +49,9 @@ BEGIN
   EXECUTE format('ALTER TABLE prompts_ledgerentry ATTACH PARTITION %I %s', part, bounds);
 END $$
 """
-# The lock serializes partition creation and does not block reads or writes of rows. Returns false if the
-# partition exists, or if the default partition has more than `few` of its rows.
+# Creates the partition of a month. Returns false if it exists already, or if the default partition has more
+# than `few` rows of that month. The lock allows one creation at a time; it does not block reading or writing
+# rows.
 MAKE_MONTH_SQL = """
 CREATE OR REPLACE FUNCTION make_ledger_month(month timestamptz, few integer) RETURNS boolean {head}
 DECLARE
@@ -69,7 +74,8 @@ BEGIN
   RETURN true;
 END $$
 """
-# Checked again under the lock: a late row may have been written.
+# Drops a partition if it is empty. The caller has checked that, but this checks it again under the lock: a
+# row may have been written in between.
 DROP_PART_SQL = """
 CREATE OR REPLACE FUNCTION drop_ledger_part(part text) RETURNS boolean {head}
 DECLARE
@@ -111,7 +117,7 @@ BEGIN
     ORDER BY 1 LIMIT most;
 END $$
 """
-# Autovacuum analyzes the partitions, but never the partitioned table itself.
+# Updates the planner statistics. Autovacuum analyzes partitions, but never the partitioned table itself.
 ANALYZE_LEDGER_SQL = """
 CREATE OR REPLACE FUNCTION count_ledger_rows() RETURNS void {head}
 BEGIN
@@ -129,7 +135,7 @@ LEDGER_FUNCTIONS = {
 
 
 class CreateLedgerFunctions(Operation):
-    """Migration operation that creates the functions; they change no table until they are called."""
+    """Migration operation that creates the partition functions. It changes no table."""
 
     reversible = True
 

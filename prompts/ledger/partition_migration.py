@@ -24,7 +24,7 @@ BOUND_CONSTRAINT, ID_AT_INDEX, ID_SEQUENCE = (
     f"{LEDGER_TABLE}_id_at",
     f"{LEDGER_TABLE}_id_seq",
 )
-# The legacy partition ends this many months after the start of the current month.
+# The legacy partition, which is the old table, ends this many months after the start of the current month.
 MONTHS_AHEAD = 2
 INDEXES_SQL = """
 SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -32,12 +32,12 @@ WHERE i.indrelid = to_regclass(%s) AND i.indisvalid AND NOT i.indisunique ORDER 
 """
 PRIMARY_KEY_SQL = "SELECT conname FROM pg_constraint WHERE conrelid = to_regclass(%s) AND contype = 'p'"
 NEXT_ID_SQL = "SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END FROM {sequence}"
-# Privileges that the owner has granted; grantee 0 is PUBLIC.
+# Privileges on a table that roles other than its owner have. Grantee 0 is PUBLIC.
 GRANTS_SQL = """
 SELECT DISTINCT a.privilege_type, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
 FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = to_regclass(%s) AND a.grantee <> c.relowner
 """
-# Each index of a partition and its parent index on the ledger.
+# Name of each index of a partition, and of the ledger's index that it belongs to.
 INDEX_PAIRS_SQL = """
 SELECT part.relname, whole.relname FROM pg_index i JOIN pg_class part ON part.oid = i.indexrelid
 JOIN pg_inherits h ON h.inhrelid = part.oid JOIN pg_class whole ON whole.oid = h.inhparent
@@ -53,17 +53,18 @@ def build_truncate_trigger(table: str) -> str:
 
 
 class PartitionByMonth(Operation):
-    """Partition the ledger by month; the old table becomes the legacy partition. SQLite keeps one table.
+    """Migration operation that partitions the ledger by month. SQLite keeps a single table.
 
-    A retry after a failure first removes what the failed attempt left. The reverse merges all partitions
-    into one table again, and copies the rows of later partitions under a lock.
+    The old table becomes the legacy partition, with all existing rows. If the operation fails, it can be run
+    again: it first removes what the failed attempt left. Reversing it copies the rows of all other partitions
+    into the legacy partition, which becomes the table again; the ledger is locked meanwhile.
     """
 
     reversible = True
     atomic = False
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """Leave the model state unchanged: for Django it is one table, and the sequence keeps ids unique."""
+        """Leave the model state unchanged: for Django the ledger is still one table with unique ids."""
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
@@ -77,7 +78,7 @@ class PartitionByMonth(Operation):
             with transaction.atomic(using=schema_editor.connection.alias):
                 editor.convert_table(until)
         except BaseException:
-            # A remaining constraint would reject rows later on.
+            # If the constraint remained, it would reject all rows from `until` on.
             editor.run(f"ALTER TABLE {LEDGER_TABLE} DROP CONSTRAINT IF EXISTS {BOUND_CONSTRAINT}")
             raise
 
@@ -96,7 +97,7 @@ class PartitionByMonth(Operation):
 
 
 class LedgerSchemaEditor:
-    """Run the schema changes of the migration, and the queries they depend on."""
+    """The schema changes of the operation PartitionByMonth, and the queries that they depend on."""
 
     def __init__(self, schema_editor: BaseDatabaseSchemaEditor) -> None:
         self.schema_editor: Any = schema_editor
@@ -114,13 +115,19 @@ class LedgerSchemaEditor:
     # --- forwards ---------------------------------------------------------------------------------------
 
     def get_legacy_end(self) -> Any:
-        """Return the start of the month after next, or of the month after the newest row if that is later."""
+        """Return the end of the legacy partition.
+
+        It is the start of the month after next, or of the month after the newest row if that is later.
+        """
         [(newest,)] = self.query(f"SELECT max(at) FROM {LEDGER_TABLE}")  # noqa: S608  # our own name
         now = timezone.now()
         return max(add_months(get_month_start(now), MONTHS_AHEAD), add_months(get_month_start(newest or now)))
 
     def prepare_table(self, until: Any) -> None:
-        """Validate the bound and build the index of the new primary key, while rows are still written."""
+        """Add a constraint for the partition bound, and build the index of the new primary key.
+
+        Rows can be written meanwhile. With a validated constraint, attaching the partition reads no rows.
+        """
         self.run(
             f"ALTER TABLE {LEDGER_TABLE} DROP CONSTRAINT IF EXISTS {BOUND_CONSTRAINT}",
             f"ALTER TABLE {LEDGER_TABLE} ADD CONSTRAINT {BOUND_CONSTRAINT} "
@@ -131,7 +138,10 @@ class LedgerSchemaEditor:
         )
 
     def convert_table(self, until: Any) -> None:
-        """Replace the table by a partitioned one under an exclusive lock; no row is read."""
+        """Replace the table by a partitioned table, with the old table as its legacy partition.
+
+        This takes an exclusive lock, but only briefly, because rows are neither scanned nor copied.
+        """
         self.run(f"LOCK TABLE {LEDGER_TABLE} IN ACCESS EXCLUSIVE MODE")
         indexes, grants = self.query(INDEXES_SQL, LEDGER_TABLE), self.query(GRANTS_SQL, LEDGER_TABLE)
         is_filled = bool(self.query(f"SELECT 1 FROM {LEDGER_TABLE} LIMIT 1"))  # noqa: S608  # our own name
@@ -151,7 +161,10 @@ class LedgerSchemaEditor:
         self.restore_grants(grants)
 
     def rename_legacy_table(self, indexes: list[tuple[Any, ...]]) -> int:
-        """Rename the old table and change its primary key to that of a partition; return the next id."""
+        """Rename the old table, and change its primary key from (id) to (id, at). Return the next id.
+
+        A primary key of a partitioned table must contain the partition column `at`.
+        """
         [(primary_key,)] = self.query(PRIMARY_KEY_SQL, LEDGER_TABLE)
         [(next_id,)] = self.query(NEXT_ID_SQL.format(sequence=ID_SEQUENCE))
         self.run(
@@ -166,7 +179,10 @@ class LedgerSchemaEditor:
         return int(next_id)
 
     def create_partitioned_table(self, next_id: int, indexes: list[tuple[Any, ...]]) -> None:
-        """Create the partitioned table like the old one; one sequence generates the ids of all partitions."""
+        """Create the partitioned table with the columns and indexes of the old one.
+
+        One sequence generates the ids of all partitions, so that ids stay unique.
+        """
         self.run(
             f"CREATE TABLE {LEDGER_TABLE} (LIKE {LEGACY_PARTITION} INCLUDING DEFAULTS INCLUDING CONSTRAINTS "
             "INCLUDING STORAGE INCLUDING COMPRESSION INCLUDING COMMENTS) PARTITION BY RANGE (at)",
@@ -180,7 +196,7 @@ class LedgerSchemaEditor:
         AppendOnlyWithRetention(LEDGER_TABLE).database_forwards("", self.schema_editor, None, None)
 
     def restore_grants(self, grants: list[tuple[Any, ...]]) -> None:
-        """Grant the privileges of the old table; roles that insert also need the sequence."""
+        """Grant the privileges of the old table. Roles that may insert also need the id sequence."""
         for privilege, role in grants:
             self.run(f"GRANT {privilege} ON {LEDGER_TABLE} TO {role}")
             if privilege == "INSERT":
@@ -189,7 +205,10 @@ class LedgerSchemaEditor:
     # --- backwards --------------------------------------------------------------------------------------
 
     def merge_partitions(self) -> None:
-        """Move the rows of all partitions into one, which becomes the ledger table."""
+        """Copy the rows of all other partitions into one partition, which becomes the ledger table.
+
+        That is the legacy partition, or the default partition if there is no legacy partition.
+        """
         self.run(f"LOCK TABLE {LEDGER_TABLE} IN ACCESS EXCLUSIVE MODE")
         kept = (
             LEGACY_PARTITION

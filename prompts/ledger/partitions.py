@@ -1,4 +1,4 @@
-"""Create the ledger's monthly partitions in advance, and drop past partitions that are empty."""
+"""Create the ledger's partitions for the coming months, and drop empty partitions of past months."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,11 +10,13 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 LEDGER_TABLE = "prompts_ledgerentry"
-# The partition of rows without a monthly one, and the table from before the partitioning.
+# The default partition holds rows of months without a partition. The legacy partition is the ledger table
+# from before partitioning.
 DEFAULT_PARTITION, LEGACY_PARTITION = f"{LEDGER_TABLE}_default", f"{LEDGER_TABLE}_before"
 APPEND_ONLY_TRIGGER, TRUNCATE_TRIGGER = f"{LEDGER_TABLE}_only_grows", f"{LEDGER_TABLE}_not_emptied"
 
-# The bounds are formatted and parsed in the same session, so its date settings do not matter.
+# Name, whether it is the default partition, start and end of each partition. The bounds are formatted and
+# parsed in the same session, so its date settings do not matter.
 PARTITIONS_SQL = r"""
 SELECT name, bound = 'DEFAULT',
        substring(bound FROM 'FROM \(''([^'']+)''\)')::timestamptz,
@@ -25,7 +27,8 @@ FROM (
   WHERE i.inhparent = to_regclass(%s)
 ) part ORDER BY name
 """
-# Tables without row-level security, or without the triggers against UPDATE, DELETE and TRUNCATE.
+# The ledger and its partitions, if they lack one of the triggers against UPDATE, DELETE and TRUNCATE;
+# partitions also if they lack row-level security.
 # Bits of tgtype: FOR EACH ROW 1, BEFORE 2, DELETE 8, UPDATE 16, TRUNCATE 32.
 UNPROTECTED_PARTITIONS_SQL = """
 SELECT c.relname FROM pg_class c
@@ -55,7 +58,7 @@ class LedgerPartition:
 
 
 def is_ledger_partitioned() -> bool:
-    """Whether the ledger is a partitioned table; never so on SQLite."""
+    """Whether the ledger is a partitioned table. On SQLite it never is."""
     return connection.vendor == "postgresql" and bool(
         query_rows("SELECT 1 FROM pg_class WHERE oid = to_regclass(%s) AND relkind = 'p'", [LEDGER_TABLE])
     )
@@ -66,7 +69,7 @@ def list_partitions() -> list[LedgerPartition]:
 
 
 def list_unprotected_partitions() -> list[str]:
-    """List ledger tables that lack row-level security or a protecting trigger."""
+    """List the ledger tables that lack row-level security or a trigger against changes."""
     return [name for (name,) in query_rows(UNPROTECTED_PARTITIONS_SQL, {"ledger": LEDGER_TABLE})]
 
 
@@ -100,20 +103,25 @@ def build_month_partition(month: datetime) -> LedgerPartition:
 
 log = structlog.get_logger(__name__)
 
-# Partitions created in advance, besides that of the current month.
+# How many months in advance partitions are created.
 MONTHS_AHEAD = 2
-# Missing months of rows in the default partition that are handled per run.
+# For how many months one run creates partitions because the default partition has rows of these months.
 MAX_BACKFILL_MONTHS = 36
-# Moving rows blocks writers of that month. More rows of the current month stay in the default partition
-# until the month is over.
+# Moving rows out of the default partition blocks fetches that write rows of the same month. If the current
+# month has more rows there than this, they are moved only after the month is over.
 MAX_MOVED_ROWS = 5_000
-# Other sessions queue behind a waiting lock request, so give up early; the next run tries again.
+# While a lock request waits, later requests of other sessions queue behind it. Therefore give up early; the
+# next run of the job tries again.
 LOCK_TIMEOUT_SQL = "SET LOCAL lock_timeout = '500ms'"
 NO_STATEMENT_TIMEOUT_SQL = "SET LOCAL statement_timeout = 0"
 
 
 def create_partitions(now: datetime | None = None) -> list[str]:
-    """Create missing partitions: of this month, the next ones, and of rows in the default partition."""
+    """Create the missing partitions and return their names.
+
+    These are the partitions of this month, of the next MONTHS_AHEAD months, and of every month that has rows
+    in the default partition.
+    """
     if not is_ledger_partitioned():
         return []
     now = now or timezone.now()
@@ -131,7 +139,7 @@ def create_partitions(now: datetime | None = None) -> list[str]:
 
 
 def list_unpartitioned_months() -> list[datetime]:
-    """List the months of rows in the default partition."""
+    """List the months that have rows in the default partition, oldest first."""
     return [
         get_month_start(month)
         for (month,) in query_rows("SELECT lost_ledger_months(%s)", [MAX_BACKFILL_MONTHS])
@@ -139,7 +147,10 @@ def list_unpartitioned_months() -> list[datetime]:
 
 
 def try_create_partition(month: datetime, now: datetime) -> bool:
-    """Create a partition; log a failure and go on: rows of the month are stored in the default partition."""
+    """Create the partition of a month and return whether it was created.
+
+    A database error is only logged: without the partition, rows are stored in the default partition.
+    """
     try:
         is_created = create_month_partition(month, now)
     except DatabaseError:
@@ -156,7 +167,10 @@ def create_month_partition(month: datetime, now: datetime) -> bool:
 
 
 def drop_empty_partitions(now: datetime | None = None) -> list[str]:
-    """Drop empty partitions that ended at least a month ago; retention deletes rows by whole blocks."""
+    """Drop the empty partitions that ended at least a month ago, and return their names.
+
+    Retention deletes rows of whole blocks, not of whole months; a partition is empty after its last block.
+    """
     if not is_ledger_partitioned():
         return []
     limit = add_months(get_month_start(now or timezone.now()), -1)
@@ -187,7 +201,7 @@ def drop_partition_if_empty(partition: LedgerPartition) -> bool:
 
 
 def restore_partitions(partitions: Iterable[LedgerPartition]) -> None:
-    """Recreate the partitions of a backup in an empty ledger; the database role must own the tables."""
+    """Replace the partitions of an empty ledger by those of a backup. The role must own the tables."""
     with connection.cursor() as cursor:
         for partition in list_partitions():
             if not partition.is_default:

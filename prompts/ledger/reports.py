@@ -1,4 +1,4 @@
-"""Record the digests that bots report as used, and compare them with what was served."""
+"""Store the prompt digests that bots report as used, and compare them with the served prompts."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from prompts.versions.timeline import group_labels_by_version
 
 
 class LastServedPrompt(NamedTuple):
-    """The last version of a prompt that was served to a key."""
+    """The last fetch of a prompt by a key: ledger id, version number, and digests of version and text."""
 
     ledger_id: int
     number: int
@@ -26,7 +26,7 @@ class LastServedPrompt(NamedTuple):
 
 @dataclass(frozen=True)
 class DigestReportResult:
-    """A stored report, with the versions and labels that match its digest."""
+    """A stored report, the numbers of the versions that match its digest, and the versions' labels."""
 
     report: DigestReport
     versions: list[int] = field(default_factory=list)
@@ -44,7 +44,10 @@ def report_digest(
     ledger_id: int | None = None,
     request_id: str = "",
 ) -> DigestReportResult:
-    """Store the report, even of an unknown digest; it may be of a version, of its text or of served bytes."""
+    """Store a bot's report of the digest it used, and return the matching versions.
+
+    `digest` may be that of a version, of its text, or of a served text. Unknown digests are stored as well.
+    """
     entry = get_reported_entry(prompt, key, ledger_id)
     last_served = get_last_served(prompt, key)
     versions = find_reported_versions(prompt, key, digest)
@@ -85,7 +88,10 @@ def get_last_served(prompt: AgentPrompt, key: ApiKey) -> LastServedPrompt | None
 
 
 def find_reported_versions(prompt: AgentPrompt, key: ApiKey, digest: str) -> list[PromptVersion]:
-    """List versions, newest first, by digest of version or text, else of bytes served to this key."""
+    """List the versions whose digest or text digest equals `digest`, newest first.
+
+    If there are none, return the version of the last text with this digest that was served to the key.
+    """
     served = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(
         key=key, prompt=prompt, served_digest=digest
     )
@@ -99,7 +105,10 @@ def find_reported_versions(prompt: AgentPrompt, key: ApiKey, digest: str) -> lis
 
 
 def is_last_served(last_served: LastServedPrompt, digest: str, versions: list[PromptVersion]) -> bool:
-    """Compare by version as well as by bytes, because slots differ from call to call."""
+    """Whether the digest matches the last served prompt, by served text or by version.
+
+    The version is compared as well, because served texts of one version differ in their slots.
+    """
     return digest == last_served.served_digest or last_served.number in [
         version.number for version in versions
     ]

@@ -1,4 +1,7 @@
-"""REST resource of digest reports: bots report the digest they used and learn whether it is outdated."""
+"""REST resource of digest reports.
+
+A bot reports the digest of the prompt it used. The response says which versions and labels match it.
+"""
 
 from typing import Any
 

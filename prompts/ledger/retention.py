@@ -1,4 +1,7 @@
-"""Ledger retention: delete expired rows by whole blocks, oldest first, each with a record that is kept."""
+"""Ledger retention: delete the rows of blocks past the retention period, oldest block first.
+
+Each block is deleted as a whole, and a LedgerRollOff record of the deletion is kept.
+"""
 
 from datetime import datetime
 
@@ -19,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 MIN_MONTHS = 6
 DELETE_BATCH_SIZE = 2_000
-# Per workspace and run, so that other jobs are not delayed.
+# Per workspace and run of the job, so that other jobs are not delayed.
 MAX_BLOCKS_PER_RUN = 20
 
 
@@ -42,7 +45,7 @@ def set_ledger_retention(workspace: Workspace, months: int, *, by: Actor) -> Wor
 
 
 def list_workspaces_to_expire(now: datetime) -> list[int]:
-    """List workspaces whose oldest remaining block is past the retention period."""
+    """List the workspaces with a block that is past the retention period and not deleted yet."""
     kept = LedgerBlock.unscoped.filter(roll_off=None)
     oldest = kept.values("workspace", "workspace__ledger_months").annotate(at=Min("last_at"))
     rows = oldest.order_by("workspace").values_list("workspace", "workspace__ledger_months", "at")
@@ -50,7 +53,7 @@ def list_workspaces_to_expire(now: datetime) -> list[int]:
 
 
 def expire_blocks(workspace_id: int, now: datetime | None = None) -> int:
-    """Delete all blocks past the retention period; return their number."""
+    """Delete the rows of blocks past the retention period. Return the number of these blocks."""
     now, count = now or timezone.now(), 0
     while count < MAX_BLOCKS_PER_RUN and expire_oldest_block(workspace_id, now) is not None:
         count += 1
@@ -59,9 +62,9 @@ def expire_blocks(workspace_id: int, now: datetime | None = None) -> int:
 
 @transaction.atomic
 def expire_oldest_block(workspace_id: int, now: datetime) -> LedgerRollOff | None:
-    """Delete the rows of the oldest block and write its roll-off in one transaction.
+    """Delete the rows of the oldest block, if it is past the retention period, and record the deletion.
 
-    Verification therefore sees either all rows of a block or none.
+    Both happen in one transaction, so verification sees either all rows of the block or none.
     """
     workspace = Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
     months = max(workspace.ledger_months, MIN_MONTHS)
@@ -71,13 +74,13 @@ def expire_oldest_block(workspace_id: int, now: datetime) -> LedgerRollOff | Non
         return None
     rows = list_block_entries(block)
     if rows.count() != block.count:
-        # Keep a block with missing or extra rows, so that it can still be investigated.
+        # Rows were removed or inserted after the block was sealed. Keep it, so that it can be investigated.
         log.error("ledger_block_mismatch_found", workspace=workspace_id, block=block.sequence)
         return None
     roll_off = build_roll_off(block, months, now)
     roll_off.save(force_insert=True)
     while ids := list(rows.values_list("pk", flat=True)[:DELETE_BATCH_SIZE]):
-        # In batches, to stay below the statement timeout: a trigger checks every deleted row.
+        # Delete in batches to stay below the statement timeout: a trigger checks every row, which is slow.
         list_block_entries(block).filter(pk__lte=ids[-1]).order_by().delete()
     after = {"rows": block.count, "first_id": block.first_id, "last_id": block.last_id, "months": months}
     write_audit_event(
@@ -87,7 +90,7 @@ def expire_oldest_block(workspace_id: int, now: datetime) -> LedgerRollOff | Non
 
 
 def build_roll_off(block: LedgerBlock, months: int, now: datetime) -> LedgerRollOff:
-    """Build the record that is kept, chained to that of the previous block."""
+    """Build the record of the deletion. Its hash includes the hash of the previous block's record."""
     roll_offs = LedgerRollOff.objects.in_workspace(block.workspace_id)
     before = roll_offs.filter(block__sequence=block.sequence - 1).values_list("hash", flat=True).first()
     roll_off = LedgerRollOff(
@@ -105,13 +108,13 @@ def build_roll_off(block: LedgerBlock, months: int, now: datetime) -> LedgerRoll
 
 def list_block_entries(block: LedgerBlock) -> QuerySet[LedgerEntry]:
     rows = LedgerEntry.objects.in_workspace(block.workspace_id)
-    # Filter by time as well, so that only the partitions of the block are scanned.
+    # The ids would be enough. The time filter lets PostgreSQL scan only the partitions of these months.
     rows = rows.filter(at__gte=block.first_at, at__lte=block.last_at)
     return rows.filter(pk__gte=block.first_id, pk__lte=block.last_id).order_by("pk")
 
 
 def subtract_months(now: datetime, months: int) -> datetime:
-    """Return the same day that many months earlier, or the last day of a shorter month."""
+    """Return the same day and time `months` earlier, or the last day of that month if it is shorter."""
     years, month = divmod(now.year * 12 + now.month - 1 - months, 12)
     for day in range(now.day, 0, -1):
         try:

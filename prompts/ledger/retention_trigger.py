@@ -1,4 +1,7 @@
-"""Append-only triggers that let the ledger delete expired rows; the database checks each row."""
+"""Triggers that make the ledger append-only, except that rows of expired blocks can be deleted.
+
+The trigger checks for every row that its block has a LedgerRollOff record and that it is old enough.
+"""
 
 from typing import Any
 
@@ -6,7 +9,8 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from core.db.append_only import AppendOnly
 
-# Blocks do not overlap, so only the last roll-off that begins at or before a row can contain it.
+# Last id of the only expired block that can contain the row OLD: blocks do not overlap, so it is the last one
+# that begins at or before the row.
 EXPIRED_ID_SQL = """
 (SELECT r.last_id FROM prompts_ledgerrolloff r
  WHERE r.workspace_id = OLD.workspace_id AND r.first_id <= OLD.id ORDER BY r.first_id DESC LIMIT 1)
@@ -28,7 +32,7 @@ SQLITE_UPDATE_TRIGGER = """
 CREATE TRIGGER {table}_no_UPDATE BEFORE UPDATE ON {table}
 BEGIN SELECT RAISE(ABORT, '{table} only grows: UPDATE is refused'); END
 """
-# Django stores timestamps as UTC text in the same format as strftime here, so text order is time order.
+# Django stores timestamps in SQLite as UTC text in this format, so comparing texts compares times.
 SQLITE_DELETE_TRIGGER = f"""
 CREATE TRIGGER {{table}}_no_DELETE BEFORE DELETE ON {{table}}
 WHEN NOT (
@@ -39,9 +43,10 @@ BEGIN SELECT RAISE(ABORT, '{{table}} only grows: DELETE is refused'); END
 
 
 class AppendOnlyWithRetention(AppendOnly):
-    """Migration operation like `AppendOnly`, but rows older than six months may be deleted once expired.
+    """Migration operation like `AppendOnly`, but rows of expired blocks can be deleted after six months.
 
-    SQLite cannot rebuild the table of roll-offs while this trigger refers to it: reverse the operation first.
+    SQLite cannot rebuild the table prompts_ledgerrolloff while this trigger refers to it. A migration that
+    changes that table must first reverse this operation.
     """
 
     def database_forwards(
@@ -59,7 +64,10 @@ class AppendOnlyWithRetention(AppendOnly):
 
 
 class RemoveAppendOnly(AppendOnly):
-    """Migration operation that removes `AppendOnly`, for a table that gets another trigger or is rebuilt."""
+    """Migration operation that removes the triggers of `AppendOnly`.
+
+    For tables that get another trigger, or that SQLite has to rebuild.
+    """
 
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any

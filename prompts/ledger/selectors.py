@@ -16,7 +16,7 @@ DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
 
 @dataclass(frozen=True)
 class LedgerFilter:
-    """Filters of a ledger query; empty values do not restrict it."""
+    """Filters of a ledger query. Empty values and None do not filter."""
 
     agent: str = ""
     channel: str = ""
@@ -64,7 +64,10 @@ def list_ledger_entries(workspace: Workspace | int, filters: LedgerFilter) -> Qu
 
 
 def find_prompt_ids(workspace: Workspace | int, agent: str, channel: str) -> list[int]:
-    """Return the prompt ids as a list: with literal ids instead of a join the database uses its index."""
+    """Return the ids of the prompts of this agent and channel; an empty slug matches all.
+
+    They are a list, not a subquery: with literal ids, the database uses the ledger's index by prompt.
+    """
     rows = AgentPrompt.objects.in_workspace(workspace)
     rows = rows.filter(agent__slug=agent) if agent else rows
     rows = rows.filter(channel__slug=channel) if channel else rows

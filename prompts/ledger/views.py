@@ -1,4 +1,4 @@
-"""Pages of the ledger: served prompts, their export, and outdated bots."""
+"""Pages of the ledger: list of served prompts, export of that list, and outdated bots."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ EXPORT_COLUMNS = build_export_columns(
 
 def index(request: WorkspaceRequest) -> HttpResponse:
     form = build_ledger_form(request)
-    # Invalid filters show an empty page with their errors.
+    # If the filters are invalid, the page shows the form errors and no rows.
     page = get_filtered_page(request, form) if form.is_valid() else KeysetPage([], None)
     filters = {name: str(value) for name, value in request.GET.items() if value and name in form.fields}
     context = {
@@ -93,7 +93,10 @@ def get_filtered_page(request: WorkspaceRequest, form: LedgerFilterForm) -> Keys
 
 
 def find_version_id(request: WorkspaceRequest, data: dict[str, Any]) -> int | None:
-    """Return the id of the version number in the form data; 0, which matches nothing, if it is unknown."""
+    """Return the id of the version with the number in the form data.
+
+    Return None if the form has no number, and 0, which matches no row, if there is no such version.
+    """
     if not data["version"]:
         return None
     rows = PromptVersion.objects.in_workspace(request.workspace).filter(
@@ -107,7 +110,7 @@ def parse_ledger_cursor(text: str) -> int | None:
 
 
 def outdated_bots(request: WorkspaceRequest) -> HttpResponse:
-    """Outdated bots, as a page or as an htmx panel of the list."""
+    """Show outdated bots: as a page, or for htmx requests as a panel of the ledger page."""
     bots = read_from_replica(
         lambda alias: list_outdated_bots(request.workspace, using=alias), fresh=has_recent_write(request)
     )

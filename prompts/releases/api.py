@@ -165,9 +165,10 @@ def get_requested_prompts(call: ApiRequest, items: Sequence[Mapping[str, str]]) 
 
 
 def check_seen_digests(release: Release, items: Sequence[Mapping[str, str]]) -> None:
-    """Reject the request if a prompt's latest version is not the one the client saw.
+    """Raise a validation problem if a digest sent by the client differs from the digest to be released.
 
-    The prompts are already locked, so the digests compared are the ones to be released.
+    It means that the prompt was rebuilt after the client read it. The release exists already and its prompts
+    are locked, so no build can change them meanwhile; the exception rolls the release back.
     """
     digests = {
         (release_item.prompt.agent.slug, release_item.prompt.channel.slug): release_item.digest
@@ -209,7 +210,7 @@ def make_reason_handler(action: Callable[..., Release]) -> Callable[..., ApiResp
 def build_decision_response(call: ApiRequest, release: Release) -> ApiResponse:
     """Return the release, or a 409 problem if it was voided.
 
-    The problem is returned, not raised: an exception would roll back the void.
+    The problem is returned, not raised: an exception would roll back the status “voided”.
     """
     if release.status == ReleaseStatus.VOIDED:
         problem = Problem(409, "release_voided", release.reason)

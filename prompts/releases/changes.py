@@ -1,4 +1,4 @@
-"""Group the prompts of a release by diff, so that equal changes are shown once."""
+"""Group the prompts of a release by their changes, so that a page shows equal changes only once."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,27 +11,31 @@ from prompts.versions.diff import DiffBudget, VersionDiff, compare_segments
 from prompts.versions.segments import list_content_digests, list_hashed_values, unpack_segments
 from prompts.versions.selectors import get_contents
 
-# Segment lists are compared in chunks to limit memory for releases of a thousand prompts.
+# Items whose segments are loaded at once. It limits the memory for releases of a thousand prompts.
 CHUNK_SIZE = 100
 MAX_COMPARED = 1_000
-# Groups shown with a diff; the others list their prompts, each of which links to its own diff page.
+# Number of groups shown with a diff. The other groups only list prompts, which link to their diff pages.
 MAX_DIFFS = 20
 ChangeKey = tuple[Any, ...]
 
 
 @dataclass
 class ReleaseChangeGroup:
-    """Prompts with the same change."""
+    """The items of a release that have the same change."""
 
     items: list[ReleaseItem] = field(default_factory=list)
-    # None: no earlier version to compare with, or more than MAX_DIFFS groups.
+    # None for prompts without an earlier version, and for groups after the first MAX_DIFFS.
     diff: VersionDiff | None = None
+    # The label was not set on these prompts before, so there is nothing to compare with.
     is_first: bool = False
 
 
 @dataclass(frozen=True)
 class ReleaseChanges:
-    """All prompts of a release in groups, largest first; items beyond MAX_COMPARED are uncompared."""
+    """The items of a release, grouped by change, largest group first.
+
+    Items after the first MAX_COMPARED are not grouped; they are listed in `uncompared`.
+    """
 
     groups: Sequence[ReleaseChangeGroup]
     uncompared: Sequence[ReleaseItem]
@@ -72,7 +76,10 @@ def add_to_groups(
 
 
 def build_change_key(before: tuple[list[Any], str], after: tuple[list[Any], str]) -> ChangeKey:
-    """Return the changed segments by section, without common ends; equal keys mean equal changes."""
+    """Return a key that is equal for prompts with equal changes.
+
+    It contains the old and new segments of each changed section, without their common prefix and suffix.
+    """
     old, new = group_by_section(before[0]), group_by_section(after[0])
     changed = []
     for name in dict.fromkeys([*new, *old]):
@@ -99,7 +106,10 @@ def trim_common_ends(old: Sequence[ChangeKey], new: Sequence[ChangeKey]) -> tupl
 
 
 def compare_groups(workspace: Workspace | int, groups: Sequence[ReleaseChangeGroup]) -> None:
-    """Diff one prompt of each group, with two queries in total and a shared time budget."""
+    """Set the diff of each group, computed from its first item.
+
+    There are two queries in total, and all diffs share one time budget.
+    """
     pairs = [(group, group.items[0].before_id, group.items[0].version_id) for group in groups]
     rows = PromptVersion.objects.in_workspace(workspace).filter(
         pk__in={key for _, before, after in pairs for key in (before, after)}

@@ -27,7 +27,7 @@ class ReleaseForm(ActionForm):
         super().__init__(data)
         self.rows = rows
         boxes: Any = self.fields["prompts"]
-        # The value includes the latest version that was shown: newer builds make the choice invalid.
+        # The value includes the id of the latest version. After a newer build the submitted value is invalid.
         boxes.choices = [(get_choice_value(row), str(row)) for row in rows]
         boxes.error_messages["invalid_choice"] = gettext(
             "Something was built after you looked, or went to production already. Look again, then choose."
@@ -43,7 +43,7 @@ def get_choice_value(prompt: AgentPrompt) -> str:
 
 
 def get_checked_values(values: Iterable[str]) -> set[str]:
-    """Return the checked values, so that a redisplayed form keeps them."""
+    """Return the values of the checkboxes that are checked when the form is shown."""
     return set(values)
 
 
@@ -54,7 +54,7 @@ class ReasonForm(ActionForm):
 
 
 class LabelProtectionForm(ActionForm):
-    """Restrict a label to owners, or lift the restriction."""
+    """Protect a label, so that only owners may move it, or unprotect it."""
 
     label = forms.CharField(label=_("Label"), max_length=40)
     protected = forms.BooleanField(label=_("Protected"), required=False)

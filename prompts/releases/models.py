@@ -1,4 +1,4 @@
-"""Release and ReleaseItem: move a label on many prompts at once, with approval for reviewed agents."""
+"""Models of releases. A release moves a label on many prompts at once; reviewed agents need an approval."""
 
 from django.conf import settings
 from django.db import models
@@ -11,7 +11,7 @@ from prompts.versions.models import AgentPrompt, PromptVersion
 
 
 class ReleaseStatus(models.TextChoices):
-    """Status of a release."""
+    """Status of a release. Releases that are requested or approved are open; the others are closed."""
 
     REQUESTED = "requested", _("Waiting for approval")
     APPROVED = "approved", _("Approved")
@@ -38,7 +38,7 @@ class Release(WorkspaceOwned):
     )
     decided_label = models.CharField(max_length=254, blank=True)
     decided_at = models.DateTimeField(null=True)
-    # Why it was rejected, voided, or released without approval.
+    # Why the release was rejected, voided, or released without approval.
     reason = LineField(max_length=500, blank=True)
     is_override = models.BooleanField(default=False)
     released_at = models.DateTimeField(null=True)
@@ -58,7 +58,10 @@ class Release(WorkspaceOwned):
 
 
 class ReleaseItem(WorkspaceOwned):
-    """A prompt of a release, with the version to release and the previous one."""
+    """A prompt of a release, with the version to release.
+
+    `before` is the version that had the label when the release was requested; null if there was none.
+    """
 
     release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="items")
     prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+")

@@ -17,7 +17,10 @@ def list_releases(workspace: Workspace | int) -> QuerySet[Release]:
 
 
 def list_releasable_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]:
-    """List live prompts whose latest version is not in production, annotated with the version that is."""
+    """List the live prompts whose latest version is not in production.
+
+    They are annotated with id, number and tokens of the version that is in production.
+    """
     labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
     rows = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True, latest__isnull=False)
     rows = rows.annotate(
@@ -30,7 +33,7 @@ def list_releasable_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]
 
 
 def list_release_items(release: Release) -> list[ReleaseItem]:
-    """List the items with their versions, without the heavy columns."""
+    """List the items of a release with their versions, without the large columns of the versions."""
     rows = ReleaseItem.objects.in_workspace(release.workspace_id).filter(release=release)
     rows = rows.select_related("prompt__agent", "prompt__channel", "prompt__latest", "version", "before")
     deferred = [
@@ -40,7 +43,7 @@ def list_release_items(release: Release) -> list[ReleaseItem]:
 
 
 def list_outdated_items(items: Sequence[ReleaseItem]) -> list[ReleaseItem]:
-    """Return the items whose prompt has been rebuilt with another digest since the request."""
+    """Return the items whose prompt was rebuilt with another digest after the release was requested."""
     return [item for item in items if not item.prompt.latest or item.prompt.latest.digest != item.digest]
 
 
@@ -52,7 +55,7 @@ def list_reviewed_agents(items: Sequence[ReleaseItem]) -> list[str]:
 
 @dataclass(frozen=True)
 class LabelUsage:
-    """A label, the number of prompts that have it, and whether only owners move it."""
+    """A label, the number of prompts that have it, and whether it is protected (only owners may move it)."""
 
     name: str
     prompts: int
@@ -60,7 +63,10 @@ class LabelUsage:
 
 
 def list_label_usage(workspace: Workspace | int) -> list[LabelUsage]:
-    """List production first, then other labels that are set or protected; “latest” is left out."""
+    """List the labels of a workspace: production, then all others that are set or protected, by name.
+
+    “latest” is left out, because it is set on every built prompt and cannot be moved.
+    """
     rows = PromptLabel.objects.in_workspace(workspace).values_list("name")
     counts = dict(rows.annotate(count=Count("pk")).order_by("name"))
     rules = dict(LabelRule.objects.in_workspace(workspace).values_list("name", "is_protected"))

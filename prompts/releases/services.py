@@ -1,6 +1,7 @@
 """Release workflow: request, approval by a second user, and one transaction that moves all labels.
 
-A release is bound to exact digests; a newer build voids it.
+A release is bound to the digests of its versions. If a prompt is rebuilt with another digest before the
+release runs, the release is voided.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +33,7 @@ from prompts.models import (
 def request_release(
     workspace: Workspace, prompts: Iterable[AgentPrompt], *, message: str, by: Actor, label: str = PRODUCTION
 ) -> Release:
-    """Request to move a label to the latest version of these prompts."""
+    """Request a release that moves a label of these prompts to their latest versions."""
     validate_label_name(label)
     check_label_protection(workspace, [label], by=by)
     Workspace.objects.select_for_update().get(pk=workspace.pk)
@@ -73,7 +74,10 @@ def request_release(
 
 @transaction.atomic
 def approve_release(release: Release, *, by: Actor) -> Release:
-    """Approve the exact digests of a release, as another user than the one who requested it."""
+    """Approve a release. The user who requested it cannot approve it.
+
+    If a prompt has been rebuilt with another digest, the release is voided instead.
+    """
     release = lock_release(release, ReleaseStatus.REQUESTED)
     if by.user is None or by.user == release.requested_by:
         raise NotAllowed(_("Somebody else must approve what you asked for."))
@@ -86,7 +90,11 @@ def approve_release(release: Release, *, by: Actor) -> Release:
 
 @transaction.atomic
 def run_release(release: Release, *, by: Actor) -> Release:
-    """Move all labels of a release in one transaction; reviewed agents need an approval first."""
+    """Move all labels of a release in one transaction.
+
+    Raise NotAllowed if it contains a reviewed agent and is not approved. If a prompt has been rebuilt with
+    another digest, the release is voided instead.
+    """
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     check_label_protection(release.workspace_id, [release.label], by=by)
     if release.status == ReleaseStatus.REQUESTED and (names := list_agents_to_review(release)):
@@ -105,7 +113,7 @@ def run_release(release: Release, *, by: Actor) -> Release:
 
 @transaction.atomic
 def override_release(release: Release, *, reason: str, by: Actor) -> Release:
-    """Release without approval in an emergency; the reason is visible to all members."""
+    """Run a release without approval, for emergencies. The reason is required and shown to all members."""
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     if not reason.strip():
         raise InvalidInput.on("reason", _("Say why this cannot wait for an approval."))
@@ -136,7 +144,10 @@ def withdraw_release(release: Release, *, by: Actor) -> Release:
 
 
 def check_not_voided(release: Release) -> Release:
-    """Raise if the release was voided. Call it after the transaction, so that the void is kept."""
+    """Raise ReleaseVoided if the release was voided.
+
+    Call this after the transaction: an exception inside it would roll back the status “voided”.
+    """
     if release.status == ReleaseStatus.VOIDED:
         raise ReleaseVoided(release.reason)
     return release
@@ -154,7 +165,10 @@ def lock_release(release: Release, *allowed: ReleaseStatus) -> Release:
 
 
 def void_if_changed(release: Release, *, by: Actor) -> bool:
-    """Void the release and store the reason if a prompt was rebuilt with another digest since the request."""
+    """Void the release if a prompt was rebuilt with another digest after the request; return whether it was.
+
+    The names of the rebuilt prompts are stored as the reason.
+    """
     items = list(load_release_items(release))
     prompts = {row.pk: row for row in lock_prompts(release.workspace_id, [item.prompt_id for item in items])}
     changed = [

@@ -1,4 +1,4 @@
-"""Pages for releases: list, request form, review."""
+"""Pages for releases: list of releases, request form, and one release with its changes."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -32,7 +32,7 @@ from prompts.releases.selectors import (
 from prompts.releases.services import request_release
 
 PAGE_SIZE = 25
-# Maximum number of prompts in the form; filter by agent to reach the others.
+# Maximum number of prompts in the request form. Users filter by agent to see the others.
 MAX_CHOICES = 400
 OPEN_STATUSES = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
 STATUS_FILTERS = [("", _("All")), ("open", _("Open")), *ReleaseStatus.choices]
@@ -89,7 +89,7 @@ def parse_prompt_ids(request: WorkspaceRequest) -> list[int]:
 
 
 def get_submitted_data(request: WorkspaceRequest) -> QueryDict:
-    """Return the form data, with all shown prompts checked if “everything” was submitted."""
+    """Return the form data. The button “everything” selects all prompts that the form showed."""
     data = request.POST.copy()
     if "everything" in data:
         data.setlist("prompts", data.getlist("shown"))
@@ -112,7 +112,10 @@ def submit_release(request: WorkspaceRequest, form: ReleaseForm) -> Release | No
 
 
 def list_prompt_choices(request: WorkspaceRequest, rows: Any) -> list[dict[str, Any]]:
-    """Return the checkboxes; submitted values stay checked, and prompts from the fleet page start checked."""
+    """Return the checkboxes of the form.
+
+    Submitted values stay checked. Prompts that were selected on the fleet page are checked at first.
+    """
     is_picked = request.method != "POST" and "prompts" in request.GET
     chosen = get_checked_values(map(get_choice_value, rows) if is_picked else request.POST.getlist("prompts"))
     return [build_prompt_choice(row, chosen) for row in rows]
@@ -164,7 +167,7 @@ def get_release_context(
         "is_own": release.requested_by_id == request.user.pk,
         "may_go": is_open and (is_approved or not list_reviewed_agents(items)),
         "outdated": list_outdated_items(items) if is_open else [],
-        # A release without approval has the same decision and release time.
+        # Without approval, the release itself is the decision, so `decided_at` is not before `released_at`.
         "was_approved": is_approved or is_before(release.decided_at, release.released_at),
     }
 

@@ -1,6 +1,7 @@
-"""Serve prompts: one SQL statement checks the key, resolves the label and writes the ledger row.
+"""Serve prompts to bots and members, and record each served prompt in the ledger.
 
-No prompt is served without its ledger row.
+No prompt is served without its ledger row. If the process has the request cached, one INSERT statement
+checks that key and label are unchanged and writes the row.
 """
 
 from prompts.serving.cache import ServingCache

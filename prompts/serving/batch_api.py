@@ -54,7 +54,7 @@ def batch_get_prompts(request: HttpRequest, client: KeyClient, request_id: str) 
         ("X-Request-ID", request_id),
         ("Content-Type", JSON_TYPE),
         ("Content-Length", str(len(body))),
-        # The two rate limit headers of the last item: they state the remaining budget.
+        # Only the two headers of the last item: they state the budget that remains after the whole request.
         *rate_limit_headers[-2:],
     ]
     return RawResponse(200, headers, body)
@@ -69,7 +69,7 @@ def render_batch_result(
     try:
         served, headers = serve_with_rate_limit(client, prompt_request, call, "fetch")
     except InvalidKey:
-        # The key belongs to the whole request, so the whole request fails.
+        # All items use the same key, so the whole request fails.
         raise
     except Exception as error:  # any error becomes the result of this item
         problem = exception_to_problem(add_body_pointers(error))

@@ -1,6 +1,6 @@
-"""Per-process cache of resolved requests and of prompt versions with their slots still empty.
+"""Per-process cache of resolved requests, and of prompt versions before their slots are filled.
 
-Versions are immutable, so a cached version is only dropped when content of its workspace is erased.
+Versions are immutable, so a cached version is reloaded only after content of its workspace was erased.
 """
 
 import json
@@ -37,7 +37,7 @@ MAX_RESOLUTIONS, MAX_VERSIONS = 20_000, 500
 
 
 class SharedLRUCache(LRUCache[K, V]):
-    """Least-recently-used cache of cachetools, shared by the threads of a process."""
+    """Thread-safe variant of the least-recently-used cache of cachetools."""
 
     def __init__(self, maxsize: int) -> None:
         super().__init__(maxsize)
@@ -75,7 +75,7 @@ def _new_version_cache() -> "SharedLRUCache[int, CachedVersion]":
 
 @dataclass
 class ServingCache:
-    """Resolutions and versions cached in this process; losing them costs a few queries."""
+    """Resolutions and versions cached in this process. They can be dropped at any time."""
 
     resolutions: "SharedLRUCache[ResolutionKey, Resolution]" = field(default_factory=_new_resolution_cache)
     versions: "SharedLRUCache[int, CachedVersion]" = field(default_factory=_new_version_cache)
@@ -101,9 +101,10 @@ VERSION_COLUMNS = (
 
 
 class ErasureState(NamedTuple):
-    """Number and last timestamp of a workspace's erasures, compared to detect a new erasure.
+    """Number of a workspace's erasures and time of the last one. A difference means a new erasure.
 
-    The timestamp alone is not enough: of two concurrent erasures the earlier one may be committed last.
+    The time alone is not enough: of two concurrent erasures, the one with the earlier time may be committed
+    last.
     """
 
     number: int
@@ -112,7 +113,7 @@ class ErasureState(NamedTuple):
 
 @dataclass(frozen=True)
 class CachedVersion:
-    """The text of a version before its slots are filled, with the metadata of every response."""
+    """The text of a version before its slots are filled, and the metadata that responses contain."""
 
     version_id: int
     number: int
@@ -126,11 +127,12 @@ class CachedVersion:
     # Warnings of the build: truncated text, problems, records without a section in the layout.
     warnings: tuple[str, ...]
     timezone: str
-    # Erasures of the workspace when this version was read.
+    # State of the workspace's erasures when this version was loaded.
     erasures: ErasureState
-    # First members of every JSON response body: they describe the version.
+    # The members that describe the version, rendered as JSON. Every JSON response body begins with them.
     json_start: str
-    # The last rendering, reused while slot texts are equal: most calls within one minute have the same.
+    # The last rendering (at most one item). It is reused while the slot texts stay equal: calls without slots
+    # differ only in the time, and most calls within one minute are equal.
     last_rendered: list[RenderedPrompt] = field(default_factory=list, compare=False, repr=False)
 
     def render(self, slots: Slots) -> RenderedPrompt:
@@ -152,7 +154,10 @@ def get_erasure_state(workspace_id: int) -> ErasureState:
 def get_cached_version(
     cache: ServingCache, workspace_id: int, version_id: int, erasures: ErasureState
 ) -> CachedVersion:
-    """Return the version from the cache; reload it if content of the workspace was erased since."""
+    """Return the version from the cache.
+
+    Load it from the database if it is missing, or if content of the workspace was erased after it was loaded.
+    """
     version = cache.versions.find(version_id)
     if version is None or version.erasures != erasures:
         cache.versions.discard(version_id)
@@ -183,7 +188,7 @@ def load_cached_version(workspace_id: int, version_id: int, erasures: ErasureSta
 
 
 def list_build_warnings(version: PromptVersion) -> tuple[str, ...]:
-    """List the warnings of the build report; none if the report was erased."""
+    """List the warnings of the version's build report. If the report was erased, the list is empty."""
     rows = Content.objects.in_workspace(version.workspace_id).filter(digest=version.report)
     data = rows.values_list("data", flat=True).first()
     report = json.loads(bytes(data)) if data else {}
@@ -193,7 +198,10 @@ def list_build_warnings(version: PromptVersion) -> tuple[str, ...]:
 
 
 def render_version_json(version: PromptVersion) -> str:
-    """Render the members of a response that describe the version, with a trailing comma and no braces."""
+    """Render the JSON members that describe the version, without braces and with a trailing comma.
+
+    Every JSON response body begins with them.
+    """
     members = {
         "version": {
             "number": version.number,
@@ -202,7 +210,7 @@ def render_version_json(version: PromptVersion) -> str:
             "created_at": version.created_at.isoformat().replace("+00:00", "Z"),
         },
         "digest": version.digest,
-        # Tokens of the built text: text that a call adds is not counted.
+        # Tokens of the text as built. Text that is filled into slots is not counted.
         "tokens": {
             "total": version.tokens,
             "sections": {section: tokens for section, (_, tokens) in version.sizes.items()},
@@ -212,7 +220,10 @@ def render_version_json(version: PromptVersion) -> str:
 
 
 def require_contents(workspace_id: int, digests: Iterable[str]) -> dict[str, bytes]:
-    """Return the data of each digest; raise VersionErased if any was erased: no version is served in part."""
+    """Return the content of each digest. Raise VersionErased if one was erased.
+
+    A version with erased content is not served at all, not even in part.
+    """
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(digests))
     contents = dict(rows.values_list("digest", "data"))
     if None in contents.values():

@@ -1,4 +1,4 @@
-"""Errors of the serving path; their messages disclose nothing that the caller may not know."""
+"""Errors of the serving path. Their messages are sent to clients and disclose nothing about other data."""
 
 from typing import ClassVar
 
@@ -29,14 +29,17 @@ class OutOfScope(PromptRefused):
 
 
 class PromptNotFound(PromptRefused):
-    """The workspace has no such agent, channel or label; those of other workspaces give the same error."""
+    """The workspace has no such agent, channel or label.
+
+    The error is the same if another workspace has them, so that clients learn nothing about it.
+    """
 
     code = "not_found"
     default_message = "There is no such prompt."
 
 
 class NoVersion(PromptRefused):
-    """The prompt exists, but had no built or released version at that time."""
+    """The prompt exists, but its label points to no version yet, or pointed to none at the requested time."""
 
     code = "no_version"
     default_message = "There is no version to hand out yet."

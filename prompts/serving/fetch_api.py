@@ -1,6 +1,7 @@
-"""GET /agents/{slug}/prompt: build the response from raw request values, without a Django request.
+"""GET /agents/{slug}/prompt: fetch a prompt.
 
-The WSGI fast path (`project.fetch_fast_path`) and the Django view share this code.
+The handler takes plain request values instead of a Django request, because the WSGI fast path
+(`project.fetch_fast_path`) calls it as well.
 """
 
 from collections.abc import Mapping
@@ -57,7 +58,7 @@ Headers = list[tuple[str, str]]
 
 
 class RawResponse(NamedTuple):
-    """Status, headers and body of a response, for the WSGI fast path and for Django."""
+    """Status, headers and body of a response. Both the WSGI fast path and the Django view can send it."""
 
     status: int
     headers: Headers
@@ -67,12 +68,12 @@ class RawResponse(NamedTuple):
 def handle_fetch(
     method: str, agent: str, query: str, meta: Mapping[str, Any], request_id: str
 ) -> RawResponse:
-    """Return the response to a fetch; `meta` holds the request headers under their CGI names."""
+    """Return the response to a fetch. `meta` holds the request headers under CGI names, as in HTTP_ACCEPT."""
     try:
         response = answer_fetch(method, agent, query, meta, request_id)
     except Exception as error:  # noqa: BLE001  # any error becomes a problem response
         response = build_problem_response(error, request_id)
-    # A HEAD gets the headers of the GET and is recorded in the ledger as well.
+    # A HEAD request gets the same headers as a GET request, and is recorded in the ledger as well.
     return response._replace(body=b"") if method == "HEAD" else response
 
 
@@ -95,7 +96,10 @@ def answer_fetch(
 
 
 def check_header_lengths(*values: str) -> None:
-    """Limit values whose parsed form is cached, so that clients cannot fill the memory."""
+    """Raise a problem if a value is too long.
+
+    Values are cached with their parsed form, so long ones would let clients fill the memory.
+    """
     if any(len(value) > MAX_HEADER_LENGTH for value in values):
         raise ProblemError(
             Problem(400, "bad_request", f"A header has more than {MAX_HEADER_LENGTH} characters.")
@@ -105,7 +109,7 @@ def check_header_lengths(*values: str) -> None:
 def serve_with_rate_limit(
     client: KeyClient, prompt_request: PromptRequest, call: CallContext, budget: str
 ) -> tuple[ServedPrompt, Mapping[str, str]]:
-    """Serve a prompt within the key's rate limit; also return the RateLimit headers."""
+    """Charge the key's rate limit and serve a prompt. Return the prompt and the RateLimit headers."""
     rate_limit_headers: Mapping[str, str] = {}
 
     def charge(key_id: int | None, workspace_id: int) -> None:
@@ -176,7 +180,7 @@ def build_problem_response(error: Exception, request_id: str) -> RawResponse:
 @login_not_required
 @csrf_exempt
 def fetch_prompt(request: HttpRequest, agent: str) -> HttpResponse:
-    """Django view of the fetch, for requests that do not take the WSGI fast path."""
+    """Fetch a prompt. This Django view serves the requests that the WSGI fast path does not handle."""
     request_id: str = request.request_id  # type: ignore[attr-defined]  # set by the request log
     meta = request.META
     response = handle_fetch(request.method or "", agent, meta.get("QUERY_STRING", ""), meta, request_id)

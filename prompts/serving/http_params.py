@@ -1,4 +1,4 @@
-"""Parse the query string, Accept and If-None-Match of a fetch; validation errors name the parameter."""
+"""Parse the query string and the headers Accept and If-None-Match of a fetch."""
 
 import re
 from datetime import datetime
@@ -15,13 +15,13 @@ from prompts.serving import PromptRequest
 ALLOWED_PARAMETERS = ("channel", "label", "at")
 MAX_PARAMETERS = 20
 TIMESTAMP_HINT = "Name a moment with its offset from UTC, such as 2026-03-07T14:55:05Z."
-# An unescaped plus sign of the UTC offset is decoded as a space.
+# URL decoding turns an unescaped plus sign of a UTC offset into a space: `12:00:00 02:00`.
 UNESCAPED_PLUS = re.compile(r" (\d\d:?\d\d)$")
 
 
 @lru_cache(maxsize=2_000)
 def parse_prompt_request(agent: str, query: str) -> PromptRequest:
-    """Parse a fetch URL. Bots repeat the same URLs, so results are cached; errors are not."""
+    """Parse agent and query string of a fetch. Results are cached, because bots repeat the same URLs."""
     check_no_key_in_url(f"{agent}?{query}")
     parameters = parse_query_values(query)
     at = parse_at_parameter(parameters["at"]) if "at" in parameters else None
@@ -58,7 +58,7 @@ def parse_at_parameter(text: str) -> datetime:
         at = datetime.fromisoformat(UNESCAPED_PLUS.sub(r"+\1", text))
     except ValueError:
         at = None
-    # The first and last year are excluded: a conversion to another timezone could leave the valid range.
+    # The first and last year are excluded: converting them to another timezone could overflow datetime.
     if at is None or at.tzinfo is None or not 1 < at.year < 9_999:
         raise ProblemError(validation_problem([build_parameter_error(TIMESTAMP_HINT, "at")]))
     return at
@@ -68,7 +68,7 @@ def build_parameter_error(message: str, parameter: str) -> FieldError:
     return FieldError(message, parameter=parameter[:80])
 
 
-# In order of preference: of two types with equal quality the first is served.
+# In order of preference: if the client accepts both equally, the first is served.
 RESPONSE_TYPES = ("application/json", "text/markdown")
 QUALITY_PATTERN = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 # A more specific media range takes precedence over a less specific one (RFC 9110, section 12.5.1).
@@ -77,7 +77,7 @@ RANGE_SPECIFICITY = {"*/*": 0, "application/*": 1, "text/*": 1, "application/jso
 
 @lru_cache(maxsize=500)
 def negotiate_content_type(accept: str) -> str:
-    """Choose the response type by content negotiation; empty if the client accepts none of ours."""
+    """Choose a response type by content negotiation. Return "" if the client accepts none of them."""
     if not accept.strip():
         return RESPONSE_TYPES[0]
     ranges = parse_accept_ranges(accept)
@@ -86,7 +86,7 @@ def negotiate_content_type(accept: str) -> str:
 
 
 def parse_accept_ranges(accept: str) -> dict[str, float]:
-    """Return the quality of each media range; unreadable ranges are ignored."""
+    """Return the quality of each media range in the Accept header. Unknown and invalid ranges are ignored."""
     ranges: dict[str, float] = {}
     for entry in accept.split(","):
         name, *options = [part.strip().lower() for part in entry.split(";")]
@@ -97,7 +97,7 @@ def parse_accept_ranges(accept: str) -> dict[str, float]:
 
 
 def get_type_quality(kind: str, ranges: dict[str, float]) -> tuple[float, int]:
-    """Return quality and specificity of the most specific media range that matches the type."""
+    """Return quality and specificity of the most specific media range that matches the content type."""
     family = f"{kind.partition('/')[0]}/*"
     best = next((name for name in (kind, family, "*/*") if name in ranges), None)
     return (ranges[best], RANGE_SPECIFICITY[best]) if best else (0.0, 0)
@@ -105,7 +105,7 @@ def get_type_quality(kind: str, ranges: dict[str, float]) -> tuple[float, int]:
 
 @lru_cache(maxsize=500)
 def parse_if_none_match(if_none_match: str) -> tuple[str, ...]:
-    """Return the digests in If-None-Match, for weak comparison; `*` matches any version."""
+    """Return the digests in If-None-Match. Weak and strong ETags are equal here; `*` matches any version."""
     if if_none_match.strip() == "*":
         return ("*",)
     return tuple(tag for _, tag in ETAG_PATTERN.findall(if_none_match) if tag != "*")

@@ -1,4 +1,7 @@
-"""A dedicated database connection for ledger rows: no pool, no liveness check, no cursor."""
+"""A dedicated database connection for ledger rows.
+
+For speed it uses no connection pool, no liveness check before each statement, and no Django cursor.
+"""
 
 import select
 import sqlite3
@@ -12,37 +15,42 @@ from psycopg.pq import DiagnosticField, ExecStatus
 
 from core.db.workspace_scope import ALL_WORKSPACES, SCOPE_SETTING
 
-# Id and seal of each new row.
+# Id and seal (digest of the row's values) of each new ledger row.
 WrittenRows = list[tuple[int, str]]
-# Equal to the database's statement timeout; it covers a database that does not respond at all.
+# In seconds. Equal to the database's own statement timeout, which does not help if the database does not
+# respond at all.
 RESPONSE_TIMEOUT = 5.0
-# Use one generic plan with nested loops over the ids; PostgreSQL replans it only after an ANALYZE.
+# Plan each prepared statement once, with nested loops: its joins look up few rows by id. PostgreSQL plans it
+# again only after an ANALYZE or a schema change.
 PLAN_OPTIONS = (
     "-c plan_cache_mode=force_generic_plan -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off"
 )
-# One statement may write rows of several workspaces, so the row-level security scope is all workspaces;
-# the joins restrict each row to the workspace of its key.
+# One INSERT may write rows of several workspaces, so row-level security must allow all workspaces. The joins
+# of the INSERT restrict each row to the workspace of its key or member.
 SCOPE_OPTION = f"-c {SCOPE_SETTING}={ALL_WORKSPACES}"
-# SQLSTATE classes after which a new connection may work: server shutdown, connection failure, prepared
-# statement missing or outdated.
+# Prefixes of SQLSTATE codes after which a new connection may work: server shutdown, connection failure,
+# missing prepared statement, outdated prepared statement.
 BROKEN_SQLSTATES = ("57P", "08", "26", "0A")
 SUCCESS_STATUSES = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
 
 class LedgerWriteError(DatabaseFailure):
-    """The database did not write the row."""
+    """The database did not write the ledger rows."""
 
 
 class LedgerConnectionLost(LedgerWriteError):
-    """The connection is broken; a new one may work."""
+    """The connection is broken. The write may succeed on a new connection."""
 
 
 class DatabaseTimeout(LedgerConnectionLost):
-    """The database did not respond in time, so the write is not retried."""
+    """The database did not respond within RESPONSE_TIMEOUT. The write is not retried."""
 
 
 class LedgerConnection(Protocol):
-    """An autocommit connection: every statement is its own transaction."""
+    """An autocommit connection: every statement is its own transaction.
+
+    `run` executes an INSERT whose only parameter is `drafts`, a JSON list of rows.
+    """
 
     def run(self, sql: str, drafts: str) -> WrittenRows: ...
 
@@ -55,7 +63,10 @@ def open_ledger_connection() -> LedgerConnection:
 
 
 class PostgresLedgerConnection:
-    """Call libpq directly; each statement is prepared once and then executed by name."""
+    """A PostgreSQL connection that calls libpq directly.
+
+    Each distinct statement is prepared once and then executed by its name.
+    """
 
     def __init__(self) -> None:
         try:
@@ -136,12 +147,12 @@ class SqliteLedgerConnection:
             self._file = wrapper.get_new_connection(wrapper.get_connection_params())
         except DatabaseFailure as error:
             raise LedgerConnectionLost(str(error)) from error
-        # Autocommit.
+        # None means autocommit.
         self._file.isolation_level = None
 
     def run(self, sql: str, drafts: str) -> WrittenRows:
         try:
-            # Fetch all rows: SQLite finishes the statement, and so commits, only after the last one.
+            # Fetch all rows: SQLite commits an INSERT with RETURNING only after the last row is fetched.
             return [
                 (int(row), seal)
                 for row, seal in self._file.execute(sql.replace("%s", "?"), (drafts,)).fetchall()

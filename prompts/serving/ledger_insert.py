@@ -1,4 +1,8 @@
-"""The INSERT of a fetch: it checks key, label and erasures by joins and writes the ledger row, or nothing."""
+"""The INSERT statement of the ledger.
+
+It joins the current rows of key, agent, channel, prompt and label. A ledger row is written only if these
+still match the resolved request, and if no content of the workspace was erased meanwhile.
+"""
 
 from functools import cache
 from typing import NamedTuple
@@ -12,7 +16,7 @@ from prompts.serving.ledger_writer import write_ledger_row
 from prompts.serving.request import Client, KeyClient, PromptRequest
 from prompts.serving.resolve import Resolution, format_db_timestamp
 
-# Stored columns and their PostgreSQL types.
+# Columns of the ledger table and their PostgreSQL types.
 STORED_COLUMNS = {
     "workspace_id": "bigint",
     "key_id": "bigint",
@@ -29,7 +33,7 @@ STORED_COLUMNS = {
     "at": "timestamptz",
     "seal": "text",
 }
-# Values that are not stored but compared with the current rows, and their PostgreSQL types.
+# Values that are not stored, but compared with the joined rows, and their PostgreSQL types.
 CHECKED_COLUMNS = {
     "agent_id": "bigint",
     "agent": "text",
@@ -41,8 +45,8 @@ CHECKED_COLUMNS = {
     "digest": "text",
     "scopes": "jsonb",
 }
-# The seal covers the stored values; the joins write a row only if all of them still hold. One statement
-# writes the rows of several fetches: each row is checked on its own and identified by its seal.
+# One statement writes the rows of several fetches. Each row is checked on its own: a row whose joins find
+# nothing is not written. The seal, a digest of the stored values, tells which rows were written.
 INSERT_TEMPLATE = """
 INSERT INTO prompts_ledgerentry ({columns})
 SELECT {values}
@@ -57,7 +61,7 @@ AND NOT EXISTS (SELECT 1 {erasures} AND e.at > d.erased_at)
 RETURNING id, seal
 """
 ERASURES_SQL = "FROM personas_erasure e WHERE e.workspace_id = r.workspace_id"
-# A key that acts for a user is valid only while that user is an active member.
+# Keys other than bot keys act for their creator, and are valid only while the creator is an active member.
 KEY_JOIN = """personas_apikey r ON
 r.digest = d.digest AND r.revoked_at IS NULL AND r.expires_at > d.at
 AND r.id = d.key_id AND r.workspace_id = d.workspace_id AND r.name = d.reader_label AND {same_scopes}
@@ -79,11 +83,17 @@ SCOPES_CONDITIONS = {"postgresql": "r.scopes = d.scopes", "sqlite": "json(r.scop
 
 
 class InsideTransaction(RuntimeError):
-    """A prompt was requested inside a transaction: it would be served before its row is committed."""
+    """A prompt was requested inside a transaction.
+
+    This is a programming error: the prompt would be served before its ledger row is committed.
+    """
 
 
 class LedgerValues(NamedTuple):
-    """The values of a ledger row: the row as the seal covers it, and its slots as stored JSON."""
+    """The values of a new ledger row: the row that the seal is computed from, and the slots as JSON.
+
+    The row itself contains only a digest of the slots.
+    """
 
     row: LedgerRow
     slots: str
@@ -91,7 +101,10 @@ class LedgerValues(NamedTuple):
 
 @cache
 def build_insert_sql(vendor: str, pointer: str, *, is_key: bool) -> str:
-    """Build the INSERT statement; its only parameter is a JSON list of draft rows."""
+    """Build the INSERT statement. Its only parameter is a JSON list of draft rows.
+
+    `pointer` names how the version was found: by a label, by `latest`, or for a time in the past.
+    """
     return INSERT_TEMPLATE.format(
         columns=", ".join(STORED_COLUMNS),
         values=", ".join(f"d.{name}" for name in STORED_COLUMNS),
@@ -103,7 +116,7 @@ def build_insert_sql(vendor: str, pointer: str, *, is_key: bool) -> str:
 
 
 def build_drafts_sql(vendor: str) -> str:
-    """Build the SQL that turns the JSON list into rows of a table named d."""
+    """Build the SQL that turns the JSON list of draft rows into a table with the alias d."""
     types = STORED_COLUMNS | CHECKED_COLUMNS
     if vendor == "postgresql":
         return f"json_to_recordset(%s::json) AS d({', '.join(f'{name} {types[name]}' for name in types)})"
@@ -115,7 +128,7 @@ def build_drafts_sql(vendor: str) -> str:
 def insert_ledger_row(
     client: Client, prompt_request: PromptRequest, resolution: Resolution, values: LedgerValues
 ) -> int | None:
-    """Write the ledger row and return its id; None, with nothing written, if the resolution is outdated."""
+    """Write the ledger row and return its id. If the resolution is outdated, write nothing; return None."""
     check_outside_transaction()
     sql = build_insert_sql(
         connection.vendor, get_pointer_kind(prompt_request), is_key=isinstance(client, KeyClient)
@@ -137,6 +150,6 @@ def get_pointer_kind(prompt_request: PromptRequest) -> str:
 
 def check_outside_transaction() -> None:
     blocks = connection.atomic_blocks
-    # Tests run in their own transaction; Django makes the same exception for durable atomic blocks.
+    # The transaction that Django's TestCase opens around each test is allowed, as for durable atomic blocks.
     if blocks and not getattr(blocks[-1], "_from_testcase", False):
         raise InsideTransaction("A prompt is handed out outside of any transaction.")

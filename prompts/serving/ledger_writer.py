@@ -1,4 +1,4 @@
-"""Write ledger rows with group commit, over one connection per process that stays open."""
+"""Write ledger rows with group commit. Each process has one writer with one permanent connection."""
 
 import os
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from prompts.serving.ledger_connection import (
     open_ledger_connection,
 )
 
-# Equal to the connection pool's timeout for pages.
+# How many seconds a row waits in the queue. Equal to the timeout of the connection pool that pages use.
 WAIT_TIMEOUT = 5.0
 # Larger batches do not raise throughput, but make every row wait for the whole batch.
 MAX_ROWS_PER_INSERT = 64
 
 
 class PendingRow:
-    """A ledger row that waits to be written, and its result."""
+    """A ledger row that waits to be written, and the result of the write: a ledger id or a failure."""
 
     __slots__ = ("draft", "failure", "is_done", "is_leader", "ledger_id", "seal", "sql", "wakeup")
 
@@ -32,7 +32,8 @@ class PendingRow:
         self.ledger_id: int | None = None
         self.failure = ""
         self.is_done = False
-        # Released when the row is written, or when this thread becomes the batch leader.
+        # The waiting thread acquires this lock again. It is released when the row is written, or when the
+        # waiting thread becomes the batch leader.
         self.wakeup = Lock()
         self.wakeup.acquire()
         self.is_leader = False
@@ -45,16 +46,18 @@ class PendingRow:
 class LedgerWriter:
     """Write ledger rows with group commit.
 
-    Rows that arrive while an INSERT is running are written together by the next INSERT. The statement of a
-    row always starts after the row was queued, so key and label are never checked too early. A caller
-    returns only after its row is committed.
+    Rows that arrive while an INSERT is running are written together by the next INSERT. An INSERT only
+    contains rows that were queued before it started, so it checks key and label as they are after the
+    request arrived. A caller returns only after its row is committed.
+
+    There is no writer thread: one of the waiting threads, the batch leader, writes for all.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Reset all state without closing the connection: after a fork it belongs to the parent."""
+        """Reset all state. The connection is not closed: after a fork it belongs to the parent process."""
         self._connection: LedgerConnection | None = None
         self._lock = Lock()
         self._queue: list[PendingRow] = []
@@ -64,7 +67,8 @@ class LedgerWriter:
     def write(self, row: PendingRow) -> int | None:
         if not self._enqueue(row) and not row.wakeup.acquire(timeout=WAIT_TIMEOUT):
             self._withdraw(row)
-            # The row may still be written; a row without a served prompt does no harm.
+            # The leader may have dequeued the row and may still write it. A ledger row whose prompt was not
+            # served does no harm.
             raise LedgerWriteError("the line to the ledger is busy")
         if not row.is_done:
             try:
@@ -91,7 +95,7 @@ class LedgerWriter:
             self._pass_leadership()
 
     def _pass_leadership(self) -> None:
-        """Make the thread that has waited longest the next batch leader; the others keep waiting."""
+        """Make the thread that has waited longest the next batch leader. The other threads keep waiting."""
         with self._lock:
             leader = self._queue[0] if self._queue else None
             self._has_leader = leader is not None
@@ -100,17 +104,18 @@ class LedgerWriter:
                 leader.wakeup.release()
 
     def close(self) -> None:
-        """Close the connection; call it only while no row is being written."""
+        """Close the connection. Call this only while no row is being written."""
         self._close_connection()
 
     def _write_batch(self) -> None:
-        """Write all queued rows, with one INSERT per distinct statement."""
+        """Write the next batch of queued rows, with one INSERT for all rows that have the same SQL."""
         batch: list[PendingRow] = []
         try:
             try:
                 self._connection = self._connection or open_ledger_connection()
             finally:
-                # Take the batch even if connecting failed: the queued rows then fail as well.
+                # Dequeue the batch even if connecting failed, so that its rows fail at once instead of
+                # waiting for the timeout.
                 batch = self._take_batch()
             for sql in dict.fromkeys([row.sql for row in batch]):
                 self._insert_rows(sql, [row for row in batch if row.sql == sql])
@@ -119,7 +124,10 @@ class LedgerWriter:
                 row.wakeup.release()
 
     def _take_batch(self) -> list[PendingRow]:
-        """Dequeue a batch; each row is marked as failed until it is written, so that none is left pending."""
+        """Dequeue a batch of rows and mark them as failed.
+
+        Writing a row replaces the mark. If an unexpected error interrupts the batch, no row stays pending.
+        """
         with self._lock:
             batch = self._queue[:MAX_ROWS_PER_INSERT]
             del self._queue[:MAX_ROWS_PER_INSERT]
@@ -147,8 +155,8 @@ class LedgerWriter:
         except LedgerConnectionLost as error:
             if isinstance(error, DatabaseTimeout):
                 raise
-            # Retry once on a new connection, for a restarted server. If the server had committed before it
-            # failed, the rows are written twice.
+            # Retry once on a new connection, because the server may have been restarted. If the first
+            # attempt was committed before the connection broke, the rows are written twice.
             self._close_connection()
             self._connection = open_ledger_connection()
             return self._connection.run(sql, drafts)
@@ -160,7 +168,10 @@ class LedgerWriter:
 
 
 def assign_ledger_ids(rows: Sequence[PendingRow], written: WrittenRows) -> None:
-    """Assign the new ids by seal; rows with equal seals are equal, so either id is correct."""
+    """Assign the new ids to the pending rows with the same seal.
+
+    Rows with equal seals have equal values, so it does not matter which of them gets which id.
+    """
     ids: dict[str, list[int]] = {}
     for ledger_id, seal in written:
         ids.setdefault(seal, []).append(ledger_id)
@@ -179,9 +190,9 @@ os.register_at_fork(after_in_child=PROCESS_WRITER.reset)
 
 
 def write_ledger_row(sql: str, draft: str, seal: str) -> int | None:
-    """Write a draft row and return its id; None if the statement's conditions rejected it."""
+    """Write a draft row and return its id; None if the conditions of the INSERT rejected it."""
     if connection.in_atomic_block:
-        # Only in tests: another connection would not see the uncommitted rows of the test's transaction.
+        # Only in tests: the writer's connection would not see the uncommitted rows of the test's transaction.
         with all_workspaces(), connection.cursor() as cursor:
             cursor.execute(sql, [f"[{draft}]"])
             return next((int(row) for row, _ in cursor.fetchall()), None)

@@ -1,4 +1,4 @@
-"""Shared code of the POST endpoints of prompts: authentication, error handling, JSON pointers."""
+"""Shared code of the POST endpoints that serve prompts: authentication and error handling."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -31,7 +31,10 @@ PostHandler = Callable[..., RawResponse]
 
 
 def post_view(handler: PostHandler) -> Callable[..., HttpResponse]:
-    """Turn a function of request, client and request id into a view; any exception becomes a problem."""
+    """Turn a function of request, client and request id into a Django view.
+
+    The view authenticates the client, and turns any exception into a problem response.
+    """
 
     @login_not_required
     @csrf_exempt
@@ -57,8 +60,8 @@ def authenticate_post(request: HttpRequest, agent: str = "") -> KeyClient:
     client = KeyClient(require_bearer_secret(request.META.get("HTTP_AUTHORIZATION", ""), agent, query))
     check_key_format(client)
     if get_content_length(request, invalid=MAX_UNAUTHENTICATED_BODY + 1) > MAX_UNAUTHENTICATED_BODY:
-        # Read a large body only from an authenticated client. A small body is cheaper to read than the key
-        # is to look up.
+        # Read a large body only from an authenticated client. For a small body, reading it costs less than
+        # looking up the key, which is checked later anyway.
         authenticate_key(client)
     if query:
         raise ProblemError(
@@ -72,7 +75,10 @@ def list_parameter_errors(request: HttpRequest) -> list[FieldError]:
 
 
 def add_body_pointers(error: Exception) -> Exception:
-    """Convert field paths of a validation error to JSON pointers: `host.os[0]` becomes /host/os/0."""
+    """Convert the field paths of an InvalidInput error to JSON pointers: `host.os[0]` becomes /host/os/0.
+
+    Other errors are returned unchanged.
+    """
     if not isinstance(error, InvalidInput):
         return error
     errors = [

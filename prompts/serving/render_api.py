@@ -84,7 +84,7 @@ NON_SLOT_FIELDS = ("channel", "label", "task")
 
 @post_view
 def render_prompt_view(request: HttpRequest, client: KeyClient, request_id: str, agent: str) -> RawResponse:
-    """Serve a prompt with the slots of the request body; they are stored in the ledger row only."""
+    """Serve a prompt, with its slots filled from the request body. Only the ledger row stores the slots."""
     check_header_lengths(request.META.get("HTTP_ACCEPT", ""))
     body = parse_json_body(request, RENDER_REQUEST_VALIDATOR)
     content_type = negotiate_content_type(request.META.get("HTTP_ACCEPT", ""))
@@ -106,7 +106,10 @@ def parse_request_slots(client: KeyClient, prompt_request: PromptRequest, body: 
 
 
 def require_task_json(client: KeyClient, prompt_request: PromptRequest, number: int) -> dict[str, Any]:
-    """Return the task as JSON; the scopes are checked first, so that a key learns nothing of other tasks."""
+    """Return the task with this number as JSON.
+
+    The scopes of the key are checked first, so that a client cannot find out which tasks other agents have.
+    """
     check_key_format(client)
     key = authenticate_key(client)
     if not is_in_scope(

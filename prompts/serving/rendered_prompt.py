@@ -1,4 +1,4 @@
-"""Render a version for one call: the text, the range of each section and the cache boundaries."""
+"""Render a version for one call: fill its slots, and find section ranges and cache boundaries in the text."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -9,14 +9,15 @@ from prompts.assembly.report import find_cache_boundaries
 from prompts.assembly.segments import SESSION, TURN, Segment
 from prompts.assembly.slots import Slots, SlotSpan, build_slot_spans
 
-# Text from the first such segment on changes per session or turn, so a provider cannot cache it.
+# Text of these segments changes with every session or turn. A provider can cache only the text before the
+# first of them.
 PER_CALL_VOLATILITIES = frozenset({SESSION, TURN})
-# The text of each slot for one call: None keeps the built text, "" omits the part.
+# The text of each slot for one call. None keeps the text from the build, "" leaves the slot out.
 SlotTexts = tuple[str | None, ...]
 
 
 class SectionChunk(NamedTuple):
-    """A run of characters that belong to one section."""
+    """A run of adjacent characters that have the same section, volatility and slot."""
 
     section: str
     volatility: str
@@ -25,26 +26,32 @@ class SectionChunk(NamedTuple):
 
 
 class RenderPart(NamedTuple):
-    """A span of the built text with the chunks it consists of."""
+    """A slot of the version, or the text between two slots, and the chunks it consists of."""
 
     span: SlotSpan
     chunks: tuple[SectionChunk, ...]
 
 
 class RenderedPrompt(NamedTuple):
-    """The text with its slots filled, and the start of the JSON response that describes version and text."""
+    """The text with its slots filled, and the start of the JSON response body.
+
+    That start describes version and text; it is the same for every call with these slot texts.
+    """
 
     slot_texts: SlotTexts
     text: str
     size: int
     digest: str
     json_start: bytes
-    # SHA-256 state after `json_start`: response bodies differ only in what follows.
+    # SHA-256 state after hashing `json_start`. Each response copies it and hashes only the rest of its body.
     json_hash: Any
 
 
 def build_render_parts(segments: Sequence[Segment]) -> tuple[RenderPart, ...]:
-    """Split a version into slot spans with their section chunks; done once per version."""
+    """Split the segments of a version into parts: the slots, and the text between them.
+
+    This is done once per version; the parts are cached.
+    """
     chunks: list[list[SectionChunk]] = []
     position, is_chunk_open = 0, False
     while position < len(segments):
@@ -66,7 +73,10 @@ def build_render_parts(segments: Sequence[Segment]) -> tuple[RenderPart, ...]:
 
 
 def merge_chunks(chunks: Iterable[SectionChunk]) -> list[SectionChunk]:
-    """Merge adjacent chunks of one section; the provenance tells which record wrote which text."""
+    """Merge adjacent chunks with equal section, volatility and slot.
+
+    Segments also differ in their origin, the record they come from, which responses do not contain.
+    """
     out: list[SectionChunk] = []
     for chunk in chunks:
         if out and out[-1][:3] == chunk[:3]:
@@ -77,14 +87,14 @@ def merge_chunks(chunks: Iterable[SectionChunk]) -> list[SectionChunk]:
 
 
 def render_slots(parts: Iterable[RenderPart], slots: Slots) -> SlotTexts:
-    """Return the text of each slot for this call, in order."""
+    """Return the text of each slot for one call, in the order of the slots."""
     return tuple([span.render(slots, span.slot_data) for span, _ in parts if span.render is not None])
 
 
 def render_prompt(
     parts: Iterable[RenderPart], slot_texts: SlotTexts, version_json: str = ""
 ) -> RenderedPrompt:
-    """Build the same text as `fill`, and the range of every section in it."""
+    """Render the prompt with these slot texts. The text is the same as from `assembly.slots.fill_spans`."""
     texts: list[str] = []
     chunks: list[SectionChunk] = []
     remaining_texts = iter(slot_texts)
@@ -104,7 +114,10 @@ def render_prompt(
 def render_part(
     part: RenderPart, slot_text: str | None, *, is_first: bool
 ) -> tuple[str, Sequence[SectionChunk]]:
-    """Return the built text or the slot's text; the first part has no leading separator."""
+    """Return the text and chunks of a part: the slot's text, or the text from the build if that is None.
+
+    The leading separator is left out if the part is the first.
+    """
     (text, lead, *_), part_chunks = part
     if slot_text is not None:
         text = slot_text if is_first else lead + slot_text

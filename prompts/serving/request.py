@@ -1,4 +1,4 @@
-"""The clients of the serving path and what they request."""
+"""Types of the serving path: clients, prompt requests and the context of a call."""
 
 import re
 from collections.abc import Callable
@@ -14,25 +14,25 @@ from prompts.models import PRODUCTION, LedgerEntry
 
 SLUG_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MAX_SLUG_LENGTH = 64
-# Most calls send no slots; the server then fills in the time only.
+# The slots of a call that sends none, as most calls do. The server then fills in only the current time.
 EMPTY_SLOTS = Slots()
 MAX_LABEL_LENGTH = LedgerEntry._meta.get_field("label").max_length or 0
 
 
 @dataclass(frozen=True)
 class KeyClient:
-    """A client with an API key; the key determines the workspace."""
+    """A client with an API key. The workspace is that of the key."""
 
     secret: str = field(repr=False)
 
     @cached_property
     def digest(self) -> str:
-        # Keys are ASCII; an empty digest matches no key.
+        # Valid keys are ASCII. For other secrets the digest is empty, which matches no key.
         return key_digest(self.secret) if self.secret.isascii() else ""
 
     @property
     def name(self) -> str:
-        """The name in cache keys: never the secret itself."""
+        """Name of the client in cache keys. It does not contain the secret."""
         return self.digest
 
 
@@ -53,11 +53,11 @@ Client = KeyClient | MemberClient
 
 @dataclass(frozen=True)
 class CallContext:
-    """The slots of one call, and the digests of the versions that the client already has."""
+    """The slots of one call, its request id, and the digests of the versions that the client already has."""
 
     slots: Slots
     request_id: str
-    # From If-None-Match; `*` matches any version.
+    # From the If-None-Match header or the `known_digest` of a batch item. `*` matches any version.
     known_digests: tuple[str, ...] = ()
 
     def has_digest(self, digest: str) -> bool:
@@ -66,7 +66,10 @@ class CallContext:
 
 @dataclass(frozen=True)
 class PromptRequest:
-    """A prompt by agent, channel and label; with `at`, the version the label pointed to at that time."""
+    """A request for the prompt of an agent on a channel, at the version that the label points to.
+
+    With `at`, the version is the one that the label pointed to at that time.
+    """
 
     agent: str
     channel: str
@@ -76,20 +79,23 @@ class PromptRequest:
 
     @property
     def has_valid_slugs(self) -> bool:
-        """Whether all names are valid slugs; other names match nothing and are not sent to the database."""
+        """Whether agent, channel and label are valid slugs. Other names cannot exist: no query is needed."""
         slugs = (self.agent, self.channel, self.label)
         return all(len(slug) <= MAX_SLUG_LENGTH and SLUG_PATTERN.fullmatch(slug) for slug in slugs)
 
     @property
     def recorded_label(self) -> str:
-        """The label as the ledger stores it, with `@timestamp` for the past; label names contain no @."""
+        """The label as the ledger stores it.
+
+        With `at`, the time is appended: `production@2026-03-07T14:55:05Z`. Label names contain no @.
+        """
         if self.at is None:
             return self.label
         suffix = f"@{self.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         return f"{self.label[: MAX_LABEL_LENGTH - len(suffix)]}{suffix}"
 
 
-# Called with key id, if any, and workspace id; raises if the rate limit is exceeded.
+# Called with the key id (None for members) and the workspace id. It raises if the rate limit is exceeded.
 RateLimitCheck = Callable[[int | None, int], None]
 
 
@@ -98,7 +104,7 @@ def allow_all(key_id: int | None, workspace_id: int) -> None:
 
 
 class RateLimitOnce:
-    """Charge the rate limit once per call, as soon as the client is known; refused calls count as well."""
+    """Charge the rate limit once per request, although serving may take several attempts."""
 
     def __init__(self, check_rate_limit: RateLimitCheck) -> None:
         self._check_rate_limit, self._is_charged = check_rate_limit, False

@@ -1,4 +1,7 @@
-"""Resolve a prompt request to a version, or raise why it is refused; used on a cache miss."""
+"""Resolve a prompt request to a version, or raise an error if the request is refused.
+
+This takes several queries, so the result is cached. It runs only if the cache has no resolution.
+"""
 
 import json
 from dataclasses import dataclass, field
@@ -24,7 +27,10 @@ from prompts.serving.request import Client, KeyClient, MemberClient, PromptReque
 
 @dataclass(frozen=True)
 class Resolution:
-    """A resolved request, which may be outdated: the INSERT writes a ledger row only if it still holds."""
+    """The rows that a prompt request refers to: key or user, prompt and version.
+
+    A cached resolution may be outdated. The INSERT of the ledger row therefore checks it again.
+    """
 
     workspace_id: int
     prompt_id: int
@@ -32,7 +38,7 @@ class Resolution:
     channel_id: int
     version_id: int
     erasures: ErasureState
-    # As requested.
+    # Agent, channel and label as in the request.
     agent: str
     channel: str
     label: str
@@ -44,12 +50,15 @@ class Resolution:
 
     @cached_property
     def reader(self) -> str:
-        """Key and user in the form that the seal covers."""
+        """Key and user, formatted for the seal of the ledger row."""
         return format_reader(self.key_id, self.user_id, self.reader_label)
 
     @cached_property
     def as_json(self) -> str:
-        """The members of a draft row that are the same for every fetch of this resolution, without braces."""
+        """The JSON members of a draft ledger row that every fetch with this resolution has in common.
+
+        Without the enclosing braces, so that the other members can be appended.
+        """
         members = {
             "workspace_id": self.workspace_id,
             "key_id": self.key_id,
@@ -71,12 +80,12 @@ class Resolution:
 
 
 def format_db_timestamp(at: datetime) -> str:
-    """Format a timestamp as the database stores it, so that it can be compared in SQL."""
+    """Format a timestamp as Django stores it in this database, so that SQL can compare it with columns."""
     return str(connection.ops.adapt_datetimefield_value(at))
 
 
 def check_key_format(client: Client) -> None:
-    """Reject a malformed key without a query."""
+    """Raise InvalidKey if the secret does not have the format of a key. This needs no query."""
     if isinstance(client, KeyClient) and not is_well_formed_key(client.secret):
         raise InvalidKey
 
@@ -107,7 +116,7 @@ def resolve_request(
 
 def build_resolution(client_fields: dict[str, Any], prompt_request: PromptRequest) -> Resolution:
     workspace_id: int = client_fields["workspace_id"]
-    # Read the erasures before the text: an erasure in between is then detected.
+    # Read the erasure state before the version: an erasure in between is then detected as a new one.
     erasures = get_erasure_state(workspace_id)
     prompt = find_requested_prompt(workspace_id, prompt_request)
     version_id = (
@@ -133,7 +142,7 @@ def authenticate_client(client: Client) -> dict[str, Any]:
 
 
 def authenticate_key(client: KeyClient) -> dict[str, Any]:
-    """Authenticate a key, across all workspaces: the key determines the workspace."""
+    """Find the key in all workspaces and return the fields of a Resolution that it determines."""
     key = filter_valid_keys(client.digest).first()
     if key is None or (key.kind != BOT and not is_member(key.workspace_id, key.created_by_id)):
         raise InvalidKey
@@ -164,7 +173,7 @@ def is_member(workspace_id: int, user_id: int | None) -> bool:
 
 
 def find_requested_prompt(workspace_id: int, prompt_request: PromptRequest) -> AgentPrompt:
-    """Find a live prompt; for a timestamp in the past, archived ones count as well."""
+    """Find the requested prompt. It must be live, unless the request is for a time in the past."""
     rows = AgentPrompt.objects.in_workspace(workspace_id)
     rows = rows.filter(agent__slug=prompt_request.agent, channel__slug=prompt_request.channel)
     if prompt_request.at is None:
@@ -183,17 +192,18 @@ def get_current_version_id(prompt: AgentPrompt, label: str) -> int:
     rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, name=label)
     version_id = rows.values_list("version_id", flat=True).first()
     if version_id is None:
-        # Every prompt gets a production version eventually; any other label does not exist.
+        # Production exists for every prompt, but may not point to a version yet. Other labels without a
+        # version do not exist.
         raise NoVersion if label == PRODUCTION else PromptNotFound
     return version_id
 
 
 def get_version_id_at(prompt: AgentPrompt, prompt_request: PromptRequest) -> int:
-    """Return the version that the label pointed to at the requested time."""
+    """Return the id of the version that the label pointed to at the requested time."""
     at = prompt_request.at
     if at is None or at.tzinfo is None or at > timezone.now():
         raise InvalidInput.on("at", "Name a moment that has passed, with its offset from UTC.")
-    # Databases do not support every UTC offset.
+    # Convert to UTC, because databases do not support every UTC offset.
     at = at.astimezone(UTC)
     if prompt_request.label == LATEST:
         versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(

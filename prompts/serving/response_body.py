@@ -15,7 +15,10 @@ HashedBody = tuple[bytes, bytes]
 
 
 def render_json_body(served: ServedPrompt, prompt_request: PromptRequest) -> HashedBody:
-    """Return the body and its SHA-256; only the end is rendered and hashed per call."""
+    """Return the JSON body and its SHA-256.
+
+    Start and hash state come from the cached rendering. Only the end is rendered and hashed for each call.
+    """
     end = render_json_ending(served, prompt_request)
     body_hash = served.rendered.json_hash.copy()
     body_hash.update(end)
@@ -27,7 +30,10 @@ def render_markdown_body(served: ServedPrompt, prompt_request: PromptRequest) ->
 
 
 def render_json_ending(served: ServedPrompt, prompt_request: PromptRequest) -> bytes:
-    """Render the members that differ per call. No escaping is needed: slugs, and slots that are JSON."""
+    """Render the members that differ from call to call.
+
+    The values need no JSON escaping: they are slugs, numbers, or already JSON.
+    """
     as_of = f'"{prompt_request.at.isoformat()}"' if prompt_request.at else "null"
     return (
         f',"agent":"{prompt_request.agent}","channel":"{prompt_request.channel}","label":"{prompt_request.label}","as_of":{as_of},'
@@ -36,7 +42,7 @@ def render_json_ending(served: ServedPrompt, prompt_request: PromptRequest) -> b
 
 
 def render_extra_fields(served: ServedPrompt) -> str:
-    """Render tool definitions, warnings and messages."""
+    """Render the members `tools`, `warnings` and `messages`, without braces."""
     if served.is_plain:
         return render_plain_fields(served.version.tools, served.version.warnings)
     slots = served.slots
@@ -58,7 +64,10 @@ def render_plain_fields(tools: str, warnings: Sequence[str]) -> str:
 
 
 def select_call_tools(tools: str, names: Sequence[str] | None) -> tuple[list[Any], list[str]]:
-    """Return the definitions that the call names, in its order, and a warning for each unknown name."""
+    """Return the definitions of the tools that the call names, and a warning for each unknown name.
+
+    The order is that of `names`. If `names` is None, all definitions are returned.
+    """
     definitions = json.loads(tools) if tools else []
     if names is None:
         return definitions, []

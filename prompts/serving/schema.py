@@ -1,4 +1,7 @@
-"""JSON Schema of responses that contain a prompt; published in OpenAPI and enforced by a test."""
+"""JSON Schema of the responses that contain a prompt.
+
+It is published in the OpenAPI document, and a test validates real responses against it.
+"""
 
 from personas.api.schema import (
     any_object_schema,

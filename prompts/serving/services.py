@@ -1,4 +1,4 @@
-"""Serve a prompt: fill the slots, seal and write the ledger row, and only then return the text."""
+"""Serve a prompt: resolve the request, fill the slots, write the ledger row, and then return the text."""
 
 import re
 from dataclasses import dataclass
@@ -36,7 +36,8 @@ from prompts.serving.slots import build_clock_slots, fill_clock, normalize_slots
 
 log = structlog.get_logger(__name__)
 
-# An attempt fails when the label moves between resolution and INSERT; members do not move it that often.
+# An attempt fails if the resolution is outdated when the row is inserted, for example because the label was
+# moved in between. It is very unlikely that this happens four times in a row.
 MAX_ATTEMPTS = 4
 INVALID_ID_CHARACTERS = re.compile(r"[^\x21-\x7e]")
 MAX_REQUEST_ID_LENGTH = 64
@@ -44,16 +45,19 @@ MAX_REQUEST_ID_LENGTH = 64
 
 @dataclass(frozen=True)
 class ServedPrompt:
-    """A prompt whose ledger row is written; without text when the client already had this version (304)."""
+    """A served prompt, whose ledger row is committed.
+
+    If the client already has this version, the status is 304 and the text is empty.
+    """
 
     ledger_id: int
     row: LedgerRow
     version: CachedVersion
     rendered: RenderedPrompt
-    # The slots of the call as recorded, and the same as JSON.
+    # The slots as recorded in the ledger row, as an object and as JSON.
     slots: Slots
     slots_json: str
-    # The client sent no slots.
+    # Whether the client sent no slots.
     is_plain: bool
     key_id: int | None
 
@@ -111,12 +115,15 @@ class ServedPrompt:
 
     @property
     def etag(self) -> str:
-        """A weak ETag: it identifies the version, while the text differs with time and other slots."""
+        """The digest of the version as a weak ETag.
+
+        Weak, because the texts of two calls for the same version differ in their slots, such as the time.
+        """
         return f'W/"{self.version.digest}"'
 
 
 class PreparedPrompt(NamedTuple):
-    """A rendered prompt, and the ledger row that must be written before it is served."""
+    """A rendered prompt with its slots, and the ledger row to be written before the prompt is served."""
 
     rendered: RenderedPrompt
     slots: Slots
@@ -131,11 +138,13 @@ def serve_prompt(
     check_rate_limit: RateLimitCheck = allow_all,
     cache: ServingCache = PROCESS_CACHE,
 ) -> ServedPrompt:
-    """Write the ledger row and return the prompt; raise PromptRefused or ServingUnavailable otherwise.
+    """Write the ledger row and return the prompt.
 
-    Call it outside of transactions. It takes one SQL statement when the process has the resolution cached.
-    If the client already has the version, the row has status 304 and no text is served; the row's digest is
-    that of the text which would have been served. `check_rate_limit` may raise any exception.
+    Raise PromptRefused if the request is refused, and ServingUnavailable if the row cannot be written. Call
+    this outside of transactions. If the process has the request cached, one SQL statement is enough.
+
+    If the client already has the version, no text is served and the row has status 304. The row then contains
+    the digest of the text that would have been served. An exception of `check_rate_limit` is passed on.
     """
     try:
         return _serve_with_retries(client, prompt_request, call, check_rate_limit, cache)
@@ -197,7 +206,7 @@ def _prepare_prompt(
     rendered, stored_slots = version.render(slots), canonical_json(slot_data)
     row = LedgerRow(
         workspace=resolution.workspace_id,
-        # Assigned by the database; the seal does not cover it.
+        # The database assigns the id later. The seal does not include the id.
         id=0,
         key=resolution.reader,
         agent=resolution.agent_id,

@@ -19,7 +19,10 @@ SlotData = dict[str, Any]
 
 
 def normalize_slots(slots: Slots) -> tuple[Slots, SlotData]:
-    """Return the slots as they will be read back, and as stored JSON; a replay renders exactly these."""
+    """Return the slots as they can be read back from storage, and the JSON to store.
+
+    The prompt is rendered with the returned slots, so that a replay from the stored JSON gives the same text.
+    """
     try:
         read = slots_from_json(sanitize_value(dataclass_json(slots), "slots"))
     except AssemblyError as error:
@@ -28,7 +31,10 @@ def normalize_slots(slots: Slots) -> tuple[Slots, SlotData]:
 
 
 def build_clock_slots(now: datetime, timezone: str) -> tuple[Slots, SlotData]:
-    """Do the same as `normalize_slots`, faster, for a call without slots: only the time is filled in."""
+    """Return the slots, and their JSON, of a call that sent none: only time and zone name are filled in.
+
+    The result equals that of `fill_clock` and `normalize_slots`, but is computed faster.
+    """
     local = now.astimezone(_get_zone(timezone))
     timestamp, zone = local.isoformat(), local.tzname() or ""
     data = {"now": timestamp, "zone": zone} if zone else {"now": timestamp}
@@ -45,9 +51,12 @@ def slots_from_json(data: Mapping[str, Any]) -> Slots:
 
 
 def sanitize_value(value: Any, path: str) -> Any:
-    """Return the value in a form that database and digest preserve exactly; raise for U+0000."""
+    """Convert a JSON value so that the database returns it unchanged and its digest is well defined.
+
+    Raise AssemblyError for the character U+0000, which PostgreSQL cannot store.
+    """
     if isinstance(value, float):
-        # Floats have no canonical JSON form, so they are stored and served as text.
+        # Floats have no canonical JSON form, so they are converted to strings.
         return repr(value)
     if isinstance(value, dict):
         return {
@@ -61,9 +70,10 @@ def sanitize_value(value: Any, path: str) -> Any:
 
 
 def fill_clock(slots: Slots, now: datetime, timezone: str) -> Slots:
-    """Fill in the time in the user's timezone, unless the call sent one, and the name of its zone.
+    """Fill in the current time, unless the call sent a time, and the name of the time's zone.
 
-    The zone name is stored separately, because a timestamp in JSON keeps only its offset.
+    The timezone is that of the call, or else `timezone`. The zone name is stored separately, because a
+    timestamp in JSON has only a UTC offset.
     """
     local = slots.now or now.astimezone(_get_zone(slots.timezone or timezone))
     return replace(slots, now=local, zone=slots.zone or local.tzname() or "")
@@ -71,7 +81,7 @@ def fill_clock(slots: Slots, now: datetime, timezone: str) -> Slots:
 
 @lru_cache(maxsize=500)
 def _get_zone(name: str) -> ZoneInfo:
-    """Return the timezone; UTC for an unknown name, so that the prompt is served anyway."""
+    """Return the timezone with this name. An unknown name gives UTC, so that the prompt is still served."""
     try:
         return ZoneInfo(name or "UTC")
     except (ValueError, OSError, ZoneInfoNotFoundError):
@@ -79,7 +89,10 @@ def _get_zone(name: str) -> ZoneInfo:
 
 
 def find_task_json(workspace: Workspace | int, agent: str, number: int) -> dict[str, Any] | None:
-    """Return a task of the agent, or an unassigned one, as JSON; None if there is none of this number."""
+    """Return the task with this number as JSON.
+
+    Return None unless the task exists, is not archived, and is assigned to the agent or to no agent.
+    """
     tasks = Task.objects.in_workspace(workspace).filter(archived_at=None, number=number)
     task = tasks.filter(Q(agent=None) | Q(agent__slug=agent)).prefetch_related("steps").first()
     if task is None:
