@@ -1,4 +1,4 @@
-"""The activity of one agent, newest first: changed records, versions, label moves, releases; fetch counts."""
+"""The activity of one agent: record changes, versions, label moves and releases, and counts of fetches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class ActivityEntry:
 
 @dataclass(frozen=True)
 class ActivityPage:
-    """One page of entries; `has_next` is known without a COUNT query."""
+    """One page of entries. One entry more is loaded to set `has_next` without a COUNT query."""
 
     entries: Sequence[ActivityEntry]
     number: int
@@ -180,7 +180,7 @@ def load_activity_entries(
 
 
 def list_last_causes(version: PromptVersion) -> list[CauseLabel]:
-    """List the latest causes with kind and revision; names are shown only on the version page."""
+    """List the last causes of a version, without record names, which would take another query."""
     causes = [describe_cause(cause, {}) for cause in reversed(version.causes)]
     return list(dict.fromkeys(causes))[:MAX_ENTRY_CAUSES]
 

@@ -21,7 +21,7 @@ ACTIVITY_CHOICES = [
     ("label", _("Labels")),
     ("release", _("Releases")),
 ]
-# Kinds whose URL key is the object label of an audit event.
+# URL namespaces of kinds whose pages are identified by the object label or the object id of an audit event.
 ROUTES_BY_LABEL = {"tool": "tools", "skill": "skills"}
 ROUTES_BY_ID = {"memory": "memories", "responsibility": "responsibilities", "file": "files"}
 

@@ -30,7 +30,7 @@ PERSONA_ICONS = {"identity": "identity", "soul": "soul", "user_profile": "profil
 
 @dataclass(frozen=True)
 class PersonaCard:
-    """Identity, soul or user profile of an agent with the level it comes from."""
+    """Identity, soul or user profile of an agent, with the level (agent, file, workspace, …) it is set on."""
 
     name: str
     level: str
@@ -38,9 +38,9 @@ class PersonaCard:
     text: str = ""
     facts: Sequence[str] = ()
     url: str = ""
-    # Number of active agents that use the record, if the level is "agent".
+    # Number of active agents that use the record; 0 unless the level is "agent".
     agent_count: int = 0
-    # Channels whose settings replace it.
+    # Channels whose own settings replace the record.
     overriding_channels: Sequence[str] = ()
 
     @property
@@ -100,7 +100,7 @@ def build_excerpt(text: str) -> str:
 
 
 def get_persona_text(row: Record) -> tuple[str, list[str]]:
-    """Return the text of a record and its short facts."""
+    """Return the long text of a record, and short facts such as name and time zone."""
     if isinstance(row, Identity):
         return row.text, [fact for fact in (row.name, row.creature, row.vibe) if fact]
     if isinstance(row, UserProfile):
@@ -109,11 +109,14 @@ def get_persona_text(row: Record) -> tuple[str, list[str]]:
 
 
 def count_sharing_agents(agent: Agent, name: str) -> int:
-    """Read the annotation that the query of the agent page adds; zero on other pages."""
+    """Return the number of agents that use the same identity, soul or user profile.
+
+    The query of the agent page adds it as an annotation; on other pages it is 0.
+    """
     return int(getattr(agent, f"{name}_users", 0))
 
 
-# Other layouts contain no guidance for single tools.
+# The layouts with guidance for single tools.
 GUIDELINES_BY_LAYOUT: dict[str, ToolGuidelines] = {
     "dramatis": dramatis.DRAMATIS_GUIDELINES,
     "opal": opal.OPAL_GUIDELINES,
@@ -128,7 +131,7 @@ class GuidanceLine:
 
     text: str
     tools: Sequence[str]
-    # Whether it comes from the tool's record instead of the layout.
+    # Whether the line comes from the record of the tool instead of the layout.
     is_own: bool = False
 
 
@@ -148,5 +151,5 @@ def list_guidance_lines(layout: str, own_guidelines: Mapping[str, Sequence[str]]
 
 
 def list_rule_tools(rule: ToolRule, names: AbstractSet[str]) -> list[str]:
-    """List the tools that a rule depends on."""
+    """List those of the named tools that the rule depends on."""
     return [name for name in names if name in rule.needs.every or name in rule.needs.some]

@@ -40,7 +40,7 @@ class ChannelStatus:
 
 
 def list_channel_statuses(agent: Agent) -> list[ChannelStatus]:
-    """List the channels of the agent in its own order, with one query."""
+    """List the channels of the agent in the order set on the agent, with one query."""
     rows = AgentChannel.objects.in_workspace(agent.workspace_id).filter(
         agent=agent, channel__archived_at=None
     )
@@ -161,7 +161,7 @@ def get_production_channels(
     condition = reduce(or_, [Q(kind=kind, object_id__in=keys) for kind, keys in keys_by_kind.items()])
     rows = VersionPart.objects.in_workspace(agent.workspace_id).filter(condition, prompt__in=list(served))
     contains_part: dict[tuple[KindAndId, int], bool] = {}
-    # Rows are stored only for changes: the last one up to the production version decides.
+    # VersionPart rows are stored only for changes, so the last row up to the production version applies.
     for kind, key, prompt, version, revision in rows.order_by("version_id").values_list(
         "kind", "object_id", "prompt_id", "version_id", "revision"
     ):

@@ -1,4 +1,4 @@
-"""Write the demo's context files to disk and create their history: all approved, then some changed."""
+"""Write the demo's context files to disk and create their history: approved first, then some are changed."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from skills.sources.grants import grant_folder
 DEMO_DIR = Path(__file__).parent
 DEMO_FILES_DIR, LATER_FILES_PATH = DEMO_DIR / "tree", DEMO_DIR / "cast" / "later.yaml"
 DEMO_SOURCE_LABEL = "Larkfell files"
-# Ignored by Wen, as its first line says.
+# The demo user Wen ignores this file in the inbox: its first line says that it is a draft.
 IGNORED_FILE_PATH = ".moltis/SOUL.md"
 
 FileContents = dict[str, bytes]
@@ -73,7 +73,7 @@ def write_missing_files(folder: Path, files: FileContents) -> None:
 
 
 def remove_later_files(folder: Path, later: FileContents) -> None:
-    """Remove the later files of an earlier demo; only files with exactly our content are deleted."""
+    """Delete the files that an earlier load wrote from later.yaml, unless they were edited since."""
     for name, data in later.items():
         if has_content(folder / name, data):
             (folder / name).unlink()

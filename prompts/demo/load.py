@@ -38,7 +38,8 @@ from prompts.demo import DEMO_PASSWORD
 from prompts.demo.files import load_demo_files
 from skills.models import Skill
 
-# A long line followed by one that continues a sentence: not a list item, heading or table.
+# A line of at least 90 characters and its line break, if the next line continues the sentence and is not a
+# list item, heading or table row.
 WRAPPED_LINE_PATTERN = re.compile(r"(?<=\n)([^\n]{90,})\n *(?!\d+\. )(?=[\w`“\"'(:])")
 
 
@@ -181,7 +182,7 @@ class DemoLoader:
         create_task(self.workspace, entry | {"steps": steps, "agent": agent}, by=self.by)
 
     def load_memories(self) -> None:
-        """Create each memory by its author, then supersede or revoke it, for a consistent history."""
+        """Create each memory as its author, then supersede or revoke it, for a consistent history."""
         new_entries = {
             entry["key"]: entry
             for entry in read_demo_data("memories")
@@ -196,7 +197,7 @@ class DemoLoader:
                 revoke_memory(rows[key], by=self.by)
 
     def find_successor(self, key: str, rows: dict[str, Memory]) -> Memory | None:
-        """Return the memory created in this run, or an active one from an earlier run."""
+        """Return the memory with this key: created in this run, or active with the same text already."""
         [text] = [entry["text"] for entry in read_demo_data("memories") if entry["key"] == key]
         active = Memory.objects.in_workspace(self.workspace).filter(state=MemoryState.ACTIVE)
         return rows.get(key) or active.filter(text=text).first()

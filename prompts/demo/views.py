@@ -1,4 +1,4 @@
-"""Load the demo records into an empty workspace from the page."""
+"""View that loads the demo records into an empty workspace."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -16,14 +16,14 @@ from prompts.demo.load import load_demo_records
 @require_permission(Permission.MANAGE_SOURCES)
 @require_POST
 def load_demo_view(request: WorkspaceRequest) -> HttpResponse:
-    """Load the demo only into a workspace without agents, so that it is not mixed with the user's own."""
+    """Load the demo only into a workspace without agents, so that demo and real agents are not mixed."""
     if list_agents(request.workspace).exists():
         messages.error(request, _("This workspace has agents already. The demo is for an empty one."))
     else:
         try:
             load_demo_records(request.workspace, by=request.user)
         except DomainError as error:
-            # Existing records conflict, or the form was submitted twice.
+            # Raised if existing records conflict with the demo, or if the form was submitted twice.
             messages.error(request, _("The demo could not be loaded. %(why)s") % {"why": error.message})
         else:
             messages.success(request, _("The demo is here: seven agents of a small company. Look around."))

@@ -40,7 +40,8 @@ def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
         sorted({*erasure.digests, *erasable}),
         sorted({*erasure.versions, *(row.pk for row in versions)}),
     )
-    # Update the time on every erasure: serving caches compare with it to drop erased text.
+    # Set the time even if the row exists from an earlier erasure: serving caches drop their texts when they
+    # see a newer time.
     erasure.at = timezone.now()
     erasure.save(update_fields=["digests", "versions", "at"])
     return erasure
@@ -69,7 +70,10 @@ def iterate_record_digests(versions: Iterable[PromptVersion], kind: str, key: in
 def find_digests_containing(
     workspace: int, versions: Iterable[PromptVersion], texts: Iterable[str]
 ) -> set[str]:
-    """Find other contents of these versions that include the texts, e.g. a sentence made of several parts."""
+    """Find contents of these versions that include one of the texts.
+
+    These may originate from another record, e.g. a sentence that is assembled from several records.
+    """
     needles = [text.encode() for text in texts]
     digests = {
         digest for version in versions for digest in list_content_digests(version.segments, version.tools)
@@ -79,9 +83,10 @@ def find_digests_containing(
 
 
 def list_digests_in_use(workspace: int) -> set[str]:
-    """Return the digests used by latest versions.
+    """Return the digests of all contents that latest versions use.
 
-    After the rebuild these come from other records with equal text, so they must not be erased.
+    Call it after the rebuild: the erased record is no longer in the latest versions. If a digest is still
+    used, another record has the same text, so the content must not be erased.
     """
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(latest__isnull=False)
     latest = PromptVersion.objects.in_workspace(workspace).filter(pk__in=prompts.values("latest"))

@@ -38,7 +38,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 
 
 def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
-    """Report on an erasure: every version that contained the text."""
+    """Show an erasure and list every version that contained the erased text."""
     erasure = get_object_or_404(Erasure.objects.in_workspace(request.workspace), pk=key)
     rows = PromptVersion.objects.in_workspace(request.workspace).filter(pk__in=erasure.versions)
     rows = rows.select_related("prompt__agent", "prompt__channel").order_by("prompt_id", "number")

@@ -1,4 +1,4 @@
-"""One page of agents for the fleet: searched, filtered, sorted and counted in one query."""
+"""Load one page of agents for the fleet page: search, filter, sort and count in one query."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ from prompts.fleet.filters import SORT_BY_CHANGE, SORT_BY_PROBLEMS, SORT_BY_TOKE
 from prompts.fleet.prompt_status import build_state_condition, list_prompts_with_status
 from prompts.models import PRODUCTION, BuildCause
 
-# A browser renders this many agents on six channels in well under a second.
+# Small enough that a browser renders these agents with six channels each in well under a second.
 AGENTS_PER_PAGE = 30
 AGENT_COLUMNS = (
     *("slug", "name", "layout", "workspace_id", "updated_at"),
@@ -70,7 +70,7 @@ def filter_agents(
 
 
 def sort_agents(rows: QuerySet[Agent], sort: str) -> QuerySet[Agent]:
-    """Sort agents; the sort keys are aggregates over a join of the prompts, not a subquery per agent."""
+    """Sort agents. The sort keys are aggregates over one join of the prompts, not a subquery per agent."""
     by_name, is_live = ("name", "pk"), Q(prompts__is_live=True)
     if sort == SORT_BY_CHANGE:
         last_built_at = Max("prompts__latest__created_at", filter=is_live)

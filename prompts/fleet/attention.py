@@ -13,7 +13,7 @@ from prompts.fleet.counts import WorkspaceCounts
 
 @dataclass(frozen=True)
 class AttentionItem:
-    """A number of pending things of one kind."""
+    """One kind of pending work or problem, e.g. releases to approve, with its count and a link."""
 
     count: int
     label: str
@@ -71,7 +71,7 @@ def list_review_items(counts: WorkspaceCounts, slug: str) -> Sequence[AttentionI
 
 @dataclass(frozen=True)
 class SetupStep:
-    """A step of the setup checklist; `url` is empty for members who may not do it."""
+    """A step of the setup checklist; `url` is empty if the member's role does not permit the step."""
 
     label: str
     is_done: bool

@@ -26,7 +26,7 @@ CURRENT_VERSION_CONDITION = Q(label=LATEST, version=F("prompt__latest")) | (
 
 
 class BotFetch(NamedTuple):
-    """The last fetch of a prompt by a key that is recently active, outdated, or both."""
+    """The last fetch of a prompt by one API key; it is recent, outdated or both."""
 
     key_id: int
     prompt_id: int
@@ -36,7 +36,11 @@ class BotFetch(NamedTuple):
 
 @dataclass(frozen=True)
 class BotActivity:
-    """By prompt id: the number of keys active in the last hour and of outdated keys of the last day."""
+    """Numbers of API keys by prompt id, and in total.
+
+    `recent` counts keys that fetched the prompt in the last hour. `outdated` counts keys whose last fetch in
+    the last 24 hours returned a version that is no longer current.
+    """
 
     recent: Mapping[int, int] = field(default_factory=dict)
     outdated: Mapping[int, int] = field(default_factory=dict)
@@ -63,7 +67,7 @@ def get_bot_activity(
 def list_bot_fetches(
     workspace: Workspace | int, since: datetime, recent_since: datetime, using: str = DEFAULT_DB_ALIAS
 ) -> list[BotFetch]:
-    """List recent or outdated fetches; the database filters them. Revoked and expired keys do not count."""
+    """List the last fetches that are recent or outdated, without those of revoked or expired keys."""
     keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=timezone.now())
     rows = (
         LedgerEntry.objects.in_workspace(workspace)
@@ -77,11 +81,12 @@ def list_bot_fetches(
     )
     # A label with "@" requests a past version, so its fetches are never outdated.
     rows = rows.exclude(label__contains="@").order_by()
-    # A join instead of a subquery, which would run once per ledger row.
+    # Join the row of the fetched label, because a subquery for it would run once per ledger row.
     rows = rows.annotate(
         pointer=FilteredRelation("prompt__labels", condition=Q(prompt__labels__name=F("label")))
     )
-    # Per key, prompt and label the newest fetch decides: outdated unless it returned the current version.
+    # For each key, prompt and label only the newest fetch counts. It is outdated unless it returned the
+    # current version.
     grouped = rows.values("key_id", "prompt_id", "label").annotate(
         newest=Max("pk"), newest_current=Max("pk", filter=CURRENT_VERSION_CONDITION), last_at=Max("at")
     )
@@ -95,7 +100,10 @@ def list_bot_fetches(
 
 
 def list_moved_prompt_ids(workspace: Workspace | int, since: datetime) -> QuerySet[AgentPrompt, int]:
-    """List prompts with a new version or a moved label since then; only their readers can be outdated."""
+    """List the ids of prompts with a new version or a moved label since `since`.
+
+    Only bots that fetch one of these prompts can be outdated.
+    """
     rows = AgentPrompt.objects.in_workspace(workspace)
     moved = rows.filter(Q(labels__moved_at__gte=since) | Q(latest__created_at__gte=since))
     return moved.values_list("pk", flat=True)
@@ -109,13 +117,13 @@ def group_keys_by_prompt(fetches: Iterable[BotFetch]) -> dict[int, set[int]]:
 
 
 CHART_HOURS = 24
-# Units of the SVG view box; pages scale it.
+# In units of the SVG view box, which pages scale.
 BAR_STEP, CHART_HEIGHT, BAR_GAP = 10, 40, 2
 
 
 @dataclass(frozen=True)
 class HourBar:
-    """The bar of one hour: its start, the number of fetches, and its position."""
+    """The bar of one hour: start of the hour, number of fetches, and position in the chart."""
 
     started_at: datetime
     count: int

@@ -1,4 +1,4 @@
-"""Bulk actions on selected prompts: release, roll back, rebuild. They apply to all of them or none."""
+"""Bulk actions on the prompts selected on the fleet page: release, roll back, rebuild."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,10 @@ class RollbackTarget:
 
     @property
     def confirmation(self) -> str:
-        """The value submitted with the confirmation; it differs if a label moved in the meantime."""
+        """The form value submitted with the confirmation.
+
+        It contains the version ids shown to the user, so it differs if a label has moved in the meantime.
+        """
         prompt, (current, target) = self.version_ids
         return f"{prompt}:{current}:{target}"
 
@@ -53,7 +56,10 @@ class RollbackTarget:
 
 
 def list_rollback_targets(workspace: Workspace, prompts: Sequence[AgentPrompt]) -> list[RollbackTarget]:
-    """Find the rollback target of each prompt with two queries, by the same rule as `roll_back`."""
+    """Find the rollback target of each prompt with two queries, by the same rule as `roll_back`.
+
+    The target is the last production version with a lower number than the current one.
+    """
     ids = [prompt.pk for prompt in prompts]
     labels = PromptLabel.objects.in_workspace(workspace).filter(name=PRODUCTION, prompt__in=ids)
     moves = LabelMove.objects.in_workspace(workspace).filter(
@@ -86,7 +92,7 @@ def build_rollback_target(
 
 
 AgentPrompts = Sequence[AgentPrompt]
-# The maximum number of prompts in a release.
+# The same as the maximum number of prompts in a release.
 MAX_BULK_PROMPTS = 400
 
 
@@ -139,7 +145,10 @@ def bulk_release(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpRespon
 
 
 def bulk_rebuild(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpResponse:
-    """Rebuild the agents of the prompts on all their channels: few at once, many by the workers."""
+    """Rebuild the agents of the prompts on all their channels.
+
+    The workers build them if there are more than DRAMATIS_BUILD_AT_ONCE; otherwise this request does.
+    """
     agents = {prompt.agent_id for prompt in prompts}
     count = list_agent_channels(request.workspace, agents).count()
     request_rebuild(request.workspace, agents, by=request.actor)
@@ -169,7 +178,7 @@ def bulk_rebuild(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpRespon
 
 
 def bulk_roll_back(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpResponse:
-    """Show what would move; after confirmation with a note, roll back."""
+    """Show which versions would return to production; roll back after confirmation with a note."""
     targets = list_rollback_targets(request.workspace, prompts)
     moving = [target for target in targets if target.target]
     if not moving:
@@ -197,7 +206,7 @@ def try_roll_back(
     """Roll back all prompts in one transaction; errors are added to the form."""
     prompts, expected = [target.prompt for target in moving], dict(target.version_ids for target in moving)
     try:
-        # Checked again under the lock of `roll_back`: a second submit may run at the same time.
+        # `roll_back` compares `expected` again under its lock, because another roll-back may run meanwhile.
         return roll_back(prompts, by=request.actor, note=form.cleaned_data["note"], expected=expected)
     except InvalidInput as error:
         form.add_service_errors(error)

@@ -28,7 +28,10 @@ BUILT_WINDOW = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class WorkspaceCounts:
-    """Counts of pending and built things, and which setup steps are done."""
+    """Counts of agents, prompts and pending work, and which setup steps are done.
+
+    `built` counts the prompts built in the last 24 hours, `unbuilt` those whose last build failed.
+    """
 
     agents: int
     built: int

@@ -17,7 +17,7 @@ from prompts.fleet.prompt_status import PromptStatus, build_state_condition, lis
 
 @dataclass(frozen=True)
 class StatusFlag:
-    """A short status label with a longer detail; the label is readable without the color of the tone."""
+    """A short status label with a longer detail. `tone` sets the color, which adds no information."""
 
     tone: str
     label: str
@@ -33,7 +33,7 @@ class MatrixCell:
     label: str
     url: str
     timeline_url: str
-    # The production version; the latest version before the first release, zero before the first build.
+    # Number of the production version; of the latest version if none is in production; 0 if none is built.
     number: int
     tokens: int
     budget: int | None
@@ -82,13 +82,13 @@ def build_matrix_rows(
 
 
 class CellBuilder:
-    """Builds cells from URL patterns that are reversed once, because a page has hundreds of cells."""
+    """Builds matrix cells. URLs are reversed once to format strings, because a page has hundreds of cells."""
 
     def __init__(self, workspace: Workspace, bots: BotActivity) -> None:
         self.bots = bots
         version = reverse("versions:detail", args=[workspace.slug, 0, 0])
         self.version_url_format = version.replace("/0/versions/0/", "/{}/versions/{}/")
-        # Replace only the last "/0/", which is the agent's: a workspace may have the slug "0", too.
+        # Replace only the last "/0/", the placeholder for the agent: the workspace slug may also be "0".
         before, _zero, after = reverse("versions:list", args=[workspace.slug, "0"]).rpartition("/0/")
         self.timeline_url_format = f"{before}/{{}}/{after}"
 

@@ -66,7 +66,10 @@ def list_prompts_with_status(workspace: Workspace | int) -> QuerySet[AgentPrompt
 
 
 def build_state_condition(state: str, outdated: Iterable[int]) -> Q:
-    """Return the condition for prompts in a state; the empty state matches all prompts."""
+    """Return the condition for prompts in a state; the empty state matches all prompts.
+
+    `outdated` has the ids of prompts with outdated bots.
+    """
     conditions = {
         STATE_AHEAD: Q(latest__isnull=False) & (Q(production_id=None) | ~Q(production_id=F("latest_id"))),
         STATE_PROBLEMS: ~Q(problem=""),
@@ -80,7 +83,7 @@ def build_state_condition(state: str, outdated: Iterable[int]) -> Q:
 def list_prompt_statuses(
     workspace: Workspace | int, agent_ids: Iterable[int], condition: Q, channel: str = ""
 ) -> list[PromptStatus]:
-    """List the prompts of some agents; those that do not match the condition are marked, not omitted."""
+    """List all prompts of these agents; `is_match` is false for those that do not match the condition."""
     rows = list_prompts_with_status(workspace).filter(agent__in=list(agent_ids))
     rows = rows.filter(channel__slug=channel) if channel else rows
     matches = (

@@ -33,7 +33,7 @@ from prompts.fleet.filters import build_filter_fields, parse_fleet_filter
 from prompts.fleet.matrix import build_matrix_rows
 
 MAX_SHOWN_EVENTS = 6
-# Set in browsers in which a member dismissed the setup steps.
+# Set when a member dismisses the setup steps. The maximum age is in seconds.
 STEPS_DISMISSED_COOKIE, COOKIE_MAX_AGE = "dr_no_steps", 365 * 24 * 3_600
 
 
@@ -84,7 +84,11 @@ def get_setup_context(request: WorkspaceRequest, counts: WorkspaceCounts) -> dic
 
 
 def get_rebuild_context(request: WorkspaceRequest, oldest: datetime | None) -> dict[str, Any]:
-    """Return the progress of rebuilds; queried only if builds are pending or this session started some."""
+    """Return the progress of rebuilds; empty unless builds are pending or this session started some.
+
+    `oldest` is the time of the oldest pending build. Without one, and without a save in this session, no
+    query is run.
+    """
     since = parse_since(request.session.pop(REBUILD_SESSION_KEY, ""))
     start_times = [time for time in (since, oldest) if time is not None]
     if not start_times:

@@ -1,4 +1,4 @@
-"""Parse a request body into a draft record, validated by the same schemas as when it is saved."""
+"""Parse a request body into a draft record, validated by the same schemas as a save."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -69,7 +69,10 @@ class RecordDraft:
 
 
 def parse_draft(call: ApiRequest, body: Mapping[str, Any], pointer: str) -> RecordDraft:
-    """Validate the draft as saving would, with error pointers into this body; nothing is saved."""
+    """Parse a draft and validate it by the same rules as a save, without saving it.
+
+    `pointer` is the JSON pointer of `body` in the request; errors are reported below it.
+    """
     resource = RESOURCES_BY_KIND[body["kind"]]
     record = get_draft_record(call, resource, body["key"], pointer) if "key" in body else None
     errors = find_schema_errors(get_draft_validator(body["kind"], is_new=record is None), body["values"])

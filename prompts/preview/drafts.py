@@ -56,7 +56,10 @@ def build_form_draft(form: RecordForm, record: Record) -> DraftRecord:
 
 
 def build_new_record(model: type[Record], workspace: Workspace, values: dict[str, Any]) -> Record:
-    """Build an unsaved record with the fields that are set only on creation."""
+    """Build an unsaved record with the fields that are set only on creation.
+
+    `build_draft` sets the other fields.
+    """
     own = {field.name for field in model._meta.concrete_fields} - set(model.content)
     return model(workspace=workspace, **{name: value for name, value in values.items() if name in own})
 

@@ -35,8 +35,9 @@ class AffectedPrompt:
     channel: str
     tokens_before: int
     tokens_after: int
-    # Length of the common prefix, which stays in the provider's prompt cache, and tokens after it.
+    # Characters at the start that stay the same, so that a provider's prompt cache can reuse them.
     kept_characters: int
+    # Tokens of the new text after these characters.
     rewritten_tokens: int
     over_budget: str = ""
 
@@ -62,7 +63,7 @@ class SectionChange:
 
 @dataclass
 class ImpactGroup:
-    """Prompts with the same change, shown once."""
+    """Prompts whose text changes in the same way, so that one diff is shown for all of them."""
 
     changes: tuple[SectionChange, ...]
     affected: list[AffectedPrompt] = field(default_factory=list)
@@ -137,7 +138,7 @@ def load_affected_prompts(
 def list_live_prompts(
     workspace: Workspace | int, agents: "QuerySet[Agent, int] | Sequence[int]"
 ) -> QuerySet[AgentPrompt]:
-    """List live prompts, built or not, annotated with whether their agent has a pending cause."""
+    """List live prompts, built or not. `is_waiting` tells whether a build of their agent is pending."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents, is_live=True)
     rows = rows.annotate(is_waiting=Exists(causes)).select_related("agent", "channel", "latest")
@@ -147,7 +148,10 @@ def list_live_prompts(
 def load_impact_rows(
     workspace: Workspace | int, ids: Sequence[int], prompts: Sequence[AgentPrompt]
 ) -> LoadedRows:
-    """Prepare the input rows; without pending causes, take the channels from the prompts to save a query."""
+    """Prepare the database rows from which the prompts are assembled.
+
+    If no build is pending, the channels of the agents are those of their prompts, which saves a query.
+    """
     loaded = LoadedRows(workspace, ids, with_skills=True)
     if {prompt.agent_id for prompt in prompts} == set(ids) and not any(map(has_pending_cause, prompts)):
         loaded.channels = defaultdict(list)
@@ -177,7 +181,7 @@ class LatestText:
 def load_latest_texts(
     workspace: Workspace | int, prompts: Iterable[AgentPrompt]
 ) -> dict[tuple[int, int], LatestText]:
-    """Load the latest texts with one query, each content once."""
+    """Load the texts of the latest versions with one query; content that several share is loaded once."""
     versions = [(prompt, prompt.latest) for prompt in prompts if prompt.latest]
     digests = {digest for _, version in versions for digest in list_content_digests(version.segments)}
     contents = get_contents(workspace, digests | {version.report for _, version in versions})
@@ -265,7 +269,11 @@ def format_over_budget(tokens: int, budget: int) -> str:
 
 
 def count_tokens_from(counts: Sequence[tuple[str, int]], offset: int) -> int:
-    """Sum the section tokens after an offset; the section that contains the offset is counted exactly."""
+    """Return the number of tokens after a character offset.
+
+    `counts` has the text and token count of each section. Only the rest of the section that contains the
+    offset must be counted again.
+    """
     at, tokens = 0, 0
     for text, count in counts:
         end = at + len(text)

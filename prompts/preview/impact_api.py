@@ -1,4 +1,4 @@
-"""REST endpoint for the impact of an unsaved change, with the numbers of the page; nothing is stored."""
+"""REST endpoint for the impact of an unsaved change: the same numbers as on the impact page. Read-only."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from prompts.versions.diff_api import DIFF_LINE_SCHEMA, diff_line_json
 from prompts.versions.serializers import TEXT_SCHEMA
 
 INTEGER_SCHEMA = {"type": "integer"}
-# Groups with a diff; the others only list their prompts.
+# Number of groups that are returned with a diff; further groups only list their prompts.
 MAX_DETAILED_GROUPS = 20
 AFFECTED_PROMPT_SCHEMA = object_schema(
     {

@@ -1,4 +1,4 @@
-"""Registry of record pages whose records are used in prompts, by URL family."""
+"""Registry of the pages of all record kinds that are used in prompts, by URL namespace (“family”)."""
 
 from typing import Any
 
@@ -23,7 +23,10 @@ def get_record_pages(family: str) -> RecordPages[Any]:
 
 
 def get_page_record(request: WorkspaceRequest, pages: RecordPages[Any], key: str) -> Record:
-    """Find a record by its URL key, validating the key that no URL converter has checked."""
+    """Find a record by its URL key.
+
+    The key is validated here: it comes from a query parameter, so no URL converter has checked it.
+    """
     is_number = key.isascii() and key.isdecimal() and len(key) < 19
     if "\x00" in key or (pages.converter == "int" and not is_number):
         raise Http404("No such record.")

@@ -17,7 +17,7 @@ from prompts.versions.diff import CachePrefix, SectionDiff, SectionState
 from skills.record_scan import FieldFinding
 from skills.scanning import scan_text
 
-# Groups with a diff; the others only list their prompts.
+# Number of groups that are shown with a diff; further groups only list their prompts.
 MAX_DETAILED_DIFFS = 20
 MAX_APPROVERS = 6
 
@@ -39,7 +39,7 @@ class ReviewDiff:
     prompts: Sequence[ReviewedPrompt]
     sections: Sequence[SectionDiff] = ()
     prefix: CachePrefix | None = None
-    # Nothing to compare with: no version was in production yet.
+    # No version was in production before, so there is nothing to compare with.
     is_first: bool = False
     is_detailed: bool = True
 
@@ -122,7 +122,7 @@ def format_token_delta(one: AffectedPrompt) -> str:
 
 
 def build_change_diff(change: SectionChange) -> SectionDiff:
-    """Build a section diff like that of two versions, without the blank lines before the section."""
+    """Convert a section change to the type used for diffs of versions, ignoring leading blank lines."""
     before, after = change.before.lstrip("\n"), change.after.lstrip("\n")
     state: SectionState = "changed" if before and after else "added" if after else "removed"
     lines = SectionChange(change.section, before, after).lines
@@ -141,7 +141,11 @@ def build_change_diff(change: SectionChange) -> SectionDiff:
 
 
 def build_release_review(workspace: Workspace, changes: ReleaseChanges) -> ChangeReview:
-    """Review a release; broken prefixes and rewritten tokens are extrapolated from one prompt per group."""
+    """Review a release.
+
+    Broken prefixes and rewritten tokens are computed for one prompt per group and multiplied by the number of
+    prompts in the group.
+    """
     groups = [group for group in changes.groups if group.diff is not None]
     broken = [group for group in groups if has_broken_prefix(group)]
     items = [item for group in changes.groups for item in group.items]
@@ -185,7 +189,7 @@ def build_release_diff(workspace: Workspace, group: ReleaseChangeGroup) -> Revie
 
 
 def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[FieldFinding]:
-    """Scan the added lines and yield the findings."""
+    """Run the security scanner on the added lines and yield the findings."""
     for group in groups:
         for section in group.diff.changed if group.diff else ():
             added = [line.text for line in section.lines if line.kind == "added"]
@@ -198,12 +202,16 @@ def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[Field
 
 @dataclass(frozen=True)
 class SaveEffect:
-    """Effect of saving an edit: changed prompts that go to production at once, or wait for a release."""
+    """Effect of saving an edit on production.
+
+    Of the `prompts` that change, `moving` go to production at once; the others wait for a release.
+    `reviewed` names the agents whose policy requires a release.
+    """
 
     prompts: int
     moving: int
     reviewed: Sequence[str] = field(default_factory=list)
-    # Prompts whose production is pinned by a roll-back, whatever the agent's policy.
+    # Prompts that wait although the agent's policy releases automatically: a roll-back pinned production.
     pinned: int = 0
 
     @property
@@ -253,7 +261,7 @@ def is_auto_released(agent: Agent) -> bool:
 
 
 def list_approvers(workspace: Workspace, exclude: User | None) -> list[Membership]:
-    """List members who may approve, without the user who requests."""
+    """List members who may approve a release, without `exclude`, the user who requests the approval."""
     rows = Membership.objects.in_workspace(workspace).filter(
         role__in=list(ROLES_BY_PERMISSION[Permission.APPROVE])
     )

@@ -39,7 +39,7 @@ def preview_impact(request: WorkspaceRequest, family: str, key: str = "") -> Htt
             for value in values
             if name != "csrfmiddlewaretoken"
         ]
-    # The form action of the page without JavaScript.
+    # Form action of the save button on the page for browsers without JavaScript.
     context["save_url"] = pages.get_record_url(record, "edit") if record else pages.get_new_url(request)
     name = "_panel" if request.headers.get("HX-Request") else "page"
     return render(request, f"prompts/impact/{name}.html", context, status=200 if draft else 422)

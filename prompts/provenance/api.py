@@ -58,7 +58,7 @@ def version_provenance(call: ApiRequest, key: str) -> ApiResponse:
 
 
 def provenance_spans_json(workspace: Workspace, segments: Sequence[Segment]) -> list[dict[str, Any]]:
-    """Merge neighbouring spans of the same origin and serialise them by offset, without the text."""
+    """Merge neighbouring spans of the same origin and serialise them as offsets into the text."""
     text = "".join([segment.text for segment in segments])
     newlines = [offset for offset, character in enumerate(text) if character == "\n"]
     labels = describe_origins(workspace, [segment.origin for segment in segments])

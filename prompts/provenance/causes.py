@@ -46,7 +46,7 @@ def describe_causes(
 ) -> list[list[CauseLabel]]:
     """Label the last `limit` causes of each version, newest first.
 
-    Runs one query for all versions, or none if the caller passes the revisions.
+    Runs one query for all versions, or none if the caller passes the result of `describe_revisions`.
     """
     latest = [list(reversed(causes))[:limit] for causes in cause_lists]
     if revisions is None:

@@ -71,7 +71,7 @@ class OriginLabel:
     revision: int = 0
     author: str = ""
     url: str = ""
-    # How the file differs from the revision used here, if it was changed or deleted since.
+    # Text for display if the context file was changed or deleted after the used revision; else empty.
     file_change: str = ""
     file_change_url: str = ""
     # The slug, name or id of the record in its URLs.
@@ -147,7 +147,7 @@ def describe_unkeyed_origin(workspace: Workspace, origin: Origin) -> OriginLabel
 
 
 def describe_settings_origins(workspace: Workspace, origins: Iterable[Origin]) -> dict[Origin, OriginLabel]:
-    """Label settings by what they apply to (an agent, a channel, the workspace): they have no name."""
+    """Label settings by what they apply to (agent, channel, workspace), because they have no name."""
     ids = {int(origin.id): origin for origin in origins if is_record_id(origin.id)}
     if not ids:
         return {}
@@ -230,9 +230,10 @@ def find_record(workspace: Workspace | int, kind: str, key: int) -> WorkspaceOwn
 
 
 def describe_file_changes(workspace: Workspace | int, origins: Iterable[Origin]) -> dict[Origin, str]:
-    """Describe how the file of each origin changed since; unchanged files are left out.
+    """Describe for each origin how its context file has changed after the origin's revision.
 
-    Runs one query, or none without files.
+    Origins that are no files, and unchanged files, are left out. Runs one query, or none if no origin is a
+    file.
     """
     files = {one for one in origins if one.kind == "context_file" and one.revision and is_record_id(one.id)}
     if not files:

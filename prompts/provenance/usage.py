@@ -12,7 +12,8 @@ from personas.models import Memory, Workspace
 from prompts.assembly.layouts import LAYOUTS
 from prompts.models import LATEST, AgentPrompt, LabelMove, PromptLabel, VersionPart
 
-# A record may be added and removed without limit; only the most recent changes are loaded.
+# Maximum number of additions and removals of a record to load, newest first. There is no limit to how often
+# a record is added to prompts and removed again.
 MAX_RANGE_ENDS = 2_000
 
 
@@ -58,7 +59,10 @@ class RecordUsage:
 
 @dataclass(frozen=True)
 class RecordUsageSummary:
-    """Numbers of prompts that contain a record now and that only did before, with the first of them."""
+    """How many prompts contain a record now (`now`) or did only before (`before`).
+
+    `usages` has the details of the first few of these prompts.
+    """
 
     now: int
     before: int
@@ -93,8 +97,12 @@ def list_prompts_with_record(workspace: Workspace | int, kind: str, key: int) ->
 
 
 def build_revision_subquery(parts: QuerySet[VersionPart], prompt: str, version: str) -> Subquery:
-    """Select the record's revision in a version: that of the last VersionPart up to the version."""
-    # Version ids of one prompt ascend with their numbers, because its row is locked while one is added.
+    """Select the record's revision in a version; NULL if the version does not contain the record.
+
+    VersionPart rows are stored only for changes, so the last row up to the version applies. `prompt` and
+    `version` name columns of the outer query.
+    """
+    # Comparing ids is enough: the prompt row is locked while a version is added, so ids ascend with numbers.
     upto = parts.filter(prompt=OuterRef(prompt), version__lte=OuterRef(version))
     return Subquery(upto.order_by("-version_id").values("revision")[:1])
 
@@ -118,13 +126,16 @@ def list_record_usages(
 
 
 def filter_range_ends(parts: QuerySet[VersionPart]) -> QuerySet[VersionPart]:
-    """Filter to rows that start or end a version range; a changed revision within a range does neither."""
+    """Keep only the rows at which the record was added to a prompt or removed from it.
+
+    Rows at which only the revision of the record changed are dropped.
+    """
     before = Window(Lag("revision"), partition_by=F("prompt"), order_by="version_id")
     return parts.annotate(before=before).filter(Q(before__isnull=True) | Q(revision__isnull=True))
 
 
 def add_current_labels(workspace: Workspace | int, usages: dict[int, RecordUsage]) -> None:
-    """Add the labels that point to a version with the record now."""
+    """Add the labels whose current version contains the record."""
     rows = PromptLabel.objects.in_workspace(workspace).filter(prompt__in=usages)
     for usage in usages.values():
         if usage.contains(usage.prompt.last_number):
@@ -156,7 +167,7 @@ MEMORY_LAYOUTS = [name for name, layout in LAYOUTS.items() if "memories" in layo
 
 @dataclass(frozen=True)
 class MemoryUsage:
-    """Numbers of prompts whose latest version contains a memory (`now`) and that could (`total`)."""
+    """For one memory: the number of prompts that contain it (`now`) and that could contain it (`total`)."""
 
     now: int
     total: int
@@ -164,14 +175,14 @@ class MemoryUsage:
 
 @dataclass(frozen=True)
 class MemoryUsageSummary:
-    """Usage of many memories; `total` is the number of prompts that a shared memory reaches."""
+    """Usage by memory id; `total` is the number of prompts that could contain a memory of all agents."""
 
     by_memory: dict[int, MemoryUsage]
     total: int
 
 
 def get_memory_usage(workspace: Workspace | int, memories: Sequence[Memory]) -> MemoryUsageSummary:
-    """Return the usage of these memories, with two queries for any number."""
+    """Return the usage of these memories, with two queries regardless of their number."""
     live = count_memory_prompts(workspace)
     current = count_prompts_with_memory(workspace, [memory.pk for memory in memories]) if memories else {}
     total = sum(live.values())
@@ -192,7 +203,10 @@ def count_memory_prompts(workspace: Workspace | int) -> dict[int, int]:
 
 
 def count_prompts_with_memory(workspace: Workspace | int, ids: Iterable[int]) -> dict[int, int]:
-    """Count per memory the live prompts whose last VersionPart for it has a revision."""
+    """Count for each memory the live prompts whose latest version contains it.
+
+    VersionPart rows are stored only for changes: the memory is contained if the last row has a revision.
+    """
     parts = VersionPart.objects.in_workspace(workspace).filter(kind="memory")
     later = parts.filter(
         object_id=OuterRef("object_id"), prompt=OuterRef("prompt"), version__gt=OuterRef("version")

@@ -1,7 +1,8 @@
 """REST resource for replay: the exact bytes of a fetch or of a point in time, and the evidence for them.
 
-A bot replays only its own ledger rows, which record that it received the text. For a past time it fetches
-the prompt with `at`, which writes a ledger row; replay by time is for keys that act for a user.
+A bot may replay only its own ledger rows: text that it has already received. Replay by time is reserved for
+keys that act for a user, because it writes no ledger row. A bot that needs the text of a past time fetches
+the prompt with the parameter `at`; that fetch is recorded in the ledger.
 """
 
 from datetime import UTC
@@ -82,7 +83,7 @@ def evidence_endpoint(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def get_permitted_entry(call: ApiRequest, key: int) -> LedgerEntry:
-    """Return the ledger row if the key's label scope allows it."""
+    """Return the ledger row; raise if the API key is limited to other labels."""
     entry = get_visible_entry(call, key)
     check_label_scope(call, entry.label.partition("@")[0])
     return entry

@@ -1,4 +1,4 @@
-"""Build the evidence bundle for a replay, which third parties verify without this database."""
+"""Build the evidence bundle for a replay. Third parties verify the bundle without this database."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,7 +23,8 @@ from prompts.replay.services import Replay
 from prompts.versions.segments import list_content_digests
 from prompts.versions.selectors import get_contents, get_lockfile_parts
 
-# The first checkpoints after a build may have been signed before its transaction was visible.
+# Number of checkpoints to try, oldest first. The first checkpoint after a build may not cover the build: it
+# may have been signed before the transaction of the build was committed.
 MAX_CANDIDATES = 10
 
 
@@ -36,7 +37,10 @@ class CoveringCheckpoint(NamedTuple):
 
 
 def build_evidence(replay: Replay) -> dict[str, Any]:
-    """Build the bundle as JSON-ready data, without what cannot be proved yet or any more."""
+    """Build the evidence bundle as JSON-ready data.
+
+    The bundle has no checkpoint until one covers the replay, and no text that was erased.
+    """
     entry, block = replay.entry, find_entry_block(replay.entry) if replay.entry else None
     signed = find_covering_checkpoint(replay, block)
     text = replay.text if entry and replay.is_exact else None
@@ -77,7 +81,7 @@ def find_covering_checkpoint(replay: Replay, block: LedgerBlock | None) -> Cover
 def load_covering_checkpoint(
     row: Checkpoint, replay: Replay, block: LedgerBlock | None
 ) -> CoveringCheckpoint | None:
-    """Return the checkpoint if it covers the replay; None also for a damaged checkpoint."""
+    """Return the checkpoint with its heads and key; None if it does not cover the replay or is damaged."""
     try:
         heads = get_heads_at(row)
         return (
@@ -90,12 +94,13 @@ def load_covering_checkpoint(
 
 
 def list_search_starts(replay: Replay, block: LedgerBlock | None) -> list[datetime]:
-    """Return the times from which to search checkpoints, best first.
+    """Return the times from which to search for a covering checkpoint, best first.
 
-    For a replay by time, a checkpoint after that time also proves that the label did not move before it.
+    For a replay by time, a checkpoint signed after the replayed time is best: it also proves that the label
+    had not moved again by the replayed time. Any checkpoint after the label move proves only the move.
     """
     if replay.entry:
-        # A row that is not in a block yet can still be traced to its version.
+        # Until the ledger row is in a block, a checkpoint can prove only its version.
         return [block.at if block else replay.version.created_at]
     return [replay.at, replay.move.at if replay.move else replay.version.created_at]
 
@@ -109,7 +114,7 @@ def is_replay_covered(row: Checkpoint, heads: ChainHeads, replay: Replay, block:
 
 
 def find_head_number(heads: Sequence[ChainHead], replay: Replay) -> int:
-    """Return the length of this prompt's chain according to the heads."""
+    """Return the last number of this prompt's chain according to the chain heads; 0 if it has no head."""
     prompt_key = get_prompt_key(replay.prompt)
     return next((head.number for head in heads if (head.agent, head.channel) == prompt_key), 0)
 
@@ -177,7 +182,7 @@ def list_block_rows(block: LedgerBlock, signed: CoveringCheckpoint | None) -> li
 
 
 def list_evidence_segments(version: PromptVersion) -> list[evidence_reader.EvidenceSegment]:
-    """Return each stored segment with its text; None if it was erased."""
+    """Return the segments of a version with their texts; an erased text is None."""
     stored = get_contents(version.workspace_id, list_content_digests(version.segments))
     contents = {digest: None if data is None else data.decode() for digest, data in stored.items()}
     return [

@@ -23,7 +23,11 @@ class DateTimeLocalInput(forms.DateTimeInput):
 
 
 class ReplaySearchForm(forms.Form):
-    """Base form: both searches share a page, so the browser must not require their fields."""
+    """Base of the two search forms.
+
+    Both forms are on one page and the user fills in only one of them, so no field has the HTML attribute
+    `required`.
+    """
 
     use_required_attribute = False
 

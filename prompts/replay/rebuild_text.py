@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Each layout registers the renderers of its slots when it is imported.
+# Imported for its side effect: each layout registers the renderers of its slots.
 import prompts.assembly.layouts  # noqa: F401
 from prompts.assembly.slots import build_slot_spans, fill_spans
 from prompts.proof.evidence_reader import EvidenceSegment
@@ -12,7 +12,7 @@ from prompts.versions.segments import unpack_segments
 
 
 def rebuild_evidence_text(segments: Sequence[EvidenceSegment], slots: Mapping[str, Any]) -> str:
-    """Fill the slots as serving does."""
+    """Join the segments and fill in the slot values, with the same code that serves prompts."""
     contents = {
         segment.stored[name]: text.encode()
         for segment in segments

@@ -17,7 +17,7 @@ FETCHES_PER_SIDE = 5
 
 @dataclass(frozen=True)
 class LabelChange:
-    """A label's move to another version."""
+    """A move of a label: its time, and the number of the version that the label moved to."""
 
     at: datetime
     number: int
@@ -25,7 +25,10 @@ class LabelChange:
 
 @dataclass(frozen=True)
 class AdjacentChanges:
-    """The version number of the label now, and its changes before and after the replayed time."""
+    """For the label of a replay: its current version number, and its previous and next change.
+
+    The change that selected the replayed version is neither of them.
+    """
 
     now: int | None = None
     before: LabelChange | None = None
@@ -52,14 +55,18 @@ def get_label_name(replay: Replay) -> str:
 
 
 def get_adjacent_changes(replay: Replay) -> AdjacentChanges:
-    """Load the adjacent changes with one query; a fetch by version number has no label and no changes."""
+    """Load the label changes around the replayed time with one query.
+
+    A fetch by version number has no label, so the result is empty.
+    """
     label, prompt = get_label_name(replay), replay.prompt
     if not label:
         return AdjacentChanges()
     moves, time_field, number_field = get_label_history(prompt, label)
     earlier = moves.filter(**{f"{time_field}__lte": replay.at}).order_by(f"-{time_field}", f"-{number_field}")
     later = moves.filter(**{f"{time_field}__gt": replay.at}).order_by(time_field, number_field)
-    # The newest earlier row is the version in effect; the one before it is where the label came from.
+    # The newest row up to the replayed time is the version in effect then; the second newest is the previous
+    # version of the label.
     before, after = earlier[1:2], later[:1]
     rows = (
         AgentPrompt.objects.in_workspace(prompt.workspace_id)
@@ -92,7 +99,10 @@ def build_label_change(at: datetime | None, number: int | None) -> LabelChange |
 
 
 def get_label_history(prompt: AgentPrompt, label: str) -> tuple[QuerySet[Any], str, str]:
-    """Return the rows of a label's history, with the names of their time and number fields."""
+    """Return the history of a label, with the names of the fields for the time and the version number.
+
+    The history consists of label moves or, for `latest`, of the versions themselves.
+    """
     if label == LATEST:
         versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
         return versions, "created_at", "number"

@@ -9,7 +9,7 @@ from hashlib import sha256
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-# Each layout registers the renderers of its slots when it is imported.
+# Imported for its side effect: each layout registers the renderers of its slots.
 import prompts.assembly.layouts  # noqa: F401
 from personas.errors import InvalidInput
 from personas.models import Erasure, Workspace
@@ -31,7 +31,7 @@ from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents
 
 ENTRY_RELATIONS = ("prompt__agent", "prompt__channel", "version", "key")
-# Largest bigint: no row has a larger id, and databases reject one as a parameter.
+# Largest value of a bigint column. Databases reject a larger number as a query parameter.
 MAX_ID = 2**63 - 1
 
 
@@ -42,13 +42,15 @@ class Replay:
     version: PromptVersion
     label: str
     at: datetime
-    # As served, with slots filled; for a point in time, and if text was erased, as built.
+    # For a ledger row: as served, with slots filled. For a point in time, or if text was erased or the slots
+    # could not be filled: as built, with placeholders.
     segments: tuple[Segment, ...]
     entry: LedgerEntry | None = None
-    # The move that put the label there; None for `latest`, which only builds move.
+    # For a replay by time: the label move that selected the version. None for `latest`, which has no moves
+    # because it is always the newest version.
     move: LabelMove | None = None
     erasures: Sequence[Erasure] = ()
-    # Why the slots could not be filled.
+    # Why the slots of a ledger row could not be filled; empty if they were.
     problem: str = ""
 
     @property
@@ -65,7 +67,7 @@ class Replay:
 
     @property
     def recorded_digest(self) -> str:
-        """The digest that was recorded at the time."""
+        """The digest that was recorded when the prompt was served or, for a replay by time, built."""
         return self.entry.served_digest if self.entry else self.version.text_digest
 
     @property

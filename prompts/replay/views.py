@@ -46,7 +46,10 @@ from prompts.versions.text_rows import TextRow
 
 
 class ReplayPage(VersionPage):
-    """A replay prepared for a page; sizes are those of the served text, not of the built one."""
+    """A replay prepared for a page.
+
+    Sizes are computed from the replayed text, because filled slots make it differ from the stored version.
+    """
 
     def __init__(self, workspace: Workspace, replay: Replay) -> None:
         super().__init__(workspace, replay.version)
@@ -72,7 +75,7 @@ class ReplayPage(VersionPage):
 
     @cached_property
     def facts(self) -> list[tuple[str, str]]:
-        """Names and values of the slots that the call filled."""
+        """Display names and values of the slots that the client filled in this fetch."""
         entry = self.replay.entry
         return (
             [(get_display_name(name), format_slot_value(value)) for name, value in entry.slots.items()]
@@ -82,7 +85,7 @@ class ReplayPage(VersionPage):
 
 
 def compare_with_current(replay: Replay, now: PromptVersion, *, is_whole: bool) -> dict[str, Any]:
-    """Diff the replayed text with the current version, filled with the same slots."""
+    """Diff the replayed text with the current version, whose slots are filled with the same values."""
     segments = get_segments(now)
     if replay.entry and not replay.is_erased and not replay.problem:
         segments = fill_segments(segments, slots_from_json(replay.entry.slots))
@@ -132,7 +135,7 @@ def render_replay_search(
 
 
 def build_time_form(request: WorkspaceRequest, data: Any) -> ReplayByTimeForm:
-    """Build the form; links from agent pages preset agent and channel."""
+    """Build the search form. Agent and channel are preset from the URL, because agent pages link to it."""
     workspace, params = request.workspace, {name: request.GET.get(name) for name in ("agent", "channel")}
     initial = {name: value for name, value in params.items() if value}
     choices = {"agents": list_agent_choices(workspace), "channels": list_channel_choices(workspace)}
@@ -221,7 +224,10 @@ def render_replay(request: WorkspaceRequest, replay: Replay, route: str, url_arg
 
 
 def list_replay_checks(replay: Replay) -> list[CheckResult]:
-    """Verify the evidence as a third party would, except the key's identity, which is confirmed elsewhere."""
+    """Verify the evidence as a third party would, without the check of the expected key.
+
+    That check compares with a key obtained independently of this server, so it would prove nothing here.
+    """
     return [
         check
         for check in run_evidence_checks(build_evidence(replay), None)

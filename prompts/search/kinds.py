@@ -30,7 +30,7 @@ from skills.models import ContextFile, Skill, Source
 
 @dataclass(frozen=True)
 class SearchKind:
-    """One searched table: title, further searched fields, and the URL of a row."""
+    """One searched table: the title of a row, further searched fields, and the page of a row."""
 
     name: str
     group: str | Promise
@@ -38,7 +38,7 @@ class SearchKind:
     route: str
     model: Any
     title: Combinable
-    # Names of text fields, or lookup paths to them.
+    # Text fields that are searched besides the title, as field names or lookup paths.
     extra_fields: tuple[str, ...] = ()
     # Field used in the URL; empty if results link to the list page.
     key: str = "slug"
@@ -161,6 +161,6 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
     ),
 )
 
-# Kinds shown only to members with this permission.
+# Kinds that are searched only for members with the given permission.
 KIND_PERMISSIONS = {"keys": "manage_keys"}
 PermissionTest = Callable[[str], bool]

@@ -129,7 +129,7 @@ def build_record_result(
 
 
 def list_studio_results(workspace: Workspace, rows: Iterable[Any]) -> Iterator[SearchResult]:
-    """Build results that open the Studio for each agent found."""
+    """Build a result that opens the Studio for each agent in the rows."""
     for name, key, title, _about, rank in rows:
         if name != "agents" or rank == RANK_ARCHIVED:
             continue
@@ -146,7 +146,7 @@ def list_studio_results(workspace: Workspace, rows: Iterable[Any]) -> Iterator[S
 
 
 def search_versions(workspace: Workspace, query: str) -> Iterator[SearchResult]:
-    """Find versions by “pilot v12”, by “v12” alone, or by the prefix of a digest."""
+    """Find versions by name and number (“pilot v12”), by number (“v12”), or by the prefix of a digest."""
     rows = PromptVersion.objects.in_workspace(workspace).select_related("prompt__agent", "prompt__channel")
     rows = rows.defer(*HEAVY_COLUMNS)
     match = VERSION_PATTERN.fullmatch(query)

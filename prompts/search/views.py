@@ -26,7 +26,7 @@ def search_palette(request: WorkspaceRequest) -> JsonResponse:
 
 
 def search_result_json(result: SearchResult) -> dict[str, str]:
-    """Serialize a result like the static palette entries of every page."""
+    """Serialize a result in the format of the static palette entries that every page contains."""
     return {
         "label": result.label,
         "hint": result.hint,

@@ -12,12 +12,12 @@ from personas.agents.forms import AgentForm
 from personas.drafts.services import DraftValues
 from personas.records.forms import RecordForm
 
-# Shown together with the main text; all other fields are collapsed.
+# Fields that are shown together with the main text; all other fields are collapsed.
 PRIMARY_FIELDS = {"label", "name", "title", "description", "snippet", "agent", "state", "slug"}
 
 
 def set_form_access(form: RecordForm, *, is_open: bool) -> RecordForm:
-    """Make the form read-only for members without edit permission."""
+    """Make the form read-only unless `is_open`, which is set for members with edit permission."""
     for field in () if is_open else form.fields.values():
         # The text of a readonly field can still be selected and copied; that of a disabled field cannot.
         if isinstance(field.widget, ChoiceWidget | CheckboxInput):
@@ -103,7 +103,7 @@ class StudioFields:
 
 
 class AgentTextForm(AgentForm):
-    """The agent form without its relations, so that saving leaves those unchanged."""
+    """The agent form without fields for related records, so that saving leaves the relations unchanged."""
 
     identity = soul = user_profile = parent = None  # type: ignore[assignment]  # how a form drops fields
     tools = planning_tools = channels = None  # type: ignore[assignment]

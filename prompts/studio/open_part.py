@@ -53,7 +53,10 @@ def get_default_part(agent: Agent) -> PartRef:
 
 @dataclass
 class OpenPart:
-    """The open part with its form, bound to a draft or to submitted values."""
+    """The open part with its form.
+
+    The form is bound to the submitted values or to the saved draft; without either it is unbound.
+    """
 
     pages: RecordPages[Any]
     part: PartRef
@@ -74,7 +77,10 @@ class OpenPart:
         return self.record is not None and self.base_revision != self.record.revision
 
     def build_draft(self) -> DraftRecord | None:
-        """Build the record as the form would save it; None if the form is invalid, with its errors set."""
+        """Build the record as the form would save it.
+
+        Return None if the form is unbound or invalid. Errors of the model validation are added to the form.
+        """
         if not self.form.is_bound or not self.form.is_valid():
             return None
         record = self.record or build_new_record(self.pages.model, self.form.workspace, self.form.values())
@@ -90,7 +96,7 @@ class OpenPart:
 
 
 def get_open_part(request: WorkspaceRequest, studio: StudioState, location: StudioLocation) -> OpenPart:
-    """Return the part of the location with the member's saved draft, or as stored if there is none."""
+    """Return the part named in the URL with the member's saved draft, or as stored if there is no draft."""
     can_edit = has_permission(request.membership.role, Permission.EDIT)
     part = location.part
     saved_draft = find_draft(request.workspace, request.user, part.family, part.key) if can_edit else None
@@ -100,7 +106,7 @@ def get_open_part(request: WorkspaceRequest, studio: StudioState, location: Stud
 
 
 def get_submitted_part(request: WorkspaceRequest, studio: StudioState, location: StudioLocation) -> OpenPart:
-    """Return the part of the location with its form bound to the submitted values."""
+    """Return the part named in the URL with its form bound to the submitted values."""
     open_part = build_open_part(request, studio, location, None)
     return build_open_part(
         request, studio, location, get_submitted_values(open_part.form, request.POST), record=open_part.record

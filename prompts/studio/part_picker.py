@@ -23,7 +23,7 @@ PART_KIND_TITLES: dict[str, str | Promise] = {
     "channel": _("Channel"),
     "context_file": _("Context files"),
 }
-# Kinds that can be created here because they belong to the agent.
+# Kinds for which the picker has a link to create a record: their records belong to the agent.
 NEW_PART_LABELS = {"responsibility": _("New responsibility"), "memory": _("New memory")}
 MAX_PART_CHOICES = 40
 

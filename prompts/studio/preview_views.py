@@ -29,7 +29,7 @@ from skills.record_scan import scan_record
 
 @dataclass(frozen=True)
 class LayoutPreview:
-    """Size and losses of the draft in one layout, or the reason why it cannot be assembled."""
+    """Size, lost records and cut text of the prompt in one layout, or why it cannot be assembled."""
 
     name: str
     href: str
@@ -171,8 +171,8 @@ def studio_preview(request: WorkspaceRequest, agent: str) -> HttpResponse:
         "studio_fields": studio_fields,
         "is_fragment": True,
     }
-    # Rendered without the request, so without the queries of the page frame: this runs at every pause in
-    # typing.
+    # Rendered without the request to avoid the queries of the page frame: the browser requests a preview at
+    # every pause in typing.
     return HttpResponse(render_to_string("prompts/studio/_answer.html", context))
 
 

@@ -28,7 +28,10 @@ CharacterRange = tuple[int, int]
 
 @dataclass(frozen=True)
 class TextEdits:
-    """A line diff: ordered character ranges added to the new text, and counts of deleted lines by offset."""
+    """The result of a line diff, as character offsets in the new text.
+
+    `ranges` are the added ranges in order. `deleted_lines` has the number of deleted lines by offset.
+    """
 
     ranges: Sequence[CharacterRange] = ()
     deleted_lines: dict[int, int] = field(default_factory=dict)
@@ -55,7 +58,7 @@ NO_EDITS = TextEdits()
 
 
 def compute_text_edits(before: str, after: str) -> TextEdits:
-    """Compare two texts line by line with a patience diff; blank lines do not count."""
+    """Compare two texts line by line with a patience diff; added and deleted blank lines are ignored."""
     if before == after or len(before) + len(after) > MAX_COMPARED_LENGTH:
         return NO_EDITS
     old_lines, new_lines = before.split("\n"), after.split("\n")
@@ -85,11 +88,11 @@ class PreviewResult:
     sizes: dict[str, list[int]]
     report: dict[str, Any] = field(default_factory=dict)
     budget: int | None = None
-    # The latest stored version, to compare the size with.
+    # The latest stored version, for the difference in tokens.
     stored_version: PromptVersion | None = None
     edits: TextEdits = NO_EDITS
     is_filled: bool = False
-    # URL keys of the records that the prompt was made from.
+    # For links: the slug, name or id that each record of the prompt has in its URL.
     url_keys: Mapping[RecordKey, str] = field(default_factory=dict)
 
     @property
@@ -102,7 +105,7 @@ class PreviewResult:
 
     @property
     def token_delta(self) -> int | None:
-        """Difference to the stored version; None if that has another layout."""
+        """Difference in tokens to the stored version; None without one or if its layout is another."""
         if self.stored_version is None or self.stored_version.layout != self.layout:
             return None
         return self.tokens - self.stored_version.tokens
@@ -160,9 +163,9 @@ def build_stored_preview(prompt: AgentPrompt, version: PromptVersion, budget: in
 def build_draft_preview(
     preview: PromptPreview, stored_version: PromptVersion | None, slots: SlotForm | None = None
 ) -> PreviewResult:
-    """Assemble the prompt with the draft and mark the lines that differ from the saved record.
+    """Assemble the prompt with the draft and mark the lines that differ from the prompt without it.
 
-    Raises NotBuildable.
+    Raises NotBuildable if the prompt cannot be assembled.
     """
     result = replace(
         build_compiled_preview(preview.compile(), stored_version), url_keys=get_preview_url_keys(preview)
@@ -214,7 +217,7 @@ def build_compiled_preview(build: BuildResult, stored_version: PromptVersion | N
 
 
 def fill_preview_slots(preview: PreviewResult, slots: SlotForm) -> PreviewResult:
-    """Fill the slots as a call would and count the tokens of the filled text."""
+    """Fill the slots with the values of the form, as serving does, and count the tokens of the result."""
     segments = fill_form_slots(preview.segments, slots)
     texts = get_texts_by_section(segments)
     sizes = {section: [len(text), count_tokens_cached(text)] for section, text in texts.items()}

@@ -40,7 +40,10 @@ MAX_MESSAGE_LENGTH = 200
 
 @require_permission(Permission.EDIT)
 def studio_review(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """Show the review page; a post from the editor saves the draft first, one from here applies it."""
+    """Show the review page.
+
+    A POST from the editor saves the draft and redirects here. A POST from the review page applies the draft.
+    """
     studio = get_studio_or_404(request, agent)
     location = get_studio_location(request, studio)
     if request.method != "POST":

@@ -23,7 +23,7 @@ BOOLEAN_VALUES: dict[str, Any] = {"true": True, "false": False}
 
 
 class SlotForm(forms.Form):
-    """Slot values of one call; without values the prompt is shown with its placeholders."""
+    """Trial values for the slots of a prompt; without values the preview shows the placeholders."""
 
     prefix = "slot"
     fill = forms.BooleanField(
@@ -85,7 +85,7 @@ class SlotForm(forms.Form):
         return task
 
     def get_slot_values(self) -> dict[str, Any]:
-        """Return the slot values in the format of the body of a render call."""
+        """Return the slot values in the format that the render endpoint takes as request body."""
         cleaned = self.cleaned_data
         facts = cleaned["facts"]
         values = {
@@ -99,7 +99,7 @@ class SlotForm(forms.Form):
 
     @property
     def has_input(self) -> bool:
-        """Whether the form is valid and slots have to be filled."""
+        """Whether the form is valid and has `fill` checked or a slot value."""
         return self.is_valid() and bool(self.cleaned_data["fill"] or self.get_slot_values())
 
 

@@ -16,7 +16,7 @@ from prompts.studio.prompt_view import PreviewResult
 from prompts.versions.text_rows import OriginSpan, TextRow, group_rows_by_section
 from skills.files.visible_text import VisibleText
 
-# Rows beyond this limit are counted but not rendered.
+# Maximum number of rendered rows; further rows are only counted.
 MAX_SHOWN_ROWS = 1_200
 
 
@@ -197,9 +197,9 @@ class StudioText:
 
 
 def find_section_kind(rows: Sequence[TextRow]) -> str:
-    """Return the kind that most of a section's text comes from.
+    """Return the kind of origin (soul, memory, …) that most of a section's text comes from.
 
-    Text of the layout and of slots counts only if there is no other.
+    Text of the layout and of slots is considered only if the section has no other text.
     """
     sizes: dict[str, int] = {}
     for row in rows:

@@ -76,7 +76,8 @@ def studio_home(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "prompts/studio/home.html", context)
 
 
-# Without never_cache the back button shows a cached page that lacks the draft saved on leaving it.
+# The draft is saved when the user leaves the page. Without never_cache, the back button would show the page
+# from the browser's cache, without this draft.
 @never_cache
 def studio_editor(request: WorkspaceRequest, agent: str) -> HttpResponse:
     studio = get_studio_or_404(request, agent)
@@ -96,7 +97,7 @@ def studio_editor(request: WorkspaceRequest, agent: str) -> HttpResponse:
 
 
 def save_last_agent(request: WorkspaceRequest, agent: Agent) -> None:
-    """Store the agent in the session for `studio_home`; the session is written only if it changed."""
+    """Store the agent in the session for `studio_home`; the session is written only for another agent."""
     last_agents: dict[str, str] = request.session.get(LAST_AGENTS_SESSION_KEY, {})
     if last_agents.get(request.workspace.slug) != agent.slug:
         request.session[LAST_AGENTS_SESSION_KEY] = last_agents | {request.workspace.slug: agent.slug}
@@ -123,7 +124,10 @@ def find_latest_revision(record: Record) -> Revision | None:
 
 
 def studio_updates(request: WorkspaceRequest, agent: str) -> HttpResponse:
-    """Answer the polling of an open page: 204 unless the part or one of the prompt's files has changed."""
+    """Answer the polling of an open Studio page.
+
+    Return 204 unless the part or a context file of the prompt has changed since the page was rendered.
+    """
     studio = get_studio_or_404(request, agent)
     location = get_studio_location(request, studio)
     pages = get_record_pages(location.part.family)

@@ -34,7 +34,7 @@ from prompts.versions.timeline import HEAVY_COLUMNS
 class StudioState:
     """An agent with its live prompts.
 
-    Usually loaded with one query, because the prompts join the agent and its channels.
+    Usually loaded with one query: the query for the prompts joins the agent and the channels.
     """
 
     workspace: Workspace
@@ -79,7 +79,7 @@ class StudioState:
         return [link.channel for link in links.select_related("channel").order_by("channel__name", "pk")]
 
     def get_channel(self, slug: str) -> Channel | None:
-        """Return the channel with this slug, or the first one."""
+        """Return the channel with this slug, else the agent's first channel; None if it has no channel."""
         matches = [channel for channel in self.channels if channel.slug == slug]
         return next(iter(matches or self.channels), None)
 
@@ -94,7 +94,7 @@ class StudioState:
         return prompt.latest
 
     def is_current(self, prompt: AgentPrompt | None, layout: str) -> bool:
-        """Whether a build would now produce the stored version again."""
+        """Whether the latest version is up to date: a build with this layout would produce the same text."""
         if prompt is None or prompt.latest is None or self.is_waiting or prompt.problem:
             return False
         is_due = prompt.changes_at is not None and prompt.changes_at <= timezone.now()
@@ -122,7 +122,7 @@ class StudioState:
         return build_draft_preview(preview, prompt.latest if prompt else None, slots)
 
     def load_preview(self, channel: Channel, layout: str, draft: DraftRecord | None) -> PromptPreview:
-        """Collect the inputs of a preview, reusing the rows that are already loaded."""
+        """Collect the inputs of a preview, reusing the agent and channels that are already loaded."""
         loaded = LoadedRows.for_agent(self.workspace, self.agent, self.channels)
         return build_preview(
             self.workspace, self.agent, channel.slug, draft=draft, layout=layout, loaded=loaded

@@ -41,7 +41,8 @@ AGENT_TABS = (
     ("versions", gettext_lazy("Versions"), "versions:list"),
     ("activity", gettext_lazy("Activity"), "agent-activity:list"),
 )
-# The tab of a view, by view name, else by namespace; three tabs share the namespace "agents".
+# Maps view names and URL namespaces to tabs. View names are looked up first, because three tabs share the
+# namespace "agents".
 TABS_BY_VIEW = {
     "agents:memory": "memory",
     "agents:add-memory": "memory",
@@ -144,7 +145,7 @@ def agent_effective_settings(
 
 @register.simple_tag
 def agent_setting(agent: Agent, name: str) -> EffectiveValue:
-    """Return one effective setting with its level."""
+    """Return the effective value of one setting with the level it comes from."""
     effective_settings = EffectiveSettings.load(agent)
     return effective_settings.get_value(name, effective_settings.get_settings())
 
@@ -153,7 +154,7 @@ def agent_setting(agent: Agent, name: str) -> EffectiveValue:
 def level_chip(
     context: dict[str, Any], level: str, agent: Agent, channel: str = "", url: str = ""
 ) -> SafeString:
-    """Render the level a value comes from; a link for members who may edit the settings of that level."""
+    """Render the level that a value comes from, as a link for members who may edit that level."""
     label = LEVEL_LABELS.get(level, level)
     target_url = (url or get_level_url(context, level, agent, channel)) if context["can"].edit else ""
     if not target_url:

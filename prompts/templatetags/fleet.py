@@ -41,13 +41,16 @@ BUDGET_BAR_HTML = (
 
 @register.simple_tag
 def fleet_cells(cells: Sequence[tuple[Channel, MatrixCell | None]], can_pick: object = False) -> SafeString:
-    """Render the cells of a matrix row in Python: a template takes ten times as long for that many."""
+    """Render the cells of a matrix row in Python.
+
+    A page has hundreds of cells, and a template takes ten times as long.
+    """
     renderer = CellRenderer(can_pick=bool(can_pick))
     return format_html_join("", "{}", ((renderer.render_cell(channel, cell),) for channel, cell in cells))
 
 
 class CellRenderer:
-    """Renders cells and caches HTML that many of them share."""
+    """Renders matrix cells and caches HTML that many cells share."""
 
     def __init__(self, *, can_pick: bool) -> None:
         self.can_pick = can_pick

@@ -14,7 +14,7 @@ from prompts.provenance.usage import MemoryUsage, MemoryUsageSummary, get_memory
 
 register = template.Library()
 
-# The prompts of an agent have their own tab.
+# Kinds without a usage panel: agent pages have their own tabs for prompts.
 EXCLUDED_KINDS = {"agent"}
 
 
@@ -58,7 +58,7 @@ def recent_fetches(context: dict[str, Any], key: ApiKey) -> dict[str, Any]:
 def rebuild_status(context: dict[str, Any], everything: bool = False) -> dict[str, Any]:
     """Show the progress of rebuilds while builds are pending.
 
-    After a save by this session it is shown even if the builds are already finished.
+    After a save in this session, the progress is shown once even if the builds are already finished.
     """
     since = parse_since(context["request"].session.pop(REBUILD_SESSION_KEY, ""))
     workspace = context["workspace"]

@@ -28,7 +28,10 @@ class TokenBarBlock:
 
 @dataclass(frozen=True)
 class TokenBar:
-    """The data of the SVG; positions are strings, because localized numbers may contain a comma."""
+    """The data of the SVG bar.
+
+    Positions are strings: templates localize numbers, and a decimal comma is invalid in SVG attributes.
+    """
 
     blocks: list[TokenBarBlock]
     tokens: int
@@ -43,7 +46,10 @@ class TokenBar:
 def build_token_bar(
     sections: Iterable[Any], tokens: int, budget: int | None = None, cache_share: float | None = None
 ) -> TokenBar:
-    """Build the bar from sections with name, tokens and look (or kind); the scale is max(tokens, budget)."""
+    """Build the bar; its full width is the token count or the budget, whichever is larger.
+
+    A section has `name`, `tokens`, and `look` (a CSS class) or `kind`, as attributes or keys.
+    """
     scale = max(tokens, budget or 0, 1)
     blocks, x = [], 0.0
     for section in sections:

@@ -56,7 +56,7 @@ def status_badge(status: str) -> SafeString:
 
 @register.simple_tag
 def cause_list(causes: Sequence[CauseLabel]) -> SafeString:
-    """Render causes as a list; names are wrapped in <bdi>, so that their text direction cannot leak out."""
+    """Render causes as a list; <bdi> around names keeps right-to-left names from reordering other text."""
     return format_html_join(
         ", ",
         "{}{}{}",

@@ -41,7 +41,7 @@ class Command(BaseCommand):
     def rebuild(self, workspace: Workspace, agents: list[Agent], options: dict[str, Any]) -> int:
         """Rebuild or enqueue the agents; return the number of prompts that could not be built."""
         ids = [agent.pk for agent in agents if not agent.is_archived]
-        # Archived agents are skipped, but one named with --agent is an error, with and without --later.
+        # Archived agents are skipped, but naming one with --agent is an error, with and without --later.
         if options["later"] and (ids or not options["agent"]):
             self.enqueue(workspace, ids)
             return 0
@@ -50,7 +50,7 @@ class Command(BaseCommand):
         return result.failed
 
     def enqueue(self, workspace: Workspace, ids: list[int]) -> None:
-        # The work is recorded in the database first, so an unavailable broker only delays it.
+        # The rebuild is recorded in the database first, so an unavailable message broker only delays it.
         request_rebuild(workspace, ids, by=SYSTEM_ACTOR)
         enqueue_rebuilds(workspace.pk, ids)
         self.stdout.write(

@@ -20,7 +20,7 @@ from prompts.builds.tokens import count_tokens
 
 class Command(BaseCommand):
     help = "Prints the text of a prompt, byte for byte, or with --report what became of its inputs, as JSON."
-    # The command does not use the database.
+    # No system checks, because the command does not use the database.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -73,7 +73,7 @@ class Command(BaseCommand):
         self.stderr.write(f"The evidence is in {path}.")
 
     def write_summary(self, replay: Replay) -> None:
-        """Write to standard error, so that standard output contains only the prompt."""
+        """Write a summary of the replay to standard error; standard output contains only the prompt."""
         entry = replay.entry
         context = (
             f"handed to {entry.reader_label} at {entry.at.isoformat()}"

@@ -1,4 +1,4 @@
-"""Print the key that signs checkpoints, or generate a new one for the settings."""
+"""Print the id or the public key of the key that signs checkpoints, or generate a new private key."""
 
 from argparse import ArgumentParser
 from typing import Any

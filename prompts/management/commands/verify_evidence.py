@@ -19,7 +19,7 @@ class Command(BaseCommand):
     help = (
         "Checks an evidence file. Ends with 0 if all is proved, 1 if a check failed, 3 if parts are absent."
     )
-    # The command does not use the database.
+    # No system checks, because the command does not use the database.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def read_evidence(name: str) -> Any:
 
 
 def read_expected_key(key: str | None) -> str | None:
-    """Return the key id as given, or the contents if it names a file."""
+    """Return the contents of the file that `key` names; if there is no such file, `key` is a key id."""
     if key is None or not Path(key).is_file():
         return key
     return Path(key).read_text(encoding="utf-8")
