@@ -1,1 +1,1 @@
-"""Code without domain knowledge: database helpers, text, the task queue. It imports no app."""
+"""Code without domain knowledge: database helpers, text, the task queue. This package imports no app."""

@@ -12,7 +12,10 @@ V = TypeVar("V", bound=Callable[..., HttpResponseBase])
 
 
 def allow_body_size(size: int) -> Callable[[V], V]:
-    """Set the body limit of a view. Decorators around it must copy the attribute (functools.wraps does)."""
+    """Set the maximum body size of a view, in bytes.
+
+    The limit is an attribute of the view: decorators around the view must copy it (functools.wraps does).
+    """
 
     def set_limit(view: V) -> V:
         view.max_body_bytes = size  # type: ignore[attr-defined]  # read below
@@ -28,7 +31,7 @@ def get_content_length(request: HttpRequest, *, invalid: int = 0) -> int:
 
 
 def get_body_limit(path: str) -> int:
-    """Return the body limit of the view at this path, or the default limit."""
+    """Return the maximum body size, in bytes, of the view at this path, or the default limit."""
     try:
         view: Any = resolve(path).func
     except Resolver404:

@@ -1,6 +1,6 @@
-"""Enqueue Celery jobs behind a circuit breaker: a broker outage delays a page by a second at most.
+"""Enqueue Celery jobs behind a circuit breaker.
 
-It never causes an error.
+A broker outage delays a page by a second at most and never causes an error.
 """
 
 import time
@@ -18,9 +18,9 @@ MAX_FAILURES, OPEN_SECONDS = 3, 10.0
 
 
 class CircuitBreaker:
-    """Circuit breaker: after MAX_FAILURES failures in a row, do not try for OPEN_SECONDS.
+    """Circuit breaker: after MAX_FAILURES failures in a row, enqueue nothing for OPEN_SECONDS.
 
-    Jobs that are not enqueued meanwhile are found in the database by the periodic sweep.
+    The work of jobs that were not enqueued is recorded in the database, where the periodic sweep finds it.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -33,7 +33,11 @@ class CircuitBreaker:
         return self.clock() < self.open_until
 
     def may_try(self) -> bool:
-        """Return whether to try. After the pause only one caller tries, because a failure takes a second."""
+        """Return whether the caller may try to enqueue.
+
+        After OPEN_SECONDS only one caller may try, because each failed attempt takes a second. The others may
+        try again when that attempt has succeeded.
+        """
         with self.lock:
             if self.is_open:
                 return False
@@ -42,7 +46,7 @@ class CircuitBreaker:
             return True
 
     def record_failure(self) -> None:
-        """Count a failure; after a pause, the first one opens the breaker again."""
+        """Count a failure, and open the breaker if there were MAX_FAILURES since the last success."""
         self.failures += 1
         if self.failures >= MAX_FAILURES:
             self.open_until = self.clock() + OPEN_SECONDS
@@ -57,7 +61,7 @@ breaker = CircuitBreaker()
 def enqueue_job(job: Any, *args: Any) -> bool:
     """Enqueue a job and return whether the broker accepted it.
 
-    If not, nothing is lost: the work is recorded in the database, where the sweep finds it.
+    If it did not, no work is lost: the work is recorded in the database, where the periodic sweep finds it.
     """
     if not breaker.may_try():
         return False
@@ -72,11 +76,15 @@ def enqueue_job(job: Any, *args: Any) -> bool:
 
 
 def enqueue_after_commit(job: Any, *args: Any, then: Callable[[], object] | None = None) -> None:
-    """Enqueue a job after the commit, when the worker can see the rows; `then` runs if it was enqueued."""
+    """Enqueue a job after the current transaction, so that the worker can see the committed rows.
+
+    `then` is called if the job was enqueued.
+    """
 
     def enqueue() -> None:
         if enqueue_job(job, *args) and then:
             then()
 
-    # Robust: the data is committed, so an error here must not fail the request. Django logs it.
+    # With `robust`, Django logs an error of `enqueue` and does not raise it: the data is committed already,
+    # so the request must not fail.
     transaction.on_commit(enqueue, robust=True)

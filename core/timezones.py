@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 @cache
 def list_timezone_names() -> tuple[str, ...]:
-    """Return all IANA names, sorted, without `localtime`, which is a file and not a timezone."""
+    """Return all IANA timezone names, sorted. `localtime` is a file on some systems, not a timezone."""
     return tuple(sorted(name for name in available_timezones() if name != "localtime"))
 
 

@@ -1,4 +1,4 @@
-"""Wiring of the product: settings, URLs, jobs and start-up; no business rules."""
+"""Configuration of the product: settings, URLs, jobs and start-up. It contains no business rules."""
 
 from project.celery import app as celery_app
 

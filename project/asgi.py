@@ -1,4 +1,4 @@
-"""ASGI application, with the same start-up as project/wsgi.py."""
+"""ASGI application. It starts the same background threads as project/wsgi.py, but has no fetch fast path."""
 
 import os
 

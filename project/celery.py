@@ -11,7 +11,7 @@ from django_structlog.celery.steps import DjangoStructLogInitStep
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-# The warning is about pickled messages; ours are JSON.
+# Celery warns about running as root because of pickled messages. Our messages are JSON.
 warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
 
 app = Celery("dramatis")
@@ -32,7 +32,7 @@ def configure_celery_logging(**_: Any) -> None:
 
 @worker_init.connect
 def enable_job_metrics(**_: Any) -> None:
-    """Start counting jobs. Imported here, because only workers need it."""
+    """Start counting jobs. The module is imported here, because only workers need it."""
     import project.metrics.collectors
 
     project.metrics.collectors.enable_worker_counters()
@@ -40,7 +40,10 @@ def enable_job_metrics(**_: Any) -> None:
 
 @heartbeat_sent.connect
 def touch_worker_liveness(**_: Any) -> None:
-    """Touch the liveness file from the event loop that also receives jobs: if it hangs, the file gets old."""
+    """Touch the liveness file of the worker at each Celery heartbeat.
+
+    Heartbeats are sent by the event loop that also receives jobs: if it hangs, the file is no longer touched.
+    """
     from django.conf import settings
 
     from project.health.liveness import touch_liveness_file

@@ -1,4 +1,4 @@
-"""Celery beat scheduler that touches a liveness file at each tick."""
+"""Celery beat scheduler that touches a liveness file, which the container health check reads."""
 
 from typing import Any
 

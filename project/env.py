@@ -1,4 +1,4 @@
-"""Read typed values from the environment and report every bad or missing one at once."""
+"""Read typed values from environment variables, and report all invalid and missing variables at once."""
 
 import os
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -11,14 +11,14 @@ FALSE_VALUES = frozenset({"0", "false", "no", "off"})
 
 # Names of all variables that were read; a test compares them with .env.example.
 requested_names: set[str] = set()
-# Collected and raised together by check_environment, so that an operator can fix all variables at once.
+# Problems of all variables. check_environment raises them together, so that an operator can fix them at once.
 environment_problems: list[str] = []
 
 
 def _read_variable(name: str) -> str:
-    """Return the value of the variable or the content of the file that NAME_FILE names.
+    """Return the value of a variable, or the content of the file whose path is in the variable NAME_FILE.
 
-    An empty variable counts as unset, because Compose files pass empty variables on.
+    An empty variable counts as unset, because Compose passes unset variables on as empty ones.
     """
     requested_names.add(name)
     value = os.environ.get(name, "").strip()
@@ -33,7 +33,7 @@ def _read_file(name: str, path: str) -> str:
     try:
         return Path(path).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        # Only strerror: some error messages quote the content of the file.
+        # Report strerror only, because the full message of some errors quotes the content of the file.
         environment_problems.append(
             f"{name}_FILE cannot be read: {getattr(error, 'strerror', None) or 'it is not text'}"
         )
@@ -73,13 +73,13 @@ def env_int(name: str, default: int) -> int:
 
 
 def env_list(name: str, default: tuple[str, ...] = ()) -> list[str]:
-    """Return comma-separated values without surrounding spaces and without empty ones."""
+    """Return the comma-separated values, stripped of spaces and without empty values."""
     values = [value.strip() for value in _read_variable(name).split(",")]
     return [value for value in values if value] or list(default)
 
 
 def env_networks(name: str, default: tuple[str, ...] = ()) -> list[IPv4Network | IPv6Network]:
-    """Return comma-separated addresses and networks such as 10.0.0.0/8."""
+    """Return the comma-separated IP addresses and networks, such as 10.0.0.0/8."""
     networks = []
     for value in env_list(name, default):
         try:
@@ -90,7 +90,7 @@ def env_networks(name: str, default: tuple[str, ...] = ()) -> list[IPv4Network |
 
 
 def env_secret(name: str, *, needed: bool, default: str = "") -> str:
-    """Return a value that has no default in production; it never appears in a message."""
+    """Return a value that must not appear in a message. If `needed`, it is a problem if it is not set."""
     value = _read_variable(name)
     if needed and not value:
         environment_problems.append(f"{name} is not set")

@@ -34,6 +34,6 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
     if request.path_info.startswith(API_PREFIX):
         return problem_response(problem, request)
     if problem.status == 503:
-        # Rendered without the request: the context processors query the database.
+        # Rendered without the request: context processors would query the database, which is not available.
         return HttpResponse(render_to_string("503.html"), status=503, headers=dict(problem.headers))
     return defaults.server_error(request)

@@ -1,4 +1,4 @@
-"""WSGI fast path for prompt fetches, in front of Django's middleware; other requests are passed on."""
+"""WSGI fast path: handle prompt fetches without Django's middleware, and pass other requests on to Django."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -35,7 +35,10 @@ HEADER_MIDDLEWARE = (SecurityMiddleware, CSPMiddleware, XFrameOptionsMiddleware)
 
 
 class FetchFastPath:
-    """WSGI application around Django's: a fetch needs no session, form or page, and so no middleware."""
+    """WSGI application that handles prompt fetches and passes other requests on to Django's application.
+
+    A fetch needs no session, form or page, so it does not need Django's middleware.
+    """
 
     def __init__(self, application: WsgiApplication) -> None:
         self.application = application
@@ -65,9 +68,9 @@ class FetchFastPath:
 
 
 def generate_request_id() -> str:
-    """Return a random UUID like those of the request log.
+    """Return a random UUID, as RequestLogMiddleware does for other requests.
 
-    It must be unique but not secret, so it avoids the system call for secure random numbers.
+    The id must be unique but not secret, so the slower system call for secure random numbers is avoided.
     """
     return str(UUID(int=getrandbits(128), version=4))
 
@@ -79,7 +82,10 @@ def release_connection() -> None:
 
 
 def log_fetch(response: RawResponse, environ: WsgiEnviron, request_id: str, seconds: float) -> None:
-    """Log in the format of the request log. Served prompts are in the ledger and not logged by default."""
+    """Log a fetch in the format of the request log.
+
+    By default only failed fetches are logged, because the ledger has a row for every served prompt.
+    """
     log.info(
         "request_finished",
         code=response.status,
@@ -91,7 +97,10 @@ def log_fetch(response: RawResponse, environ: WsgiEnviron, request_id: str, seco
 
 
 def is_accepted_request(environ: WsgiEnviron) -> bool:
-    """Return whether host and scheme are accepted; Django handles all other requests."""
+    """Return whether the host is allowed and, if TLS is required, the scheme is https.
+
+    All other requests are passed on to Django, which rejects or redirects them.
+    """
     return is_allowed_host(environ.get("HTTP_HOST", "")) and (
         not settings.SECURE_SSL_REDIRECT or is_secure_request(environ)
     )
@@ -113,14 +122,14 @@ def is_secure_request(environ: WsgiEnviron) -> bool:
 
 
 class MinimalRequest(HttpRequest):
-    """The parts of a request that HEADER_MIDDLEWARE reads."""
+    """A request with only the parts that the classes in HEADER_MIDDLEWARE read."""
 
     def _get_scheme(self) -> str:
         return "https" if settings.TLS else "http"
 
 
 def build_security_headers() -> Headers:
-    """Return the headers that Django's middleware adds to every response; computed once at start."""
+    """Return the headers that HEADER_MIDDLEWARE adds to every response. Called once, at start."""
     request, response = MinimalRequest(), HttpResponse()
     for middleware in HEADER_MIDDLEWARE:
         middleware(lambda _: response).process_response(request, response)

@@ -11,14 +11,17 @@ SECRET_NAMES = re.compile(
 )
 API_KEYS = re.compile(r"drm_[a-z]+_[A-Za-z0-9]+")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-# Password resets, invitations and email confirmations have their token in the path: long, or signed with
-# colons.
+# A segment of a path. The links of password resets, invitations and email confirmations have a token in the
+# path: a long segment, or a signed one with colons.
 PATH_SEGMENT = re.compile(r"(?<=/)[A-Za-z0-9_=:.%-]+")
 URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+@")
 
 
 def redact_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Redact an event (structlog processor). It runs last before rendering, so nothing is added after it."""
+    """Redact a log event (structlog processor).
+
+    It must be the last processor before rendering, because values that are added later are not redacted.
+    """
     for name, value in event.items():
         event[name] = MASK if SECRET_NAMES.search(name) else redact_value(value)
     return event
@@ -41,7 +44,7 @@ def redact_text(text: str) -> str:
 
 
 def redact_path(path: str) -> str:
-    """Return the path of a request without query and tokens."""
+    """Return the path of a request without its query string, and with tokens masked."""
     return PATH_SEGMENT.sub(_mask_token, path.partition("?")[0])
 
 

@@ -29,7 +29,7 @@ def get_renderers(*, json: bool) -> list[Processor]:
 
 
 def write_redacted_traceback(out: TextIO, exc_info: Any) -> None:
-    """Redact the traceback too: the message of an exception may contain a key."""
+    """Write a redacted traceback, because the message of an exception may contain an API key."""
     text = StringIO()
     structlog.dev.plain_traceback(text, exc_info)
     out.write(redact_text(text.getvalue()))
@@ -65,10 +65,10 @@ def build_logging_config(*, json: bool, level: str) -> dict[str, Any]:
         "loggers": {
             # Django's own handlers would print every line a second time.
             "django": {"handlers": [], "level": level, "propagate": True},
-            # RequestLogMiddleware logs these already, with redacted paths.
+            # RequestLogMiddleware already logs every request, with a redacted path.
             "django.request": {"level": "CRITICAL"},
             "django.server": {"handlers": [], "level": "CRITICAL"},
-            # Each job is already logged once, with its request id.
+            # django-structlog already logs each job, with its request id.
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},

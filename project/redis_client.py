@@ -1,16 +1,17 @@
-"""Redis client with short timeouts, and REDIS_URL in the formats that Celery and redis-py need."""
+"""Redis client with short timeouts, and conversion of REDIS_URL to the formats of Celery and redis-py."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import redis
 
+# Timeouts in seconds.
 CONNECT_TIMEOUT = 0.2
 READ_TIMEOUT = 0.5
 
 
 def build_celery_url(url: str) -> str:
-    """Return the URL for Celery: `redis+socket` and `virtual_host` where redis-py has `unix` and `db`."""
+    """Return the URL for Celery, which uses `redis+socket` and `virtual_host` instead of `unix` and `db`."""
     if not url.startswith("unix://"):
         return url
     return "redis+socket://" + url.removeprefix("unix://").replace("?db=", "?virtual_host=")
@@ -24,7 +25,7 @@ def build_client_url(url: str) -> str:
 
 def connect_redis(url: str, **options: Any) -> "redis.Redis":
     """Return a client with short timeouts and no retries."""
-    # Imported here because settings need this module, and the library takes a third of a second to load.
+    # Imported here because the settings import this module, and importing redis takes a third of a second.
     import redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry

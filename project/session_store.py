@@ -1,4 +1,4 @@
-"""Database session store that reports a database outage as such."""
+"""Database session store that raises OperationalError if the database is down."""
 
 from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as StoredSession
@@ -6,9 +6,9 @@ from django.db import OperationalError
 
 
 class SessionStore(StoredSession):
-    """Raise OperationalError if the database is down.
+    """Raise OperationalError if a session cannot be saved because the database is down.
 
-    Django treats every failure to save as a session that was deleted meanwhile, and responds with 400.
+    Django's own store treats every failure to save as a deleted session, and the response is 400.
     """
 
     def save(self, must_create: bool = False) -> None:

@@ -25,14 +25,14 @@ from project.logging_config import build_logging_config, configure_structlog
 from project.redis_client import build_celery_url
 from project.supervisor.paths import get_development_key, get_valkey_socket
 
-# Lets Django classes take type arguments at runtime, such as ModelForm[Agent].
+# Allow type arguments of Django classes at runtime, such as ModelForm[Agent].
 django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 PRODUCTION = env_choice("DRAMATIS_ENV", ("development", "production")) == "production"
 VAR = Path(env_str("DRAMATIS_VAR", str(BASE_DIR / "var"))).resolve()
 
-# Off in both environments by default, so that error pages are the same everywhere and show no source code.
+# Off by default in development too, so that error pages are the same everywhere and show no source code.
 DEBUG = env_bool("DRAMATIS_DEBUG", False) and not PRODUCTION
 SECRET_KEY = env_secret("SECRET_KEY", needed=PRODUCTION) or ("" if PRODUCTION else get_development_key(VAR))
 SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
@@ -72,7 +72,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    # Early, so that responses of the middleware below have the policy too.
+    # Near the top, so that responses of the middleware below have the Content-Security-Policy header too.
     "csp.middleware.CSPMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -93,7 +93,7 @@ MIDDLEWARE = [
     "prompts.builds.middleware.RebuildCountsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "personas.tenancy.middleware.TenancyMiddleware",
-    # Removes itself if there is no replica.
+    # Disables itself (MiddlewareNotUsed) if there is no replica.
     "core.db.replica.ReadYourWritesMiddleware",
 ]
 TEMPLATES = [
@@ -111,7 +111,7 @@ TEMPLATES = [
         },
     }
 ]
-# In the session, so that there is no further cookie to protect.
+# Messages are stored in the session, so that there is no further cookie to protect.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 # --- Data --------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ DATABASES = {
     "default": build_database_config(
         env_secret("DATABASE_URL", needed=PRODUCTION, default=f"sqlite:///{VAR / 'dramatis.sqlite3'}"),
         pool_size=env_int("DATABASE_POOL_SIZE", 8),
-        # 0 disables the timeout, which migrations of large tables need.
+        # In milliseconds. 0 disables the timeout; use it for migrations of large tables.
         statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
         password=env_secret("DATABASE_PASSWORD", needed=False),
     )
@@ -139,11 +139,11 @@ DATABASE_APP_PASSWORD = env_secret("DATABASE_APP_PASSWORD", needed=False)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES: dict[str, dict[str, Any]] = {
     "default": {
-        # The database, not Redis: login rate limits are stored here, are shared by all processes and must
-        # survive a Redis outage.
+        # The cache is in the database and not in Redis, because it contains the counters of the login rate
+        # limits. All processes share them, and they must survive a Redis outage.
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "project_cache",
-        # With the default limit of 300 an attacker could evict the rate limit counters.
+        # With Django's default of 300 entries an attacker could evict the counters of the rate limits.
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     }
 }
@@ -179,13 +179,13 @@ ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if TLS else "http"
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 # The cookie ends with the browser session; SESSION_COOKIE_AGE and SESSION_IDLE_SECONDS limit the session.
 ACCOUNT_SESSION_REMEMBER = False
-# Five failures per account in 15 minutes, fifty per address in an hour.
+# At most five failed logins per account in 15 minutes, and fifty per IP address in an hour.
 ACCOUNT_RATE_LIMITS = {"login_failed": "50/h/ip,5/15m/key"}
 ALLAUTH_TRUSTED_PROXY_COUNT = env_int("DRAMATIS_TRUSTED_PROXIES", 0)
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Dramatis"
-# Browsers allow passkeys without TLS on localhost only, which is where development happens.
+# In development, passkeys must work without TLS. Browsers allow that on localhost only.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
 
 # --- Sessions, cookies, headers ----------------------------------------------------------------------
@@ -193,7 +193,7 @@ SESSION_ENGINE = "project.session_store"
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_IDLE_SECONDS = 3600
 SESSION_TOUCH_SECONDS = 60
-# With the prefix __Host- browsers reject the cookie from another path, another domain or plain HTTP.
+# Browsers accept a cookie with the prefix __Host- only over HTTPS, for this exact host and the path /.
 SESSION_COOKIE_NAME = "__Host-dramatis-session" if TLS else "dramatis-session"
 CSRF_COOKIE_NAME = "__Host-dramatis-csrf" if TLS else "dramatis-csrf"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TLS
@@ -201,7 +201,7 @@ SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_SSL_REDIRECT = TLS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
-# A client could send this header, so it is trusted only behind a proxy of ours, which overwrites it.
+# A client could send this header itself, so it is trusted only behind a trusted proxy, which overwrites it.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ALLAUTH_TRUSTED_PROXY_COUNT else None
 # Off by default: browsers remember HSTS for a year, so enable it only after TLS is known to work.
 HSTS = env_bool("DRAMATIS_HSTS", False) and TLS
@@ -260,7 +260,7 @@ WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not PRODUCTION
 
 # --- API ---------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
-    # Denied by default; views authenticate API keys themselves, never cookies.
+    # Access is denied by default. Views authenticate API keys themselves and never use cookies.
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -275,7 +275,7 @@ DRAMATIS_RATE_LIMITS = {
 }
 # Whether servers record when keys were last used; a background thread writes it periodically.
 DRAMATIS_NOTE_KEY_USES = env_bool("DRAMATIS_NOTE_KEY_USES", True)
-# Each web process has its own rate limiter, so the limits are divided by the number of processes.
+# Number of web processes. Each has its own rate limiter, so the limits are divided by this number.
 DRAMATIS_WEB_PROCESSES = env_int("DRAMATIS_WEB_PROCESSES", 1)
 # Folders that workspaces may use as sources; none by default in production. In development the folder with
 # the files of the demo is allowed.
@@ -284,12 +284,13 @@ DRAMATIS_SOURCE_ROOTS = [
     Path(root) for root in env_list("DRAMATIS_SOURCE_ROOTS", () if PRODUCTION else (str(DEMO_SOURCES),))
 ]
 
-# An edit that affects up to this many prompts is built within the request; larger ones are built by workers.
+# If an edit affects at most this many prompts, the request builds them; otherwise workers build them.
 DRAMATIS_BUILD_AT_ONCE = env_int("DRAMATIS_BUILD_AT_ONCE", 20)
-# Agents per job: small enough that many workers share a large change.
+# Agents per build job. The number is small, so that many workers share the work of a large change.
 DRAMATIS_BUILD_BATCH = 25
 
-# Key that signs checkpoints: a PEM or its path. Development generates one; production requires it.
+# Key that signs checkpoints: a private key in PEM format, or the path of its file. It is required in
+# production and generated in development.
 DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=PRODUCTION)
 # Folder for the second copy of every checkpoint, which operators copy to another system.
 DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "checkpoints")))
@@ -301,7 +302,7 @@ DRAMATIS_METRICS_TOKEN = env_secret("DRAMATIS_METRICS_TOKEN", needed=False)
 DRAMATIS_METRICS_NETWORKS = env_networks(
     "DRAMATIS_METRICS_NETWORKS", () if PRODUCTION else ("127.0.0.0/8", "::1")
 )
-# Whether to log every served prompt too; the ledger has a row for each of them anyway.
+# Whether to log successful fetches too. The ledger has a row for each of them in any case.
 DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
 # Retention in days of refresh runs (the newest of each source is always kept) and of abandoned drafts. 0
 # keeps them for ever.
@@ -321,25 +322,28 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_TIMEOUT = 1
-# A frozen Redis must not block a page: publishing is not retried, and the sweep finds the work later.
+# Publishing a job is not retried, because a frozen Redis must not block a page. The periodic sweep finds the
+# work later.
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 1,
     "socket_connect_timeout": 1,
     "retry_on_timeout": False,
     "max_retries": 0,
-    # Longer than the hard time limit above, otherwise a running job would be delivered twice.
+    # In seconds. Longer than CELERY_TASK_TIME_LIMIT, otherwise a running job would be delivered twice.
     "visibility_timeout": 180,
-    # With the defaults (every 10 s, every tenth time) lost messages are redelivered only after minutes.
+    # Search for messages of lost workers every 5 seconds. With kombu's defaults, an interval of 10 seconds
+    # and a search at every tenth interval, they are redelivered only after minutes.
     "unacked_restore_interval": 5,
     "unacked_restore_throttle": 1,
 }
-# Folder of the liveness files that worker and beat touch for the container health checks; empty: none.
+# Folder of the liveness files that worker and beat touch for the container health checks. If it is empty, no
+# files are written.
 DRAMATIS_ALIVE_DIR = env_str("DRAMATIS_ALIVE_DIR")
 CELERY_BEAT_SCHEDULER = "project.celery_beat.LivenessScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
-    # Rebuilds that a lost message missed, and memories that become valid or expire.
+    # Builds prompts whose build job was lost, and prompts with memories that become valid or expire.
     "sweep-prompts": {
         "task": "prompts.tasks.sweep_prompts_job",
         "schedule": 30.0,
@@ -383,7 +387,8 @@ CELERY_BEAT_SCHEDULE = {
     },
     "measure": {"task": "project.tasks.measure_metrics_job", "schedule": 60.0, "options": {"expires": 50}},
     "heartbeat": {"task": "project.tasks.record_heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
-    # Lost, due and stuck refresh runs; often enough that a killed worker delays a run by less than a minute.
+    # Starts refresh runs that are due, lost or stuck. It runs often, so that a killed worker delays a run by
+    # less than a minute.
     "sweep-sources": {"task": "skills.tasks.sweep_sources_job", "schedule": 10.0, "options": {"expires": 9}},
 }
 

@@ -20,13 +20,13 @@ def record_heartbeat_job() -> None:
 
 @shared_task
 def purge_idempotency_keys_job() -> None:
-    """Delete expired responses of idempotent requests."""
+    """Delete the stored responses of requests with an Idempotency-Key after they have expired."""
     delete_expired_responses()
 
 
 @shared_task
 def purge_refresh_runs_job() -> None:
-    """Delete old refresh runs; the newest of each source is kept."""
+    """Delete old refresh runs. The newest run of each source is kept."""
     retention.purge_refresh_runs()
 
 

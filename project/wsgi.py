@@ -7,7 +7,7 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-# This sets Django up; the imports below need it.
+# This call sets up Django, which the imports below need.
 django_application = get_wsgi_application()
 
 from personas.api_keys import last_used  # noqa: E402  # see above

@@ -12,7 +12,7 @@ MAX_BATCHES = 200
 def delete_in_batches(rows: QuerySet[Any]) -> int:
     """Delete the rows, one transaction per batch, and return how many were deleted.
 
-    The filter is applied again to each batch: a row that no longer matches it is kept.
+    Each DELETE repeats the filter of `rows`, so a row that has changed and no longer matches is kept.
     """
     total = 0
     for _ in range(MAX_BATCHES):

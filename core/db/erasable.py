@@ -1,6 +1,7 @@
 """Migration operation for append-only tables whose text can be erased.
 
-The trigger allows an UPDATE only if an erasure is recorded for the row and it replaces text by the tombstone.
+A trigger rejects every UPDATE and DELETE, with one exception: if an erasure is recorded for the row, an
+UPDATE may replace its text by a tombstone.
 """
 
 from typing import Any
@@ -9,8 +10,8 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from core.db.append_only import SQLITE_TRIGGER, AppendOnly
 
-# An UPDATE is allowed if an erasure of this record exists, the kept columns are unchanged, and the erasable
-# columns become the tombstone.
+# The first of three conditions for an UPDATE: an erasure of this record exists. The others are that the
+# `kept` columns do not change and that the erasable columns become their tombstones.
 ERASURE_CONDITION = """EXISTS (SELECT 1 FROM personas_erasure e WHERE e.workspace_id = OLD.workspace_id
   AND e.kind = OLD.kind AND e.object_id = OLD.object_id)"""
 POSTGRES_FUNCTION = """

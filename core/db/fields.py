@@ -11,7 +11,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext as _
 
-# Lone surrogates cannot be encoded as UTF-8, PostgreSQL rejects NUL, and other controls are never intended.
+# Lone surrogates cannot be encoded as UTF-8, PostgreSQL rejects NUL, and other control characters in a text
+# are mistakes.
 FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 LINE_BREAKS = re.compile(r"[\t\n\r\x0b\x0c\x85\u2028\u2029]")
 
@@ -62,7 +63,7 @@ else:
 
 
 class CompactJSONField(Text):
-    """JSON stored as text, for values that no query filters on; it takes half the space of `jsonb`."""
+    """JSON stored as text, for values that no query filters on. Text takes half the space of `jsonb`."""
 
     # For the type checker: the field accepts and returns any JSON value.
     _pyi_private_set_type: Any
@@ -72,7 +73,10 @@ class CompactJSONField(Text):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
     def from_db_value(self, value: str, expression: Any, connection: Any) -> Any:
-        """Parse the JSON; return the raw text if it is invalid, so that the hash check reports the damage."""
+        """Parse the JSON. Invalid JSON is returned as text and does not raise an error.
+
+        The verification of the row's hash then reports the damage.
+        """
         try:
             return json.loads(value)
         except (ValueError, TypeError):
@@ -81,7 +85,8 @@ class CompactJSONField(Text):
     def get_placeholder(self, value: Any, compiler: Any, connection: Any) -> str:
         """Opt out of Django's bulk insert with UNNEST.
 
-        Inside an array literal every quotation mark of the JSON is escaped, which is slow.
+        UNNEST sends the values as an array literal, in which every quotation mark of the JSON is escaped.
+        That is slow.
         """
         return "%s"
 

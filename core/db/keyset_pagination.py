@@ -1,4 +1,4 @@
-"""Keyset pagination of rows by time, newest first: every page costs the same."""
+"""Keyset pagination of rows by time, newest first: later pages are as fast as the first one."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -10,7 +10,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True)
 class KeysetPage(Generic[M]):
-    """Rows, and the cursor of the next page; None on the last page."""
+    """A page of rows. `next_cursor` is the id of its last row, or None if this is the last page."""
 
     rows: list[M]
     next_cursor: int | None
@@ -19,9 +19,10 @@ class KeysetPage(Generic[M]):
 def get_keyset_page(
     rows: QuerySet[M], *, before: int | None, cursor_rows: QuerySet[M], limit: int
 ) -> KeysetPage[M]:
-    """Return the page after the row with the id `before`, which is looked up in `cursor_rows`.
+    """Return the next page: the rows older than the row with the id `before`.
 
-    `rows` must be ordered by `-at` and `-pk`.
+    That row is looked up in `cursor_rows`, because a filter may exclude it from `rows`. `rows` must be
+    ordered by `-at` and `-pk`.
     """
     if before is not None:
         rows = rows.filter(build_older_than_filter(cursor_rows, before))
@@ -30,10 +31,10 @@ def get_keyset_page(
 
 
 def build_older_than_filter(rows: QuerySet[M], row_id: int) -> Q:
-    """Build the condition for the rows that follow this one in newest-first order."""
+    """Build the condition for the rows that follow the row `row_id` in newest-first order."""
     at = rows.filter(pk=row_id).values_list("at", flat=True).first()
     if at is None:
-        # The row expired between two pages: any rows left after it have smaller ids.
+        # The row was deleted since the previous page, so its time is unknown. Older rows have smaller ids.
         return Q(pk__lt=row_id)
-    # The first condition is implied by the second, but it is the one that can use an index.
+    # The first condition follows from the second and is there for the index, which cannot be used for an OR.
     return Q(at__lte=at) & (Q(at__lt=at) | Q(pk__lt=row_id))

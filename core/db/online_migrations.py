@@ -1,7 +1,7 @@
 """Migration operations without downtime: on PostgreSQL they hold locks only briefly.
 
-Each runs outside of a transaction, so its migration sets `atomic = False` and contains nothing else. On
-SQLite, which allows one writer at a time anyway, they are the ordinary operations.
+Each operation runs outside of a transaction, so its migration sets `atomic = False` and contains no other
+operation. On SQLite, which allows one writer at a time anyway, they are the ordinary Django operations.
 """
 
 from collections.abc import Callable, Iterable
@@ -59,8 +59,8 @@ class AddIndexOnline(OnlineOperation, AddIndex):
     def build_by_partition(self, editor: Any, model: Any) -> None:
         """Build the index for each partition, because CONCURRENTLY is not supported on partitioned tables.
 
-        The index on the parent is created with ON ONLY. Partitions created meanwhile inherit it; it becomes
-        valid when an index of every partition is attached.
+        First an index is created on the parent table alone (ON ONLY). Partitions that are created meanwhile
+        get this index too. It becomes valid when an index of every partition is attached to it.
         """
         table, name = model._meta.db_table, editor.quote_name(self.index.name)
         editor.execute(f"DROP INDEX IF EXISTS {name}")
@@ -99,9 +99,10 @@ class AddUniqueOnline(OnlineOperation, AddConstraint):
 
 
 class AddCheckOnline(OnlineOperation, AddConstraint):
-    """Add a check constraint as NOT VALID, which applies to new rows, then validate the existing rows.
+    """Add a check constraint as NOT VALID, then validate the existing rows with VALIDATE CONSTRAINT.
 
-    VALIDATE CONSTRAINT does not block reads or writes.
+    A NOT VALID constraint applies to new rows only and is added without a scan of the table. VALIDATE
+    CONSTRAINT scans the table, but does not block reads or writes.
     """
 
     def build(self, editor: Any, model: Any) -> None:
@@ -117,10 +118,10 @@ class AddCheckOnline(OnlineOperation, AddConstraint):
 
 
 class RunInBatches(RunPython):
-    """Data migration in batches, one transaction each; after an interruption it continues where it stopped.
+    """Data migration in batches, with one transaction per batch.
 
-    `waiting(apps, size)` returns up to `size` keys of rows that are not migrated yet; `change(apps, keys)`
-    migrates them.
+    `waiting(apps, size)` returns up to `size` keys of rows that are not migrated yet. `change(apps, keys)`
+    migrates these rows. A migration that was interrupted continues with the rows that are left.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ def is_partitioned(editor: Any, table: str) -> bool:
 
 
 def list_partitions_without_index(editor: Any, table: str, index: str) -> list[tuple[int, str]]:
-    """Return oid and name of the partitions without an index attached to the parent's index."""
+    """Return oid and name of each partition that has no index attached to the parent's index."""
     with editor.connection.cursor() as cursor:
         cursor.execute(PARTITIONS_WITHOUT_INDEX_SQL, [table, index])
         partitions: list[tuple[int, str]] = cursor.fetchall()

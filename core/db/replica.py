@@ -1,4 +1,4 @@
-"""Read replica: run reads that may be a few seconds old on it, and fall back to the primary database."""
+"""Run queries whose results may be a few seconds old on a read replica; fall back to the primary database."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -26,14 +26,16 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 REPLICA_ALIAS = "replica"
-# The largest accepted lag, how often it is checked, and how long the replica is not used after a failure.
+# The largest accepted replication lag, how often the lag is checked, and how long the replica is not used
+# after a failure.
 MAX_LAG, CHECK_SECONDS, SUSPEND_SECONDS = timedelta(seconds=10), 5.0, 30.0
-# More than MAX_LAG and CHECK_SECONDS together, so that users always read their own writes.
+# For this long after a write, the user's pages are read from the primary. It is more than MAX_LAG plus
+# CHECK_SECONDS: by then a replica in use has replayed the write.
 RECENT_WRITE_SECONDS = 20
 RECENT_WRITE_COOKIE = "dr_just_wrote"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-# The replica is down, too slow, not migrated yet or not readable. Errors in the query itself are not listed,
-# because they would occur on the primary as well.
+# Errors of a replica that is down, too slow, not migrated yet or not readable. Other errors are not caught,
+# because the same query would fail on the primary as well.
 REPLICA_ERRORS = (OperationalError, InterfaceError, ProgrammingError)
 CHUNK_SIZE = 500
 PRIMARY_POSITION_SQL = "SELECT pg_current_wal_lsn()::text, clock_timestamp()"
@@ -44,10 +46,10 @@ REPLICA_STATUS_SQL = """
 
 
 def read_from_replica(query: Callable[[str], T], *, fresh: bool = False) -> T:
-    """Run a query on the replica; on the primary if `fresh` is set or the replica fails.
+    """Run a query on the replica, or on the primary if `fresh` is set or the replica fails.
 
-    `query` gets the database alias and must evaluate its queryset: a lazy one would fail outside the
-    fallback.
+    `query` gets the database alias. It must evaluate its queryset: a lazy queryset would run after this
+    function has returned, where an error of the replica is no longer caught.
     """
     alias = DEFAULT_DB_ALIAS if fresh else REPLICA_HEALTH.get_alias()
     if alias == DEFAULT_DB_ALIAS:
@@ -62,7 +64,7 @@ def read_from_replica(query: Callable[[str], T], *, fresh: bool = False) -> T:
 def iterate_replica(rows: QuerySet[Any], *, fresh: bool = False) -> Iterable[Any]:
     """Stream rows from the replica, for an export.
 
-    The first row is read immediately, while falling back to the primary is still possible.
+    The first row is read immediately: an error of the replica can be handled only before the export starts.
     """
     return read_from_replica(
         lambda alias: StartedIterator(rows.using(alias).iterator(chunk_size=CHUNK_SIZE)), fresh=fresh
@@ -85,7 +87,7 @@ class StartedIterator(Iterator[T]):
 
 
 class ReplicaHealth:
-    """Health of the replica as this process knows it: whether to use it, and when to check it again."""
+    """Whether this process currently uses the replica, and when it checks the replica again."""
 
     def __init__(self) -> None:
         self.is_suspended, self.next_check = False, 0.0
@@ -95,7 +97,7 @@ class ReplicaHealth:
             return DEFAULT_DB_ALIAS
         now = time.monotonic()
         if now >= self.next_check:
-            # Set before the check, so that only one thread runs it.
+            # Set before the check runs, so that other threads do not check at the same time.
             self.next_check = now + CHECK_SECONDS
             self.check()
         return DEFAULT_DB_ALIAS if self.is_suspended else REPLICA_ALIAS
@@ -123,7 +125,10 @@ REPLICA_HEALTH = ReplicaHealth()
 
 
 def get_replica_lag() -> timedelta:
-    """Return the replication lag: zero if the replica has replayed the primary's current WAL position."""
+    """Return the replication lag, which is zero if the replica has replayed all WAL of the primary.
+
+    Otherwise it is the age of the last transaction that the replica has replayed.
+    """
     with connection.cursor() as cursor:
         cursor.execute(PRIMARY_POSITION_SQL)
         position, now = cursor.fetchone()
@@ -134,7 +139,11 @@ def get_replica_lag() -> timedelta:
 
 
 def get_replica_status(position: str) -> tuple[bool, bool, datetime | None]:
-    """Return whether it is a standby, whether it has replayed `position`, and the time of its last change."""
+    """Return the state of the replica.
+
+    The result is whether the server is a standby, whether it has replayed the WAL up to `position`, and the
+    commit time of the last transaction that it has replayed.
+    """
     with connections[REPLICA_ALIAS].cursor() as cursor:
         cursor.execute(REPLICA_STATUS_SQL, [position])
         is_standby, is_caught_up, replayed_at = cursor.fetchone()
@@ -158,7 +167,7 @@ class ReadYourWritesMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        # API clients have no session, and their lists are never read from the replica.
+        # Only for browsers: API clients have no session, and the API does not read from the replica.
         if request.method not in SAFE_METHODS and settings.SESSION_COOKIE_NAME in request.COOKIES:
             response.set_cookie(
                 RECENT_WRITE_COOKIE,

@@ -7,9 +7,9 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 
 POLICY_NAME = "workspace_wall"
-# The setting is read in a subquery, so it is evaluated once per statement and table. CASE instead of OR,
-# because the planner would underestimate the number of rows. An unset scope matches no row; an invalid one
-# is an error.
+# The workspace scope is a PostgreSQL setting. It is read in a subquery, so that it is evaluated once per
+# statement and table. CASE is used because with OR the planner underestimates the number of rows. An unset
+# scope matches no row; an invalid scope is an error.
 POLICY_CONDITION = """
 CASE (SELECT CASE current_setting('dramatis.workspace', true) WHEN 'all' THEN 0
 ELSE nullif(current_setting('dramatis.workspace', true), '')::bigint END)
@@ -27,10 +27,10 @@ DISABLE_STATEMENTS = (
 
 
 class EnableRowLevelSecurity(Operation):
-    """Enable row-level security on a table with a workspace. The owner of the table is not restricted by it.
+    """Enable row-level security on a table with a workspace column. It does not restrict the table's owner.
 
     The operation runs in its own transaction, so that a migration with `atomic = False` locks one table at a
-    time, and only while the catalogue is written. SQLite has no roles, so nothing happens there.
+    time, and each only briefly. SQLite has no row-level security, so the operation does nothing there.
     """
 
     reversible = True

@@ -1,18 +1,18 @@
 """The workspace scope of row-level security: one workspace, all of them, or none (at the start of a request).
 
-Queries filter by workspace anyway; this is the second line of defence, for a query that does not. It takes
-effect where row-level security restricts the database role (docs/decisions/0014-row-level-security.md).
+Every query should filter by workspace. Row-level security is the second line of defence, for a query that
+does not. It takes effect only if it restricts the database role (docs/decisions/0014-row-level-security.md).
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# The PostgreSQL setting that the policies read.
+# The PostgreSQL setting with the current scope, which the row-level security policies read.
 SCOPE_SETTING = "dramatis.workspace"
 ALL_WORKSPACES, NO_WORKSPACE = "all", ""
 
-# Jobs and commands work on all workspaces; RowLevelSecurityMiddleware starts every request with none.
+# The default is for jobs and commands. RowLevelSecurityMiddleware starts every request with NO_WORKSPACE.
 _current_scope: ContextVar[str] = ContextVar("workspace_scope", default=ALL_WORKSPACES)
 
 
@@ -22,7 +22,7 @@ def current_scope() -> str:
 
 
 def enter_workspace(workspace_id: int) -> None:
-    """Set the scope to this workspace until the end of the request; the caller has checked access."""
+    """Set the scope to this workspace until the end of the request. The caller must have checked access."""
     _current_scope.set(format_workspace_id(workspace_id))
 
 
@@ -39,7 +39,7 @@ def workspace_scope(workspace_id: int) -> Iterator[None]:
 
 @contextmanager
 def all_workspaces() -> Iterator[None]:
-    """Allow the few queries that run before the workspace is known, or that cover all workspaces."""
+    """Set the scope to all workspaces, for queries before the workspace is known or across workspaces."""
     with use_scope(ALL_WORKSPACES):
         yield
 
@@ -60,5 +60,5 @@ def use_scope(scope: str) -> Iterator[None]:
 
 
 def format_workspace_id(workspace_id: int) -> str:
-    """Return digits only: the value becomes part of an SQL statement."""
+    """Return the id as text. int() ensures that it has digits only, because it becomes part of SQL."""
     return str(int(workspace_id))

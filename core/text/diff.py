@@ -8,7 +8,7 @@ from typing import Literal
 from patiencediff import PatienceSequenceMatcher
 
 WORD_PATTERN = re.compile(r"\w+|\s+|[^\w\s]")
-# A longer line is marked as changed without comparing words: such a word diff is not readable.
+# A line with more words is marked as changed as a whole, because its word diff would not be readable.
 MAX_WORDS = 400
 
 
@@ -22,7 +22,10 @@ class DiffSpan:
 
 @dataclass(frozen=True)
 class DiffLine:
-    """A line of the older text, the newer text or both, with its line numbers."""
+    """A line of the older text, the newer text or both.
+
+    `before` and `after` are its line numbers in the older and the newer text; None if it is not part of it.
+    """
 
     kind: Literal["same", "removed", "added"]
     spans: tuple[DiffSpan, ...]
@@ -35,7 +38,7 @@ class DiffLine:
 
 
 def diff_lines(before: str, after: str) -> list[DiffLine]:
-    """Return every line of both texts in reading order; removed lines come before added ones."""
+    """Return all lines of both texts in reading order. In a changed block, removed lines come first."""
     # Patience diff, because difflib needs minutes for a few thousand equal lines.
     old, new = before.split("\n"), after.split("\n")
     lines: list[DiffLine] = []
@@ -50,7 +53,11 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
 
 
 def diff_changed_lines(old: Sequence[str], new: Sequence[str], first: int, second: int) -> Iterator[DiffLine]:
-    """Yield removed and added lines; lines at the same position are compared by word."""
+    """Yield the removed and then the added lines of one changed block.
+
+    The first removed line is compared with the first added line by word, and so on. `first` and `second` are
+    the indexes of the block in the older and the newer text, counted from 0.
+    """
     pairs = [diff_words(one, other) for one, other in zip(old, new, strict=False)]
     for at, text in enumerate(old):
         spans = pairs[at][0] if at < len(pairs) else (DiffSpan(text, is_changed=True),)
@@ -61,7 +68,7 @@ def diff_changed_lines(old: Sequence[str], new: Sequence[str], first: int, secon
 
 
 def diff_words(before: str, after: str) -> tuple[tuple[DiffSpan, ...], tuple[DiffSpan, ...]]:
-    """Return the spans of both lines, with the words marked that the other line does not have."""
+    """Return the spans of both lines. Words that the other line does not have are marked as changed."""
     old, new = WORD_PATTERN.findall(before), WORD_PATTERN.findall(after)
     if len(old) > MAX_WORDS or len(new) > MAX_WORDS:
         return (DiffSpan(before, is_changed=True),), (DiffSpan(after, is_changed=True),)

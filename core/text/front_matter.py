@@ -1,4 +1,7 @@
-"""Parse YAML front matter safely: every scalar is text, and source lines and line numbers are kept."""
+"""Parse YAML front matter safely: every scalar is text, and source lines and line numbers are kept.
+
+The head is the YAML between the two --- lines at the start of a text; the body is the rest of the text.
+"""
 
 from __future__ import annotations
 
@@ -80,19 +83,20 @@ __all__ = [
 MAX_HEAD_BYTES = 16 * 1024
 BOM, FENCE = "\ufeff", "---"
 UNCLOSED_MESSAGE = "The front matter opens with --- but no line of --- closes it."
-# YAML treats the first two as line breaks and skips the third, so line numbers and slices would be wrong.
+# YAML treats U+2028 and U+2029 as line breaks and skips U+FEFF. Line numbers would be wrong.
 FORBIDDEN_HEAD_RANGES = r"\u2028\u2029\ufeff"
 
 
 def normalize_newlines(text: str) -> str:
-    # Searching for one character is faster than two replacements, and most texts contain no \r.
+    # Most texts contain no \r, and searching for it is faster than two replacements.
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 class StrictYAMLHandler(BaseHandler):
-    """python-frontmatter handler for splitting: fences of exactly three hyphens.
+    """Handler for python-frontmatter that splits at lines of exactly three hyphens.
 
-    `load` below reads the head, because the library's own readers keep neither lines nor text values.
+    Only the splitting of the library is used. `parse_front_matter` parses the head, because the parsers of
+    the library lose line numbers and convert values to other types than text.
     """
 
     FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
@@ -103,9 +107,9 @@ HANDLER = StrictYAMLHandler()
 
 
 def split_front_matter(text: str) -> tuple[str, str, int]:
-    """Split a text into head, body and the line number of the body.
+    """Return the head, the body, and the number of the line where the body begins.
 
-    A blank line between head and body and a final newline belong to neither.
+    A blank line between head and body and a final newline are part of neither of them.
     """
     text = normalize_newlines(text.removeprefix(BOM))
     if not HANDLER.detect(text):
@@ -122,7 +126,8 @@ def split_front_matter(text: str) -> tuple[str, str, int]:
 def join_front_matter(head: str, body: str) -> str:
     """Join head and body, the inverse of `split_front_matter`.
 
-    A body that begins like a head or with a byte order mark gets an empty head in front.
+    A body that begins with --- or a byte order mark gets an empty head, so that splitting returns it
+    unchanged.
     """
     tail = f"{body}\n" if body else ""
     if not head and not body.startswith((FENCE, BOM)):
@@ -131,15 +136,18 @@ def join_front_matter(head: str, body: str) -> str:
 
 
 def parse_front_matter(head: str, first_line: int = 1) -> tuple[YamlBlock, ...]:
-    """Return the blocks of the head, whose sources join to it; raise FrontMatterError with all problems."""
+    """Parse the head into blocks. Joining the `source` of all blocks gives the head again.
+
+    `first_line` is the line number of the head. Raise FrontMatterError with all problems.
+    """
     if len(head.encode(errors="surrogatepass")) > MAX_HEAD_BYTES:
         raise_for_problems(
             [TextProblem("", first_line, f"The front matter is longer than {MAX_HEAD_BYTES // 1024} KiB.")]
         )
     raise_for_problems(find_character_problems(head, "", first_line, FORBIDDEN_HEAD_RANGES))
-    # libyaml is the fast path. If it reports any problem, PyYAML decides and provides the messages.
+    # libyaml is the fast path. If it fails, PyYAML parses the head again and provides the messages.
     with suppress(ValueError, yaml.YAMLError):
         return read_blocks(head, first_line, parse_with_libyaml(head))
-    # Events are read in a loop, values by recursion: check the depth before anything recurses.
+    # This checks the nesting depth in a loop; read_blocks recurses into values, so the check must come first.
     raise_for_problems(find_event_problems(head, first_line))
     return read_blocks(head, first_line, parse_with_pyyaml(head))

@@ -8,7 +8,7 @@ DEFAULT_SHOWN = 3
 
 
 def format_short_list(names: Sequence[str], limit: int = DEFAULT_SHOWN) -> str:
-    """Return for example “Juniper, Fox, Mira and 2 more”."""
+    """Join the first names to a text such as “Juniper, Fox, Mira and 2 more”."""
     first_names, more = ", ".join(names[:limit]), len(names) - limit
     if more <= 0:
         return first_names

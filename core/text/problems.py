@@ -1,4 +1,4 @@
-"""Validation problems of a text by line, and the check for forbidden characters."""
+"""Validation problems of a text, with line numbers, and the check for forbidden characters."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 MAX_PROBLEMS = 20
-# Control characters, surrogates and noncharacters: the database or an encoder would reject them later, with a
-# less helpful message.
+# Control characters, surrogates and noncharacters. Without this check the database or an encoder would reject
+# them later, with a less helpful message.
 FORBIDDEN_RANGES = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff"
-# Tab, line feed and printable ASCII are always allowed and make up most of a text. The table maps them to 1
-# and all other bytes to 0.
+# Tab, line feed and printable ASCII are always allowed and make up most of a text. PLAIN_BYTE_TABLE maps them
+# to 1 and all other bytes to 0.
 PLAIN_BYTES = bytes([0x09, 0x0A, *range(0x20, 0x7F)])
 PLAIN_BYTE_TABLE = bytes([byte in PLAIN_BYTES for byte in range(256)])
 
@@ -45,7 +45,10 @@ def find_character_problems(text: str, field: str, line: int, extra: str = "") -
 
 
 def find_unusual_characters(text: str) -> str:
-    """Return the text without plain bytes; `bytes.translate` is much faster than a regular expression."""
+    """Return the text without the characters in PLAIN_BYTES.
+
+    It uses `bytes.translate`, which is much faster than a regular expression.
+    """
     data = text.encode(errors="surrogatepass")
     if b"\0" not in data.translate(PLAIN_BYTE_TABLE):
         return ""

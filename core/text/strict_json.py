@@ -1,4 +1,4 @@
-"""Strict JSON: duplicate keys, NaN and infinities, and deep nesting are errors; pure."""
+"""Strict JSON parser: duplicate keys, NaN and infinities are errors. It needs no framework."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class StrictJsonError(ValueError):
-    """The text is JSON only for lenient parsers; the message says why."""
+    """The text is accepted by Python's json module, but not allowed here; the message says why."""
 
 
 class DuplicateKeyError(StrictJsonError):
@@ -24,7 +24,7 @@ class ConstantError(StrictJsonError):
 
 
 def parse_strict_json(text: str | bytes, **hooks: Any) -> Any:
-    """Parse JSON. Raise StrictJsonError, or json.JSONDecodeError for invalid syntax.
+    """Parse JSON. Raise StrictJsonError for duplicate keys and NaN, json.JSONDecodeError for invalid syntax.
 
     `hooks` are passed to json.loads (`parse_int`, `parse_float`).
     """

@@ -1,4 +1,7 @@
-"""Build blocks from YAML events: every scalar is text, and each block keeps its source lines."""
+"""Build blocks, one per top-level key, from YAML events.
+
+Every scalar is text, and each block keeps its source lines. The head is the YAML of the front matter.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ YamlValue: TypeAlias = "str | list[YamlValue] | dict[str, YamlValue]"
 
 
 class YamlBlock(NamedTuple):
-    """A top-level key with the comments directly above it, or (key None) other blank and comment lines."""
+    """A top-level key with its value and the comments directly above it.
+
+    If `key` is None, the block consists of other blank and comment lines.
+    """
 
     key: str | None
     value: YamlValue
@@ -28,7 +34,10 @@ class YamlBlock(NamedTuple):
 
 
 def read_blocks(head: str, first_line: int, events: Iterator[YamlEvent]) -> tuple[YamlBlock, ...]:
-    """Return the blocks of the head, whose sources join to the head; characters are checked by the caller."""
+    """Return the blocks of the head. Joining the `source` of all blocks gives the head again.
+
+    The caller must have checked the head for forbidden characters.
+    """
     reader = BlockReader(head, first_line, events)
     blocks = tuple(reader.iterate_blocks())
     raise_for_problems(reader.problems)
@@ -36,7 +45,7 @@ def read_blocks(head: str, first_line: int, events: Iterator[YamlEvent]) -> tupl
 
 
 class BlockReader:
-    """Build blocks from events in one pass, and collect the problems that only events show."""
+    """Build blocks from events in one pass, and collect problems such as duplicate keys."""
 
     def __init__(self, head: str, first_line: int, events: Iterator[YamlEvent]) -> None:
         self.lines, self.first_line, self.events = head.splitlines(keepends=True), first_line, events
@@ -44,8 +53,8 @@ class BlockReader:
         self.problems: list[TextProblem] = []
         self.flow_lines: list[int] = []
         self.depth = 0
-        # The line after the last value read. The end mark of a collection is no use: it lies past the
-        # comments that follow it.
+        # Index of the line after the last value that was read. The end mark of a block collection cannot be
+        # used for this, because it lies after the comments that follow the collection.
         self.end = 0
 
     def iterate_blocks(self) -> Iterator[YamlBlock]:
@@ -59,7 +68,7 @@ class BlockReader:
             value, flow_lines, at = self.read_value(event, key), tuple(self.flow_lines), self.end
             yield YamlBlock(key, value, self.join_lines(top, at), line, flow_lines)
             self.flow_lines.clear()
-        if self.flow_lines:  # An empty pair of braces has no keys, but is not a comment either.
+        if self.flow_lines:  # The head is {}: report the line of the braces, although there is no key.
             yield YamlBlock(None, "", "", self.first_line, tuple(self.flow_lines))
         elif at < len(self.lines):
             yield YamlBlock(None, "", self.join_lines(at, len(self.lines)), self.first_line + at)
@@ -99,7 +108,10 @@ class BlockReader:
             yield key, line, next(self.events)
 
     def iterate_entries(self, start: YamlEvent) -> Iterator[YamlEvent]:
-        """Yield the first event of each entry of a collection; the caller must read the rest of the entry."""
+        """Yield the first event of each entry of a collection.
+
+        The caller must read the other events of an entry before it requests the next entry.
+        """
         self.depth += 1
         if start.anchor or start.tag or self.depth > MAX_DEPTH:
             raise AmbiguousYaml
@@ -118,7 +130,7 @@ class BlockReader:
             return self.read_text(event, field)
         if isinstance(event, yaml.AliasEvent):
             raise AmbiguousYaml
-        # The caller reports this key; skip its content, but no deeper than allowed.
+        # The key is a collection, which the caller reports as a problem. Skip its events up to MAX_DEPTH.
         depth = self.depth + 1
         while self.depth < depth <= MAX_DEPTH:
             event = next(self.events)
@@ -142,7 +154,7 @@ class BlockReader:
             raise AmbiguousYaml
         self.end = get_next_line(event)
         text = str(event.value)
-        # An escape can produce characters that the check of the source did not see, so check the value too.
+        # An escape such as \x00 can produce a forbidden character, so the value must be checked too.
         if self.has_escapes:
             self.problems += find_character_problems(text.replace("\n", " "), field, self.get_line(event))
         return text

@@ -121,7 +121,7 @@ class OperationDoc:
 
 @dataclass
 class OperationGroup:
-    """The operations with the same tag."""
+    """A section of the API reference: the operations with the same tag."""
 
     name: str
     operations: list[OperationDoc] = field(default_factory=list)
@@ -180,7 +180,7 @@ def build_parameter_doc(parameter: Mapping[str, Any]) -> FieldDoc:
 
 
 def list_field_docs(schema: Mapping[str, Any], prefix: str = "") -> Iterator[FieldDoc]:
-    """Yield the fields of an object and of the objects in it; lists are marked with []."""
+    """Yield the fields of an object and of its nested objects, with paths such as `steps[].title`."""
     if schema.get("type") == "array":
         yield from list_field_docs(schema["items"], f"{prefix}[]")
         return
@@ -234,7 +234,7 @@ def build_curl_command(
 
 
 def build_example_body(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the required fields with example values."""
+    """Return example values for the required fields, or for the first field if none is required."""
     fields = schema.get("properties", {})
     names = schema.get("required") or list(fields)[:1]
     return {name: build_example_value(name, fields[name]) for name in names}

@@ -44,7 +44,8 @@ PROBLEM_SCHEMA = object_schema(
     },
     required=["type", "title", "status", "detail", "code", "request_id"],
 )
-# Problems that every operation can return, and those of certain kinds of operations.
+# Problem codes by HTTP status: those that every operation can return, then those of operations with a request
+# body, an Idempotency-Key or an If-Match header.
 COMMON_PROBLEMS = {
     400: "bad_request",
     401: "bad_key",
@@ -86,7 +87,10 @@ def build_openapi_document(patterns: Iterable[URLPattern], server: str) -> dict[
 
 
 def get_operations(pattern: URLPattern) -> Mapping[str, Operation]:
-    """Return the operations by HTTP method; views without our base class have an `operations` attribute."""
+    """Return the operations of a view by HTTP method.
+
+    A view function, which is not derived from ApiView, has them in its `operations` attribute.
+    """
     view = get_api_view(pattern)
     return view.operations if view else getattr(pattern.callback, "operations", {})
 

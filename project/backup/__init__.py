@@ -1,1 +1,1 @@
-"""Backups: a consistent snapshot of the database with its proofs, in a folder that is created atomically."""
+"""Backups: a consistent database snapshot and the checkpoint files, in a folder created atomically."""

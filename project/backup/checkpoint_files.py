@@ -1,4 +1,7 @@
-"""Copy checkpoint files into a backup and restore them."""
+"""Copy checkpoint files into a backup and restore them.
+
+A checkpoint is a signed statement of the heads of the hash chains. The files hold a second copy of each one.
+"""
 
 import fcntl
 import os
@@ -19,23 +22,24 @@ def list_checkpoint_files(folder: Path) -> list[Path]:
 def copy_checkpoint_files(folder: Path) -> int:
     """Copy the checkpoint files into a backup and return their number.
 
-    Called before the snapshot: a line is written after its database row, so the snapshot has the row of each
-    line.
+    Call this before the database snapshot is opened. Each checkpoint is written to the database first and to
+    its file afterwards, so the snapshot then contains every checkpoint that is in the copied files.
     """
     (folder / CHECKPOINTS_FOLDER).mkdir()
     paths = list_checkpoint_files(Path(settings.DRAMATIS_CHECKPOINT_DIR))
     for path in paths:
         with path.open("rb") as file, (folder / CHECKPOINTS_FOLDER / path.name).open("wb") as copy:
-            # Writers hold an exclusive lock until their line is complete.
+            # Wait for writers, which hold an exclusive lock until their line is complete.
             fcntl.flock(file, fcntl.LOCK_SH)
             shutil.copyfileobj(file, copy)
     return len(paths)
 
 
 def restore_checkpoint_files(folder: Path) -> Path | None:
-    """Restore the checkpoint files and return the folder that the existing ones were moved to, if any.
+    """Restore the checkpoint files from a backup.
 
-    The existing files may contain later checkpoints, so they are kept.
+    Existing files are moved to another folder and not deleted, because they may contain later checkpoints.
+    Return that folder, or None if there were no files.
     """
     target = Path(settings.DRAMATIS_CHECKPOINT_DIR)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Row count and checksum of each table, compared before and after a restore."""
+"""Row count and checksum of each table: computed for a backup, and compared after its restore."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -6,9 +6,10 @@ from typing import Any
 
 from django.db import connection
 
-# Sessions and the cache: a restore must not revive sessions that were ended since.
+# Tables whose rows are not backed up: the cache, and sessions, because a restore must not revive a session
+# that has ended since the backup.
 EXCLUDED_TABLES = frozenset({"django_session", "usersessions_usersession", "project_cache"})
-# Filled by migrations: a database with rows only in these tables counts as empty.
+# Tables that migrations fill. If no other table has rows, the database counts as empty.
 MIGRATION_TABLES = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 CHUNK_SIZE = 1_000
 
@@ -16,7 +17,7 @@ TableChecksums = dict[str, list[Any]]
 
 
 def list_tables() -> list[str]:
-    """Return all tables; partitions are not listed, they belong to their parent."""
+    """Return all tables except partitions, whose rows are read through their parent table."""
     return sorted(connection.introspection.table_names())
 
 
@@ -55,7 +56,11 @@ def checksum_sqlite_table(table: str) -> tuple[int, str]:
 
 
 def iterate_sqlite_rows(table: str) -> Iterator[tuple[Any, ...]]:
-    """Yield rows as they are stored: the unary plus prevents conversion to datetime and bool."""
+    """Yield the rows as they are stored.
+
+    The unary plus turns each column into an expression, which the driver does not convert to datetime or
+    bool.
+    """
     name = connection.ops.quote_name(table)
     with connection.cursor() as cursor:
         columns = [column.name for column in connection.introspection.get_table_description(cursor, table)]
@@ -81,7 +86,7 @@ def has_rows(table: str) -> bool:
 
 
 def list_applied_migrations() -> list[list[str]]:
-    """Return app and name of each applied migration; none if the table does not exist yet."""
+    """Return app and name of each applied migration; an empty list if there are no tables yet."""
     if "django_migrations" not in list_tables():
         return []
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Create a backup: write it to a temporary folder with a manifest, and rename that when it is complete."""
+"""Create a backup: write it to a temporary folder with a manifest, and rename the complete folder."""
 
 import os
 import platform
@@ -24,9 +24,10 @@ DEFAULT_SAMPLE_SIZE = 200
 
 
 def create_backup(target: Path, *, sample: int = DEFAULT_SAMPLE_SIZE) -> Manifest:
-    """Create a backup of one snapshot in a new folder.
+    """Create a backup in the new folder `target`, with all rows from one database snapshot.
 
-    Raise BackupError with the reason if that fails; then there is no folder.
+    `sample` is the number of prompts whose text digest is recorded. If the backup fails, raise BackupError
+    with the reason and leave no folder behind.
     """
     if connection.in_atomic_block:
         raise BackupError("A backup cannot be made inside of a transaction.")
@@ -84,7 +85,7 @@ def dump_with_program(program: Path, snapshot: str, folder: Path, sample: int) -
 
 
 def build_manifest(dump_format: str, details: dict[str, Any], sample: int) -> Manifest:
-    """Return the manifest of the current snapshot; called while the snapshot is open."""
+    """Return the manifest of the open snapshot."""
     return Manifest(
         made_at=timezone.now().isoformat(),
         database={"vendor": connection.vendor, "version": get_server_version(), "form": dump_format},

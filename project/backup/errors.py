@@ -7,7 +7,8 @@ from django.db import DatabaseError
 
 from project.database.roles import is_role_restricted
 
-# Errors of the disk and the database; the drivers' own too, where Django is bypassed.
+# Errors of the disk and the database. The errors of the drivers are included, because some code calls a
+# driver directly and Django does not wrap its errors.
 STORAGE_ERRORS = (OSError, DatabaseError, sqlite3.Error, psycopg.Error)
 
 
@@ -16,7 +17,7 @@ class BackupError(Exception):
 
 
 def require_unrestricted_role() -> None:
-    """Raise BackupError for a role restricted by row-level security: it would see only a part of the rows."""
+    """Raise BackupError if row-level security restricts the role: it would not see all rows."""
     if is_role_restricted():
         raise BackupError(
             "This role does not own the tables: name the owner in DATABASE_URL. With compose, use migrate."

@@ -16,7 +16,7 @@ BLOCK_SIZE = 1024 * 1024
 
 @dataclass
 class Manifest:
-    """Content of a backup, which a restore is compared with. Field names are the keys of the JSON file."""
+    """Description of a backup, against which a restore is verified. Field names are keys of the JSON file."""
 
     made_at: str
     # Vendor, server version and format of the dump.
@@ -26,12 +26,13 @@ class Manifest:
     migrations: list[list[str]]
     # Row count and checksum by table.
     tables: dict[str, list[Any]] = field(default_factory=dict)
+    # Heads of the hash chains of each workspace.
     chain: list[dict[str, Any]] = field(default_factory=list)
-    # Digest of the text by id of the version.
+    # SHA-256 of the prompt text by version id, for a random sample of versions.
     prompts: dict[str, str] = field(default_factory=dict)
-    # Data that the format of the dump needs for the restore.
+    # Further data for the restore, which depends on the format of the dump.
     details: dict[str, Any] = field(default_factory=dict)
-    # Size and SHA-256 by path in the folder.
+    # Size in bytes and SHA-256 of each file, by its path in the folder.
     files: dict[str, list[Any]] = field(default_factory=dict)
     format: int = MANIFEST_FORMAT
 

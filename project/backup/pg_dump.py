@@ -1,4 +1,4 @@
-"""Dump and restore with pg_dump and pg_restore: one file in the custom format, from the open snapshot."""
+"""Dump and restore PostgreSQL with pg_dump and pg_restore: one file in the custom format of pg_dump."""
 
 import os
 import re
@@ -13,10 +13,12 @@ from project.backup.checksums import EXCLUDED_TABLES
 from project.backup.errors import BackupError
 from prompts.ledger.partitions import LEDGER_TABLE, is_ledger_partitioned
 
-# Roles belong to the server, not to the database: `manage.py create_db_role` grants the privileges again.
+# Owners and privileges are not dumped, because the server of the restore may have other roles. After a
+# restore, `manage.py create_db_role` grants the privileges again.
 COMMON_OPTIONS = ("--no-owner", "--no-privileges", "--no-password")
 DUMP_FORMAT, DUMP_FILE = "pg_dump", "database.dump"
-# Connection parameters and the environment variables of libpq; a password never appears on a command line.
+# Connection parameters and the environment variables of libpq that pass them to the programs. Environment
+# variables are used because a password must not appear on a command line.
 CONNECTION_VARIABLES = {
     "dbname": "PGDATABASE",
     "user": "PGUSER",
@@ -36,7 +38,10 @@ DumpProcess = subprocess.Popen[bytes]
 
 
 def find_program(name: str, server: int) -> Path | None:
-    """Return the program, or None if it is missing or older than the server, whose data it cannot handle."""
+    """Return the path of a PostgreSQL program, or None if it is missing or too old.
+
+    `server` is the oldest usable major version: a program cannot handle the data of a newer server.
+    """
     path = shutil.which(name, path=settings.DRAMATIS_POSTGRES_PROGRAMS or None)
     return Path(path) if path and get_program_major_version(Path(path)) >= server else None
 
@@ -62,7 +67,7 @@ def build_pg_environment() -> dict[str, str]:
 
 
 def start_pg_dump(program: Path, snapshot: str, folder: Path) -> DumpProcess:
-    """Start pg_dump in the background; the checksums are computed meanwhile."""
+    """Start pg_dump in the background, so that the caller can compute the checksums at the same time."""
     command: list[str | Path] = [program, "--format=custom", "--compress=1", *COMMON_OPTIONS]
     command += [f"--snapshot={snapshot}"] if snapshot else []
     command += [f"--exclude-table-data=public.{table}" for table in sorted(EXCLUDED_TABLES)]
@@ -77,14 +82,17 @@ def finish_pg_dump(process: DumpProcess) -> None:
 
 
 def drop_partitioned_ledger() -> None:
-    """Drop the partitioned ledger, which pg_restore --clean cannot drop; it was checked to be empty."""
+    """Drop the partitioned ledger table, which pg_restore --clean cannot drop.
+
+    The caller must have checked that the table is empty.
+    """
     if is_ledger_partitioned():
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TABLE {LEDGER_TABLE}")
 
 
 def run_pg_restore(program: Path, folder: Path) -> None:
-    """Restore the dump in one transaction."""
+    """Restore the dump with pg_restore in one transaction."""
     drop_partitioned_ledger()
     connection.close()
     environment = build_pg_environment()

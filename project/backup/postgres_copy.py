@@ -1,4 +1,8 @@
-"""Dump and restore PostgreSQL without pg_dump: rows with COPY from the snapshot, tables by migrations."""
+"""Dump and restore PostgreSQL without pg_dump.
+
+COPY dumps the rows from the open snapshot. For a restore, the migrations create the tables and COPY loads the
+rows.
+"""
 
 import gzip
 import shutil
@@ -31,7 +35,7 @@ BLOCK_SIZE = 256 * 1024
 
 
 def dump_postgres_tables(folder: Path) -> dict[str, Any]:
-    """Write the tables, and return the details that the restore needs."""
+    """Write the rows of each table to a file. Return columns, sequences and partitions for the restore."""
     (folder / TABLES_FOLDER).mkdir()
     columns = {table: list_columns(table) for table in list_backup_tables()}
     with connection.cursor() as cursor:
@@ -40,8 +44,8 @@ def dump_postgres_tables(folder: Path) -> dict[str, Any]:
             with gzip.open(get_table_path(folder, table), "wb", 1) as file, cursor.copy(rows) as copied:
                 for block in copied:
                     file.write(block)
-        # After the rows: sequences are not part of the snapshot, so these values are at least those of the
-        # rows.
+        # Read the sequences after the rows. Sequences are not part of the snapshot, so their values are at
+        # least as high as the ids of the dumped rows.
         cursor.execute(SEQUENCES_SQL)
         return {"columns": columns, "sequences": dict(cursor.fetchall()), "months": list_ledger_partitions()}
 
@@ -85,7 +89,7 @@ def load_postgres_tables(folder: Path, details: dict[str, Any], migrations: list
     columns: dict[str, list[str]] = details["columns"]
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 0")
-        # Rows that migrations wrote are in the backup too.
+        # Delete the rows that migrations have inserted, because the backup contains them too.
         cursor.execute(f"TRUNCATE {quote_names(list_truncatable_tables())}")
         if is_ledger_partitioned():
             restore_partitions(
@@ -104,7 +108,7 @@ def load_postgres_tables(folder: Path, details: dict[str, Any], migrations: list
 
 
 def list_truncatable_tables() -> list[str]:
-    """Return all tables except those with a TRUNCATE trigger, which migrations leave empty."""
+    """Return all tables except those with a TRUNCATE trigger, into which no migration inserts rows."""
     with connection.cursor() as cursor:
         cursor.execute(TRUNCATE_TRIGGERS_SQL)
         protected = {name for (name,) in cursor.fetchall()}
@@ -116,7 +120,7 @@ def parse_bound(text: str | None) -> datetime | None:
 
 
 def create_tables(migrations: list[list[str]]) -> None:
-    """Apply the migrations of the backup and no newer ones, which must run after the rows are loaded."""
+    """Apply the migrations that the backup lists. Newer migrations must run after the rows are loaded."""
     applied = {(app, name) for app, name in migrations}
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph

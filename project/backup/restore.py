@@ -24,7 +24,10 @@ MISMATCH_ADVICE = "Do not serve from this database: empty it and restore another
 
 
 def restore_backup(source: Path, *, sample: int | None = None, report: ProgressReporter) -> Manifest:
-    """Load a backup and verify it; raise BackupError with the reason if either fails."""
+    """Load a backup and verify it. Raise BackupError with the reason if loading or verification fails.
+
+    `sample` limits how many prompts are compared; None compares all prompts in the manifest.
+    """
     manifest = read_manifest(source)
     report(f"{len(manifest.files)} files are what was written ({manifest.size:,} bytes).")
     try:
@@ -45,7 +48,8 @@ def check_compatibility(manifest: Manifest) -> None:
         raise BackupError(f"This is a backup of {vendor}, and the database is {connection.vendor}.")
     known = set(MigrationExecutor(connection).loader.graph.nodes)
     unknown = [f"{app}.{name}" for app, name in manifest.migrations if (app, name) not in known]
-    # Only our apps: migrations of removed or squashed apps remain in the table of applied migrations.
+    # Check our own apps only. An unknown migration of another app is no problem: the app may have been
+    # removed, or its migrations squashed.
     ours = [name for name in unknown if name.startswith(("personas.", "skills.", "prompts."))]
     if ours:
         raise BackupError(
@@ -56,7 +60,8 @@ def check_compatibility(manifest: Manifest) -> None:
 def require_empty_database(manifest: Manifest) -> None:
     if table := find_filled_table():
         raise BackupError(f"The database is not empty: {table} has rows. Restore into an empty one.")
-    # Tables of the same release may exist already, but tables of a later one would be left over.
+    # Tables of the backup's release may exist. Tables of a later release may not, because the restore would
+    # not remove them.
     if any(step not in manifest.migrations for step in list_applied_migrations()):
         raise BackupError(
             "This database was migrated further than the backup. Restore into one without tables."
@@ -120,7 +125,10 @@ def upgrade_database() -> None:
 
 
 def verify_all_workspaces(report: ProgressReporter) -> None:
-    """Verify all chains of every workspace, after writing checkpoints that the files on disk lack."""
+    """Verify all hash chains of every workspace.
+
+    Checkpoints that are missing from the checkpoint files are appended first.
+    """
     for workspace in Workspace.objects.order_by("pk"):
         write_checkpoint_copies(workspace.pk)
         result = verify_workspace(workspace)

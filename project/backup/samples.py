@@ -1,4 +1,4 @@
-"""Chain heads and sampled prompts of a backup, which a restore must reproduce."""
+"""Heads of the hash chains and a sample of prompt texts, which must be the same after a restore."""
 
 import secrets
 from hashlib import sha256
@@ -17,7 +17,7 @@ PromptDigests = dict[str, str]
 
 
 def list_chain_heads() -> ChainHeads:
-    """Return the chain heads of every workspace, in the format of a checkpoint."""
+    """Return the heads of the hash chains of every workspace, in the format of a checkpoint."""
     heads = []
     for workspace_id in Workspace.objects.order_by("pk").values_list("pk", flat=True):
         body = build_statement(workspace_id, get_current_heads(workspace_id), "", timezone.now()).body()
@@ -28,12 +28,12 @@ def list_chain_heads() -> ChainHeads:
 
 
 def sample_prompts(count: int) -> PromptDigests:
-    """Return the text digests of versions picked at random by id; the text is joined from stored segments."""
+    """Return the SHA-256 of the texts of up to `count` random versions, by version id."""
     ids = PromptVersion.unscoped.aggregate(first=Min("pk"), last=Max("pk"))
     if ids["first"] is None:
         return {}
     digests: PromptDigests = {}
-    # Twice as many attempts: a version may be picked again.
+    # Make up to twice as many attempts, because the same version may be picked again.
     for _ in range(count * 2):
         if len(digests) >= count:
             break
@@ -50,7 +50,7 @@ def compute_text_digest(version: PromptVersion) -> str:
 
 
 def find_changed_prompts(prompts: PromptDigests) -> list[str]:
-    """Return the ids of versions that are missing or have another text."""
+    """Return the ids of the versions that are missing or whose text has another digest."""
     rows = PromptVersion.unscoped.in_bulk([int(key) for key in prompts])
     return [
         key

@@ -7,8 +7,8 @@ from django.db import connection
 
 from prompts.integrity.verify.row_stream import read_only_snapshot
 
-# No timeouts. With row_security off, a restricted role gets an error instead of a part of the rows. The
-# others make the text of a row the same on every server.
+# No timeouts. With row_security off, a restricted role gets an error instead of a part of the rows. The other
+# settings make the text form of a row the same on every server, because checksums are computed from it.
 SNAPSHOT_SETTINGS = (
     "SET LOCAL statement_timeout = 0",
     "SET LOCAL idle_in_transaction_session_timeout = 0",
@@ -25,7 +25,8 @@ SNAPSHOT_SETTINGS = (
 def open_snapshot() -> Iterator[str]:
     """Open a read-only snapshot: all queries see the same rows, and writers are not blocked.
 
-    Yield the snapshot id for other processes (pg_dump). SQLite has none; there the copy uses this connection.
+    Yield the snapshot id, with which pg_dump reads the same snapshot. On SQLite the id is empty: the dump
+    uses this connection.
     """
     with read_only_snapshot(), connection.cursor() as cursor:
         if connection.vendor != "postgresql":

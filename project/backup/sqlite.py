@@ -14,23 +14,23 @@ DUMP_FORMAT, DUMP_FILE = "sqlite", "database.sqlite3"
 
 
 def dump_sqlite(folder: Path) -> None:
-    """Copy the database as the open snapshot sees it; writers are not blocked."""
+    """Copy the database through the connection of the open snapshot, without blocking writers."""
     source: Any = connection.connection
     excluded = sorted(EXCLUDED_TABLES & set(list_tables()))
     with closing(sqlite3.connect(folder / DUMP_FILE, isolation_level=None)) as copy:
-        # Everything is synced to disk at the end by write_manifest.
+        # SQLite need not sync the file to disk, because write_manifest syncs all files at the end.
         copy.execute("PRAGMA synchronous = OFF")
         source.backup(copy)
-        # A single file without a write-ahead log.
+        # Leave WAL mode, so that the dump is a single file without a write-ahead log.
         copy.execute("PRAGMA journal_mode = DELETE")
-        # Overwrite the deleted rows, because backups are copied to other places.
+        # Overwrite deleted rows with zeros. Otherwise session data would remain in the file.
         copy.execute("PRAGMA secure_delete = ON")
         for table in excluded:
             copy.execute(f'DELETE FROM "{table}"')  # noqa: S608  # a table of ours
 
 
 def load_sqlite(folder: Path) -> None:
-    """Load the backup into the configured database file, in one transaction."""
+    """Copy the backup into the configured database file, in one transaction."""
     target = str(connection.settings_dict["NAME"])
     connection.close()
     with (

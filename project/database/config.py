@@ -11,15 +11,15 @@ def build_database_config(
     url: str, *, pool_size: int, statement_ms: int, password: str = ""
 ) -> dict[str, Any]:
     config: dict[str, Any] = environ.Env.db_url_config(url)
-    # A separate password can come from a file, and may contain characters that are not allowed in a URL.
+    # The password can be set separately: it can then come from a file and contain any character.
     config["PASSWORD"] = config.get("PASSWORD") or password
     options = config.setdefault("OPTIONS", {})
     if config["ENGINE"].endswith("sqlite3"):
         options.update(build_sqlite_options())
-        # A file, not memory: tests then use the same WAL and locks as the product.
+        # The test database is a file and not in memory, so that tests use WAL and locks as the product does.
         config["TEST"] = {"NAME": f"{config['NAME']}.test"}
     else:
-        # Django's backend, which also sets the workspace scope of row-level security for each statement.
+        # Our subclass of Django's backend sets the workspace scope of row-level security for each statement.
         config["ENGINE"] = "project.database.postgresql"
         options.update(build_postgres_options(pool_size, statement_ms))
         # Pooled connections may be dead after a server restart; without this check Django would use them.
@@ -28,8 +28,8 @@ def build_database_config(
 
 
 def build_sqlite_options() -> dict[str, Any]:
-    # IMMEDIATE: a transaction takes the write lock at its start, so that it waits there and never fails
-    # later. FULL: with NORMAL a committed row may be lost in a power failure.
+    # IMMEDIATE: a transaction takes the write lock at its start. It waits there for other writers and cannot
+    # fail later because of them. synchronous=FULL: with NORMAL a power failure may lose committed rows.
     return {"init_command": SQLITE_INIT_COMMAND, "transaction_mode": "IMMEDIATE", "timeout": 10}
 
 
@@ -47,14 +47,14 @@ def build_postgres_options(pool_size: int, statement_ms: int) -> dict[str, Any]:
 
 
 def build_replica_config(url: str, *, statement_ms: int, password: str = "") -> dict[str, Any]:
-    """Return the settings of a streaming replica, which is only read."""
+    """Return the database settings of a read-only streaming replica."""
     config = build_database_config(url, pool_size=1, statement_ms=statement_ms, password=password)
     options = config["OPTIONS"]
-    # A pool would wait for a replica that is down; without one the connection is refused immediately.
+    # With a pool, a query would wait for a replica that is down. Without a pool it fails immediately.
     del options["pool"]
     config["CONN_MAX_AGE"] = 60
     options["connect_timeout"] = 2
-    # Prevent writes even if the URL is that of the primary by mistake.
+    # Prevent writes even if the replica URL names the primary by mistake.
     options["options"] += " -c default_transaction_read_only=on"
     config["TEST"] = {"MIRROR": "default"}
     return config

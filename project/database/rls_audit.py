@@ -1,4 +1,4 @@
-"""Audit of row-level security: find tables with workspace data that their policy does not protect."""
+"""Audit of row-level security: find tables with workspace data that are not protected by the policy."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,7 +21,11 @@ ALL_COMMANDS = "*"
 
 
 class TablePolicy(NamedTuple):
-    """A row of POLICIES_SQL: a table and one of its policies, if it has any."""
+    """A row of POLICIES_SQL without the table name: one policy of a table.
+
+    `is_on` is whether row-level security is enabled on the table. A table without policies has one row with
+    empty texts.
+    """
 
     is_on: bool
     name: str
@@ -64,7 +68,10 @@ def find_policy_gaps(policies: list[TablePolicy], column: str) -> Iterator[str]:
 
 
 def has_workspace_condition(expression: str, column: str) -> bool:
-    """Compare loosely, because PostgreSQL versions format expressions differently."""
+    """Return whether a policy expression compares the column with the workspace scope.
+
+    The text is compared loosely, because PostgreSQL versions format expressions differently.
+    """
     return (
         expression.strip().startswith("CASE")
         and expression.count(SCOPE_SETTING) == 2

@@ -1,4 +1,7 @@
-"""The database role of web, worker and beat: it reads and writes rows, restricted by row-level security."""
+"""The database role of the web, worker and beat processes: it can read and write rows, but not change tables.
+
+Row-level security restricts it to the rows of one workspace at a time.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +17,10 @@ GRANT_STATEMENTS = (
     "GRANT USAGE ON SCHEMA {schema} TO {role}",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
     "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
-    # For tables of later migrations.
+    # The same privileges for tables that later migrations create.
     "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {role}",
     "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT USAGE ON SEQUENCES TO {role}",
-    # Only the owner records applied migrations.
+    # Only the owner of the tables applies migrations.
     "REVOKE INSERT, UPDATE, DELETE ON django_migrations FROM {role}",
 )
 ROLE_FLAGS_SQL = """
@@ -73,7 +76,7 @@ def get_role_flags(name: str) -> RoleFlags | None:
 
 @transaction.atomic
 def prepare_role(name: str, password: str = "") -> bool:
-    """Create the role if it does not exist, grant its privileges, and return whether it is new."""
+    """Create the role if it does not exist and grant its privileges. Return whether it was created."""
     require_table_owner()
     is_new = get_role_flags(name) is None and create_role(name)
     if excess := (get_role_flags(name) or RoleFlags(*[False] * 6)).excess:
@@ -84,14 +87,15 @@ def prepare_role(name: str, password: str = "") -> bool:
             name,
             password=sql.Literal(encrypt_password(name, password)),
         )
-    # CONNECT is usually granted to PUBLIC; skip the GRANT then, because it locks the row of the database.
+    # CONNECT is usually granted to PUBLIC. Then this GRANT is skipped, because it locks the database's row in
+    # pg_database.
     for grant in (*(() if can_connect(name) else (GRANT_CONNECT_SQL,)), *GRANT_STATEMENTS):
         execute_role_statement(grant, name)
     return is_new
 
 
 def create_role(name: str) -> bool:
-    """Create the role; return False if another machine has created it at the same time."""
+    """Create the role. Return False if another process has created it at the same time."""
     try:
         with transaction.atomic():
             execute_role_statement(f"CREATE ROLE {{role}} {ROLE_ATTRIBUTES}", name)
@@ -116,7 +120,7 @@ def require_table_owner() -> None:
 
 
 def encrypt_password(name: str, password: str) -> str:
-    """Encrypt the password as the server stores it, so that the password never appears in its log."""
+    """Hash the password as the server stores it, so that the server's log never contains the password."""
     raw: Any = connection.connection
     return str(raw.pgconn.encrypt_password(password.encode(), name.encode()).decode())
 

@@ -1,1 +1,1 @@
-"""System checks behind `manage.py doctor`: each finding has a message and advice for the operator."""
+"""The checks that `manage.py doctor` runs: each finding has a message and advice for the operator."""

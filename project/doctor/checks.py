@@ -1,6 +1,6 @@
-"""Checks of the doctor: chains, workers, disks, settings, read replica and row-level security.
+"""Checks of `manage.py doctor`: hash chains, workers, disks, settings, read replica and row-level security.
 
-The check of the chains covers the newest versions only; `--whole` verifies all of them.
+By default only the newest versions in the hash chains are checked; `doctor --whole` verifies all rows.
 """
 
 import shutil
@@ -42,7 +42,7 @@ from prompts.proof.checkpoints import SignedCheckpoint, verify_signature
 from prompts.proof.signing_keys import UnusableKey, load_public_key
 
 RECORD_CHECK = "record"
-# Newest versions checked in each workspace, and the time limit for all workspaces.
+# Number of versions checked in each workspace, newest first, and the time limit for all workspaces.
 HEADS_PER_WORKSPACE, TIME_LIMIT_SECONDS = 5, 20.0
 RECORD_ADVICE = "Keep the database as it is, run manage.py verify_chain, and compare with a backup."
 
@@ -74,7 +74,7 @@ def find_record_fault(workspace: Workspace, *, full: bool) -> str:
 
 
 def find_head_fault(workspace: Workspace) -> str:
-    """Check the heads of the chains with the newest versions."""
+    """Check the newest version of the prompts that were built last. Return the first fault, or "" if none."""
     rows = AgentPrompt.objects.in_workspace(workspace).exclude(latest=None).order_by("-latest_id")
     for prompt in rows.select_related("latest", "agent", "channel")[:HEADS_PER_WORKSPACE]:
         version = prompt.latest
@@ -89,7 +89,10 @@ def find_head_fault(workspace: Workspace) -> str:
 
 
 def find_checkpoint_fault(workspace: Workspace) -> str:
-    """Check that the newest checkpoint is signed by a known key and matches its columns."""
+    """Check that the newest checkpoint is signed by a known key and that its hash column is what was signed.
+
+    Return the fault, or "" if there is none.
+    """
     last = Checkpoint.objects.in_workspace(workspace).order_by("-sequence").first()
     if last is None:
         return ""
@@ -103,8 +106,8 @@ def find_checkpoint_fault(workspace: Workspace) -> str:
     return "" if signed.hash == last.hash else f"The columns of {last} are not what was signed."
 
 
-# Warn after three intervals without a heartbeat; after ten the cache entry expires, which counts as a
-# failure.
+# A heartbeat older than three intervals is a warning. After ten intervals its cache entry expires, and a
+# missing entry is a failure.
 MAX_HEARTBEAT_AGE = timedelta(seconds=HEARTBEAT_SECONDS * 3)
 SLOW_SECONDS, STUCK_SECONDS = 120, 900
 LOW_DISK_SHARE, FULL_DISK_SHARE = 0.10, 0.03
@@ -236,7 +239,10 @@ REPLICA_CHECK = "replica"
 
 
 def check_replica() -> Iterator[Finding]:
-    """Check the replica, if there is one; never a failure, because pages are then read from the primary."""
+    """Check the replica, if one is configured.
+
+    Problems are warnings and not failures, because pages are read from the primary if the replica fails.
+    """
     if REPLICA_ALIAS not in connections.databases:
         return
     try:

@@ -1,4 +1,4 @@
-"""Checks of the doctor for database and Redis: version, migrations, durability, clock skew and partitions."""
+"""Checks of `manage.py doctor` for database and Redis, such as version, migrations, durability and clock."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -80,7 +80,10 @@ def check_durability() -> Finding:
 
 
 def check_clock_skew() -> Finding:
-    """Compare our clock with the database's, corrected by half of the round trip."""
+    """Compare the clock of this machine with that of the database server.
+
+    The server reads its clock about halfway between sending the query and receiving the result.
+    """
     before = timezone.now()
     database_time: datetime = fetch_value("SELECT clock_timestamp()")
     after = timezone.now()
@@ -96,7 +99,11 @@ def check_clock_skew() -> Finding:
 
 
 def check_ledger_months() -> Finding:
-    """Check that the ledger has a partition for the next month, and that all partitions are protected."""
+    """Check that the ledger has a partition for the next month.
+
+    Also check that all partitions have their triggers and row-level security, and that the default partition
+    is empty.
+    """
     name, partitions = "ledger months", list_partitions()
     if names := list_unprotected_partitions():
         return report_failure(

@@ -1,4 +1,4 @@
-"""Findings of the doctor."""
+"""Findings of `manage.py doctor`."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ class FindingState(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of one check: its name, state, message, and advice what to do."""
+    """Result of one check. `advice` tells the operator what to do."""
 
     name: str
     state: FindingState

@@ -1,4 +1,4 @@
-"""Run all checks of the doctor in order; a check that raises an exception becomes a failed finding."""
+"""Run all checks of `manage.py doctor` in order. A check that raises an error becomes a failed finding."""
 
 from collections.abc import Callable, Iterator
 
@@ -37,7 +37,8 @@ def run_checks(*, full: bool = False) -> list[Finding]:
 def run_guarded_check(name: str, check: DoctorCheck, advice: str) -> Iterator[Finding]:
     try:
         yield from check()
-    # Continue with the other checks; report only the type, because the message may contain host names.
+    # Any error becomes a finding, so that the other checks still run. Only the type of the error is reported,
+    # because its message may contain host names.
     except Exception as error:  # noqa: BLE001
         yield report_failure(name, f"It cannot be looked at ({type(error).__name__}).", advice)
 

@@ -1,6 +1,6 @@
 """Liveness check of a container: python -I project/health/liveness.py web | worker | beat.
 
-It runs every few seconds, so it is a script that uses only the standard library.
+It runs every few seconds, so it must start fast: it is a script that imports only the standard library.
 """
 
 import http.client
@@ -9,7 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-# A worker touches its file every two seconds, beat with every job it sends, which is every ten.
+# In seconds. A worker touches its file every two seconds. Beat touches its file whenever it sends a job,
+# which is at least every ten seconds.
 MAX_LIVENESS_AGE = 60.0
 WEB_TIMEOUT = 2.0
 
@@ -19,13 +20,17 @@ def get_liveness_path(folder: str, name: str) -> Path:
 
 
 def touch_liveness_file(folder: str, name: str) -> None:
-    """Touch the file; do nothing without a folder, because only containers have one."""
+    """Touch the liveness file of a process. Outside of containers `folder` is empty and nothing happens."""
     if folder:
         get_liveness_path(folder, name).touch()
 
 
 def is_liveness_fresh(folder: str, name: str) -> bool:
-    """Return whether the file is recent. With abs(), a clock that was set back does not keep it fresh."""
+    """Return whether the liveness file was touched within MAX_LIVENESS_AGE.
+
+    If the clock was set back, the file's time may be in the future. It then counts as old: otherwise the file
+    would seem fresh until the clock has caught up.
+    """
     try:
         age = time.time() - get_liveness_path(folder, name).stat().st_mtime
     except OSError:
@@ -45,7 +50,10 @@ def is_web_healthy(port: int, host: str) -> bool:
 
 
 def get_allowed_host(names: str) -> str:
-    """Return a host name that ALLOWED_HOSTS accepts; a leading dot or a star is a wildcard."""
+    """Return a host name that is accepted by ALLOWED_HOSTS, given as the comma-separated list `names`.
+
+    A leading dot or a star in ALLOWED_HOSTS is a wildcard.
+    """
     first = names.partition(",")[0].strip().removeprefix(".")
     return first if first not in ("", "*") else "localhost"
 

@@ -20,7 +20,10 @@ log = structlog.get_logger(__name__)
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Check nothing else: a broken database is no reason to restart the process."""
+    """Respond with 200 if the process responds at all.
+
+    The database is not checked: if it is down, restarting this process does not help.
+    """
     return JsonResponse({"status": "ok"})
 
 
@@ -37,7 +40,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def run_probe(check: Callable[[], str]) -> str:
     try:
         return check()
-    # Any error means "not ready"; the reason may contain host names, so it is only logged.
+    # Any error means "not ready". The reason is logged but not returned, because it may contain host names.
     except Exception as error:  # noqa: BLE001
         log.warning(
             "readiness_check_failed", check=check.__name__, error=type(error).__name__, reason=str(error)

@@ -1,1 +1,1 @@
-"""Prometheus metrics of the running product; they contain no name, text or id of a workspace."""
+"""Prometheus metrics of the running product. They contain no names, texts or ids of workspaces."""

@@ -17,7 +17,8 @@ REQUEST_COUNT, REQUEST_TIME_BUCKETS, REQUEST_MICROSECONDS = "requests", "times",
 # Upper bounds in seconds; slower requests fall into the last bucket, which is unbounded.
 BUCKET_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 FETCH_FAMILY, UNKNOWN_FAMILY = "fetch", "unknown"
-# Each route that bots use is its own family; the rest of the API is one.
+# A family is a group of routes that are counted together. Each API route that bots use is a family of its
+# own; all other API routes are one family.
 BOT_FAMILIES = {"prompt": FETCH_FAMILY, "render": "render", "batch-get": "batch"}
 SYSTEM_FAMILIES = {"healthz": "health", "readyz": "health", "metrics": "metrics"}
 ACCOUNT_ROUTE_PREFIXES = ("account", "mfa_", "usersessions", "invitation", "other-account", "profile")
@@ -32,7 +33,7 @@ def count_request(family: str, status: int, seconds: float) -> None:
 def get_request_fields(
     family: str, status: int, bucket: int
 ) -> tuple[CounterField, CounterField, CounterField]:
-    """Return the counter fields of a request; cached, because fetches are frequent and the fields are few."""
+    """Return the counter fields of a request. Cached, because it runs for every fetch."""
     return (
         (REQUEST_COUNT, family, str(status)),
         (REQUEST_TIME_BUCKETS, family, str(bucket)),
@@ -41,7 +42,7 @@ def get_request_fields(
 
 
 def get_route_family(match: ResolverMatch | None) -> str:
-    """Return the family of a route: from its name, never from the path, which may contain ids."""
+    """Return the family of a route. It is derived from the route's name, because a path may contain ids."""
     if match is None:
         return UNKNOWN_FAMILY
     name, namespace = match.url_name or "", match.namespaces[0] if match.namespaces else ""
@@ -53,7 +54,7 @@ def get_route_family(match: ResolverMatch | None) -> str:
 
 
 class RequestMetricsMiddleware:
-    """Count requests. It runs outside the middleware that rejects requests, so that rejections count too."""
+    """Count requests. It comes before middleware that rejects requests, so that rejections count too."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

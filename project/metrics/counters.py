@@ -1,4 +1,4 @@
-"""Counters of this process, added periodically to the sums of all processes in Redis."""
+"""Metric counters: each process counts in memory, and periodically adds its counts to the sums in Redis."""
 
 import os
 import threading
@@ -20,16 +20,17 @@ log = structlog.get_logger(__name__)
 # Shorter than the usual scrape interval of fifteen seconds.
 FLUSH_SECONDS = 5.0
 COUNTERS_KEY = "dramatis:metrics"
-# The name of a metric and its label values; all of them are defined in our code.
+# The name of a metric, followed by its label values. They come from code, not from users, so none of them
+# contains the separator.
 CounterField = tuple[str, ...]
 FIELD_SEPARATOR = "|"
 
 
 class ProcessCounters:
-    """Counts of this process since its last flush to Redis; nothing is counted before `start`.
+    """Counts of this process since its last flush to Redis. Nothing is counted before `start` is called.
 
-    No request waits for Redis: a thread flushes every few seconds. A killed process loses the counts of its
-    last seconds.
+    A thread flushes the counts every few seconds, so that no request waits for Redis. A process that is
+    killed loses the counts since its last flush.
     """
 
     def __init__(self, interval: float = FLUSH_SECONDS) -> None:
@@ -45,7 +46,10 @@ class ProcessCounters:
         self.is_counting = True
 
     def reset_after_fork(self) -> None:
-        """Reset in a child process: the parent flushes its own counts, and threads do not survive a fork."""
+        """Discard counts and thread in a forked child process.
+
+        The counts are flushed by the parent process, and the thread does not exist in the child.
+        """
         self._lock, self.thread = threading.Lock(), None
         self._counts = defaultdict(int)
 
@@ -55,22 +59,26 @@ class ProcessCounters:
         with self._lock:
             for field, amount in amounts.items():
                 self._counts[field] += amount
-            # Not in `start`: a server may fork after its start, and threads do not survive a fork.
+            # The thread is not started in `start`: a server may fork after that, and would lose the thread.
             if self.thread is None:
                 self._start_thread()
 
     def flush(self) -> bool:
-        """Add the counts to the sums in Redis; if they cannot have arrived, keep them for the next flush."""
+        """Add the counts to the sums in Redis, and return whether Redis responded.
+
+        If it did not respond, the counts are kept for the next flush.
+        """
         with self._lock:
             counts, self._counts = self._counts, defaultdict(int)
         if not counts:
             return True
-        # Imported here because every process counts, and importing the library takes a third of a second.
+        # Imported here, because every process imports this module and redis takes a third of a second.
         from redis.exceptions import RedisError
 
         try:
             with connect_redis(settings.REDIS_URL) as client:
-                # Ping first: a frozen server would execute every repeated command later, and count too much.
+                # Ping first. A frozen server would execute the commands of every attempt later, and so add
+                # the same counts several times.
                 client.ping()
                 send_counts(client, counts)
         except RedisError as error:
@@ -95,10 +103,10 @@ class ProcessCounters:
         try:
             thread.start()
         except RuntimeError:
-            # No threads left, or the process is exiting: the request must not fail because of that.
+            # The thread limit is reached or the process is exiting. The request must still succeed.
             return
         self.thread = thread
-        # Unlike atexit, this also runs in multiprocessing children of servers.
+        # Flush when the process exits. Unlike atexit, this also works in child processes of multiprocessing.
         util.Finalize(None, self.stop, exitpriority=10)
 
     def _run(self) -> None:
@@ -107,7 +115,10 @@ class ProcessCounters:
 
 
 def send_counts(client: "redis.Redis", counts: Mapping[CounterField, int]) -> None:
-    """Add the counts to the shared sums. If Redis does not confirm, they are dropped, not sent twice."""
+    """Add the counts to the sums in Redis.
+
+    If Redis does not confirm, the counts are dropped: sending them again could count them twice.
+    """
     from redis.exceptions import RedisError
 
     try:
@@ -120,7 +131,7 @@ def send_counts(client: "redis.Redis", counts: Mapping[CounterField, int]) -> No
 
 
 def get_counter_sums() -> dict[CounterField, int]:
-    """Return the sums of all processes since Redis was last emptied."""
+    """Return the sums of the counts of all processes since Redis was last emptied."""
     with connect_redis(settings.REDIS_URL, decode_responses=True) as client:
         sums: dict[str, str] = client.hgetall(COUNTERS_KEY)
     return {tuple(name.split(FIELD_SEPARATOR)): int(value) for name, value in sums.items()}

@@ -1,4 +1,4 @@
-"""The shared counters as Prometheus metric families, and their text format (prometheus_client)."""
+"""Build Prometheus metric families from the counter sums, and format metric families as text."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ BUCKET_BOUNDS = (*(f"{end:g}" for end in BUCKET_SECONDS), "+Inf")
 
 
 class FixedCollector(Collector):
-    """prometheus_client collector of the metric families of one scrape."""
+    """Collector for prometheus_client that returns the given metric families, if they have samples."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self.families = list(families)
@@ -107,7 +107,7 @@ def count_fetch_outcomes(sums: CounterSums) -> list[tuple[tuple[str, ...], int]]
 
 
 def get_fetch_outcome(status: int) -> str:
-    """Return served, unchanged (304), refused (client error) or failed (server error)."""
+    """Return the outcome of a fetch: served, unchanged (304), refused (4xx) or failed (5xx)."""
     if status < 300:
         return "served"
     if status == 304:

@@ -1,4 +1,4 @@
-"""Gauges of database, Redis and disk, read at each scrape; every query uses an index."""
+"""Gauges of database, Redis and disk. They are read at each scrape, so every query must use an index."""
 
 import math
 import shutil
@@ -28,7 +28,7 @@ MetricCollector = Callable[[], Sequence[Metric]]
 
 
 def collect_gauges() -> list[Metric]:
-    """Return all gauges; a part that fails is reported as down, and its gauges are left out."""
+    """Return all gauges. If the database or Redis fails, it is reported as down, without its gauges."""
     families: list[Metric] = [*collect_disk_usage()]
     states: dict[str, float] = {}
     for part, collectors in COLLECTORS.items():
@@ -41,7 +41,8 @@ def collect_gauges() -> list[Metric]:
 def run_collectors(part: str, collectors: Sequence[MetricCollector]) -> list[Metric] | None:
     try:
         return [family for collect in collectors for family in collect()]
-    # Any error means that the part is down; the reason may contain host names, so it is only logged.
+    # Any error means that the part is down. The reason is logged but not returned, because it may contain
+    # host names.
     except Exception as error:  # noqa: BLE001
         log.warning("metrics_collection_failed", part=part, error=type(error).__name__, reason=str(error))
         return None
@@ -51,7 +52,7 @@ def run_collectors(part: str, collectors: Sequence[MetricCollector]) -> list[Met
 
 
 def ping_database() -> Sequence[Metric]:
-    """Run a query that needs no table."""
+    """Check the connection with a query that needs no table. Return no metrics."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return []
@@ -83,7 +84,10 @@ def collect_refresh_queue() -> Sequence[Metric]:
 
 
 def collect_record_positions() -> Sequence[Metric]:
-    """Return the ids of the newest rows: counting millions of rows is too slow for a scrape."""
+    """Return the ids and ages of the newest ledger row, ledger block and checkpoint.
+
+    Ids are used instead of row counts, because counting millions of rows is too slow for a scrape.
+    """
     entry = LedgerEntry.unscoped.order_by("-pk").values_list("pk", flat=True).first()
     block = LedgerBlock.unscoped.order_by("-pk").values_list("last_id", "at").first()
     checkpoint = Checkpoint.unscoped.order_by("-pk").values_list("pk", "at").first()
@@ -110,7 +114,7 @@ def collect_record_positions() -> Sequence[Metric]:
 
 def collect_heartbeat() -> Sequence[Metric]:
     heartbeat = cache.get(HEARTBEAT_KEY)
-    # The cache entry expires after minutes; then the age is unknown.
+    # The cache entry expires after a few minutes. The age is then unknown and reported as infinite.
     seconds = get_age_seconds(datetime.fromisoformat(heartbeat)) if heartbeat else math.inf
     return [
         build_gauge("worker_heartbeat_age_seconds", "Since broker, beat and worker last worked.", seconds)

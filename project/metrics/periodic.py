@@ -19,7 +19,7 @@ from prompts.models import AgentPrompt
 
 CACHE_KEY = "measured-figures"
 CACHE_SECONDS = 3_600
-# Well under the time limit of the job; workspaces that are not reached are counted by a later run.
+# Well under the time limit of the job. Workspaces that are not reached in time are missing from the count.
 TIME_LIMIT_SECONDS = 40.0
 HELP_TEXTS = {
     "workspaces": "Workspaces.",
@@ -32,7 +32,7 @@ HELP_TEXTS = {
 
 
 def measure_metrics() -> dict[str, float]:
-    """Compute the values over all workspaces and cache them for the next scrapes."""
+    """Compute the metrics in HELP_TEXTS over all workspaces, and cache them for the next scrapes."""
     prompts = AgentPrompt.unscoped.filter(is_live=True).aggregate(
         all=Count("pk"), unbuilt=Count("pk", filter=~Q(problem=""))
     )
@@ -51,7 +51,7 @@ def measure_metrics() -> dict[str, float]:
 
 
 def count_outdated_bots() -> int:
-    """Count outdated bots in workspaces with changes within OUTDATED_WINDOW; elsewhere there can be none."""
+    """Count outdated bots. Only workspaces with changes within OUTDATED_WINDOW can have outdated bots."""
     deadline, since = time.monotonic() + TIME_LIMIT_SECONDS, timezone.now() - OUTDATED_WINDOW
     count = 0
     for workspace_id in list_changed_workspaces(since):
@@ -73,7 +73,7 @@ def list_changed_workspaces(since: datetime) -> list[int]:
 
 
 def get_measured_metrics() -> list[Metric]:
-    """Return the values of the last run and their age."""
+    """Return the cached values of the last run and their age; an empty list if nothing is cached."""
     cached = cache.get(CACHE_KEY)
     if cached is None:
         return []

@@ -18,8 +18,8 @@ from project.metrics.exposition import CONTENT_TYPE, build_counter_families, for
 from project.metrics.gauges import collect_gauges, run_collectors
 from project.metrics.periodic import get_measured_metrics
 
-# A request that was forwarded by a proxy has the proxy's address, so it never counts as from an allowed
-# network.
+# A request with one of these headers was forwarded by a proxy and has the proxy's IP address. It never counts
+# as coming from an allowed network.
 FORWARDED_HEADERS = (
     "HTTP_X_FORWARDED_FOR",
     "HTTP_FORWARDED",
@@ -55,7 +55,7 @@ log = structlog.get_logger(__name__)
 ALLOWED_METHODS = ("GET", "HEAD")
 
 
-# Exempt, so that a POST without access gets 404 and not a CSRF error.
+# Exempt from CSRF checks, so that a POST without access gets 404 and not a CSRF error.
 @csrf_exempt
 @login_not_required
 @never_cache
@@ -69,7 +69,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def collect_metrics() -> list[Metric]:
-    """Return all metrics; if a part is down, those of the other parts are still returned."""
+    """Return all metrics. If the database or Redis is down, the other metrics are still returned."""
     return [
         *collect_gauges(),
         *(run_collectors("database", [get_measured_metrics]) or []),

@@ -1,4 +1,4 @@
-"""Middleware that rejects a request body above the limit (413) before it is read."""
+"""Middleware that rejects a request with a body above the limit (413) before the body is read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ API_PREFIX = "/api/"
 class BodyLimitMiddleware:
     """Enforce the body limit of each view.
 
-    Django's own limit does not apply to uploaded files, and answers an API client with an HTML page.
+    Django's own limit does not apply to uploaded files, and its error is an HTML page even for API clients.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -31,7 +31,10 @@ class BodyLimitMiddleware:
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]
     ) -> HttpResponse | None:
-        """Allow larger bodies for signed-in users only: the body is read before the view checks the login."""
+        """Reject a body above the default limit if the user is not signed in, whatever the view allows.
+
+        This must happen here, because the body is read before the view checks the login.
+        """
         if has_large_body(request) and not request.user.is_authenticated:
             return build_too_large_response(request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         return None

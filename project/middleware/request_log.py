@@ -12,7 +12,10 @@ from project.metrics.collectors import get_route_family
 
 
 class RequestLogMiddleware(RequestMiddleware):
-    """Log requests. The request id is always generated here: one from a client could imitate another's."""
+    """Log each request with a generated request id.
+
+    An id that the client sends is ignored, because it could be the id of another request.
+    """
 
     def prepare(self, request: HttpRequest) -> None:
         super().prepare(request)
@@ -35,7 +38,7 @@ class RequestLogMiddleware(RequestMiddleware):
 
 
 def bind_request_details(request: HttpRequest) -> None:
-    """Add the duration and the route family to the log line that follows."""
+    """Add the duration and the route family to the log line of this request."""
     started_at = getattr(request, "started_at", None)
     if started_at is not None:
         duration_ms = round((perf_counter() - started_at) * 1_000, 1)

@@ -1,4 +1,4 @@
-"""Middleware that starts each request without a workspace scope; access checks enter the workspace."""
+"""Middleware that starts each request without a workspace scope. The scope is set when access was checked."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -9,7 +9,10 @@ from core.db.workspace_scope import current_scope, no_workspace, use_scope
 
 
 class RowLevelSecurityMiddleware:
-    """Reset the workspace scope at the end of the request, because the thread serves another request next."""
+    """Run each request without a workspace scope at first.
+
+    At the end the scope is reset, because the same thread handles other requests.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -23,7 +26,10 @@ class RowLevelSecurityMiddleware:
 
 
 def iterate_in_scope(chunks: Iterable[bytes], scope: str) -> Iterator[bytes]:
-    """Read each chunk of a streaming response in the scope of its request, which has ended by then."""
+    """Read each chunk of a streaming response in the workspace scope of its request.
+
+    Chunks are read after the middleware has returned and has reset the scope.
+    """
     iterator = iter(chunks)
     while True:
         with use_scope(scope):

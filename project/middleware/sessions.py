@@ -1,4 +1,4 @@
-"""Middleware for session expiry (twelve hours, or one hour idle) and for the redirect to the login page."""
+"""Middleware for session expiry (after twelve hours, or one hour without use) and for the login redirect."""
 
 import time
 from collections.abc import Callable
@@ -15,20 +15,20 @@ SEEN_AT_KEY = "seen_at"
 
 
 class SessionLimitsMiddleware:
-    """Flush expired sessions. It runs before authentication, so that the user is anonymous afterwards."""
+    """Flush expired sessions. This runs before authentication, which then treats the user as anonymous."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # Without the cookie there is no login: requests of API clients need no query on the session table.
+        # Without the cookie no user is signed in. Checking it first saves API requests a session query.
         if settings.SESSION_COOKIE_NAME in request.COOKIES and SESSION_KEY in request.session:
             enforce_session_limits(request.session, int(time.time()), is_use=not is_polling_request(request))
         return self.get_response(request)
 
 
 def is_polling_request(request: HttpRequest) -> bool:
-    """Return whether an open page polls by itself, which does not count as use."""
+    """Return whether an open page sent the request by itself (htmx). That does not prolong the session."""
     return request.method == "GET" and request.headers.get("HX-Request") == "true"
 
 
@@ -38,7 +38,8 @@ def enforce_session_limits(session: SessionBase, now: int, *, is_use: bool = Tru
         return
     if STARTED_AT_KEY not in session:
         session[STARTED_AT_KEY] = now
-    # A write per request would make every page view a database transaction.
+    # The time of the last use is stored at most every SESSION_TOUCH_SECONDS, so that not every page view
+    # writes to the database.
     if is_use and now - session.get(SEEN_AT_KEY, 0) >= settings.SESSION_TOUCH_SECONDS:
         session[SEEN_AT_KEY] = now
 
@@ -50,7 +51,10 @@ def is_session_expired(session: SessionBase, now: int) -> bool:
 
 
 class LoginMiddleware(LoginRequiredMiddleware):
-    """Redirect visitors to the login; a polling page (htmx) is reloaded, which redirects the full page."""
+    """Redirect visitors who are not signed in to the login page.
+
+    An htmx request would insert the login page into the open page, so it makes the browser reload the page.
+    """
 
     def handle_no_permission(  # type: ignore[override]  # wider: Django accepts any response
         self, request: HttpRequest, view_func: Any

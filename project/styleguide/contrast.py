@@ -45,7 +45,10 @@ def get_contrast_ratio(one: Colour, other: Colour) -> float:
 
 
 def read_themes(styles: Path) -> dict[str, dict[str, Colour]]:
-    """Return the opaque colour tokens by theme, including those that versions.css derives from them."""
+    """Return the opaque colour tokens of each theme in themes.css.
+
+    Tokens that versions.css derives from them, with another hue, are included.
+    """
     themes = {}
     hues = DERIVED_TOKEN_PATTERN.findall((styles / "versions.css").read_text())
     for block in THEME_PATTERN.findall((styles / "themes.css").read_text()):

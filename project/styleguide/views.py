@@ -1,4 +1,4 @@
-"""The style guide page: the design system for developers of pages; only with DEBUG."""
+"""The style guide page, which shows the design system to developers. It is available only with DEBUG."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,7 +19,7 @@ from core.text.diff import diff_lines
 from project.styleguide.contrast import Colour, get_contrast_ratio, read_themes
 
 STYLES_DIR = Path(settings.BASE_DIR) / "frontend" / "css"
-# Backgrounds of text.
+# Colour tokens of the backgrounds on which text is shown.
 BACKGROUND_TOKENS = ("--dr-canvas", "--dr-raised", "--dr-sunken")
 TEXT_TOKENS = (
     "--color-base-content",
@@ -58,7 +58,7 @@ SPACING_SIZES = (4, 8, 12, 16, 20, 24, 32)
 
 @dataclass(frozen=True)
 class ColourSwatch:
-    """A colour token with the lowest contrast ratio of its text in each theme."""
+    """A colour token with its lowest text contrast ratio in the light and in the dark theme."""
 
     name: str
     light: float
@@ -88,7 +88,7 @@ def build_colour_context() -> dict[str, Any]:
 
 
 def build_text_swatch(themes: dict[str, dict[str, Colour]], name: str) -> ColourSwatch:
-    """Return the lowest contrast ratio on any of the backgrounds."""
+    """Return a text colour with its lowest contrast ratio on any of BACKGROUND_TOKENS."""
     ratios = {
         theme: min(get_contrast_ratio(tokens[name], tokens[background]) for background in BACKGROUND_TOKENS)
         for theme, tokens in themes.items()

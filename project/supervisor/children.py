@@ -25,7 +25,7 @@ class PortInUse(Exception):
 
 def require_free_port(host: str, port: int) -> None:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        # As granian does, so that a port in TIME_WAIT counts as free.
+        # Granian, the web server, sets this option too. With it, a port in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -63,7 +63,8 @@ def start_workers(supervisor: Supervisor, environment: Mapping[str, str]) -> Non
     worker = ["worker", "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     supervisor.start("worker", [*celery, *worker], environment)
     supervisor.start("beat", [*celery, "beat", "--pidfile=", "--loglevel", "WARNING"], environment)
-    # Only in development: in production files change with deployments, and the scheduled scans are enough.
+    # The watcher scans a source as soon as its files change. In production files change only with
+    # deployments, so the scheduled scans are enough.
     if not settings.PRODUCTION:
         supervisor.start("watcher", [PYTHON, settings.BASE_DIR / "manage.py", "watch_sources"], environment)
 

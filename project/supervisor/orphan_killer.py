@@ -1,9 +1,9 @@
 """Script that kills the child processes of a supervisor that was killed itself.
 
-It reads process group ids from standard input, one per line, and kills these groups at the end of the input,
-unless it has read "done": then the supervisor has stopped its children itself. Only the supervisor holds the
-other end of the pipe, so even kill -9 of it ends the input. Linux's parent-death signal is not enough,
-because it does not reach grandchildren.
+It reads process group ids from standard input, one per line, and kills these groups at the end of the input.
+If it reads "done", the supervisor has stopped its children itself, and nothing is killed. Only the supervisor
+holds the other end of the pipe, so the input also ends if the supervisor is killed with kill -9. The
+parent-death signal of Linux is not enough, because it does not reach grandchildren.
 """
 
 import contextlib

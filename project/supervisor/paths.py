@@ -9,7 +9,11 @@ from pathlib import Path
 
 
 def get_runtime_dir(var: Path) -> Path:
-    """Return our own directory with a short name, because socket paths are limited to about 107 bytes."""
+    """Return the directory for the sockets of the product whose data is in `var`.
+
+    It is in the system's temporary directory and has a short name, because a socket path can have at most
+    about 107 bytes.
+    """
     name = hashlib.sha256(str(var.resolve()).encode()).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"dramatis-{os.getuid()}-{name}"
 
@@ -29,14 +33,14 @@ def get_valkey_socket(var: Path) -> Path:
 
 
 def get_development_key(var: Path) -> str:
-    """Return the SECRET_KEY of this checkout; it is generated once, so that sessions survive a restart."""
+    """Return the SECRET_KEY for development. It is stored in `var`, so that sessions survive a restart."""
     path = var / "secret_key"
     var.mkdir(parents=True, exist_ok=True)
     draft = var / f"secret_key.{os.getpid()}"
     if not path.exists():
         draft.touch(mode=0o600)
         draft.write_text(secrets.token_urlsafe(64))
-        # os.link is atomic and fails if another process was first; both then read the same complete file.
+        # os.link is atomic and fails if another process was faster. Both processes then read the same file.
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
         draft.unlink()

@@ -24,17 +24,20 @@ def prepare_database(*, empty: bool) -> None:
         raise DatabaseNotReady(f"The database {get_database_name()} cannot be used: {reason}") from error
     if needs_demo:
         call_command("load_demo")
-    # The children open their own connections; ours would only hold a lock or a slot of the pool.
+    # Child processes open their own connections. An open one here would only hold a lock or a pool slot.
     connection.close()
 
 
 def migrate_database() -> None:
-    """Apply pending migrations. Checking first saves a second of every start but the first."""
+    """Apply migrations if any are pending.
+
+    That is checked first, because the migrate command takes a second even if there is nothing to do.
+    """
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         disable_statement_timeout()
         call_command("migrate", verbosity=0, interactive=False, skip_checks=True)
-    # Does nothing if the table exists.
+    # This command does nothing if the table exists.
     call_command("createcachetable", verbosity=0)
 
 

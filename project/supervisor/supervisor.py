@@ -13,12 +13,12 @@ from types import FrameType
 from typing import IO, Any
 
 PR_SET_PDEATHSIG = 1
-# Loaded before any fork: between fork and exec only calls that take no locks are safe.
+# The C library is loaded before any fork: between fork and exec only calls that take no locks are safe.
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def set_parent_death_signal() -> None:
-    """Make Linux kill this process when its parent ends; on other systems the orphan killer does it."""
+    """Make Linux kill this process when its parent ends. Elsewhere only the orphan killer does that."""
     if _libc is not None:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -31,7 +31,7 @@ def start_process(
 ) -> "subprocess.Popen[bytes]":
     """Start a process in its own session.
 
-    Ctrl-C in the terminal then does not reach it, and all its descendants are in one process group.
+    Therefore Ctrl-C in the terminal does not reach it, and all its descendants are in one process group.
     """
     return subprocess.Popen(  # noqa: S603 - the callers build the commands, nothing comes from outside
         [str(argument) for argument in command],
@@ -51,7 +51,7 @@ def signal_process_group(process: "subprocess.Popen[bytes]", number: signal.Sign
 
 
 ORPHAN_KILLER_SCRIPT = Path(__file__).with_name("orphan_killer.py")
-# Time between SIGTERM and SIGKILL. Jobs are acknowledged late, so a killed job is run again.
+# Time between SIGTERM and SIGKILL. A killed job runs again, because jobs are acknowledged at their end.
 GRACE_SECONDS = 4.0
 POLL_SECONDS = 0.1
 BROKER_NAME = "broker"
@@ -60,7 +60,10 @@ ChildProcess = subprocess.Popen[bytes]
 
 
 class Supervisor:
-    """Run child processes and stop them; the broker last, because the others use it while they stop."""
+    """Start, watch and stop child processes.
+
+    The broker is stopped last, because the other processes use it while they stop.
+    """
 
     def __init__(self) -> None:
         self.children: dict[str, ChildProcess] = {}
@@ -68,7 +71,7 @@ class Supervisor:
         self.orphan_killer = subprocess.Popen(  # noqa: S603 - our own script
             [sys.executable, "-I", "-S", str(ORPHAN_KILLER_SCRIPT)],
             stdin=subprocess.PIPE,
-            # In its own session, so that a signal to our process group does not kill it.
+            # The orphan killer has its own session, so that a signal to our process group does not kill it.
             start_new_session=True,
         )
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -90,11 +93,11 @@ class Supervisor:
             self.orphan_killer.stdin.flush()
 
     def find_ended_child(self) -> str | None:
-        """Return the name of a child that has ended."""
+        """Return the name of a child that has ended, or None."""
         return next((name for name, child in self.children.items() if child.poll() is not None), None)
 
     def watch(self) -> str | None:
-        """Wait for a stop request or for the first child to end; return the name of that child."""
+        """Wait until a child ends, and return its name. Return None if a stop was requested first."""
         while not self.stopping and self.find_ended_child() is None:
             time.sleep(POLL_SECONDS)
         return None if self.stopping else self.find_ended_child()
@@ -117,6 +120,6 @@ def stop_processes(processes: Sequence[ChildProcess]) -> None:
     while time.monotonic() < deadline and any(process.poll() is None for process in processes):
         time.sleep(0.02)
     for process in processes:
-        # The process group, because a child may have ended without stopping its own children.
+        # Kill the whole process group, because a child may have ended without stopping its own children.
         signal_process_group(process, signal.SIGKILL)
         process.wait()

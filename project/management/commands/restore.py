@@ -16,7 +16,7 @@ class Command(BaseCommand):
     help = (
         "Loads a backup into an empty database, then holds it against the manifest and recomputes the record."
     )
-    # The models may be newer than the tables until the restore is complete.
+    # No system checks: until the restore is complete, the models may be newer than the tables.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

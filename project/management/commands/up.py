@@ -38,7 +38,7 @@ class Command(BaseCommand):
         environment = children.build_child_environment(host, port)
         children.start_broker(supervisor)
         prepare_database.prepare_database(empty=empty)
-        # The web server first and alone, because users wait for it.
+        # The user waits for the web server. It starts faster if the workers are started only afterwards.
         if children.start_web(supervisor, environment, host, port):
             self.print_welcome(host, port)
             children.start_workers(supervisor, environment)
