@@ -7,7 +7,7 @@ import pytest
 
 from personas.actors import Actor
 from personas.errors import DomainError
-from personas.models import Agent, Workspace
+from personas.models import Agent
 from personas.records.services import archive_record, edit_record
 from prompts.builds.services import rebuild_agents
 from prompts.errors import ForeignVersion, NotAllowed, UnknownLabel
@@ -26,10 +26,16 @@ from prompts.releases.services import approve_release, request_release, run_rele
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.prompts.serving.serving_stage import make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
     shared_commits,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -45,7 +51,8 @@ class Ship(NamedTuple):
     careful: Any
 
 
-def set_stage(workspace: Workspace) -> Ship:
+def set_stage(shared: SharedCast) -> Ship:
+    workspace = shared.workspace
     soul = make_soul(workspace, text="Be brave.")
     return Ship(
         soul,

@@ -3,7 +3,7 @@
 import pytest
 
 from personas.errors import DomainError
-from personas.models import Agent, Channel, Memory, MemoryState, Responsibility, Workspace
+from personas.models import Agent, Channel, Memory, MemoryState, Responsibility
 from personas.records.services import archive_record
 from personas.roles import Role
 from personas.work.services import order_responsibilities
@@ -22,13 +22,16 @@ from tests.factories import (
     make_user,
     signed_in,
 )
-from tests.shared_workspaces import (  # noqa: F401  # fixtures
-    housed_alice,
-    housed_bob,
-    housed_elsewhere,
-    housed_mallory,
-    housed_workspace,
-    the_house,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db
@@ -37,10 +40,10 @@ TABS = ("", "memory/", "skills/", "tools/", "context/", "channels/", "versions/"
 
 
 @pytest.fixture(scope="module")
-def pilot_id(house, django_db_blocker):
+def pilot_id(cast, django_db_blocker):
     """Create an agent with one channel, shared by all tests of the module."""
     with django_db_blocker.unblock():
-        workspace = Workspace.objects.get(pk=house.workspace)
+        workspace = cast.workspace
         identity = make_identity(workspace, "Fox", name="Mira", creature="fox", vibe="dry", emoji="🦊")
         soul, deck = make_soul(workspace, text="# Calm\n\nNever hurry."), make_channel(workspace, "deck")
         pilot = make_agent(

@@ -1,6 +1,6 @@
 """Fixtures of skills, sources and files: checked API clients and a source for pushed files.
 
-The rows are created once per module, in addition to those of `tests.shared_workspaces`.
+The rows are created once per module, in addition to those of `tests.shared_cast`.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,10 @@ from skills.uploads.services import push_file
 from tests.api_client import Api
 from tests.factories import BY, make_agent, refreshed
 from tests.personas.api.response_checker import TrueApi
-from tests.shared_workspaces import House
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_cast,
+)
 from tests.skills.files.file_samples import GOOD, POISON
 
 SKILL_PATH = ".agents/skills/tea/SKILL.md"
@@ -55,12 +58,12 @@ class SharedRows:
 
 
 @pytest.fixture(scope="module")
-def shelf(house: House, django_db_blocker: Any) -> SharedRows:
+def shelf(cast: SharedCast, django_db_blocker: Any) -> SharedRows:
     """Create two agents, a source without files, another workspace's source with files, two keys of Alice."""
     with django_db_blocker.unblock():
-        workspace = Workspace.objects.get(pk=house.workspace)
-        by = Actor.person(User.objects.get(pk=house.alice))
-        foreign = make_pushed(Workspace.objects.get(pk=house.elsewhere), "Foreign")
+        workspace = cast.workspace
+        by = Actor.person(cast.alice)
+        foreign = make_pushed(cast.elsewhere, "Foreign")
         push_and_refresh(foreign, {"AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
         return SharedRows(
             make_agent(workspace, "mira").pk,

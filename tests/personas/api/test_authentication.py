@@ -21,13 +21,16 @@ from personas.roles import Role
 from project.api.docs_views import PROBLEM_ADVICE
 from tests.api_client import Api
 from tests.factories import make_agent
-from tests.shared_workspaces import (  # noqa: F401  # fixtures
-    housed_alice,
-    housed_bob,
-    housed_elsewhere,
-    housed_mallory,
-    housed_workspace,
-    the_house,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db

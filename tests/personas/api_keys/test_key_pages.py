@@ -21,13 +21,16 @@ from prompts.labels.selectors import list_label_names
 from prompts.labels.services import move_label
 from tests.factories import BY, PASSWORD, join, make_agent, make_channel, make_user, signed_in
 from tests.prompts.serving.serving_stage import make_stage
-from tests.shared_workspaces import (  # noqa: F401  # fixtures
-    housed_alice,
-    housed_bob,
-    housed_elsewhere,
-    housed_mallory,
-    housed_workspace,
-    the_house,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
 )
 
 SECRET = re.compile(r"drm_(?:bot|admin)_[0-9A-Za-z]{36}")

@@ -15,13 +15,16 @@ from personas.roles import Role
 from prompts.builds.services import rebuild_agents
 from prompts.provenance.usage import get_memory_usage
 from tests.factories import BY, join, make_agent, make_channel, make_memory, make_user, signed_in
-from tests.shared_workspaces import (  # noqa: F401  # fixtures
-    housed_alice,
-    housed_bob,
-    housed_elsewhere,
-    housed_mallory,
-    housed_workspace,
-    the_house,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
 )
 
 SCOUT = Actor.bot("scout")

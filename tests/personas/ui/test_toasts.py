@@ -14,13 +14,16 @@ from personas.models import Memory, MemoryState, Soul
 from personas.roles import Role
 from personas.ui.toasts import add_toast, attach_toasts, get_undo_action
 from tests.factories import BY, join, make_memory, make_soul, make_user, signed_in
-from tests.shared_workspaces import (  # noqa: F401  # fixtures
-    housed_alice,
-    housed_bob,
-    housed_elsewhere,
-    housed_mallory,
-    housed_workspace,
-    the_house,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db

@@ -7,13 +7,16 @@ from personas.models import Responsibility, TaskStatus
 from personas.records.services import archive_record, restore_record
 from personas.work.services import move_responsibility, tick_step
 from tests.factories import make_agent, make_responsibility, make_task
-from tests.shared_workspaces import (  # noqa: F401  # fixtures
-    housed_alice,
-    housed_bob,
-    housed_elsewhere,
-    housed_mallory,
-    housed_workspace,
-    the_house,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
 )
 
 

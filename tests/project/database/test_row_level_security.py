@@ -26,13 +26,16 @@ from tests.factories import make_agent
 from tests.project.database.migration_rules import plan
 from tests.project.database.restricted_role import as_app_role, execute_sql
 from tests.prompts.serving.serving_stage import make_stage
-from tests.shared_workspaces import (  # noqa: F401  # fixtures
-    housed_alice,
-    housed_bob,
-    housed_elsewhere,
-    housed_mallory,
-    housed_workspace,
-    the_house,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
 )
 
 pytestmark = [

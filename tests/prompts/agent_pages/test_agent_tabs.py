@@ -22,28 +22,31 @@ from tests.factories import (
     make_soul,
     make_task,
 )
-from tests.prompts.module_stage import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    commits_are_heard,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_commits,
+    shared_elsewhere,
+    shared_mallory,
+    shared_stage,
+    shared_workspace,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 
 
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+def set_stage(shared: SharedCast) -> None:
     """Create an agent on two channels; the prompt on the bridge is longer."""
-    workspace = standing.workspace
-    standing.soul = make_soul(workspace, text="Be brave.")
-    standing.deck = make_channel(workspace, "deck")
+    workspace = shared.workspace
+    shared.soul = make_soul(workspace, text="Be brave.")
+    shared.deck = make_channel(workspace, "deck")
     bridge = make_channel(workspace, "bridge", formatting="Short lines. " * 20)
-    standing.pilot = make_agent(workspace, "pilot", soul=standing.soul, channels=[standing.deck, bridge])
+    shared.pilot = make_agent(workspace, "pilot", soul=shared.soul, channels=[shared.deck, bridge])
 
 
 @pytest.fixture

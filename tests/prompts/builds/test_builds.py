@@ -8,7 +8,7 @@ from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
 from personas.memories.services import revoke_memory
-from personas.models import Agent, Channel, Memory, Workspace
+from personas.models import Agent, Channel, Memory
 from personas.records.services import archive_record, edit_record
 from prompts.builds import services as builds_services
 from prompts.builds.compiler import compile_prompt
@@ -18,10 +18,16 @@ from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel, Pro
 from prompts.versions.selectors import get_version_text
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
     shared_commits,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -29,7 +35,8 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 
 
-def set_stage(workspace: Workspace) -> Agent:
+def set_stage(shared: SharedCast) -> Agent:
+    workspace = shared.workspace
     soul, deck = make_soul(workspace, text="Be brave."), make_channel(workspace, "deck")
     return make_agent(workspace, "pilot", soul=soul, channels=[deck])
 

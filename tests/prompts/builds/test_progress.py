@@ -19,29 +19,32 @@ from prompts.builds.progress import BuildProgress, get_build_progress, parse_sin
 from prompts.builds.services import rebuild_agents
 from prompts.models import BuildCause
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
-from tests.prompts.module_stage import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    commits_are_heard,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_commits,
+    shared_elsewhere,
+    shared_mallory,
+    shared_stage,
+    shared_workspace,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 POLL = re.compile(r'hx-get="([^"]+)"')
 
 
-def set_stage(standing: Standing) -> None:  # noqa: F811  # argument of the shared fixture
+def set_stage(shared: SharedCast) -> None:
     """Three agents with one soul, four prompts."""
-    workspace = standing.workspace
-    standing.soul = make_soul(workspace, text="Be brave.")
+    workspace = shared.workspace
+    shared.soul = make_soul(workspace, text="Be brave.")
     deck, bridge = make_channel(workspace, "deck"), make_channel(workspace, "bridge")
-    standing.crew = [
-        make_agent(workspace, f"mate-{number}", soul=standing.soul, channels=channels)
+    shared.crew = [
+        make_agent(workspace, f"mate-{number}", soul=shared.soul, channels=channels)
         for number, channels in enumerate([[deck, bridge], [deck], [deck]], 1)
     ]
 

@@ -7,25 +7,31 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from core.task_queue import breaker
-from personas.models import Agent, Workspace
+from personas.models import Agent
 from personas.records.services import archive_record
 from prompts.builds.services import rebuild_agents
 from prompts.models import AgentPrompt, BuildCause, LabelMove, PromptLabel, PromptVersion
 from prompts.provenance.causes import describe_causes
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
     shared_bob,
+    shared_cast,
     shared_commits,
     shared_props,
     shared_workspace,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
+# The command needs no --workspace when there is only one.
+HAS_ELSEWHERE = False
 
 
-def set_stage(workspace: Workspace) -> tuple[Agent, Agent]:
+def set_stage(shared: SharedCast) -> tuple[Agent, Agent]:
+    workspace = shared.workspace
     deck = make_channel(workspace, "deck")
     pilot = make_agent(workspace, "pilot", soul=make_soul(workspace, text="Be brave."), channels=[deck])
     return pilot, make_agent(workspace, "cook", channels=[deck, make_channel(workspace, "galley")])

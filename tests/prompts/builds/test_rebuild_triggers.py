@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from core.task_queue import breaker
-from personas.models import Agent, Workspace
+from personas.models import Agent
 from personas.records.services import edit_record
 from prompts.builds.sweep import list_due_agents, list_waiting_agents
 from prompts.tasks import rebuild_prompts_job
@@ -29,10 +29,16 @@ from tests.factories import (
 )
 from tests.prompts.builds.upgrade_stage import latest, why
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
     shared_commits,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -41,7 +47,8 @@ from tests.skills.files.file_samples import file_at, write, write_skill
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 
 
-def set_stage(workspace: Workspace) -> Agent:
+def set_stage(shared: SharedCast) -> Agent:
+    workspace = shared.workspace
     channel = make_channel(workspace, "deck")
     return make_agent(workspace, "pilot", soul=make_soul(workspace, text="Be brave."), channels=[channel])
 

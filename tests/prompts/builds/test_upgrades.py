@@ -12,10 +12,15 @@ from prompts.versions.selectors import get_version_text
 from tests.factories import make_agent, make_channel
 from tests.prompts.builds.upgrade_stage import latest, make_upgraded, older_compiler, why
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
     shared_commits,
+    shared_elsewhere,
+    shared_mallory,
     shared_workspace,
 )
 

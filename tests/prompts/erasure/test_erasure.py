@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from personas.erasure.services import NotErasable
 from personas.errors import InvalidInput, RecordErased
 from personas.memories.services import reinstate_memory
-from personas.models import Agent, AuditEvent, Erasure, Revision, Workspace
+from personas.models import Agent, AuditEvent, Erasure, Revision
 from personas.records.services import edit_record, restore_revision
 from prompts.erasure.services import erase_record, has_erased_content
 from prompts.hashed_rows import build_version_row
@@ -17,10 +17,16 @@ from prompts.models import AgentPrompt, PromptLabel, PromptVersion
 from prompts.versions.selectors import get_version_text
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
     shared_commits,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -30,7 +36,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 SECRET = "Mrs Penhaligon keeps her spare key under the third flowerpot."
 
 
-def set_stage(workspace: Workspace) -> Agent:
+def set_stage(shared: SharedCast) -> Agent:
+    workspace = shared.workspace
     return make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
 
 

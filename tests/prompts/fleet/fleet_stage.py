@@ -13,18 +13,20 @@ from personas.records.services import edit_record
 from prompts.builds.services import rebuild_agents
 from prompts.models import PRODUCTION, AgentPrompt, LedgerEntry, PromptLabel, PromptVersion
 from tests.factories import BY, make_agent, make_channel, make_soul
-from tests.prompts.module_stage import Standing
+from tests.shared_cast import (  # fixtures
+    SharedCast,
+)
 
 
-def make_fleet(standing: Standing) -> None:
+def make_fleet(shared: SharedCast) -> None:
     """Create Pilot (automatic, on both channels) and Careful (reviewed, on deck only, never released)."""
-    workspace = standing.workspace
-    standing.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
-    standing.soul = make_soul(workspace, text="Be brave.")
-    values = {"soul": standing.soul, "channels": standing.channels}
-    standing.pilot = make_agent(workspace, "pilot", **values)
-    values |= {"channels": standing.channels[:1], "release_policy": "reviewed", "layout": "nova"}
-    standing.careful = make_agent(workspace, "careful", **values)
+    workspace = shared.workspace
+    shared.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
+    shared.soul = make_soul(workspace, text="Be brave.")
+    values = {"soul": shared.soul, "channels": shared.channels}
+    shared.pilot = make_agent(workspace, "pilot", **values)
+    values |= {"channels": shared.channels[:1], "release_policy": "reviewed", "layout": "nova"}
+    shared.careful = make_agent(workspace, "careful", **values)
 
 
 def change_soul(soul: Soul, text: str, *agents: Agent) -> None:

@@ -23,28 +23,31 @@ from tests.prompts.fleet.fleet_stage import (
     make_fleet,
     rebuild,
 )
-from tests.prompts.module_stage import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_stage,
+    shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db
 
 
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+def set_stage(shared: SharedCast) -> None:
     """Add a viewer, a reviewer and a second version; the first version was in production before."""
-    make_fleet(standing)
+    make_fleet(shared)
     for name, role in (("Vera", Role.VIEWER), ("Rita", Role.REVIEWER)):
         user = make_user(name)
-        join(standing.workspace, user, role)
-        standing.let_in(name, user)
-    change_soul(standing.soul, "Be wise.", standing.pilot, standing.careful)
+        join(shared.workspace, user, role)
+        shared.sign_in(name, user)
+    change_soul(shared.soul, "Be wise.", shared.pilot, shared.careful)
 
 
 @pytest.fixture

@@ -25,17 +25,23 @@ from tests.prompts.fleet.fleet_pages import (
     post_bulk_action,
 )
 from tests.prompts.fleet.fleet_stage import add_ledger_entry, change_soul, get_prompt, make_fleet, rebuild
-from tests.prompts.module_stage import (  # noqa: F401  # fixtures
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_stage,
+    shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db
+
+
 set_stage = make_fleet
 
 

@@ -24,15 +24,18 @@ from tests.prompts.fleet.fleet_pages import (
     list_agent_names,
 )
 from tests.prompts.fleet.fleet_stage import add_ledger_entry, make_large_fleet, rebuild
-from tests.prompts.module_stage import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_stage,
+    shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db
@@ -40,10 +43,10 @@ FEW_QUERIES = ("", "?q=mate&channel=line-1", "?state=over&sort=tokens")
 OTHER_QUERIES = ("?page=2", "?state=stale", "?state=ahead&sort=problems", "?state=ahead&sort=changed")
 
 
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+def set_stage(shared: SharedCast) -> None:
     vera = make_user("Vera")
-    join(standing.workspace, vera, Role.VIEWER)
-    standing.let_in("Vera", vera)
+    join(shared.workspace, vera, Role.VIEWER)
+    shared.sign_in("Vera", vera)
 
 
 # --- many agents ---------------------------------------------------------------------------------------

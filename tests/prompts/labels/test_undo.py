@@ -2,16 +2,21 @@
 
 import pytest
 
-from personas.models import Workspace
 from personas.records.services import edit_record
 from prompts.builds.services import rebuild_agents
 from prompts.models import PRODUCTION, AgentPrompt, BuildCause, PromptLabel
 from tests.factories import BY, make_agent, make_channel, make_soul
 from tests.personas.ui.test_toasts import find_undo, post_and_follow, press_undo
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -19,8 +24,9 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 pytestmark = pytest.mark.django_db
 
 
-def set_stage(workspace: Workspace) -> AgentPrompt:
+def set_stage(shared: SharedCast) -> AgentPrompt:
     """Two versions, production at the second."""
+    workspace = shared.workspace
     soul = make_soul(workspace, text="Be brave.")
     pilot = make_agent(workspace, "pilot", soul=soul, channels=[make_channel(workspace, "deck")])
     rebuild_agents(workspace, [pilot.pk])

@@ -1,5 +1,7 @@
 """Sealing the ledger: every row in one block, in order, chained; late rows are detected."""
 
+from typing import Any
+
 import pytest
 from django.db import DatabaseError, connection
 from django.utils import timezone
@@ -21,16 +23,24 @@ from tests.prompts.serving.serving_stage import (
     make_stage,
 )
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db
 
-set_stage = make_stage
+
+def set_stage(shared: SharedCast) -> Any:
+    return make_stage(shared.workspace)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The ledger: no prompt without its row, filters and pages, outdated bots."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -28,9 +29,15 @@ from prompts.serving import (
 from tests.factories import BY, make_agent, make_channel
 from tests.prompts.serving.serving_stage import Stage, fetch, insert_rows, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -38,7 +45,9 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 pytestmark = pytest.mark.django_db
 INSERT = "INSERT INTO prompts_ledgerentry"
 
-set_stage = make_stage
+
+def set_stage(shared: SharedCast) -> Any:
+    return make_stage(shared.workspace)
 
 
 @pytest.fixture

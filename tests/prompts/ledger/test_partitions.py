@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from core.db.workspace_scope import ALL_WORKSPACES, SCOPE_SETTING
 from personas.api_keys.services import create_key
-from personas.models import Workspace
 from project.doctor import datastores
 from project.doctor.results import FindingState
 from prompts.fleet.bot_activity import get_hourly_chart
@@ -42,9 +41,15 @@ from tests.prompts.serving.serving_stage import (
     make_stage,
 )
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -56,7 +61,8 @@ pytestmark = [
 NOON = datetime(2031, 5, 15, 12, tzinfo=UTC)
 
 
-def set_stage(workspace: Workspace) -> Stage:
+def set_stage(shared: SharedCast) -> Stage:
+    workspace = shared.workspace
     create_partitions()
     return make_stage(workspace)
 

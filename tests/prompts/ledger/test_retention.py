@@ -25,9 +25,15 @@ from prompts.tasks import expire_ledger_job, maintain_partitions_job
 from tests.factories import BY
 from tests.prompts.serving.serving_stage import Stage, fetch, ledger_verdict, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -35,8 +41,9 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 pytestmark = pytest.mark.django_db
 
 
-def set_stage(workspace: Workspace) -> Stage:
+def set_stage(shared: SharedCast) -> Stage:
     """Make three blocks of four rows: three years old, seven months old, and new."""
+    workspace = shared.workspace
     stage, now = make_stage(workspace), timezone.now()
     with pytest.MonkeyPatch.context() as patch:
         speed_up(patch)

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from personas.models import Agent, Channel, Memory, Soul, Workspace
+from personas.models import Agent, Channel, Memory, Soul
 from personas.records.services import edit_record
 from prompts.models import AgentPrompt, PromptSettings
 from prompts.preview.drafts import build_draft, list_affected_agents
@@ -14,10 +14,16 @@ from prompts.preview.impact import compute_impact
 from prompts.versions.diff import count_common_prefix
 from tests.factories import BY, make_agent, make_channel, make_skill, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
     shared_commits,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -33,7 +39,8 @@ class Ship(NamedTuple):
     crew: list[Agent]
 
 
-def set_stage(workspace: Workspace) -> Ship:
+def set_stage(shared: SharedCast) -> Ship:
+    workspace = shared.workspace
     deck, soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
     crew = [make_agent(workspace, f"mate-{at}", soul=soul, channels=[deck]) for at in range(3)]
     return Ship(deck, soul, crew)

@@ -8,10 +8,15 @@ from prompts.provenance.origins import describe_file_changes
 from skills.agent_context.services import choose_context
 from tests.factories import BY, make_agent, make_channel, make_source, refreshed
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
     shared_commits,
+    shared_elsewhere,
+    shared_mallory,
     shared_workspace,
 )
 from tests.skills.files.file_samples import GOOD, approve_file_at, file_at, write

@@ -8,7 +8,7 @@ from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from personas.memories.services import revoke_memory
-from personas.models import Agent, Channel, Workspace
+from personas.models import Agent, Channel
 from personas.records.services import archive_record, edit_record
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment
 from prompts.labels.services import move_label, roll_back
@@ -20,10 +20,16 @@ from prompts.versions.selectors import get_segments
 from prompts.versions.text_rows import group_rows_by_section
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
     shared_commits,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -31,7 +37,8 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 DATABASE = pytest.mark.usefixtures("commits")
 
 
-def set_stage(workspace: Workspace) -> Agent:
+def set_stage(shared: SharedCast) -> Agent:
+    workspace = shared.workspace
     soul, deck = make_soul(workspace, text="Be brave."), make_channel(workspace, "deck")
     return make_agent(workspace, "pilot", soul=soul, channels=[deck])
 

@@ -16,34 +16,37 @@ from prompts.releases.changes import build_change_key, trim_common_ends
 from prompts.releases.selectors import list_releasable_prompts
 from prompts.releases.services import approve_release, request_release, run_release
 from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user, make_workspace
-from tests.prompts.module_stage import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    commits_are_heard,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_commits,
+    shared_elsewhere,
+    shared_mallory,
+    shared_stage,
+    shared_workspace,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 LIMIT = 8
 # Every page queries the session, the user and the membership.
 EVERY_PAGE = 3
 
 
-def set_stage(standing: Standing) -> None:  # noqa: F811  # argument of the shared fixture
+def set_stage(shared: SharedCast) -> None:
     """Create a reviewed agent on two channels without releases, and the admin Ada."""
-    workspace = standing.workspace
+    workspace = shared.workspace
     ada = make_user("Ada")
     join(workspace, ada, Role.ADMIN)
-    standing.let_in("Ada", ada)
-    standing.soul = make_soul(workspace, text="Be brave.")
-    standing.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
-    values = {"soul": standing.soul, "channels": standing.channels, "release_policy": "reviewed"}
-    standing.careful = make_agent(workspace, "careful", **values)
+    shared.sign_in("Ada", ada)
+    shared.soul = make_soul(workspace, text="Be brave.")
+    shared.channels = [make_channel(workspace, "deck"), make_channel(workspace, "bridge")]
+    values = {"soul": shared.soul, "channels": shared.channels, "release_policy": "reviewed"}
+    shared.careful = make_agent(workspace, "careful", **values)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from personas.actors import Actor
 from personas.errors import InvalidInput
-from personas.models import AuditEvent, Soul, Workspace
+from personas.models import AuditEvent, Soul
 from personas.records.services import edit_record
 from prompts.errors import (
     ForeignVersion,
@@ -26,10 +26,16 @@ from prompts.releases.services import (
 )
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
     shared_commits,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -45,7 +51,8 @@ class Ship(NamedTuple):
     quick: AgentPrompt
 
 
-def set_stage(workspace: Workspace) -> Ship:
+def set_stage(shared: SharedCast) -> Ship:
+    workspace = shared.workspace
     deck, soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
     careful = make_agent(workspace, "careful", soul=soul, channels=[deck], release_policy="reviewed")
     quick = make_agent(workspace, "quick", soul=soul, channels=[deck])

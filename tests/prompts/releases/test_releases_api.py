@@ -18,14 +18,17 @@ from tests.personas.api.prompts_stage import (  # noqa: F401  # some are fixture
     make_deck,
     problem,
 )
-from tests.shared_workspaces import (  # noqa: F401  # fixtures
-    House,
-    housed_alice,
-    housed_bob,
-    housed_elsewhere,
-    housed_mallory,
-    housed_workspace,
-    the_house,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db
@@ -34,9 +37,9 @@ COOK = {"agent": "cook", "channel": "deck"}
 
 
 @pytest.fixture(scope="module")
-def reviewed(house: House, django_db_blocker: Any) -> Deck:
+def reviewed(cast: SharedCast, django_db_blocker: Any) -> Deck:
     with django_db_blocker.unblock():
-        return make_deck(Workspace.objects.get(pk=house.workspace), release_policy="reviewed")
+        return make_deck(cast.workspace, release_policy="reviewed")
 
 
 @pytest.fixture(name="deck")

@@ -21,23 +21,26 @@ from tests.factories import (
     make_task,
     signed_in,
 )
-from tests.prompts.module_stage import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_stage,
+    shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db
 
 
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+def set_stage(shared: SharedCast) -> None:
     """One agent on one channel."""
-    workspace = standing.workspace
+    workspace = shared.workspace
     make_agent(workspace, "keeper", name="Lamp keeper", channels=[make_channel(workspace, "deck")])
 
 

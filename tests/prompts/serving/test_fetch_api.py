@@ -4,6 +4,7 @@ import datetime as dt
 import json
 from base64 import b64decode
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -30,9 +31,15 @@ from tests.prompts.serving.fetch_stage import (
 )
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -42,7 +49,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fet
 # Headers that differ between two fetches. The length varies with the number of digits of the ledger id.
 VARYING_HEADERS = {"X-Request-ID", "X-Ledger-ID", "Repr-Digest", "RateLimit", "Content-Length"}
 
-set_stage = make_stage
+
+def set_stage(shared: SharedCast) -> Any:
+    return make_stage(shared.workspace)
 
 
 @pytest.fixture

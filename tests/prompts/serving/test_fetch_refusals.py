@@ -1,6 +1,7 @@
 """Refused fetches, by the fast path and by Django: the response, and that no text is served."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -18,16 +19,24 @@ from tests.prompts.serving.fetch_stage import (
 )
 from tests.prompts.serving.serving_stage import Stage, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fetch_urls")]
 
-set_stage = make_stage
+
+def set_stage(shared: SharedCast) -> Any:
+    return make_stage(shared.workspace)
 
 
 @pytest.fixture

@@ -17,9 +17,15 @@ from prompts.serving.schema import BATCH_SCHEMA, SERVED_PROMPT_SCHEMA
 from tests.factories import BY, make_agent, make_task
 from tests.prompts.serving.serving_stage import Stage, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
@@ -41,7 +47,9 @@ EVERYTHING = {
     "messages": [{"text": "Hello"}, {"role": "assistant", "text": "Hi"}],
 }
 
-set_stage = make_stage
+
+def set_stage(shared: SharedCast) -> Any:
+    return make_stage(shared.workspace)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import product
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -44,16 +45,24 @@ from prompts.versions.selectors import get_segments
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
 
 pytestmark = pytest.mark.django_db
 
-set_stage = make_stage
+
+def set_stage(shared: SharedCast) -> Any:
+    return make_stage(shared.workspace)
 
 
 @pytest.fixture

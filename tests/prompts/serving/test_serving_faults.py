@@ -1,6 +1,7 @@
 """Planted faults in the serving path: the tests must detect each of them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,16 +12,24 @@ from prompts.serving import ledger_insert, slots_json
 from tests.prompts.serving import test_serving as guards
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
-    cast,
+    SharedCast,
     shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
     shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
     shared_props,
     shared_workspace,
 )
 
 pytestmark = [pytest.mark.planted, pytest.mark.django_db]
 
-set_stage = make_stage
+
+def set_stage(shared: SharedCast) -> Any:
+    return make_stage(shared.workspace)
 
 
 @pytest.fixture

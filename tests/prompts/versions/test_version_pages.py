@@ -26,35 +26,38 @@ from tests.factories import (
     make_user,
 )
 from tests.prompts.integrity.forged_history import by_hand, unguarded
-from tests.prompts.module_stage import (  # noqa: F401  # fixtures
-    Standing,
-    a_copy_of_the_stage,
-    alice_logged_in,
-    bob_logged_in,
-    commits_are_heard,
-    standing,
-    standing_alice,
-    standing_bob,
-    standing_workspace,
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_commits,
+    shared_elsewhere,
+    shared_mallory,
+    shared_stage,
+    shared_workspace,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits_are_heard")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 LIMIT = 8
 # Every page loads the session, the user and the membership.
 EVERY_PAGE = 3
 
 
-def set_stage(standing: Standing) -> None:  # noqa: F811  # what the fixture of that name is given
+def set_stage(shared: SharedCast) -> None:
     """A pilot on deck with two versions, the second in production; Rita reviews."""
-    workspace = standing.workspace
+    workspace = shared.workspace
     rita = make_user("Rita")
     join(workspace, rita, Role.REVIEWER)
-    standing.let_in("Rita", rita)
-    standing.deck, standing.soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
-    standing.pilot = make_agent(workspace, "pilot", soul=standing.soul, channels=[standing.deck])
-    standing.first = prompt_of(standing.pilot).latest
-    reword(standing.soul, "Be brave and wise.", "Wiser")
-    standing.prompt = prompt_of(standing.pilot)
+    shared.sign_in("Rita", rita)
+    shared.deck, shared.soul = make_channel(workspace, "deck"), make_soul(workspace, text="Be brave.")
+    shared.pilot = make_agent(workspace, "pilot", soul=shared.soul, channels=[shared.deck])
+    shared.first = prompt_of(shared.pilot).latest
+    reword(shared.soul, "Be brave and wise.", "Wiser")
+    shared.prompt = prompt_of(shared.pilot)
 
 
 @pytest.fixture

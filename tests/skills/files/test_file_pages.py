@@ -20,9 +20,7 @@ from skills.files.services import waive_findings
 from skills.models import ContextFile, FileAgent, FileRevision, PushedFile, Reach, Source, Waiver
 from tests.factories import BY, join, make_agent, make_skill, make_source, make_user, refreshed, signed_in
 from tests.module_fixtures import put_back
-from tests.skills.files.file_samples import GOOD, POISON, approve_file_at, file_at, write, write_skill
-from tests.skills.seeded_choice import SOME_OR_ALL
-from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
     shared_as_bob,
@@ -33,6 +31,8 @@ from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_mallory,
     shared_workspace,
 )
+from tests.skills.files.file_samples import GOOD, POISON, approve_file_at, file_at, write, write_skill
+from tests.skills.seeded_choice import SOME_OR_ALL
 
 pytestmark = pytest.mark.django_db
 TODAY = timezone.now().date()

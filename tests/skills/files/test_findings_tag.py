@@ -21,9 +21,7 @@ from tests.factories import (
     make_task,
     make_tool,
 )
-from tests.skills.library.skill_stage import HIDDEN
-from tests.skills.seeded_choice import SOME_OR_ALL
-from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
     shared_as_bob,
@@ -34,6 +32,8 @@ from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_mallory,
     shared_workspace,
 )
+from tests.skills.library.skill_stage import HIDDEN
+from tests.skills.seeded_choice import SOME_OR_ALL
 
 pytestmark = pytest.mark.django_db
 

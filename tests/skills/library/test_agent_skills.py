@@ -12,8 +12,7 @@ from skills.library.selectors import get_agent_skills
 from skills.models import Reach
 from skills.sources.readers import get_readers_by_agent, get_source_reader
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
-from tests.skills.files.file_samples import approve_file_at, file_at, write, write_skill
-from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
     shared_as_bob,
@@ -24,6 +23,7 @@ from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_mallory,
     shared_workspace,
 )
+from tests.skills.files.file_samples import approve_file_at, file_at, write, write_skill
 
 pytestmark = pytest.mark.django_db
 

@@ -13,9 +13,7 @@ from skills.files.services import ignore_file
 from skills.library.services import InvalidSkillFile, import_skill
 from skills.models import Skill
 from tests.factories import BY, make_skill, make_source, refreshed
-from tests.skills.library.skill_stage import HIDDEN, get_skill_file, skill_text, trust_skill, write_skill
-from tests.skills.seeded_choice import SOME_OR_ALL
-from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
     shared_as_bob,
@@ -26,6 +24,8 @@ from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_mallory,
     shared_workspace,
 )
+from tests.skills.library.skill_stage import HIDDEN, get_skill_file, skill_text, trust_skill, write_skill
+from tests.skills.seeded_choice import SOME_OR_ALL
 from tests.skills.skill_format.skill_corpus import SOUND
 
 pytestmark = pytest.mark.django_db

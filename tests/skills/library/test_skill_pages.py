@@ -22,16 +22,7 @@ from skills.library.selectors import get_skill_instructions
 from skills.models import Reach, Skill, Source
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.module_fixtures import put_back
-from tests.skills.library.skill_stage import (
-    HIDDEN,
-    choose_source,
-    get_skill_file,
-    skill_text,
-    trust_skill,
-    write_skill,
-)
-from tests.skills.seeded_choice import SOME_OR_ALL
-from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
     shared_as_bob,
@@ -42,6 +33,15 @@ from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_mallory,
     shared_workspace,
 )
+from tests.skills.library.skill_stage import (
+    HIDDEN,
+    choose_source,
+    get_skill_file,
+    skill_text,
+    trust_skill,
+    write_skill,
+)
+from tests.skills.seeded_choice import SOME_OR_ALL
 
 pytestmark = pytest.mark.django_db
 

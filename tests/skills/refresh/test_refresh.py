@@ -16,7 +16,7 @@ from skills.agent_context.services import choose_context
 from skills.files.services import approve_file, ignore_file, waive_findings
 from skills.models import ContextFile, FileRevision, RefreshRun
 from tests.factories import BY, make_agent, make_source, refreshed
-from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
     shared_as_bob,

@@ -14,8 +14,7 @@ from skills.rule_sets.descriptions import describe_caps, describe_harness_files,
 from skills.rule_sets.effective import list_effective_harnesses
 from skills.rule_sets.services import reset_rules, save_rules
 from tests.factories import BY, join, make_source, make_user, refreshed, signed_in
-from tests.skills.seeded_choice import SOME_OR_ALL
-from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
     shared_as_bob,
@@ -26,6 +25,7 @@ from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_mallory,
     shared_workspace,
 )
+from tests.skills.seeded_choice import SOME_OR_ALL
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from skills.models import ContextFile, RefreshRun, SourceGrant
 from skills.refresh.runs import claim_run, request_refresh
 from skills.sources.grants import grant_folder, withdraw_grant
 from tests.factories import BY, make_source, make_user, refreshed, signed_in
-from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
     shared_as_bob,

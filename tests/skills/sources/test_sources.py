@@ -22,9 +22,7 @@ from skills.refresh.runs import request_refresh
 from skills.refresh.source_changes import add_source, rescan_source
 from tests.factories import BY, join, make_agent, make_source, make_user, refreshed, signed_in
 from tests.module_fixtures import put_back
-from tests.skills.seeded_choice import SOME_OR_ALL
-from tests.skills.shared_cast import (  # noqa: F401  # fixtures
-    browser_like,
+from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
     shared_as_bob,
@@ -35,11 +33,12 @@ from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_mallory,
     shared_workspace,
 )
+from tests.skills.seeded_choice import SOME_OR_ALL
 
 pytestmark = pytest.mark.django_db
 
 
-class House(NamedTuple):
+class SourceStage(NamedTuple):
     """Shared records: a source without a refresh, and two more members."""
 
     source: Source
@@ -55,8 +54,15 @@ def newcomer(workspace, name, role):
     return signed_in(user)
 
 
+def copy_client(client: Client) -> Client:
+    """Return a new client with the same cookies."""
+    another = Client()
+    another.cookies = deepcopy(client.cookies)
+    return another
+
+
 @pytest.fixture(scope="module", autouse=True)
-def house(cast, django_db_blocker, tmp_path_factory):
+def source_stage(cast, django_db_blocker, tmp_path_factory):
     top = tmp_path_factory.mktemp("sources")
     root = top / "files"
     (root / "deep").mkdir(parents=True)
@@ -68,28 +74,28 @@ def house(cast, django_db_blocker, tmp_path_factory):
             source = make_source(cast.workspace, root)
             as_admin = newcomer(cast.workspace, "Ada", Role.ADMIN)
             as_viewer = newcomer(cast.workspace, "Vera", Role.VIEWER)
-        yield House(source, root, top / "pristine", as_admin, as_viewer)
+        yield SourceStage(source, root, top / "pristine", as_admin, as_viewer)
 
 
 @pytest.fixture
-def tree(house):
-    yield house.files
-    put_back(house.files, house.pristine)
+def tree(source_stage):
+    yield source_stage.files
+    put_back(source_stage.files, source_stage.pristine)
 
 
 @pytest.fixture
-def source(house, db):
-    return deepcopy(house.source)
+def source(source_stage, db):
+    return deepcopy(source_stage.source)
 
 
 @pytest.fixture
-def as_admin(house, db):
-    return browser_like(house.as_admin)
+def as_admin(source_stage, db):
+    return copy_client(source_stage.as_admin)
 
 
 @pytest.fixture
-def as_viewer(house, db):
-    return browser_like(house.as_viewer)
+def as_viewer(source_stage, db):
+    return copy_client(source_stage.as_viewer)
 
 
 def new_source(granted, **more):

@@ -26,8 +26,7 @@ from skills.uploads.services import (
     remove_pushed_file,
 )
 from tests.factories import BY, make_source, refreshed
-from tests.skills.archives.zip_builder import Part, archive
-from tests.skills.shared_cast import (  # noqa: F401  # fixtures
+from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
     shared_as_bob,
@@ -38,6 +37,7 @@ from tests.skills.shared_cast import (  # noqa: F401  # fixtures
     shared_mallory,
     shared_workspace,
 )
+from tests.skills.archives.zip_builder import Part, archive
 
 pytestmark = pytest.mark.django_db
 
