@@ -202,7 +202,7 @@ def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[Field
 
 @dataclass(frozen=True)
 class SaveEffect:
-    """Effect of saving an edit on production.
+    """What happens to production when an edit is saved.
 
     Of the `prompts` that change, `moving` go to production at once; the others wait for a release.
     `reviewed` names the agents whose policy requires a release.
