@@ -22,7 +22,7 @@ NEVER_MATCHES_REGEX = "(?!)"
 
 
 def compile_run_pattern(ranges: str, unless: str = NEVER_MATCHES_REGEX) -> re.Pattern[str]:
-    """Compile a pattern for runs of these characters; a run with `unless` after its first character is skipped.
+    """Compile a pattern for runs of these characters, except runs whose first character `unless` follows.
 
     The quantifier is possessive, so that a run is read only once. The pattern begins with a single character
     class, so that the regex engine can skip to the next such character.

@@ -80,15 +80,15 @@ def meanwhile(action: Callable[[], object]) -> None:
 
 def busy_dump(stage, monkeypatch) -> None:
     """Fetch a prompt after the dump and before the rows are counted."""
-    part = postgres_copy if IS_POSTGRES else sqlite
-    real = part.dump
+    part, name = (postgres_copy, "dump_postgres_tables") if IS_POSTGRES else (sqlite, "dump_sqlite")
+    real = getattr(part, name)
 
     def dump(folder: Path) -> object:
         details = real(folder)
         meanwhile(stage.fetch)
         return details
 
-    monkeypatch.setattr(part, "dump", dump)
+    monkeypatch.setattr(part, name, dump)
 
 
 # --- backup and restore --------------------------------------------------------------------------------

@@ -252,5 +252,5 @@ def run_with_standby(workspace, as_alice, bob, monkeypatch, stage):
 
 
 def events_of(client: Client, memory) -> list[AuditEvent]:
-    events = client.get("/w/harbour/audit/").context["page"].events
+    events = client.get("/w/harbour/audit/").context["page"].rows
     return [event for event in events if (event.kind, event.object_id) == ("memory", memory.pk)]
