@@ -224,14 +224,14 @@ def run_with_standby(workspace, as_alice, bob, monkeypatch, stage):
 
         query_cluster(copy, "SELECT pg_wal_replay_pause()")
         memory = make_memory(workspace, "Written while the copy slept.")
-        assert not events_of(bob_client, memory), "the copy cannot know yet"
+        assert not events_of(bob_client, memory), "the replica lags behind"
         bob_client.cookies[RECENT_WRITE_COOKIE] = "1"
-        assert events_of(bob_client, memory), "whoever just wrote is shown it"
+        assert events_of(bob_client, memory), "a user reads their own write"
         del bob_client.cookies[RECENT_WRITE_COOKIE]
         assert replica.get_replica_lag() > timedelta(0)
         monkeypatch.setattr(replica, "MAX_LAG", timedelta(0))
         REPLICA_HEALTH.next_check = 0.0
-        assert events_of(bob_client, memory), "a copy too far behind is not asked"
+        assert events_of(bob_client, memory), "a replica too far behind is not used"
         monkeypatch.undo()
 
         query_cluster(copy, "SELECT pg_wal_replay_resume()")

@@ -83,7 +83,7 @@ def test_data_nested_without_end_is_refused():
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_the_published_schema_is_in_step_with_the_types(name):
     published = json.loads((ROOT / "docs" / f"{name}.schema.json").read_text(encoding="utf-8"))
-    assert published == build_json_schema(SCHEMAS[name], f"Prompt {name}"), "Write it anew with: make golden"
+    assert published == build_json_schema(SCHEMAS[name], f"Prompt {name}"), "Rewrite it with: make golden"
 
 
 @settings(max_examples=examples(8, hard=50), deadline=None)
