@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from prompts.assembly.budget import AssembledParts, cut_chunks, fit_to_budget
+from prompts.assembly.call_inputs import apply_call_inputs, changes_inputs
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout
 from prompts.assembly.normalize import check_encodable_texts, normalize_inputs
@@ -89,7 +90,12 @@ def assemble_parts(layout: Layout, inputs: PromptInputs, limits: Mapping[str, in
 
 
 def build_filled_prompt(layout: Layout, inputs: PromptInputs, slots: Slots) -> AssembledPrompt:
-    """Build a prompt and fill its slots. Filling the stored build with the same slots gives the same text."""
+    """Build a prompt and fill its slots.
+
+    Filling the stored build with the same slots gives the same text, unless the slots change the inputs.
+    """
+    if changes_inputs(slots):
+        inputs = apply_call_inputs(inputs, slots)
     built = build_prompt(layout, inputs)
     segments = fill_segments(built.segments, slots)
     texts = [segment.text for segment in segments]

@@ -109,6 +109,7 @@ class Data:
 
     values: JsonObject = field(default_factory=dict)
     signature: str = ""
+    hidden: tuple[str, ...] = ()
     origin: Origin = Origin("data")
 
 

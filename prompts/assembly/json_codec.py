@@ -91,9 +91,9 @@ def _read_record(kind: type[Any], data: Any, path: str) -> Any:
         if name not in values and _is_required(field_):
             raise AssemblyError(_join_path(path, name), "is missing")
     read = {name: _read_value(hints[name], item, _join_path(path, name)) for name, item in values.items()}
-    if kind.__name__ == "Limits":
+    if kind.__name__ in {"Limits", "CallLimits"}:
         _check_limits(read, path)
-    if kind.__name__ in {"Tool", "Skill"} and not read["name"]:
+    if kind.__name__ in {"Tool", "CallTool", "Skill"} and not read["name"]:
         raise AssemblyError(_join_path(path, "name"), "must not be empty")
     return kind(**read)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from prompts.assembly.inputs import Limits
 from prompts.assembly.json_codec import get_field_hints
 from prompts.assembly.segments import Origin
+from prompts.assembly.slots import CallLimits
 
 SCALAR_SCHEMAS: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -59,7 +60,7 @@ def _build_record_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, An
     assert is_dataclass(kind)  # noqa: S101  # nothing else is reachable from inputs and slots
     known_fields = fields(kind)
     properties = {field_.name: _build_schema(hints[field_.name], definitions) for field_ in known_fields}
-    if kind is Limits:
+    if kind in (Limits, CallLimits):
         properties = {name: _require_positive(property_) for name, property_ in properties.items()}
     required = [
         field_.name

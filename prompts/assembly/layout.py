@@ -69,17 +69,22 @@ class Layout:
         return frozenset([name for part in self.parts for name in part.uses])
 
 
-def build_call_part(name: str, slot: str, volatility: str, **more: Any) -> LayoutPart:
-    """Build a part whose text comes only from the slots of a call; stored builds contain a placeholder."""
-    body = (TextChunk(f"⟦{name}⟧"),)
-    return LayoutPart(
-        name, lambda _: body, volatility=volatility, slot=slot, slot_data=get_empty_slot_data, **more
-    )
-
-
 def get_empty_slot_data(_: PromptInputs) -> Mapping[str, Any]:
     """Return empty slot data, for renderers that need only the slots of the call."""
     return {}
+
+
+def get_timezone_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
+    """Return the user's time zone, which applies to calls that name none."""
+    return {"timezone": inputs.user.timezone} if inputs.user and inputs.user.timezone else {}
+
+
+def build_call_part(
+    name: str, slot: str, volatility: str, slot_data: SlotDataBuilder = get_empty_slot_data, **more: Any
+) -> LayoutPart:
+    """Build a part whose text comes only from the slots of a call; stored builds contain a placeholder."""
+    body = (TextChunk(f"⟦{name}⟧"),)
+    return LayoutPart(name, lambda _: body, volatility=volatility, slot=slot, slot_data=slot_data, **more)
 
 
 @cache

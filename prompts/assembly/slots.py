@@ -55,6 +55,31 @@ class Message:
 
 
 @dataclass(frozen=True)
+class CallTool:
+    """A tool that one call defines. `parameters` is JSON text, because storage loses the order of keys."""
+
+    name: str
+    description: str = ""
+    snippet: str = ""
+    guidelines: tuple[str, ...] = ()
+    parameters: str = ""
+    signature: str = ""
+
+
+@dataclass(frozen=True)
+class CallLimits:
+    """Limits for one call; what is absent is taken from the stored limits."""
+
+    total: int | None = None
+    parts: Mapping[str, int] = field(default_factory=dict)
+    per_file: int | None = None
+    all_files: int | None = None
+    list_sample: int | None = None
+    string_truncate: int | None = None
+    omit_reference: bool | None = None
+
+
+@dataclass(frozen=True)
 class Slots:
     """The facts of one call; time carries its own offset, for a zone's rules lie on disk."""
 
@@ -71,6 +96,17 @@ class Slots:
     append: str = ""
     replace: str = ""
     messages: tuple[Message, ...] = ()
+    # The fields below change the inputs of the prompt for this call: see call_inputs. `data` is the JSON text
+    # of an object, because storage loses the order of keys.
+    data: str = ""
+    signature: str = ""
+    hidden: tuple[str, ...] = ()
+    mission: str = ""
+    limits: CallLimits = CallLimits()
+    working_directory: str = ""
+    entry: Literal["full", "simple", "minimal"] | None = None
+    native_tools: bool | None = None
+    tool_definitions: tuple[CallTool, ...] = ()
 
 
 # Receives the slots and the slot data of the build; None keeps the built text, "" omits the part.

@@ -6,13 +6,15 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
+from prompts.assembly.call_inputs import INPUT_SLOTS
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layout import Layout
 from prompts.assembly.slots import Slots
 
-# Slots that are never reported: messages are sent along with every prompt, and the time zone names only
-# supplement the time.
-ALWAYS_PLACED_SLOTS = frozenset({"messages", "timezone", "zone"})
+# Slots that are never reported: messages are sent along with every prompt, the time zone names only
+# supplement the time, and limits and native tools affect every layout. The other slots that change the inputs
+# are reported as inputs.
+ALWAYS_PLACED_SLOTS = frozenset({"messages", "timezone", "zone", *INPUT_SLOTS}) - {"entry"}
 
 get_tool_use = attrgetter("use")
 # Receives an input and returns a true value if the input has any content.

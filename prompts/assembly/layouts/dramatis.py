@@ -14,7 +14,7 @@ from prompts.assembly.file_sections import (
 )
 from prompts.assembly.frames import build_heading_frame, build_tag_frame
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.layout import Layout, LayoutPart, build_call_part
+from prompts.assembly.layout import Layout, LayoutPart, build_call_part, get_timezone_slot_data
 from prompts.assembly.layouts.dramatis_slots import (
     BACKGROUND_SLOT,
     CALL_SLOT,
@@ -261,7 +261,7 @@ DRAMATIS_LAYOUT = Layout(
             volatility=USER,
             **CUTTABLE_OPTIONS,
         ),
-        build_call_part("now", NOW_SLOT, TURN),
+        build_call_part("now", NOW_SLOT, TURN, get_timezone_slot_data),
         build_call_part("task", TASK_SLOT, SESSION),
         build_call_part("background", BACKGROUND_SLOT, TURN),
         LayoutPart(

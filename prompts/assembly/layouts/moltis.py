@@ -128,7 +128,7 @@ def list_moltis_displaced_inputs(inputs: PromptInputs) -> tuple[str, ...]:
 MOLTIS_LAYOUT = Layout(
     name="moltis",
     summary="Twelve components; full, simple and minimal entry points; native or fallback tools.",
-    slots=("host", "sandbox", "session", "tools"),
+    slots=("host", "sandbox", "session", "tools", "entry"),
     problems=list_moltis_problems,
     displaced=list_moltis_displaced_inputs,
     parts=(

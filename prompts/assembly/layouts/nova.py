@@ -8,7 +8,7 @@ from prompts.assembly.budget import cut_entries
 from prompts.assembly.dates import format_24_hour_time, format_date, get_zone_name
 from prompts.assembly.frames import build_tag_frame, wrap_in_tag
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.layout import Layout, LayoutPart, build_call_part
+from prompts.assembly.layout import Layout, LayoutPart, build_call_part, get_timezone_slot_data
 from prompts.assembly.sections import NO_CHUNKS
 from prompts.assembly.segments import CHANNEL, SESSION, TURN, USER, Origin, TextChunk, TextChunks
 from prompts.assembly.slots import Slots, register_slot
@@ -158,7 +158,7 @@ NOVA_LAYOUT = Layout(
             volatility=CHANNEL,
             absent_reason="the channel has no formatting rules",
         ),
-        build_call_part("context", "nova.context", TURN),
+        build_call_part("context", "nova.context", TURN, get_timezone_slot_data, uses=("user.timezone",)),
         LayoutPart(
             "memories",
             sections.build_memories_section,

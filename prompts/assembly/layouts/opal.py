@@ -7,12 +7,19 @@ from prompts.assembly import sections
 from prompts.assembly.budget import cut_elements
 from prompts.assembly.frames import Frame, build_heading_frame, build_tag_frame, wrap_in_tag
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.layout import Layout, LayoutPart, build_slot_placeholder, frame_unless_placeholder
+from prompts.assembly.layout import (
+    Layout,
+    LayoutPart,
+    build_call_part,
+    build_slot_placeholder,
+    frame_unless_placeholder,
+    get_empty_slot_data,
+)
 from prompts.assembly.sections import NO_CHUNKS
-from prompts.assembly.segments import LAYOUT_ORIGIN, REFRESH, SESSION, TextChunk, TextChunks
+from prompts.assembly.segments import LAYOUT_ORIGIN, REFRESH, SESSION, TURN, TextChunk, TextChunks
 from prompts.assembly.skill_rules import describe_rejected_skills, list_valid_skills
 from prompts.assembly.slots import Slots, register_slot
-from prompts.assembly.text import collapse_lines
+from prompts.assembly.text import collapse_lines, normalize_line_ends
 from prompts.assembly.texts import opal as texts
 from prompts.assembly.tool_lines import build_guideline_chunks, format_guidelines, get_own_guidelines
 from prompts.assembly.tool_rules import OPAL_RULES, ToolGuidelines
@@ -34,6 +41,17 @@ def build_opal_identity(inputs: PromptInputs) -> TextChunks:
         return [TextChunk(inputs.base.text, inputs.base.origin)]
     own = [*sections.build_identity_section(inputs), *sections.build_instructions_section(inputs)]
     return sections.join_chunks(own, "\n\n") if own else [TextChunk(texts.DEFAULT_IDENTITY)]
+
+
+@register_slot("opal.identity")
+def render_opal_identity(slots: Slots, _: Mapping[str, Any]) -> str | None:
+    """Render the task prompt that a call gives a sub-agent in place of the base prompt."""
+    return normalize_line_ends(slots.replace) or None
+
+
+@register_slot("opal.append")
+def render_opal_append(slots: Slots, _: Mapping[str, Any]) -> str:
+    return normalize_line_ends(slots.append)
 
 
 def frame_default_only(frame: Frame) -> Frame:
@@ -107,11 +125,17 @@ def get_opal_guidelines_data(inputs: PromptInputs) -> Mapping[str, Any]:
 
 @register_slot("opal.planning")
 def render_opal_planning(slots: Slots, _: Mapping[str, Any]) -> str:
-    if slots.session is None or not slots.session.plan_path:
-        return ""
-    return wrap_in_tag(
-        "planning", texts.PLANNING_TEMPLATE.format(path=collapse_lines(slots.session.plan_path))
-    )
+    path = get_plan_path(slots)
+    return wrap_in_tag("planning", texts.PLANNING_TEMPLATE.format(path=collapse_lines(path))) if path else ""
+
+
+def get_plan_path(slots: Slots) -> str:
+    """Return the plan's path: as given, or else in the folder of the session below the home directory."""
+    session = slots.session
+    if session is None or session.plan_path or not session.id:
+        return session.plan_path if session else ""
+    home = str(slots.host.get("home") or "~").rstrip("/")
+    return f"{home}/.opal/sessions/{session.id}/plan.md"
 
 
 def get_opal_planning_data(inputs: PromptInputs) -> Mapping[str, Any] | None:
@@ -127,7 +151,7 @@ def list_opal_displaced_inputs(inputs: PromptInputs) -> Sequence[str]:
 OPAL_LAYOUT = Layout(
     name="opal",
     summary="Six sections in XML-style tags; guidelines follow the tools, planning needs a session.",
-    slots=("session", "tools"),
+    slots=("session", "tools", "append", "replace"),
     problems=list_opal_problems,
     displaced=list_opal_displaced_inputs,
     parts=(
@@ -136,6 +160,8 @@ OPAL_LAYOUT = Layout(
             build_opal_identity,
             frame_default_only(build_tag_frame("identity")),
             uses=("base", *AGENT_TEXT_INPUTS),
+            slot="opal.identity",
+            slot_data=get_empty_slot_data,
         ),
         LayoutPart(
             "project-context",
@@ -173,5 +199,6 @@ OPAL_LAYOUT = Layout(
             slot_data=get_opal_planning_data,
             absent_reason="sub-agents do not plan",
         ),
+        build_call_part("call-append", "opal.append", TURN),
     ),
 )

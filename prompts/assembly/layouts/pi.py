@@ -15,6 +15,7 @@ from prompts.assembly.layout import (
     build_call_part,
     build_slot_placeholder,
     frame_unless_placeholder,
+    get_timezone_slot_data,
 )
 from prompts.assembly.sections import NO_CHUNKS
 from prompts.assembly.segments import REFRESH, TURN, TextChunk, TextChunks
@@ -137,7 +138,7 @@ def format_directory_line(directory: str) -> str:
 
 
 def get_directory_slot_data(inputs: PromptInputs) -> Mapping[str, Any]:
-    return {"directory": format_directory_line(inputs.working_directory)}
+    return {"directory": format_directory_line(inputs.working_directory), **get_timezone_slot_data(inputs)}
 
 
 @register_slot("pi.date")
@@ -226,7 +227,7 @@ PI_LAYOUT = Layout(
         LayoutPart(
             "date-and-directory",
             build_pi_date_and_directory,
-            uses=("working_directory",),
+            uses=("working_directory", "user.timezone"),
             volatility=TURN,
             slot="pi.date",
             slot_data=get_directory_slot_data,

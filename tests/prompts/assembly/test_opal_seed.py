@@ -55,7 +55,8 @@ def guidelines(*names):
 
 
 def test_six_sections_are_in_the_order_of_the_seed():
-    names = [part.name for part in OPAL.parts]
+    *names, call_text = [part.name for part in OPAL.parts]
+    assert call_text == "call-append"
     assert names == ["identity", "project-context", "skills", "environment", "tool-guidelines", "planning"]
 
 
@@ -359,15 +360,37 @@ def test_a_session_brings_planning_instructions():
     )
 
 
-@pytest.mark.parametrize("session", [None, Session("4f1c")])
-def test_without_a_session_or_a_plan_path_there_is_no_planning(session):
+@pytest.mark.parametrize(
+    ("slots", "path"),
+    [
+        (Slots(session=Session("4f1c")), "~/.opal/sessions/4f1c/plan.md"),
+        (
+            Slots(session=Session("4f1c"), host={"home": "/home/user/"}),
+            "/home/user/.opal/sessions/4f1c/plan.md",
+        ),
+    ],
+)
+def test_the_session_id_alone_gives_the_plan_path(slots, path):
+    assert f"create a plan document at:\n{path}\n" in section("planning", render_text(slots))
+
+
+@pytest.mark.parametrize("session", [None, Session()])
+def test_without_a_session_there_is_no_planning(session):
     assert section("planning", render_text(Slots(session=session))) is None
 
 
 def test_sub_agents_do_not_plan_whatever_session_is_named():
     prompt = build_filled_prompt(OPAL, PromptInputs(is_sub_agent=True), PLAN)
     assert section("planning", prompt.text) is None
-    assert prompt.report.parts[-1].omitted == "sub-agents do not plan"
+    assert prompt.report.parts[-2].omitted == "sub-agents do not plan"
+
+
+def test_a_call_gives_a_sub_agent_its_task_prompt_and_keeps_the_other_sections():
+    slots = Slots(replace="Find the cause.", append="Change nothing.")
+    inputs = PromptInputs(is_sub_agent=True, working_directory="/srv")
+    assert build_filled_prompt(OPAL, inputs, slots).text == (
+        "Find the cause.\n\n<environment>\nWorking directory: /srv\n</environment>\n\nChange nothing."
+    )
 
 
 def test_a_plan_path_can_neither_close_the_section_nor_break_its_line():
