@@ -23,13 +23,10 @@ from prompts.builds.tokens import count_tokens
 from prompts.inputs import CollectedInputs
 from prompts.proof.canonical import canonical_json
 from prompts.versions.segments import StoredSegments, encode_json, pack_prompt
+from prompts.versions.stored_inputs import PackedInputs, PartEncoder, pack_inputs
 
 ASSEMBLY_DIR = Path(__file__).parent.parent / "assembly"
 count_tokens_cached = lru_cache(maxsize=20_000)(count_tokens)
-
-
-# Input part and its digest, keyed by id(part). Holding the part keeps its id from being reused.
-DigestCache = dict[int, tuple[Any, str]]
 
 
 class NotBuildable(Exception):
@@ -49,6 +46,10 @@ class BuildResult:
     parts: dict[str, str]
     # Everything else that determines the text: layout name, digests of the compiler and of the settings.
     pins: dict[str, str]
+    encoder: PartEncoder
+
+    def pack_inputs(self) -> PackedInputs:
+        return pack_inputs(self.collected.inputs, self.encoder)
 
 
 def assemble_prompt(collected: CollectedInputs) -> AssembledPrompt:
@@ -63,11 +64,12 @@ def assemble_prompt(collected: CollectedInputs) -> AssembledPrompt:
         raise NotBuildable(str(error)) from error
 
 
-def compile_prompt(collected: CollectedInputs, digests: DigestCache | None = None) -> BuildResult:
+def compile_prompt(collected: CollectedInputs, encoder: PartEncoder | None = None) -> BuildResult:
     """Assemble the prompt, count its tokens and compute its digests.
 
-    `digests` caches part digests across the prompts of a batch, because they have parts in common.
+    `encoder` is shared by the prompts of a batch, because they have parts in common.
     """
+    encoder = encoder or PartEncoder()
     prompt = assemble_prompt(collected)
     texts = get_texts_by_section(prompt.segments)
     sizes = {section: [len(text), count_tokens_cached(text)] for section, text in texts.items()}
@@ -78,8 +80,9 @@ def compile_prompt(collected: CollectedInputs, digests: DigestCache | None = Non
         pack_prompt(prompt, report),
         sizes,
         sum(tokens for _, tokens in sizes.values()),
-        get_part_digests(collected.inputs, {} if digests is None else digests),
+        get_part_digests(collected.inputs, encoder),
         build_pins(collected),
+        encoder,
     )
 
 
@@ -117,14 +120,12 @@ def build_pins(collected: CollectedInputs) -> dict[str, str]:
     }
 
 
-def get_part_digests(inputs: PromptInputs, digests: DigestCache) -> dict[str, str]:
+def get_part_digests(inputs: PromptInputs, encoder: PartEncoder) -> dict[str, str]:
     """Return the content digest of every record and file in the inputs, keyed `kind:id@revision`."""
     parts: dict[str, str] = {}
     for part in iterate_input_parts(inputs):
         origin: Origin = part.origin
-        if id(part) not in digests:
-            digests[id(part)] = (part, sha256_digest(encode_json(dataclass_json(part))))
-        parts[f"{origin.kind}:{origin.id}@{origin.revision}"] = digests[id(part)][1]
+        parts[f"{origin.kind}:{origin.id}@{origin.revision}"] = encoder.encode(part).digest
     return parts
 
 

@@ -36,13 +36,14 @@ def publish_versions(
     """Store the builds as the next versions of their prompts. The caller must have locked the prompts."""
     if not builds:
         return []
-    contents = {digest: data for _, build, _ in builds for digest, data in build.stored.contents.items()}
-    store_contents(workspace, contents)
     previous = get_previous_parts(workspace, [prompt for prompt, _, _ in builds])
-    versions = [
-        build_next_version(prompt, build, author, previous.get(prompt.pk), at)
-        for prompt, build, author in builds
-    ]
+    contents: dict[str, bytes] = {}
+    versions = []
+    for prompt, build, author in builds:
+        inputs, parts = build.pack_inputs(), previous.get(prompt.pk)
+        contents |= build.stored.contents | drop_stored_parts(inputs.contents, prompt, parts)
+        versions.append(build_next_version(prompt, build, author, parts, at=at, inputs=inputs.digest))
+    store_contents(workspace, contents)
     PromptVersion.objects.in_workspace(workspace).bulk_create(versions)
     parts = [build.parts for _, build, _ in builds]
     save_part_changes(workspace, zip(versions, parts, strict=True), previous)
@@ -52,8 +53,28 @@ def publish_versions(
     return versions
 
 
+def drop_stored_parts(
+    contents: dict[str, bytes], prompt: AgentPrompt, previous: PreviousParts | None
+) -> dict[str, bytes]:
+    """Leave out the parts of the previous version: their contents are stored already."""
+    if previous is None or previous.lockfile is None or "inputs" not in get_latest_lockfile(prompt):
+        return contents
+    stored = set(previous.lockfile[1].values())
+    return {digest: data for digest, data in contents.items() if digest not in stored}
+
+
+def get_latest_lockfile(prompt: AgentPrompt) -> dict[str, Any]:
+    return prompt.latest.lockfile if prompt.latest else {}
+
+
 def build_next_version(
-    prompt: AgentPrompt, build: BuildResult, author: BuildAuthor, previous: PreviousParts | None, at: datetime
+    prompt: AgentPrompt,
+    build: BuildResult,
+    author: BuildAuthor,
+    previous: PreviousParts | None,
+    *,
+    at: datetime,
+    inputs: str,
 ) -> PromptVersion:
     number, before = prompt.last_number + 1, previous.lockfile if previous else None
     version = PromptVersion(
@@ -70,7 +91,7 @@ def build_next_version(
         tokens=build.tokens,
         sizes=build.sizes,
         report=build.stored.report,
-        lockfile=build_lockfile(number, build.parts, build.pins["settings"], before),
+        lockfile=build_lockfile(number, build.parts, build.pins["settings"], inputs, before),
         causes=author.causes,
         author_label=author.label[:254],
         message=author.message[:200],

@@ -15,10 +15,11 @@ from personas.actors import SYSTEM_ACTOR
 from personas.errors import DomainError
 from personas.models import Agent, AgentChannel, Workspace
 from personas.tenancy.models import get_upsert_fields
-from prompts.builds.compiler import BuildResult, DigestCache, NotBuildable, compile_prompt
+from prompts.builds.compiler import BuildResult, NotBuildable, compile_prompt
 from prompts.builds.publish import BuildAuthor, publish_versions
 from prompts.inputs import CollectedInputs, collect_inputs
 from prompts.models import AgentPrompt, BuildCause, PromptVersion
+from prompts.versions.stored_inputs import PartEncoder
 
 log = structlog.get_logger(__name__)
 
@@ -104,24 +105,29 @@ def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Rebui
     now = timezone.now()
     agents = list(Agent.objects.in_workspace(workspace).filter(pk__in=agent_ids, archived_at=None))
     result, changed = RebuildResult(), []
-    digests: DigestCache = {}
+    encoder = PartEncoder()
     for collected in collect_inputs(workspace, agents, at=now):
         prompt = prompts.get((collected.agent.pk, collected.channel.pk))
         if prompt is None:
             # The channel was added after the prompts were locked. The cause of that change is not deleted
             # here and leads to another build.
             continue
-        build = try_compile_prompt(prompt, collected, digests)
+        build = try_compile_prompt(prompt, collected, encoder)
         set_build_times(prompt, collected, now)
         if build is None:
             result.failed += 1
-        elif prompt.latest is not None and build.stored.digest == prompt.latest.digest:
+        elif prompt.latest is not None and is_unchanged(build, prompt.latest):
             result.unchanged += 1
         else:
             changed.append((prompt, build, get_build_author(causes[collected.agent.pk])))
     result.versions = publish_versions(workspace, changed, at=now)
     finish_builds(workspace, prompts.values(), causes, now)
     return result
+
+
+def is_unchanged(build: BuildResult, latest: PromptVersion) -> bool:
+    """Whether the latest version has the same text. A version without stored inputs is replaced once."""
+    return build.stored.digest == latest.digest and "inputs" in latest.lockfile
 
 
 def lock_or_create_prompts(
@@ -168,11 +174,11 @@ def list_pending_causes(workspace: Workspace | int, agent_ids: Sequence[int]) ->
 
 
 def try_compile_prompt(
-    prompt: AgentPrompt, collected: CollectedInputs, digests: DigestCache
+    prompt: AgentPrompt, collected: CollectedInputs, encoder: PartEncoder
 ) -> BuildResult | None:
     """Compile a prompt. On failure, set `prompt.problem` and return None, so that the batch continues."""
     try:
-        build = compile_prompt(collected, digests)
+        build = compile_prompt(collected, encoder)
     except NotBuildable as error:
         prompt.problem = f"Not built: {error}"[:1_000]
         return None

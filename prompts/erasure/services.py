@@ -59,8 +59,13 @@ def iterate_versions_with_record(workspace: Workspace | int, kind: str, key: int
 
 
 def iterate_record_digests(versions: Iterable[PromptVersion], kind: str, key: int) -> Iterator[str]:
-    """Yield the content digests of segments that originate from the record."""
+    """Yield the content digests of segments that originate from the record, and of its stored inputs.
+
+    Every revision of the record is in the lockfile of the version that used it first.
+    """
     for version in versions:
+        lockfile_parts = version.lockfile["parts"].items()
+        yield from (digest for name, digest in lockfile_parts if name.startswith(f"{kind}:{key}@"))
         for row in version.segments:
             origin = row.get("origin", {})
             if (origin.get("kind"), origin.get("id")) == (kind, str(key)):

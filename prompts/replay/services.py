@@ -9,13 +9,10 @@ from hashlib import sha256
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-# Imported for its side effect: each layout registers the renderers of its slots.
-import prompts.assembly.layouts  # noqa: F401
 from personas.errors import InvalidInput
 from personas.models import Erasure, Workspace
 from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
-from prompts.assembly.slots import fill_segments
 from prompts.errors import FetchNotFound, LedgerRowExpired, NoPromptAtTime, PromptErased, ReplayMismatch
 from prompts.models import (
     LATEST,
@@ -29,6 +26,7 @@ from prompts.models import (
 from prompts.serving import slots_from_json
 from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents
+from prompts.versions.stored_inputs import fill_version
 
 ENTRY_RELATIONS = ("prompt__agent", "prompt__channel", "version", "key")
 # Largest value of a bigint column. Databases reject a larger number as a query parameter.
@@ -158,7 +156,7 @@ def build_replay(entry: LedgerEntry) -> Replay:
     segments, problem = built, ""
     if not erasures:
         try:
-            segments = fill_segments(built, slots_from_json(entry.slots))
+            segments = fill_version(version, built, slots_from_json(entry.slots))
         except Exception as error:  # noqa: BLE001  # whatever a renderer of today makes of it, the page must say
             fault = {"fault": type(error).__name__}
             problem = _("its slots cannot be filled any more (%(fault)s)") % fault

@@ -17,7 +17,6 @@ from personas.models import Workspace
 from personas.tenancy.middleware import WorkspaceRequest
 from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
-from prompts.assembly.slots import fill_segments
 from prompts.builds.compiler import count_tokens_cached
 from prompts.errors import FetchNotFound, LedgerRowExpired
 from prompts.models import PromptVersion
@@ -42,6 +41,7 @@ from prompts.versions.diff import compare_segments
 from prompts.versions.diff_views import SHOW_ALL, list_full_sections
 from prompts.versions.page import AnnotatedRow, VersionPage, VersionSection, find_main_origin_kind
 from prompts.versions.selectors import get_segments
+from prompts.versions.stored_inputs import fill_version
 from prompts.versions.text_rows import TextRow
 
 
@@ -88,7 +88,7 @@ def compare_with_current(replay: Replay, now: PromptVersion, *, is_whole: bool) 
     """Diff the replayed text with the current version, whose slots are filled with the same values."""
     segments = get_segments(now)
     if replay.entry and not replay.is_erased and not replay.problem:
-        segments = fill_segments(segments, slots_from_json(replay.entry.slots))
+        segments = fill_version(now, segments, slots_from_json(replay.entry.slots))
     diff = compare_segments(replay.segments, segments, count_tokens_cached)
     sections = list_full_sections(diff, segments) if is_whole else diff.changed
     return {"diff": diff, "shown": sections, "is_whole": is_whole}

@@ -4,7 +4,7 @@ Versions are immutable, so a cached version is reloaded only after content of it
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
@@ -16,6 +16,7 @@ from django.db.models import Count, Max
 import prompts.assembly.layouts  # noqa: F401
 from core.db.workspace_scope import workspace_scope
 from personas.models import Content, Erasure
+from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
 from prompts.serving.errors import VersionErased
@@ -134,6 +135,8 @@ class CachedVersion:
     # The last rendering (at most one item). It is reused while the slot texts stay equal: calls without slots
     # differ only in the time, and most calls within one minute are equal.
     last_rendered: list[RenderedPrompt] = field(default_factory=list, compare=False, repr=False)
+    # The inputs of the version (at most one item). They are loaded for the first call that changes them.
+    inputs: list[PromptInputs] = field(default_factory=list, compare=False, repr=False)
 
     def render(self, slots: Slots) -> RenderedPrompt:
         slot_texts = render_slots(self.parts, slots)
@@ -192,9 +195,17 @@ def list_build_warnings(version: PromptVersion) -> tuple[str, ...]:
     rows = Content.objects.in_workspace(version.workspace_id).filter(digest=version.report)
     data = rows.values_list("data", flat=True).first()
     report = json.loads(bytes(data)) if data else {}
-    cut = [f"{count} characters of {name} were cut." for name, count in report.get("cut", {}).items()]
-    lost = [f"The layout has no place for {name}." for name in report.get("lost", [])]
-    return (*report.get("problems", []), *cut, *lost)
+    return format_build_warnings(report.get("problems", []), report.get("cut", {}), report.get("lost", []))
+
+
+def format_build_warnings(
+    problems: Iterable[str], cut: Mapping[str, int], lost: Iterable[str]
+) -> tuple[str, ...]:
+    return (
+        *problems,
+        *[f"{count} characters of {name} were cut." for name, count in cut.items()],
+        *[f"The layout has no place for {name}." for name in lost],
+    )
 
 
 def render_version_json(version: PromptVersion) -> str:

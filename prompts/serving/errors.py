@@ -52,6 +52,16 @@ class VersionErased(PromptRefused):
     default_message = "This version held words that have been erased. It is not handed out any more."
 
 
+class InputsNotStored(PromptRefused):
+    """The call changes the inputs of a version that was built before versions stored their inputs."""
+
+    code = "inputs_not_stored"
+    default_message = (
+        "This version was built before versions stored their inputs, so data, mission, limits, tools and "
+        "directories cannot be given with the call. Release a newer version of the prompt."
+    )
+
+
 class ServingUnavailable(DomainError):
     """The ledger row could not be written, so no prompt is served."""
 

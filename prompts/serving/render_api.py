@@ -1,5 +1,6 @@
 """POST /agents/{slug}/prompt:render: serve the labelled version with its slots filled from the request."""
 
+import json
 from typing import Any
 
 from django.http import HttpRequest
@@ -12,6 +13,7 @@ from personas.api.problems import FieldError, ProblemError
 from personas.api.request_body import parse_json_body
 from personas.api.validation import build_validator
 from personas.api_keys.scopes import RENDER, is_in_scope
+from personas.errors import InvalidInput
 from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.slots import Slots
 from prompts.models import PRODUCTION
@@ -27,9 +29,51 @@ from prompts.serving.http_params import negotiate_content_type
 from prompts.serving.post_api import NO_STORE_HEADER, post_view
 from prompts.serving.resolve import authenticate_key, check_key_format
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
-from prompts.serving.slots import find_task_json
+from prompts.serving.slots import find_task_json, find_timezone
 
-MAX_TEXT_LENGTH = 20_000
+MAX_TEXT_LENGTH, MAX_DATA_LENGTH = 20_000, 200_000
+CALL_TOOL_SCHEMA = api_schema.object_schema(
+    {
+        "name": api_schema.line_schema(100, least=1),
+        "description": api_schema.prose_schema(MAX_TEXT_LENGTH),
+        "snippet": api_schema.prose_schema(2_000),
+        "guidelines": api_schema.array_schema(api_schema.line_schema(1_000)),
+        "parameters": api_schema.any_object_schema(description="A JSON Schema."),
+        "signature": api_schema.prose_schema(4_000),
+    },
+    ("name",),
+)
+LIMIT_SCHEMA = api_schema.integer_schema(1, 10_000_000)
+# The fields that change the inputs of the prompt for one call. They take precedence over stored values.
+CALL_INPUT_SCHEMAS: dict[str, Any] = {
+    "data": api_schema.any_object_schema(
+        description="The values that a program can read (ptc). They replace the stored sample data."
+    ),
+    "signature": api_schema.prose_schema(4_000, description="The types of the data, and the result type."),
+    "hidden": api_schema.array_schema(
+        api_schema.line_schema(200, least=1),
+        description="Fields of the data that the prompt shows as [Hidden], besides those that begin with _.",
+    ),
+    "mission": api_schema.prose_schema(MAX_TEXT_LENGTH, description="The task, with {{placeholders}}."),
+    "limits": api_schema.object_schema(
+        {
+            "total": api_schema.integer_schema(500, 10_000_000),
+            "sections": {"type": "object", "additionalProperties": LIMIT_SCHEMA, "maxProperties": 100},
+            "per_file": LIMIT_SCHEMA,
+            "all_files": LIMIT_SCHEMA,
+            "list_sample": LIMIT_SCHEMA,
+            "string_truncate": LIMIT_SCHEMA,
+            "omit_reference": api_schema.boolean_schema(),
+        },
+        (),
+        description="Characters for the whole, for sections and for files; items and characters of samples.",
+    ),
+    "working_directory": api_schema.line_schema(1_000),
+    "entry": api_schema.enum_schema(("full", "simple", "minimal")),
+    "native_tools": api_schema.boolean_schema(
+        description="Whether the provider takes tool definitions; if not, the text describes the tools."
+    ),
+}
 RENDER_REQUEST_SCHEMA = api_schema.object_schema(
     {
         "channel": api_schema.slug_schema(),
@@ -58,7 +102,8 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
             ("error",),
         ),
         "tools": api_schema.array_schema(
-            api_schema.line_schema(100, least=1), description="Names of the tools of this call."
+            {"anyOf": [api_schema.line_schema(100, least=1), CALL_TOOL_SCHEMA]},
+            description="The tools of this call: names of the agent's tools, or definitions.",
         ),
         "append": api_schema.prose_schema(
             MAX_TEXT_LENGTH, description="Words for this call alone, behind the prompt."
@@ -75,7 +120,8 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
                 ("text",),
             )
         ),
-    },
+    }
+    | CALL_INPUT_SCHEMAS,
     ("channel",),
 )
 RENDER_REQUEST_VALIDATOR = build_validator(RENDER_REQUEST_SCHEMA)
@@ -102,7 +148,34 @@ def parse_request_slots(client: KeyClient, prompt_request: PromptRequest, body: 
     values = {name: value for name, value in body.items() if name not in NON_SLOT_FIELDS}
     if "task" in body:
         values["task"] = require_task_json(client, prompt_request, body["task"])
-    return parse_dataclass(Slots, values)
+    if body.get("timezone") and find_timezone(body["timezone"]) is None:
+        raise InvalidInput.on("timezone", "Name a time zone of the IANA database, such as Europe/Paris.")
+    return parse_dataclass(Slots, values | convert_call_inputs(body))
+
+
+def convert_call_inputs(body: dict[str, Any]) -> dict[str, Any]:
+    """Convert fields that slots hold in another form. JSON becomes text, to keep the order of its keys."""
+    values: dict[str, Any] = {}
+    if "data" in body:
+        values["data"] = json.dumps(body["data"], ensure_ascii=False, separators=(",", ":"))
+        if len(values["data"]) > MAX_DATA_LENGTH:
+            raise InvalidInput.on("data", f"This is longer than {MAX_DATA_LENGTH:,} characters of JSON.")
+    if "limits" in body:
+        limits = dict(body["limits"])
+        values["limits"] = limits | ({"parts": limits.pop("sections")} if "sections" in limits else {})
+        values["limits"].pop("sections", None)
+    if "tools" in body:
+        values["tools"] = [tool if isinstance(tool, str) else tool["name"] for tool in body["tools"]]
+        values["tool_definitions"] = [
+            convert_call_tool(tool) for tool in body["tools"] if not isinstance(tool, str)
+        ]
+    return values
+
+
+def convert_call_tool(tool: dict[str, Any]) -> dict[str, Any]:
+    if "parameters" not in tool:
+        return tool
+    return tool | {"parameters": json.dumps(tool["parameters"], ensure_ascii=False, separators=(",", ":"))}
 
 
 def require_task_json(client: KeyClient, prompt_request: PromptRequest, number: int) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import structlog
 from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
+from personas.errors import DomainError
+from prompts.assembly.call_inputs import changes_inputs
 from prompts.assembly.slots import Slots
 from prompts.proof.canonical import bytes_digest, canonical_json
 from prompts.proof.hashed_rows import SLOTS_DOMAIN, LedgerRow
@@ -19,6 +21,7 @@ from prompts.serving.cache import (
     ServingCache,
     get_cached_version,
 )
+from prompts.serving.call_build import build_for_call, get_version_inputs, mask_call_data
 from prompts.serving.errors import ServingUnavailable
 from prompts.serving.ledger_insert import LedgerValues, insert_ledger_row
 from prompts.serving.rendered_prompt import RenderedPrompt
@@ -125,6 +128,8 @@ class ServedPrompt:
 class PreparedPrompt(NamedTuple):
     """A rendered prompt with its slots, and the ledger row to be written before the prompt is served."""
 
+    # The cached version, or the version as the call builds it.
+    version: CachedVersion
     rendered: RenderedPrompt
     slots: Slots
     ledger_values: LedgerValues
@@ -174,15 +179,22 @@ def _serve_with_retries(
         is_cached = resolution is not None
         resolution = resolution or _check_and_resolve(client, prompt_request, rate_limit.charge)
         rate_limit.charge(resolution.key_id, resolution.workspace_id)
-        version = get_cached_version(
-            cache, resolution.workspace_id, resolution.version_id, resolution.erasures
-        )
-        prepared = _prepare_prompt(prompt_request, resolution, version, call)
+        try:
+            version = get_cached_version(
+                cache, resolution.workspace_id, resolution.version_id, resolution.erasures
+            )
+            prepared = _prepare_prompt(prompt_request, resolution, version, call)
+        except DomainError:
+            if not is_cached:
+                raise
+            # The cached resolution may be outdated: the label may point to a version that can be served.
+            cache.resolutions.discard(cache_key)
+            continue
         ledger_id = insert_ledger_row(client, prompt_request, resolution, prepared.ledger_values)
         if ledger_id is not None:
             if prompt_request.at is None and not is_cached:
                 cache.resolutions.store(cache_key, resolution)
-            return _build_served_prompt(ledger_id, prepared, version, call, resolution)
+            return _build_served_prompt(ledger_id, prepared, call, resolution)
         cache.resolutions.discard(cache_key)
     log.error("ledger_write_failed", reason="the label would not stand still")
     raise ServingUnavailable
@@ -201,6 +213,11 @@ def _prepare_prompt(
     now = timezone.now()
     if call.slots is EMPTY_SLOTS:
         slots, slot_data = build_clock_slots(now, version.timezone)
+    elif changes_inputs(call.slots):
+        inputs = get_version_inputs(resolution.workspace_id, version)
+        masked = mask_call_data(call.slots, inputs)
+        slots, slot_data = normalize_slots(fill_clock(masked, now, version.timezone))
+        version = build_for_call(version, inputs, slots)
     else:
         slots, slot_data = normalize_slots(fill_clock(call.slots, now, version.timezone))
     rendered, stored_slots = version.render(slots), canonical_json(slot_data)
@@ -221,17 +238,23 @@ def _prepare_prompt(
         request_id=INVALID_ID_CHARACTERS.sub("", call.request_id)[:MAX_REQUEST_ID_LENGTH],
         at=now,
     )
-    return PreparedPrompt(rendered, slots, LedgerValues(row, stored_slots.decode()))
+    return PreparedPrompt(version, rendered, slots, LedgerValues(row, stored_slots.decode()))
 
 
 def _build_served_prompt(
     ledger_id: int,
     prepared: PreparedPrompt,
-    version: CachedVersion,
     call: CallContext,
     resolution: Resolution,
 ) -> ServedPrompt:
     (row, stored_slots), is_plain = prepared.ledger_values, call.slots is EMPTY_SLOTS
     return ServedPrompt(
-        ledger_id, row, version, prepared.rendered, prepared.slots, stored_slots, is_plain, resolution.key_id
+        ledger_id,
+        row,
+        prepared.version,
+        prepared.rendered,
+        prepared.slots,
+        stored_slots,
+        is_plain,
+        resolution.key_id,
     )

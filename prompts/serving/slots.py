@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -35,10 +35,15 @@ def build_clock_slots(now: datetime, timezone: str) -> tuple[Slots, SlotData]:
 
     The result equals that of `fill_clock` and `normalize_slots`, but is computed faster.
     """
-    local = now.astimezone(_get_zone(timezone))
+    known_zone = find_timezone(timezone)
+    local = now.astimezone(known_zone or UTC)
+    name = timezone if known_zone else ""
     timestamp, zone = local.isoformat(), local.tzname() or ""
-    data = {"now": timestamp, "zone": zone} if zone else {"now": timestamp}
-    return Slots(now=datetime.fromisoformat(timestamp), zone=zone), data
+    values = {"now": timestamp, "timezone": name, "zone": zone}
+    return (
+        Slots(now=datetime.fromisoformat(timestamp), timezone=name, zone=zone),
+        {key: value for key, value in values.items() if value},
+    )
 
 
 def slots_json(slots: Slots) -> SlotData:
@@ -72,20 +77,26 @@ def sanitize_value(value: Any, path: str) -> Any:
 def fill_clock(slots: Slots, now: datetime, timezone: str) -> Slots:
     """Fill in the current time, unless the call sent a time, and the name of the time's zone.
 
-    The timezone is that of the call, or else `timezone`. The zone name is stored separately, because a
-    timestamp in JSON has only a UTC offset.
+    The time zone is that of the call, or else `timezone`, that of the user profile. The short name of the
+    zone, such as CST, is stored separately, because a timestamp in JSON has only a UTC offset. A time from
+    the call keeps its own offset if no time zone is known.
     """
-    local = slots.now or now.astimezone(_get_zone(slots.timezone or timezone))
-    return replace(slots, now=local, zone=slots.zone or local.tzname() or "")
+    name = slots.timezone or timezone
+    zone = find_timezone(name)
+    at = slots.now or now
+    local = at.astimezone(zone) if zone else at if slots.now else now.astimezone(UTC)
+    return replace(
+        slots, now=local, timezone=name if zone else slots.timezone, zone=slots.zone or local.tzname() or ""
+    )
 
 
 @lru_cache(maxsize=500)
-def _get_zone(name: str) -> ZoneInfo:
-    """Return the timezone with this name. An unknown name gives UTC, so that the prompt is still served."""
+def find_timezone(name: str) -> ZoneInfo | None:
+    """Return the time zone with this name, or None if the name is empty or unknown."""
     try:
-        return ZoneInfo(name or "UTC")
+        return ZoneInfo(name) if name else None
     except (ValueError, OSError, ZoneInfoNotFoundError):
-        return ZoneInfo("UTC")
+        return None
 
 
 def find_task_json(workspace: Workspace | int, agent: str, number: int) -> dict[str, Any] | None:

@@ -23,13 +23,14 @@ FULL_LOCKFILE_INTERVAL = 64
 
 
 def build_lockfile(
-    number: int, parts: PartDigests, settings: str, before: PreviousLockfile | None
+    number: int, parts: PartDigests, settings: str, inputs: str, before: PreviousLockfile | None
 ) -> dict[str, Any]:
     """Build the full lockfile, or the changes since the previous version if that is smaller.
 
-    The digest covers all parts in both cases. Layout and compiler are columns of the version.
+    The digest covers all parts in both cases. Layout and compiler are columns of the version. `inputs` is the
+    digest of the manifest of the inputs: see prompts.versions.stored_inputs.
     """
-    common = {"settings": settings, "digest": hash_parts(parts)}
+    common = {"settings": settings, "inputs": inputs, "digest": hash_parts(parts)}
     if before is None or number - before[0] >= FULL_LOCKFILE_INTERVAL:
         return common | {"parts": dict(parts)}
     base, previous_parts = before

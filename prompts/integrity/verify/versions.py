@@ -1,6 +1,7 @@
 """Verify versions: every hash, the recorded end of each chain, and that all contents exist."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from personas.models import Content, Workspace
 from prompts.hashed_rows import RowLike, build_version_row
@@ -17,6 +18,7 @@ from prompts.proof.canonical import json_digest
 from prompts.proof.faults import Fault
 from prompts.proof.hashed_rows import StoredRow, VersionRow, format_version_name
 from prompts.versions.segments import list_content_digests
+from prompts.versions.stored_inputs import list_manifest_digests
 
 TABLE = VersionRow.table
 COLUMNS = (
@@ -66,6 +68,8 @@ class VersionVerifier:
         self.digests: set[str] = set()
         # Digests still to be looked up, each with the name of a version that uses it.
         self.pending_digests: dict[str, str] = {}
+        # Manifests of stored inputs, which name further contents.
+        self.pending_manifests: set[str] = set()
         self.missing_contents: list[Fault] = []
 
     def check_version(self, row: RowLike) -> None:
@@ -73,8 +77,9 @@ class VersionVerifier:
             self.prompt_id, self.part_tracker, self.digests = row.prompt_id, PartTracker(), set()
         self.ends[row.prompt_id] = (row.number, row.hash, row.id)
         try:
+            changes = self.part_tracker.list_changes(row)
             self.collect_digests(row)
-            self.parts.add_changes(row.prompt_id, row.id, self.part_tracker.list_changes(row))
+            self.parts.add_changes(row.prompt_id, row.id, changes)
         except (*READ_ERRORS, KeyError):
             # The segments or the lockfile are malformed, which the hash check has already reported.
             self.parts.unreadable_prompts.add(row.prompt_id)
@@ -82,6 +87,9 @@ class VersionVerifier:
     def collect_digests(self, row: RowLike) -> None:
         """Collect the digests that the previous version did not use; the others were collected with it."""
         digests = list_content_digests(row.segments, row.tools) | {row.report}
+        if manifest := row.lockfile.get("inputs"):
+            digests |= {manifest, *self.part_tracker.parts.values()}
+            self.pending_manifests.add(manifest)
         new = digests - self.digests
         if new:
             name = format_version_name(*self.prompts.get_key(row.prompt_id), row.number)
@@ -91,7 +99,8 @@ class VersionVerifier:
             self.find_missing_contents()
 
     def find_missing_contents(self) -> None:
-        """Look up all pending digests with one query, and add a fault for each digest without content."""
+        """Look up all pending digests, and add a fault for each digest without content."""
+        self.add_manifest_digests()
         rows = Content.objects.in_workspace(self.workspace).filter(digest__in=list(self.pending_digests))
         for digest in rows.values_list("digest", flat=True):
             self.pending_digests.pop(digest, None)
@@ -100,6 +109,16 @@ class VersionVerifier:
             for digest, name in self.pending_digests.items()
         ]
         self.pending_digests = {}
+
+    def add_manifest_digests(self) -> None:
+        """Add the digests that pending manifests name. A damaged manifest is reported as a damaged content."""
+        wanted = [digest for digest in self.pending_manifests if digest in self.pending_digests]
+        rows = Content.objects.in_workspace(self.workspace).filter(digest__in=wanted, erased_at=None)
+        for digest, data in rows.values_list("digest", "data"):
+            with suppress(*READ_ERRORS, KeyError):
+                names = list_manifest_digests(bytes(data))
+                self.pending_digests |= dict.fromkeys(names, self.pending_digests[digest])
+        self.pending_manifests = set()
 
     def find_end_faults(self) -> Iterator[Fault]:
         """Report chains that do not end where their prompt says: rows at the end were removed or added."""

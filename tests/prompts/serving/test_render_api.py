@@ -78,7 +78,7 @@ def test_the_slots_of_a_call_are_in_the_text_and_the_row_reproduces_it(stage):
     assert answer.status_code == 200, data
     text = data["text"]
     for expected in (
-        "1999 at 07:30 (Europe/Lisbon)",
+        "1999 at 06:30 (Europe/Lisbon)",
         "os=linux",
         "model=1.5",
         "/plan.md",

@@ -23,7 +23,7 @@ def build_chain(*states):
     """Build the lockfiles of versions 1, 2… with these parts."""
     lockfiles, before = [], None
     for number, parts in enumerate(states, start=1):
-        lockfiles.append(build_lockfile(number, parts, "settings", before))
+        lockfiles.append(build_lockfile(number, parts, "settings", "inputs", before))
         before = (get_base_number(number, lockfiles[-1]), parts)
     return lockfiles
 

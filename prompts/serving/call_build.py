@@ -1,0 +1,82 @@
+"""Build a version again for a call that changes its inputs, such as its data, limits or tools.
+
+The version stays the same: the ledger records what the call changed, so a replay gives the same bytes.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
+from core.db.workspace_scope import workspace_scope
+from personas.errors import InvalidInput
+from prompts.assembly.builder import AssembledPrompt, build_prompt
+from prompts.assembly.call_inputs import apply_call_inputs, mask_hidden_fields, parse_json_object
+from prompts.assembly.errors import AssemblyError
+from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.json_codec import dataclass_json
+from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.slots import Slots
+from prompts.models import PromptVersion
+from prompts.serving.cache import CachedVersion, format_build_warnings
+from prompts.serving.errors import InputsNotStored
+from prompts.serving.rendered_prompt import build_render_parts
+from prompts.versions.segments import encode_json
+from prompts.versions.stored_inputs import InputsUnavailable, load_inputs
+
+# Paths of assembly errors that differ from the field of the request.
+REQUEST_FIELDS = {"data.signature": "signature", "data.values": "data", "limits.parts": "limits.sections"}
+
+
+def get_version_inputs(workspace_id: int, version: CachedVersion) -> PromptInputs:
+    """Return the inputs of a version. They are loaded once and cached with the version."""
+    if not version.inputs:
+        with workspace_scope(workspace_id):
+            row = PromptVersion.objects.in_workspace(workspace_id).only("lockfile", "workspace_id")
+            try:
+                version.inputs.append(load_inputs(row.get(pk=version.version_id)))
+            except InputsUnavailable:
+                raise InputsNotStored from None
+    return version.inputs[0]
+
+
+def mask_call_data(slots: Slots, inputs: PromptInputs) -> Slots:
+    """Remove the values of hidden fields from the data, before the ledger stores it."""
+    if not slots.data:
+        return slots
+    hidden = frozenset([*slots.hidden, *(inputs.data.hidden if inputs.data else ())])
+    values = mask_hidden_fields(parse_json_object(slots.data, "data"), hidden)
+    return replace(slots, data=json.dumps(values, ensure_ascii=False, separators=(",", ":")))
+
+
+def build_for_call(version: CachedVersion, inputs: PromptInputs, slots: Slots) -> CachedVersion:
+    """Return the version as this call builds it; it is not cached."""
+    prompt = build_call_prompt(version.layout, inputs, slots)
+    tools = encode_json([dataclass_json(tool) for tool in prompt.tools]).decode() if prompt.tools else ""
+    return replace(
+        version,
+        parts=build_render_parts(prompt.segments),
+        tools=tools,
+        warnings=list_call_warnings(prompt),
+        last_rendered=[],
+    )
+
+
+def build_call_prompt(layout: str, inputs: PromptInputs, slots: Slots) -> AssembledPrompt:
+    """Build the prompt with the inputs of the call; raise InvalidInput, naming the field, if it fails."""
+    try:
+        return build_prompt(LAYOUTS[layout], apply_call_inputs(inputs, slots))
+    except AssemblyError as error:
+        raise InvalidInput.on(get_request_field(error.path), error.message) from error
+
+
+def get_request_field(path: str) -> str:
+    for prefix, field in REQUEST_FIELDS.items():
+        if path == prefix or path.startswith((f"{prefix}.", f"{prefix}[")):
+            return field + path.removeprefix(prefix)
+    return path or "data"
+
+
+def list_call_warnings(prompt: AssembledPrompt) -> tuple[str, ...]:
+    report = prompt.report
+    cut: Iterable[tuple[str, int]] = [(part.name, part.cut) for part in report.parts if part.cut]
+    return format_build_warnings(report.problems, dict(cut), report.lost)

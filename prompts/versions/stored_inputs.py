@@ -1,0 +1,141 @@
+"""Store the inputs of a version, so that a call can build the version again with other data or limits.
+
+The manifest names the content of each part (a record or file) by its digest and holds the plain values. Lists
+of parts are separate contents, because the prompts of a workspace have most lists in common. The lockfile of
+the version contains the digest of the manifest.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+from personas.models import sha256_digest
+from prompts.assembly.builder import build_prompt
+from prompts.assembly.call_inputs import apply_call_inputs, changes_inputs
+from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.json_codec import dataclass_json, get_field_default, parse_dataclass
+from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.segments import Origin, Segment
+from prompts.assembly.slots import Slots, fill_segments
+from prompts.models import PromptVersion
+from prompts.versions.segments import encode_json
+from prompts.versions.selectors import get_contents
+
+
+def fill_version(version: PromptVersion, built: Sequence[Segment], slots: Slots) -> tuple[Segment, ...]:
+    """Fill the segments of a version with the slots of a call, after building them again if the call did."""
+    if changes_inputs(slots):
+        inputs = apply_call_inputs(load_inputs(version), slots)
+        built = build_prompt(LAYOUTS[version.layout], inputs).segments
+    return fill_segments(built, slots)
+
+
+class InputsUnavailable(LookupError):
+    """The inputs of the version are not stored, or were erased."""
+
+
+class EncodedPart(NamedTuple):
+    """A part with its JSON and the digest of the JSON."""
+
+    part: Any
+    digest: str
+    data: bytes
+
+
+@dataclass
+class PartEncoder:
+    """Encode each part once for all prompts of a batch, because they have most parts in common."""
+
+    # Keyed by id(part). Holding the part keeps its id from being reused.
+    encoded: dict[int, EncodedPart] = field(default_factory=dict)
+
+    def encode(self, part: Any) -> EncodedPart:
+        if id(part) not in self.encoded:
+            data = encode_json(dataclass_json(part))
+            self.encoded[id(part)] = EncodedPart(part, sha256_digest(data), data)
+        return self.encoded[id(part)]
+
+
+@dataclass
+class PackedInputs:
+    """The inputs of a version as stored: the digest of the manifest, and all contents by digest."""
+
+    digest: str
+    contents: dict[str, bytes]
+
+
+def pack_inputs(inputs: PromptInputs, encoder: PartEncoder) -> PackedInputs:
+    contents: dict[str, bytes] = {}
+
+    def keep(data: bytes) -> str:
+        digest = sha256_digest(data)
+        contents[digest] = data
+        return digest
+
+    def keep_part(part: Any) -> str:
+        encoded = encoder.encode(part)
+        contents[encoded.digest] = encoded.data
+        return encoded.digest
+
+    manifest: dict[str, Any] = {}
+    for name in [input_field.name for input_field in fields(inputs)]:
+        value = getattr(inputs, name)
+        if value == get_field_default(PromptInputs, name):
+            continue
+        if has_origin(value):
+            manifest[name] = {"part": keep_part(value)}
+        elif isinstance(value, tuple) and value and has_origin(value[0]):
+            manifest[name] = {"parts": keep(encode_json([keep_part(part) for part in value]))}
+        else:
+            manifest[name] = {"value": dataclass_json(value)}
+    return PackedInputs(keep(encode_json(manifest)), contents)
+
+
+def has_origin(value: Any) -> bool:
+    return isinstance(getattr(value, "origin", None), Origin)
+
+
+def list_manifest_digests(manifest: bytes) -> list[str]:
+    """List the digests of parts and of lists of parts that a manifest names."""
+    members = json.loads(manifest).values()
+    return [member[name] for member in members for name in ("part", "parts") if name in member]
+
+
+def load_inputs(version: PromptVersion) -> PromptInputs:
+    """Load the inputs of a version with three queries; raise InputsUnavailable if a content is missing."""
+    return unpack_inputs(version.lockfile.get("inputs", ""), load_input_contents(version))
+
+
+def load_input_contents(version: PromptVersion) -> dict[str, bytes]:
+    """Load the manifest of a version, its lists and its parts, by digest."""
+    digest = version.lockfile.get("inputs", "")
+    contents = require_all(version.workspace_id, [digest])
+    members = json.loads(contents[digest]).values()
+    lists = require_all(version.workspace_id, [member["parts"] for member in members if "parts" in member])
+    parts = [member["part"] for member in members if "part" in member]
+    parts += [part for data in lists.values() for part in json.loads(data)]
+    return contents | lists | require_all(version.workspace_id, parts)
+
+
+def require_all(workspace_id: int, digests: Iterable[str]) -> dict[str, bytes]:
+    wanted = set(digests)
+    found = {digest: data for digest, data in get_contents(workspace_id, wanted).items() if data is not None}
+    if len(found) < len(wanted):
+        raise InputsUnavailable
+    return found
+
+
+def unpack_inputs(digest: str, contents: Mapping[str, bytes]) -> PromptInputs:
+    manifest = json.loads(contents[digest])
+    return parse_dataclass(
+        PromptInputs, {name: unpack_member(one, contents) for name, one in manifest.items()}
+    )
+
+
+def unpack_member(member: Mapping[str, Any], contents: Mapping[str, bytes]) -> Any:
+    if "part" in member:
+        return json.loads(contents[member["part"]])
+    if "parts" in member:
+        return [json.loads(contents[part]) for part in json.loads(contents[member["parts"]])]
+    return member["value"]
