@@ -1,0 +1,39 @@
+"""Stored inputs: what is packed into contents is read back unchanged, and shared parts are stored once."""
+
+from hypothesis import given, settings
+
+from prompts.assembly.builder import build_prompt
+from prompts.assembly.inputs import Data, Memory, PromptInputs
+from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.segments import Origin
+from prompts.versions.stored_inputs import PartEncoder, list_manifest_digests, pack_inputs, unpack_inputs
+from tests.prompts.assembly import strategies
+
+
+@settings(max_examples=60)
+@given(strategies.inputs)
+def test_inputs_are_read_back_and_give_the_same_prompt(inputs):
+    packed = pack_inputs(inputs, PartEncoder())
+    read = unpack_inputs(packed.digest, packed.contents)
+    for layout in LAYOUTS.values():
+        assert build_prompt(layout, read).segments == build_prompt(layout, inputs).segments
+
+
+def test_values_keep_the_order_of_their_keys_and_their_numbers():
+    inputs = PromptInputs(data=Data({"zeta": 0.5, "alpha": [1, {"b": 1, "a": 2}]}))
+    packed = pack_inputs(inputs, PartEncoder())
+    values = unpack_inputs(packed.digest, packed.contents).data.values
+    assert list(values) == ["zeta", "alpha"]
+    assert list(values["alpha"][1]) == ["b", "a"]
+    assert values["zeta"] == 0.5
+
+
+def test_two_prompts_share_the_contents_of_equal_parts_and_lists():
+    memories = tuple(Memory(f"Fact {number}.", Origin("memory", str(number), 1)) for number in range(9))
+    encoder = PartEncoder()
+    first = pack_inputs(PromptInputs(agent="one", memories=memories), encoder)
+    second = pack_inputs(PromptInputs(agent="two", memories=memories), encoder)
+    assert len(first.contents) == 11
+    assert second.contents.keys() - first.contents.keys() == {second.digest}
+    [shared_list] = list_manifest_digests(first.contents[first.digest])
+    assert shared_list in second.contents
