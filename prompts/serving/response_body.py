@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -48,7 +49,9 @@ def render_extra_fields(served: ServedPrompt) -> str:
     slots = served.slots
     tools, unknown = select_call_tools(served.version.tools, slots.tools)
     layout = LAYOUTS.get(served.version.layout)
-    lost = list_unplaced_slots(layout, slots) if layout else ()
+    # Warn only about what the client sent: the server fills in the time in every call.
+    sent = replace(slots, now=None) if served.has_server_time else slots
+    lost = list_unplaced_slots(layout, sent) if layout else ()
     unplaced = [f"The layout has no place for {name}." for name in lost]
     members = {
         "tools": tools,
