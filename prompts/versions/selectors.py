@@ -74,15 +74,22 @@ def get_tool_definitions(version: PromptVersion) -> list[dict[str, Any]]:
 def get_definition_pair(
     one: PromptVersion, other: PromptVersion
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the tool definitions of two versions of a workspace for a comparison.
-
-    Both lists are empty if those of either version were erased: a comparison would show them as removed.
-    """
+    """Return the tool definitions of two versions of a workspace for a comparison."""
     digests = {version.tools for version in (one, other) if version.tools}
     contents = get_contents(one.workspace_id, digests) if digests else {}
-    if None in contents.values():
+    return parse_definition_pair(contents, one.tools, other.tools)
+
+
+def parse_definition_pair(
+    contents: Mapping[str, bytes | None], one: str, other: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Parse the tool definitions with these two digests.
+
+    Both lists are empty if either were erased: a comparison would show the definitions as removed.
+    """
+    if any(digest and contents.get(digest) is None for digest in (one, other)):
         return [], []
-    return parse_definitions(contents.get(one.tools)), parse_definitions(contents.get(other.tools))
+    return parse_definitions(contents.get(one)), parse_definitions(contents.get(other))
 
 
 def get_build_report(version: PromptVersion) -> dict[str, Any]:
