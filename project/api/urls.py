@@ -27,6 +27,7 @@ RESOURCE_MODULES = (
     "prompts.versions.api",
     "prompts.provenance.api",
     "prompts.versions.diff_api",
+    "prompts.versions.sizes_api",
     "prompts.integrity.api",
     "prompts.ledger.api",
     "prompts.replay.api",

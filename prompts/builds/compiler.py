@@ -4,7 +4,7 @@ The result holds text, sizes, report, and digests of the input parts and of ever
 the text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -18,12 +18,14 @@ from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.json_codec import dataclass_json
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import Origin
-from prompts.assembly.sizes import get_texts_by_section
+from prompts.assembly.sizes import measure_sections
+from prompts.assembly.tool_definitions import ToolDefinition
 from prompts.builds.tokens import count_tokens
 from prompts.inputs import CollectedInputs
 from prompts.proof.canonical import canonical_json
 from prompts.versions.segments import StoredSegments, encode_json, pack_prompt
 from prompts.versions.stored_inputs import PackedInputs, PartEncoder, pack_inputs
+from prompts.versions.tool_definitions import count_definition_tokens, list_definitions_json
 
 ASSEMBLY_DIR = Path(__file__).parent.parent / "assembly"
 count_tokens_cached = lru_cache(maxsize=20_000)(count_tokens)
@@ -41,7 +43,9 @@ class BuildResult:
     prompt: AssembledPrompt
     stored: StoredSegments
     sizes: dict[str, list[int]]
-    tokens: int
+    # Tokens of the text and of the tool definitions.
+    text_tokens: int
+    tool_tokens: int
     # Digest of each input record and file, keyed `kind:id@revision`.
     parts: dict[str, str]
     # Everything else that determines the text: layout name, digests of the compiler and of the settings.
@@ -50,6 +54,10 @@ class BuildResult:
 
     def pack_inputs(self) -> PackedInputs:
         return pack_inputs(self.collected.inputs, self.encoder)
+
+    @property
+    def tokens(self) -> int:
+        return self.text_tokens + self.tool_tokens
 
 
 def assemble_prompt(collected: CollectedInputs) -> AssembledPrompt:
@@ -71,8 +79,7 @@ def compile_prompt(collected: CollectedInputs, encoder: PartEncoder | None = Non
     """
     encoder = encoder or PartEncoder()
     prompt = assemble_prompt(collected)
-    texts = get_texts_by_section(prompt.segments)
-    sizes = {section: [len(text), count_tokens_cached(text)] for section, text in texts.items()}
+    sizes = measure_sections(prompt.segments, count_tokens_cached)
     report = encode_json(build_prompt_report(prompt, collected.problems))
     return BuildResult(
         collected,
@@ -80,10 +87,15 @@ def compile_prompt(collected: CollectedInputs, encoder: PartEncoder | None = Non
         pack_prompt(prompt, report),
         sizes,
         sum(tokens for _, tokens in sizes.values()),
+        count_tool_tokens(prompt.tools),
         get_part_digests(collected.inputs, encoder),
         build_pins(collected),
         encoder,
     )
+
+
+def count_tool_tokens(tools: Iterable[ToolDefinition]) -> int:
+    return count_definition_tokens(list_definitions_json(tools), count_tokens_cached)
 
 
 def build_prompt_report(prompt: AssembledPrompt, problems: Sequence[str]) -> dict[str, Any]:

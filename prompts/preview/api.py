@@ -37,7 +37,9 @@ PREVIEW_SCHEMA = object_schema(
         "text_digest": digest_schema(),
         "text": TEXT_SCHEMA,
         "characters": integer_schema(),
-        "tokens": integer_schema(),
+        "tokens": integer_schema(description="Of the text and the tool definitions."),
+        "text_tokens": integer_schema(),
+        "tool_tokens": integer_schema(),
         "token_budget": nullable_schema(integer_schema()),
         "sections": array_schema(SECTION_SCHEMA, most=1_000),
         "segments": {"type": "array", "items": SEGMENT_SCHEMA},
@@ -105,6 +107,8 @@ def preview_json(call: ApiRequest, build: BuildResult) -> dict[str, Any]:
         "text": prompt.text,
         "characters": len(prompt.text),
         "tokens": build.tokens,
+        "text_tokens": build.text_tokens,
+        "tool_tokens": build.tool_tokens,
         "token_budget": collected.token_budget,
         "sections": [
             {"name": name, "characters": characters, "tokens": tokens}

@@ -13,17 +13,26 @@ from django.utils.translation import gettext as _
 
 from core.text.diff import DiffLine, diff_lines
 from personas.models import Agent, Workspace, sha256_digest
-from prompts.assembly.sizes import get_texts_by_section
-from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tokens_cached
+from prompts.assembly.builder import AssembledPrompt
+from prompts.assembly.sizes import get_plain_texts, get_texts_by_section
+from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tokens_cached, count_tool_tokens
 from prompts.inputs import CollectedInputs, DraftRecord, InputCollector, LoadedRows
 from prompts.models import AgentPrompt, BuildCause, PromptVersion
 from prompts.versions.diff import count_common_prefix
-from prompts.versions.segments import list_content_digests, unpack_segments
+from prompts.versions.segments import encode_definitions, list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents
+from prompts.versions.tool_definitions import (
+    DefinitionJson,
+    format_definition,
+    list_definitions_json,
+    parse_definitions,
+)
 
 # Longer sections are not compared line by line.
 MAX_DIFF_LENGTH = 200_000
 SectionTexts = dict[str, str]
+# The name under which a change of the tool definitions is listed among the changed sections.
+TOOL_DEFINITIONS = "tool_definitions"
 
 
 @dataclass(frozen=True)
@@ -172,6 +181,7 @@ class LatestText:
     version: PromptVersion
     sections: SectionTexts
     problems: frozenset[str]
+    tools: Sequence[DefinitionJson] = ()
 
     @property
     def text(self) -> str:
@@ -183,7 +193,9 @@ def load_latest_texts(
 ) -> dict[tuple[int, int], LatestText]:
     """Load the texts of the latest versions with one query; content that several share is loaded once."""
     versions = [(prompt, prompt.latest) for prompt in prompts if prompt.latest]
-    digests = {digest for _, version in versions for digest in list_content_digests(version.segments)}
+    digests = {
+        digest for _, version in versions for digest in list_content_digests(version.segments, version.tools)
+    }
     contents = get_contents(workspace, digests | {version.report for _, version in versions})
     return {
         (prompt.agent_id, prompt.channel_id): LatestText(
@@ -191,6 +203,7 @@ def load_latest_texts(
             version,
             get_texts_by_section(unpack_segments(version.segments, contents)),
             frozenset(json.loads(contents[version.report] or b"{}").get("problems", ())),
+            parse_definitions(contents.get(version.tools)),
         )
         for prompt, version in versions
     }
@@ -210,11 +223,15 @@ def add_prompt_impact(
     if latest is None:
         impact.new.append((collected.agent, str(collected.channel)))
         return
-    if sha256_digest(prompt.text.encode()) == latest.version.text_digest:
+    tools_digest = sha256_digest(encode_definitions(prompt.tools)) if prompt.tools else ""
+    digests = sha256_digest(prompt.text.encode()), tools_digest
+    if digests == (latest.version.text_digest, latest.version.tools):
         impact.unchanged += 1
         return
     after = get_texts_by_section(prompt.segments)
-    changes = list_section_changes(latest.sections, after)
+    changes = list_section_changes(latest.sections, after) + list_tool_changes(
+        latest.tools, list_definitions_json(prompt.tools)
+    )
     new_problems = [problem for problem in prompt.report.problems if problem not in latest.problems]
     impact.problems += [f"{collected.agent} · {collected.channel}: {problem}" for problem in new_problems]
     key = tuple(
@@ -224,7 +241,7 @@ def add_prompt_impact(
         ]
     )
     groups.setdefault(key, ImpactGroup(changes)).affected.append(
-        build_affected_prompt(collected, latest, after, prompt.text)
+        build_affected_prompt(collected, latest, after, prompt)
     )
 
 
@@ -235,21 +252,20 @@ def list_section_changes(before: Mapping[str, str], after: Mapping[str, str]) ->
     return tuple([SectionChange(*pair) for pair in pairs if pair[1] != pair[2]])
 
 
+def list_tool_changes(
+    before: Sequence[DefinitionJson], after: Sequence[DefinitionJson]
+) -> tuple[SectionChange, ...]:
+    """Return the change of the tool definitions, which are sent beside the text; empty if there is none."""
+    old, new = ("\n".join(map(format_definition, definitions)) for definitions in (before, after))
+    return () if old == new else (SectionChange(TOOL_DEFINITIONS, old, new),)
+
+
 def build_affected_prompt(
-    collected: CollectedInputs, latest: LatestText, after: SectionTexts, new_text: str
+    collected: CollectedInputs, latest: LatestText, after: SectionTexts, prompt: AssembledPrompt
 ) -> AffectedPrompt:
-    sizes = latest.version.sizes
-    counts = [
-        (
-            section_text,
-            sizes[section][1]
-            if latest.sections.get(section) == section_text and section in sizes
-            else count_tokens_cached(section_text),
-        )
-        for section, section_text in after.items()
-    ]
-    total = sum(tokens for _section_text, tokens in counts)
-    kept = count_common_prefix(latest.text, new_text)
+    counts = count_section_tokens(latest, after, get_plain_texts(prompt.segments))
+    total = sum(tokens for _section_text, tokens in counts) + count_tool_tokens(prompt.tools)
+    kept = count_common_prefix(latest.text, prompt.text)
     budget = collected.token_budget
     over = format_over_budget(total, budget) if budget is not None and total > budget else ""
     return AffectedPrompt(
@@ -262,6 +278,22 @@ def build_affected_prompt(
         count_tokens_from(counts, kept),
         over,
     )
+
+
+def count_section_tokens(
+    latest: LatestText, after: SectionTexts, sent: SectionTexts
+) -> list[tuple[str, int]]:
+    """Return the text of each section as built, with the tokens that a plain fetch sends for it.
+
+    The stored count of an unchanged section without slots is reused: counting is slow.
+    """
+    sizes = latest.version.sizes
+    counts = []
+    for section, text in after.items():
+        sent_text = sent.get(section, "")
+        is_counted = section in sizes and latest.sections.get(section) == text == sent_text
+        counts.append((text, sizes[section][1] if is_counted else count_tokens_cached(sent_text)))
+    return counts
 
 
 def format_over_budget(tokens: int, budget: int) -> str:

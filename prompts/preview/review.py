@@ -181,7 +181,7 @@ def build_release_diff(workspace: Workspace, group: ReleaseChangeGroup) -> Revie
     diff = group.diff
     return ReviewDiff(
         prompts,
-        diff.changed if diff else (),
+        diff.all_changed if diff else (),
         diff.prefix if diff else None,
         group.is_first,
         diff is not None or group.is_first,
@@ -191,7 +191,7 @@ def build_release_diff(workspace: Workspace, group: ReleaseChangeGroup) -> Revie
 def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[FieldFinding]:
     """Run the security scanner on the added lines and yield the findings."""
     for group in groups:
-        for section in group.diff.changed if group.diff else ():
+        for section in group.diff.all_changed if group.diff else ():
             added = [line.text for line in section.lines if line.kind == "added"]
             for finding in scan_text("\n".join(added), kind="typed") if added else ():
                 yield FieldFinding(section.name, get_display_name(section.name), finding)

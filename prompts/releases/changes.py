@@ -9,7 +9,7 @@ from prompts.builds.compiler import count_tokens_cached
 from prompts.models import PromptVersion, ReleaseItem
 from prompts.versions.diff import DiffBudget, VersionDiff, compare_segments
 from prompts.versions.segments import list_content_digests, list_hashed_values, unpack_segments
-from prompts.versions.selectors import get_contents
+from prompts.versions.selectors import get_contents, parse_definition_pair
 
 # Items whose segments are loaded at once. It limits the memory for releases of a thousand prompts.
 CHUNK_SIZE = 100
@@ -114,13 +114,17 @@ def compare_groups(workspace: Workspace | int, groups: Sequence[ReleaseChangeGro
     rows = PromptVersion.objects.in_workspace(workspace).filter(
         pk__in={key for _, before, after in pairs for key in (before, after)}
     )
-    segments = dict(rows.values_list("pk", "segments"))
+    stored = {key: (segments, tools) for key, segments, tools in rows.values_list("pk", "segments", "tools")}
     contents = get_contents(
-        workspace, {digest for one in segments.values() for digest in list_content_digests(one)}
+        workspace, {digest for one in stored.values() for digest in list_content_digests(*one)}
     )
     budget = DiffBudget()
     for group, before, after in pairs:
-        segment_lists = [
-            unpack_segments(segments[key], contents) for key in (before, after) if key is not None
-        ]
-        group.diff = compare_segments(segment_lists[0], segment_lists[1], count_tokens_cached, budget)
+        (old, old_tools), (new, new_tools) = [stored[key] for key in (before, after) if key is not None]
+        group.diff = compare_segments(
+            unpack_segments(old, contents),
+            unpack_segments(new, contents),
+            count_tokens_cached,
+            budget,
+            parse_definition_pair(contents, old_tools, new_tools),
+        )

@@ -45,6 +45,13 @@ REPLAY_SCHEMA = object_schema(
             description="As it was written down then: the same, or there is no answer."
         ),
         "text": TEXT_SCHEMA,
+        "tools": nullable_schema(
+            {
+                "type": "array",
+                "items": any_object_schema(),
+                "description": "The tool definitions that were sent beside the text; null if erased.",
+            }
+        ),
         "stretches": {"type": "array", "items": SPAN_SCHEMA},
         "row": nullable_schema(LEDGER_ROW_SCHEMA),
         "moved_at": nullable_schema(datetime_schema(description="When the label came there.")),
@@ -101,6 +108,7 @@ def build_replay_response(call: ApiRequest, replay: Replay) -> ApiResponse:
         "digest": replay.digest,
         "recorded_digest": replay.recorded_digest,
         "text": replay.text,
+        "tools": replay.tools,
         "stretches": provenance_spans_json(call.workspace, replay.segments),
         "row": replay.entry and ledger_entry_json(replay.entry),
         "moved_at": replay.move and datetime_json(replay.move.at),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -13,6 +14,7 @@ from personas.errors import InvalidInput
 from personas.models import Erasure, Workspace
 from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
+from prompts.assembly.slots import fill_segments
 from prompts.errors import FetchNotFound, LedgerRowExpired, NoPromptAtTime, PromptErased, ReplayMismatch
 from prompts.models import (
     LATEST,
@@ -24,9 +26,11 @@ from prompts.models import (
     PromptVersion,
 )
 from prompts.serving import slots_from_json
+from prompts.serving.response_body import select_call_tools
 from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents
-from prompts.versions.stored_inputs import fill_version
+from prompts.versions.stored_inputs import build_call_prompt
+from prompts.versions.tool_definitions import DefinitionJson, list_definitions_json, parse_definitions
 
 ENTRY_RELATIONS = ("prompt__agent", "prompt__channel", "version", "key")
 # Largest value of a bigint column. Databases reject a larger number as a query parameter.
@@ -50,6 +54,9 @@ class Replay:
     erasures: Sequence[Erasure] = ()
     # Why the slots of a ledger row could not be filled; empty if they were.
     problem: str = ""
+    # The tool definitions that are sent beside the text: for a ledger row, those that the call selected. None
+    # if they were erased.
+    tools: Sequence[DefinitionJson] | None = ()
 
     @property
     def prompt(self) -> AgentPrompt:
@@ -152,15 +159,20 @@ def list_request_entries(workspace: Workspace, request_id: str) -> list[LedgerEn
 def build_replay(entry: LedgerEntry) -> Replay:
     version = entry.version
     version.prompt = entry.prompt
-    built, erasures = load_built_segments(version)
+    built, erasures, tools = load_version_contents(version)
     segments, problem = built, ""
     if not erasures:
         try:
-            segments = fill_version(version, built, slots_from_json(entry.slots))
+            slots = slots_from_json(entry.slots)
+            prompt = build_call_prompt(version, slots)
+            if prompt is not None:
+                built, tools = prompt.segments, list_definitions_json(prompt.tools)
+            tools = None if tools is None else select_call_tools(tools, slots.tools)[0]
+            segments = fill_segments(built, slots)
         except Exception as error:  # noqa: BLE001  # whatever a renderer of today makes of it, the page must say
             fault = {"fault": type(error).__name__}
             problem = _("its slots cannot be filled any more (%(fault)s)") % fault
-    return Replay(version, entry.label, entry.at, segments, entry, None, erasures, problem)
+    return Replay(version, entry.label, entry.at, segments, entry, None, erasures, problem, tools)
 
 
 # --- by time -------------------------------------------------------------------------------------------
@@ -189,8 +201,8 @@ def replay_prompt(prompt: AgentPrompt, at: datetime, label: str = PRODUCTION) ->
         else get_label_version_at(prompt, label, at)
     )
     version.prompt = prompt
-    segments, erasures = load_built_segments(version)
-    return Replay(version, label, at, segments, None, move, erasures)
+    segments, erasures, tools = load_version_contents(version)
+    return Replay(version, label, at, segments, None, move, erasures, tools=tools)
 
 
 def get_latest_version_at(prompt: AgentPrompt, at: datetime) -> PromptVersion:
@@ -228,13 +240,28 @@ def describe_first_version(prompt: AgentPrompt) -> str:
 # --- text ----------------------------------------------------------------------------------------------
 
 
-def load_built_segments(version: PromptVersion) -> tuple[tuple[Segment, ...], Sequence[Erasure]]:
-    """Load the segments as built, and the erasures that removed text from them."""
-    contents = get_contents(version.workspace_id, list_content_digests(version.segments))
-    erased = {digest for digest, data in contents.items() if data is None}
-    return unpack_segments(version.segments, contents), list_version_erasures(
-        version, erased
-    ) if erased else ()
+class VersionContents(NamedTuple):
+    """The segments as built, the erasures that removed text from them, and the tool definitions.
+
+    The definitions are None if they were erased.
+    """
+
+    segments: tuple[Segment, ...]
+    erasures: Sequence[Erasure]
+    tools: list[dict[str, Any]] | None
+
+
+def load_version_contents(version: PromptVersion) -> VersionContents:
+    contents = get_contents(version.workspace_id, list_content_digests(version.segments, version.tools))
+    erased = {
+        digest for digest in list_content_digests(version.segments) if contents.get(digest, b"") is None
+    }
+    are_tools_erased = version.tools and contents.get(version.tools) is None
+    return VersionContents(
+        unpack_segments(version.segments, contents),
+        list_version_erasures(version, erased) if erased else (),
+        None if are_tools_erased else parse_definitions(contents.get(version.tools)),
+    )
 
 
 def list_version_erasures(version: PromptVersion, digests: set[str]) -> Sequence[Erasure]:

@@ -17,6 +17,7 @@ from personas.models import Workspace
 from personas.tenancy.middleware import WorkspaceRequest
 from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
+from prompts.assembly.slots import fill_segments
 from prompts.builds.compiler import count_tokens_cached
 from prompts.errors import FetchNotFound, LedgerRowExpired
 from prompts.models import PromptVersion
@@ -37,12 +38,14 @@ from prompts.replay.selectors import (
 )
 from prompts.replay.services import Replay, list_request_entries, replay_entry, replay_prompt
 from prompts.serving import slots_from_json
+from prompts.serving.response_body import select_call_tools
 from prompts.versions.diff import compare_segments
 from prompts.versions.diff_views import SHOW_ALL, list_full_sections
 from prompts.versions.page import AnnotatedRow, VersionPage, VersionSection, find_main_origin_kind
-from prompts.versions.selectors import get_segments
-from prompts.versions.stored_inputs import fill_version
+from prompts.versions.selectors import get_segments, get_tool_definitions
+from prompts.versions.stored_inputs import build_call_prompt
 from prompts.versions.text_rows import TextRow
+from prompts.versions.tool_definitions import DefinitionJson
 
 
 class ReplayPage(VersionPage):
@@ -69,8 +72,12 @@ class ReplayPage(VersionPage):
             name, annotated, len(text), count_tokens_cached(text), slots, "", find_main_origin_kind(rows)
         )
 
+    @cached_property
+    def definitions(self) -> Sequence[DefinitionJson] | None:
+        return self.replay.tools
+
     @property
-    def tokens(self) -> int:
+    def text_tokens(self) -> int:
         return sum(section.tokens for section in self.sections)
 
     @cached_property
@@ -88,10 +95,19 @@ def compare_with_current(replay: Replay, now: PromptVersion, *, is_whole: bool) 
     """Diff the replayed text with the current version, whose slots are filled with the same values."""
     segments = get_segments(now)
     if replay.entry and not replay.is_erased and not replay.problem:
-        segments = fill_version(now, segments, slots_from_json(replay.entry.slots))
-    diff = compare_segments(replay.segments, segments, count_tokens_cached)
+        slots = slots_from_json(replay.entry.slots)
+        prompt = build_call_prompt(now, slots)
+        segments = fill_segments(prompt.segments if prompt else segments, slots)
+    tools = [] if replay.tools is None else select_replay_tools(replay, get_tool_definitions(now))
+    diff = compare_segments(replay.segments, segments, count_tokens_cached, tools=(replay.tools or [], tools))
     sections = list_full_sections(diff, segments) if is_whole else diff.changed
     return {"diff": diff, "shown": sections, "is_whole": is_whole}
+
+
+def select_replay_tools(replay: Replay, definitions: list[dict[str, Any]]) -> Sequence[DefinitionJson]:
+    """Return the definitions that the call of the replay would select; all if it was no call."""
+    names = slots_from_json(replay.entry.slots).tools if replay.entry and not replay.problem else None
+    return select_call_tools(definitions, names)[0]
 
 
 def get_change_links(workspace: Workspace, replay: Replay, changes: AdjacentChanges) -> dict[str, Any]:
@@ -216,6 +232,7 @@ def render_replay(request: WorkspaceRequest, replay: Replay, route: str, url_arg
         "check_url": f"{reverse(route, args=full_args)}?{urlencode({'check': 'all'})}",
         "evidence_url": reverse(f"{route}-evidence", args=full_args),
         "text_url": reverse(f"{route}-text", args=full_args),
+        "tools_url": reverse(f"{route}-tools", args=full_args),
     }
     if adjacent.now not in (None, replay.version.number) and request.GET.get("compare") == "now":
         now = get_version_or_404(replay.prompt, adjacent.now)
@@ -270,6 +287,26 @@ def download_time_text(request: WorkspaceRequest, prompt: int, label: str, at: s
     return build_text_response(request, lambda: get_time_replay(request, prompt, label, at))
 
 
+def download_fetch_tools(request: WorkspaceRequest, entry: int) -> HttpResponse:
+    return build_tools_response(request, lambda: get_entry_replay(request, entry))
+
+
+def download_time_tools(request: WorkspaceRequest, prompt: int, label: str, at: str) -> HttpResponse:
+    return build_tools_response(request, lambda: get_time_replay(request, prompt, label, at))
+
+
+def build_tools_response(request: WorkspaceRequest, load_replay: Any) -> HttpResponse:
+    """Return the tool definitions that were sent beside the text as a JSON download; 410 if erased."""
+    try:
+        replay = load_replay()
+    except DomainError as error:
+        return render_replay_search(request, status=410, gone=error.message)
+    if replay.tools is None:
+        return render_replay_search(request, status=410, gone=_("The tool definitions were erased."))
+    data = json.dumps(replay.tools, indent=2, ensure_ascii=False)
+    return build_attachment(replay, f"{data}\n".encode(), "application/json", "tools.json")
+
+
 def build_evidence_response(request: WorkspaceRequest, load_replay: Any) -> HttpResponse:
     try:
         replay = load_replay()
@@ -304,8 +341,10 @@ urlpatterns: list[URLPattern] = [
     path("fetches/<int:entry>/", replay_fetch, name="fetch"),
     path("fetches/<int:entry>/evidence/", download_fetch_evidence, name="fetch-evidence"),
     path("fetches/<int:entry>/text/", download_fetch_text, name="fetch-text"),
+    path("fetches/<int:entry>/tools/", download_fetch_tools, name="fetch-tools"),
     path(TIME_PATH, replay_time, name="moment"),
     path(f"{TIME_PATH}evidence/", download_time_evidence, name="moment-evidence"),
     path(f"{TIME_PATH}text/", download_time_text, name="moment-text"),
+    path(f"{TIME_PATH}tools/", download_time_tools, name="moment-tools"),
 ]
 urls = (urlpatterns, "time-machine")

@@ -221,9 +221,12 @@ def render_version_json(version: PromptVersion) -> str:
             "created_at": version.created_at.isoformat().replace("+00:00", "Z"),
         },
         "digest": version.digest,
-        # Tokens of the text as built. Text that is filled into slots is not counted.
+        # Tokens of the version: of its text as a plain fetch sends it, and of its tool definitions. What
+        # a call adds or leaves out is not counted.
         "tokens": {
             "total": version.tokens,
+            "text": version.text_tokens,
+            "tools": version.tool_tokens,
             "sections": {section: tokens for section, (_, tokens) in version.sizes.items()},
         },
     }

@@ -13,7 +13,6 @@ from prompts.assembly.builder import AssembledPrompt, build_prompt
 from prompts.assembly.call_inputs import apply_call_inputs, mask_hidden_fields, parse_json_object
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.json_codec import dataclass_json
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
@@ -22,6 +21,7 @@ from prompts.serving.errors import InputsNotStored
 from prompts.serving.rendered_prompt import build_render_parts
 from prompts.versions.segments import encode_json
 from prompts.versions.stored_inputs import InputsUnavailable, load_inputs
+from prompts.versions.tool_definitions import list_definitions_json
 
 # Paths of assembly errors that differ from the field of the request.
 REQUEST_FIELDS = {"data.signature": "signature", "data.values": "data", "limits.parts": "limits.sections"}
@@ -50,8 +50,8 @@ def mask_call_data(slots: Slots, inputs: PromptInputs) -> Slots:
 
 def build_for_call(version: CachedVersion, inputs: PromptInputs, slots: Slots) -> CachedVersion:
     """Return the version as this call builds it; it is not cached."""
-    prompt = build_call_prompt(version.layout, inputs, slots)
-    tools = encode_json([dataclass_json(tool) for tool in prompt.tools]).decode() if prompt.tools else ""
+    prompt = assemble_for_call(version.layout, inputs, slots)
+    tools = encode_json(list_definitions_json(prompt.tools)).decode() if prompt.tools else ""
     return replace(
         version,
         parts=build_render_parts(prompt.segments),
@@ -61,7 +61,7 @@ def build_for_call(version: CachedVersion, inputs: PromptInputs, slots: Slots) -
     )
 
 
-def build_call_prompt(layout: str, inputs: PromptInputs, slots: Slots) -> AssembledPrompt:
+def assemble_for_call(layout: str, inputs: PromptInputs, slots: Slots) -> AssembledPrompt:
     """Build the prompt with the inputs of the call; raise InvalidInput, naming the field, if it fails."""
     try:
         return build_prompt(LAYOUTS[layout], apply_call_inputs(inputs, slots))

@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -46,9 +47,12 @@ def render_extra_fields(served: ServedPrompt) -> str:
     if served.is_plain:
         return render_plain_fields(served.version.tools, served.version.warnings)
     slots = served.slots
-    tools, unknown = select_call_tools(served.version.tools, slots.tools)
+    definitions = json.loads(served.version.tools) if served.version.tools else []
+    tools, unknown = select_call_tools(definitions, slots.tools)
     layout = LAYOUTS.get(served.version.layout)
-    lost = list_unplaced_slots(layout, slots) if layout else ()
+    # Warn only about what the client sent: the server fills in the time in every call.
+    sent = replace(slots, now=None) if served.has_server_time else slots
+    lost = list_unplaced_slots(layout, sent) if layout else ()
     unplaced = [f"The layout has no place for {name}." for name in lost]
     members = {
         "tools": tools,
@@ -63,12 +67,13 @@ def render_plain_fields(tools: str, warnings: Sequence[str]) -> str:
     return f'"tools":{tools or "[]"},"warnings":{json.dumps(warnings, ensure_ascii=False)},"messages":[]'
 
 
-def select_call_tools(tools: str, names: Sequence[str] | None) -> tuple[list[Any], list[str]]:
+def select_call_tools(
+    definitions: list[dict[str, Any]], names: Sequence[str] | None
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the definitions of the tools that the call names, and a warning for each unknown name.
 
     The order is that of `names`. If `names` is None, all definitions are returned.
     """
-    definitions = json.loads(tools) if tools else []
     if names is None:
         return definitions, []
     known = {definition["name"]: definition for definition in definitions}

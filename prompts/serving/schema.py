@@ -52,8 +52,10 @@ CACHE_BOUNDARY_SCHEMA = object_schema(
 TOKENS_SCHEMA = object_schema(
     {
         "total": integer_schema(
-            description="Of the version as it was built; what a call adds is not counted."
+            description="Text and tool definitions of the version; what a call adds is not counted."
         ),
+        "text": integer_schema(description="The sum of the sections, as a fetch without slots sends them."),
+        "tools": integer_schema(description="All tool definitions of the version."),
         "sections": {"type": "object", "additionalProperties": integer_schema()},
     }
 )

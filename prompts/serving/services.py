@@ -62,6 +62,8 @@ class ServedPrompt:
     slots_json: str
     # Whether the client sent no slots.
     is_plain: bool
+    # Whether the client sent no time, so that the server filled it in.
+    has_server_time: bool
     key_id: int | None
 
     @property
@@ -247,7 +249,7 @@ def _build_served_prompt(
     call: CallContext,
     resolution: Resolution,
 ) -> ServedPrompt:
-    (row, stored_slots), is_plain = prepared.ledger_values, call.slots is EMPTY_SLOTS
+    row, stored_slots = prepared.ledger_values
     return ServedPrompt(
         ledger_id,
         row,
@@ -255,6 +257,7 @@ def _build_served_prompt(
         prepared.rendered,
         prepared.slots,
         stored_slots,
-        is_plain,
-        resolution.key_id,
+        is_plain=call.slots is EMPTY_SLOTS,
+        has_server_time=call.slots.now is None,
+        key_id=resolution.key_id,
     )

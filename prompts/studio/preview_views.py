@@ -13,8 +13,8 @@ from personas.errors import DomainError
 from personas.models import LAYOUTS
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
-from prompts.assembly.sizes import get_texts_by_section
-from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tokens_cached
+from prompts.assembly.sizes import measure_sections
+from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tokens_cached, count_tool_tokens
 from prompts.inputs import DraftRecord
 from prompts.preview.services import PromptPreview
 from prompts.studio.forms import StudioFields
@@ -55,12 +55,12 @@ def build_layout_preview(preview: PromptPreview, href: str) -> LayoutPreview:
         prompt = assemble_prompt(preview.collected)
     except NotBuildable as error:
         return LayoutPreview(name, href, failure=str(error))
-    texts = get_texts_by_section(prompt.segments)
+    sizes = measure_sections(prompt.segments, count_tokens_cached)
     return LayoutPreview(
         name,
         href,
-        sum(count_tokens_cached(text) for text in texts.values()),
-        len(texts),
+        sum(tokens for _, tokens in sizes.values()) + count_tool_tokens(prompt.tools),
+        len(sizes),
         prompt.report.lost,
         [(part.name, part.cut) for part in prompt.report.parts if part.cut],
         prompt.report.problems,

@@ -86,6 +86,8 @@ class PreviewResult:
     layout: str
     # Characters and tokens by section.
     sizes: dict[str, list[int]]
+    # Tokens of the tool definitions that are sent beside the text.
+    tool_tokens: int = 0
     report: dict[str, Any] = field(default_factory=dict)
     budget: int | None = None
     # The latest stored version, for the difference in tokens.
@@ -101,7 +103,7 @@ class PreviewResult:
 
     @property
     def tokens(self) -> int:
-        return sum(tokens for _, tokens in self.sizes.values())
+        return sum(tokens for _, tokens in self.sizes.values()) + self.tool_tokens
 
     @property
     def token_delta(self) -> int | None:
@@ -154,6 +156,7 @@ def build_stored_preview(prompt: AgentPrompt, version: PromptVersion, budget: in
         segments,
         version.layout,
         version.sizes,
+        version.tool_tokens,
         parse_build_report(contents, version),
         budget,
         stored_version=prompt.latest,
@@ -210,6 +213,7 @@ def build_compiled_preview(build: BuildResult, stored_version: PromptVersion | N
         build.prompt.segments,
         build.collected.layout,
         build.sizes,
+        build.tool_tokens,
         build_prompt_report(build.prompt, build.collected.problems),
         build.collected.token_budget,
         stored_version,

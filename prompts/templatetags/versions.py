@@ -115,6 +115,12 @@ def percent_of(part: int, total: int) -> str:
     return f"{100 * part / total:.2f}" if total else "0"
 
 
+@register.filter
+def percentage(share: float) -> str:
+    """Format a share from 0 to 1 as a whole percentage."""
+    return f"{share:.0%}" if share >= 0.005 or not share else "< 1%"
+
+
 @register.simple_tag
 def hash_status(is_linked: bool, digest: str, description: str) -> SafeString:
     """Render the beginning of a hash and whether it is valid; the description names what was compared."""

@@ -10,7 +10,6 @@ operations that are recorded in the ledger (fetch, render, and the replay of the
 metadata without text.
 """
 
-import json
 from itertools import accumulate
 from typing import Any
 
@@ -47,7 +46,7 @@ from prompts.errors import PromptErased
 from prompts.models import PromptVersion
 from prompts.replay.services import describe_erasures, list_version_erasures
 from prompts.versions.segments import list_content_digests, unpack_segments
-from prompts.versions.selectors import get_contents, get_prompt_labels
+from prompts.versions.selectors import get_contents, get_prompt_labels, get_tool_definitions
 from prompts.versions.serializers import (
     CAUSE_SCHEMA,
     PLACE_SCHEMA,
@@ -57,6 +56,13 @@ from prompts.versions.serializers import (
 )
 from prompts.versions.timeline import group_labels_by_version
 
+TOKEN_FIELDS = {
+    "tokens": integer_schema(
+        description="Of the text, as a fetch without slots sends it, and of the tool definitions."
+    ),
+    "text_tokens": integer_schema(),
+    "tool_tokens": integer_schema(),
+}
 VERSION_SUMMARY_SCHEMA = object_schema(
     {
         "number": integer_schema(1),
@@ -65,7 +71,7 @@ VERSION_SUMMARY_SCHEMA = object_schema(
         "layout": TEXT_SCHEMA,
         "compiler": TEXT_SCHEMA,
         "characters": integer_schema(),
-        "tokens": integer_schema(),
+        **TOKEN_FIELDS,
         "labels": array_schema(TEXT_SCHEMA),
         "author": TEXT_SCHEMA,
         "message": TEXT_SCHEMA,
@@ -94,7 +100,7 @@ VERSION_SCHEMA = object_schema(
         "text_digest": digest_schema(description="SHA-256 of the text as UTF-8."),
         "layout": TEXT_SCHEMA,
         "characters": integer_schema(),
-        "tokens": integer_schema(),
+        **TOKEN_FIELDS,
         "sections": array_schema(SECTION_SCHEMA, most=1_000),
         "text": {"type": ["string", "null"], "description": f"Slots stand in it as built. {NO_TEXT_NOTE}"},
         "segments": nullable_schema({"type": "array", "items": SEGMENT_SCHEMA, "description": NO_TEXT_NOTE}),
@@ -117,7 +123,7 @@ COMMON_OPTIONS: dict[str, Any] = {"bots": True, "tag": "prompt-versions"}
 
 def index(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
     prompt = get_visible_prompt(call, agent, channel)
-    rows = list_prompt_versions(prompt).defer("segments", "sizes", "lockfile")
+    rows = list_prompt_versions(prompt).defer("segments", "lockfile")
     page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
@@ -127,12 +133,20 @@ def index(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
 
 def read_version_by_number(call: ApiRequest, agent: str, channel: str, number: int) -> ApiResponse:
     prompt = get_visible_prompt(call, agent, channel)
-    rows = list_prompt_versions(prompt).defer("segments", "sizes", "lockfile")
+    rows = list_prompt_versions(prompt).defer("segments", "lockfile")
     version = rows.filter(number=check_number_bounds(number)).first()
     if version is None:
         raise Http404
     labels = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
     return json_response(version_summary_json(version, labels.get(version.pk, [])))
+
+
+def token_counts_json(version: PromptVersion) -> dict[str, int]:
+    return {
+        "tokens": version.tokens,
+        "text_tokens": version.text_tokens,
+        "tool_tokens": version.tool_tokens,
+    }
 
 
 def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str, Any]:
@@ -143,7 +157,7 @@ def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str,
         "layout": version.layout,
         "compiler": version.compiler,
         "characters": version.characters,
-        "tokens": version.tokens,
+        **token_counts_json(version),
         "labels": labels,
         "author": version.author_label,
         "message": version.message,
@@ -168,7 +182,7 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
         "text_digest": version.text_digest,
         "layout": version.layout,
         "characters": version.characters,
-        "tokens": version.tokens,
+        **token_counts_json(version),
         "sections": [
             {"name": name, "characters": characters, "tokens": tokens}
             for name, (characters, tokens) in version.sizes.items()
@@ -189,7 +203,6 @@ def version_text_json(version: PromptVersion) -> dict[str, Any]:
     segments = require_unerased_segments(version)
     offsets = accumulate([len(segment.text) for segment in segments], initial=0)
     starts = [(segment.volatility, at) for segment, at in zip(segments, offsets, strict=False)]
-    data = get_contents(version.workspace_id, [version.tools]).get(version.tools) if version.tools else None
     return {
         "text": "".join([segment.text for segment in segments]),
         "segments": [
@@ -202,7 +215,7 @@ def version_text_json(version: PromptVersion) -> dict[str, Any]:
             for segment in segments
         ],
         "boundaries": [boundary._asdict() for boundary in find_cache_boundaries(starts)],
-        "tools": json.loads(data) if data else [],
+        "tools": get_tool_definitions(version),
     }
 
 

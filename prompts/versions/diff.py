@@ -11,9 +11,12 @@ from django.utils.translation import gettext as _
 
 from core.text.diff import DiffLine, DiffSpan, diff_lines
 from prompts.assembly.segments import SESSION, TURN, Origin, Segment
+from prompts.versions.tool_definitions import DefinitionJson, encode_definition, format_definition
 
 TokenCounter = Callable[[str], int]
 SectionState = Literal["same", "changed", "added", "removed"]
+# The tool definitions of the older and the newer version.
+DefinitionPair = tuple[Sequence[DefinitionJson], Sequence[DefinitionJson]]
 K = TypeVar("K", bound=Hashable)
 # Limits for both texts together, over all sections. Comparing this much takes well under a second.
 MAX_CHARACTERS, MAX_LINES = 300_000, 20_000
@@ -42,6 +45,8 @@ class SectionDiff:
     is_moved: bool = False
     # Why there are no lines although something changed.
     withheld: str = ""
+    # Whether this is the definition of a tool, named by `name`, and not a section of the text.
+    is_tool: bool = False
 
     @property
     def token_delta(self) -> int:
@@ -66,14 +71,29 @@ class VersionDiff:
     sections: Sequence[SectionDiff]
     moved: Sequence[MovedSegment]
     prefix: CachePrefix
+    # The tool definitions, which are sent beside the text.
+    tools: Sequence[SectionDiff] = ()
 
     @property
     def changed(self) -> list[SectionDiff]:
-        return [section for section in self.sections if section.state != "same" or section.is_moved]
+        return list_changed_sections(self.sections)
+
+    @property
+    def changed_tools(self) -> list[SectionDiff]:
+        return list_changed_sections(self.tools)
+
+    @property
+    def all_changed(self) -> list[SectionDiff]:
+        """The changed sections, then the changed tool definitions."""
+        return [*self.changed, *self.changed_tools]
 
     @property
     def token_delta(self) -> int:
-        return sum(section.token_delta for section in self.sections)
+        return sum(section.token_delta for section in (*self.sections, *self.tools))
+
+
+def list_changed_sections(sections: Iterable[SectionDiff]) -> list[SectionDiff]:
+    return [section for section in sections if section.state != "same" or section.is_moved]
 
 
 def compare_segments(
@@ -81,12 +101,15 @@ def compare_segments(
     after: Sequence[Segment],
     count: TokenCounter,
     budget: "DiffBudget | None" = None,
+    tools: DefinitionPair = ((), ()),
 ) -> VersionDiff:
-    """Compare the segments of two versions; several comparisons may share one budget."""
+    """Compare the segments and tool definitions of two versions; several comparisons may share one budget."""
+    budget = budget or DiffBudget()
     return VersionDiff(
-        diff_sections(join_section_texts(before), join_section_texts(after), count, budget or DiffBudget()),
+        diff_sections(join_section_texts(before), join_section_texts(after), count, budget),
         find_moved_segments(before, after),
         measure_cache_prefix(before, after, count),
+        diff_definitions(*tools, count, budget),
     )
 
 
@@ -112,6 +135,32 @@ def diff_sections(
     order = [*after, *(section for section in before if section not in after)]
     sections = [diff_section(name, before.get(name), after.get(name), budget, count) for name in order]
     return [replace(section, is_moved=section.name in moved) for section in sections]
+
+
+def diff_definitions(
+    before: Sequence[DefinitionJson],
+    after: Sequence[DefinitionJson],
+    count: TokenCounter,
+    budget: "DiffBudget",
+) -> list[SectionDiff]:
+    """Compare tool definitions by name, line by line in their indented form."""
+    old, new = ({str(one["name"]): one for one in definitions} for definitions in (before, after))
+    texts = [
+        {name: format_definition(one) for name, one in definitions.items()} for definitions in (old, new)
+    ]
+    tokens = [
+        {name: count(encode_definition(one)) for name, one in definitions.items()}
+        for definitions in (old, new)
+    ]
+    return [
+        replace(
+            section,
+            tokens_before=tokens[0].get(section.name, 0),
+            tokens_after=tokens[1].get(section.name, 0),
+            is_tool=True,
+        )
+        for section in diff_sections(*texts, lambda _: 0, budget)
+    ]
 
 
 def diff_section(

@@ -28,6 +28,7 @@ from prompts.versions.api import (
     require_unerased_segments,
 )
 from prompts.versions.diff import MovedSegment, SectionDiff, VersionDiff, compare_segments
+from prompts.versions.selectors import get_definition_pair
 from prompts.versions.serializers import TEXT_SCHEMA
 
 DIFF_LINE_SCHEMA: Schema = object_schema(
@@ -68,6 +69,11 @@ DIFF_SCHEMA = object_schema(
         "after": digest_schema(),
         "token_delta": {"type": "integer"},
         "sections": {"type": "array", "items": SECTION_DIFF_SCHEMA},
+        "tools": {
+            "type": "array",
+            "items": SECTION_DIFF_SCHEMA,
+            "description": "The tool definitions by name; their lines are indented JSON.",
+        },
         "moved": {"type": "array", "items": MOVED_SEGMENT_SCHEMA},
         "prefix": CACHE_PREFIX_SCHEMA,
     }
@@ -86,7 +92,10 @@ def read_version_diff(call: ApiRequest, key: str) -> ApiResponse:
     if before is None:
         raise build_against_error("There is no such version here.")
     diff = compare_segments(
-        require_unerased_segments(before), require_unerased_segments(after), count_tokens_cached
+        require_unerased_segments(before),
+        require_unerased_segments(after),
+        count_tokens_cached,
+        tools=get_definition_pair(before, after),
     )
     return immutable_response(call, version_diff_json(diff, against, key), f"{against}-{key}")
 
@@ -101,6 +110,7 @@ def version_diff_json(diff: VersionDiff, before: str, after: str) -> dict[str, A
         "after": after,
         "token_delta": diff.token_delta,
         "sections": [section_diff_json(section) for section in diff.sections],
+        "tools": [section_diff_json(tool) for tool in diff.tools],
         "moved": [moved_segment_json(segment) for segment in diff.moved],
         "prefix": {
             "kept_characters": diff.prefix.kept_characters,

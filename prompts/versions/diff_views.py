@@ -17,7 +17,7 @@ from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.page_lookup import get_prompt_or_404, get_version_or_404
 from prompts.provenance.origins import describe_origins
 from prompts.versions.diff import SectionDiff, VersionDiff, compare_segments, join_section_texts
-from prompts.versions.selectors import get_prompt_labels, get_segment_pair
+from prompts.versions.selectors import get_definition_pair, get_prompt_labels, get_segment_pair
 from prompts.versions.timeline import group_labels_by_version
 
 MAX_MOVED_SEGMENTS = 40
@@ -40,7 +40,7 @@ def version_diff(request: WorkspaceRequest, prompt: int, before: int, after: int
     row = get_prompt_or_404(request, prompt)
     old, new = get_version_or_404(row, before), get_version_or_404(row, after)
     segments = get_segment_pair(old, new)
-    diff = compare_segments(*segments, count_tokens_cached)
+    diff = compare_segments(*segments, count_tokens_cached, tools=get_definition_pair(old, new))
     labels = list(get_prompt_labels(row))
     labels_by_version = group_labels_by_version(row, labels)
     is_whole = request.GET.get("show") == SHOW_ALL
@@ -111,13 +111,16 @@ def version_peek(request: WorkspaceRequest, prompt: int, number: int) -> HttpRes
     """Render the preview card of what a version changed, shown next to the link to the full diff."""
     row = get_prompt_or_404(request, prompt)
     old, new = get_version_or_404(row, number - 1), get_version_or_404(row, number)
-    diff = compare_segments(*get_segment_pair(old, new), count_tokens_cached)
+    diff = compare_segments(
+        *get_segment_pair(old, new), count_tokens_cached, tools=get_definition_pair(old, new)
+    )
+    changed = diff.all_changed
     context = {
         "prompt": row,
         "version": new,
         "diff": diff,
-        "glances": [build_section_peek(section) for section in diff.changed[:MAX_PEEK_SECTIONS]],
-        "more": max(0, len(diff.changed) - MAX_PEEK_SECTIONS),
+        "glances": [build_section_peek(section) for section in changed[:MAX_PEEK_SECTIONS]],
+        "more": max(0, len(changed) - MAX_PEEK_SECTIONS),
     }
     return render(request, "prompts/versions/_peek.html", context)
 

@@ -69,8 +69,9 @@ class PromptVersion(WorkspaceOwned):
     tools = models.CharField(max_length=64, blank=True)
     report = models.CharField(max_length=64)
     characters = models.PositiveIntegerField()
+    # Tokens of the text as a plain fetch sends it, and of the tool definitions.
     tokens = models.PositiveIntegerField()
-    # Characters and tokens by section.
+    # By section: characters as built, and tokens as a plain fetch sends it.
     sizes = CompactJSONField()
     # Full, or changes to the previous version's lockfile: see prompts.versions.lockfile.
     lockfile = CompactJSONField()
@@ -93,6 +94,16 @@ class PromptVersion(WorkspaceOwned):
 
     def __str__(self) -> str:
         return f"{self.prompt} v{self.number}"
+
+    @property
+    def text_tokens(self) -> int:
+        """Tokens of the text as a plain fetch sends it."""
+        return sum(tokens for _, tokens in self.sizes.values())
+
+    @property
+    def tool_tokens(self) -> int:
+        """Tokens of the tool definitions; 0 for versions built before definitions were counted."""
+        return self.tokens - self.text_tokens
 
 
 class VersionPart(WorkspaceOwned):

@@ -1,5 +1,6 @@
 """Data of the version page: annotated text, lockfile, cache boundaries and build report."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from django.utils.translation import ngettext
 from personas.models import Workspace
 from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import Origin, Segment
+from prompts.builds.compiler import count_tokens_cached
 from prompts.hashed_rows import build_version_row
 from prompts.models import PromptVersion
 from prompts.provenance.causes import describe_causes, list_cause_revisions
@@ -31,6 +33,7 @@ from prompts.versions.diff import find_per_call_offset
 from prompts.versions.segments import ERASED_TEXT, list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents, get_lockfile_parts, parse_build_report
 from prompts.versions.text_rows import TextRow, group_rows_by_section
+from prompts.versions.tool_definitions import DefinitionJson, encode_definition, parse_definitions
 from skills.files.visible_text import VisibleText
 
 
@@ -59,6 +62,27 @@ class VersionSection:
 
 
 @dataclass(frozen=True)
+class ToolEntry:
+    """A tool definition with its size."""
+
+    name: str
+    description: str
+    # The parameter schema as indented JSON.
+    parameters: str
+    characters: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class BarBlock:
+    """A block of the token bar that is no section of the text."""
+
+    name: str
+    tokens: int
+    kind: str
+
+
+@dataclass(frozen=True)
 class LockfileEntry:
     """An entry of the lockfile: a part and the digest of its text."""
 
@@ -84,9 +108,10 @@ class VersionPage:
 
     @cached_property
     def contents(self) -> dict[str, bytes | None]:
-        """Contents of the segments and the report, loaded with one query."""
+        """Contents of the segments, the tool definitions and the report, loaded with one query."""
         version = self.version
-        return get_contents(version.workspace_id, [*list_content_digests(version.segments), version.report])
+        digests = list_content_digests(version.segments, version.tools)
+        return get_contents(version.workspace_id, [*digests, version.report])
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
@@ -182,16 +207,44 @@ class VersionPage:
             find_main_origin_kind(rows),
         )
 
+    @cached_property
+    def definitions(self) -> Sequence[DefinitionJson] | None:
+        """The tool definitions that are sent beside the text; None if they were erased."""
+        if self.version.tools and self.contents.get(self.version.tools) is None:
+            return None
+        return parse_definitions(self.contents.get(self.version.tools))
+
+    @cached_property
+    def tools(self) -> list[ToolEntry]:
+        return [build_tool_entry(definition) for definition in self.definitions or ()]
+
+    @property
+    def tool_tokens(self) -> int:
+        return sum(tool.tokens for tool in self.tools)
+
+    @property
+    def text_tokens(self) -> int:
+        return self.version.text_tokens
+
     @property
     def tokens(self) -> int:
-        return self.version.tokens
+        return self.text_tokens + self.tool_tokens
+
+    @property
+    def bar_blocks(self) -> list[BarBlock | VersionSection]:
+        """The blocks of the token bar: the tool definitions, which providers put first, and the sections."""
+        tools = [BarBlock("tool_definitions", self.tool_tokens, "tool")] if self.tools else []
+        return [*tools, *self.sections]
 
     @cached_property
     def cache_share(self) -> float:
-        """Share of the text (0 to 1) that comes before the first part that changes per session or call."""
-        return min(find_per_call_offset(self.segments), len(self.visible_text.text)) / max(
-            len(self.visible_text.text), 1
-        )
+        """Share of the tokens (0 to 1) before the first part that changes per session or call.
+
+        The tool definitions count as before it.
+        """
+        length = max(len(self.visible_text.text), 1)
+        text_share = min(find_per_call_offset(self.segments), length) / length
+        return (self.tool_tokens + text_share * self.text_tokens) / max(self.tokens, 1)
 
     @cached_property
     def lockfile(self) -> list[LockfileEntry]:
@@ -226,6 +279,17 @@ class VersionPage:
             "report": self.report,
             "causes": causes,
         }
+
+
+def build_tool_entry(definition: DefinitionJson) -> ToolEntry:
+    text = encode_definition(definition)
+    return ToolEntry(
+        str(definition.get("name", "")),
+        str(definition.get("description", "")),
+        json.dumps(definition.get("parameters", {}), ensure_ascii=False, indent=2),
+        len(text),
+        count_tokens_cached(text),
+    )
 
 
 OMISSION_REASONS = {

@@ -9,6 +9,7 @@ from personas.models import sha256_digest
 from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.json_codec import dataclass_json
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment
+from prompts.assembly.tool_definitions import ToolDefinition
 from prompts.proof.canonical import canonical_json
 
 # Layout text of up to this many characters is stored inline: a content row for it would cost more space.
@@ -38,7 +39,7 @@ def pack_prompt(prompt: AssembledPrompt, report: bytes) -> StoredSegments:
         return digest
 
     rows = [pack_segment(segment, keep) for segment in prompt.segments]
-    tools = keep(encode_json([dataclass_json(tool) for tool in prompt.tools])) if prompt.tools else ""
+    tools = keep(encode_definitions(prompt.tools)) if prompt.tools else ""
     hashed_values = [
         [list_hashed_values(row), segment.section, segment.volatility]
         for row, segment in zip(rows, prompt.segments, strict=True)
@@ -68,6 +69,11 @@ def pack_segment(segment: Segment, keep: Callable[[bytes], str]) -> dict[str, An
 def list_hashed_values(row: Mapping[str, Any]) -> list[Any]:
     """List the values of a row that the digest covers: what affects the text, not the origins."""
     return [row.get(name) for name in ("text", "content", "lead", "slot", "span", "given")]
+
+
+def encode_definitions(definitions: Sequence[ToolDefinition]) -> bytes:
+    """Encode tool definitions as they are stored."""
+    return encode_json([dataclass_json(definition) for definition in definitions])
 
 
 def encode_json(value: Any) -> bytes:

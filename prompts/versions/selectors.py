@@ -11,6 +11,7 @@ from prompts.assembly.segments import Segment
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.versions.lockfile import get_base_number, merge_lockfiles
 from prompts.versions.segments import list_content_digests, unpack_segments
+from prompts.versions.tool_definitions import parse_definitions
 
 # Large columns of a version that lists do not show.
 HEAVY_COLUMNS = ("segments", "sizes", "lockfile", "causes")
@@ -61,6 +62,34 @@ def get_segment_pair(
     digests = {*list_content_digests(one.segments), *list_content_digests(other.segments)}
     contents = get_contents(one.workspace_id, digests)
     return unpack_segments(one.segments, contents), unpack_segments(other.segments, contents)
+
+
+def get_tool_definitions(version: PromptVersion) -> list[dict[str, Any]]:
+    """Return the tool definitions of a version; empty if it has none or they were erased."""
+    if not version.tools:
+        return []
+    return parse_definitions(get_contents(version.workspace_id, [version.tools]).get(version.tools))
+
+
+def get_definition_pair(
+    one: PromptVersion, other: PromptVersion
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the tool definitions of two versions of a workspace for a comparison."""
+    digests = {version.tools for version in (one, other) if version.tools}
+    contents = get_contents(one.workspace_id, digests) if digests else {}
+    return parse_definition_pair(contents, one.tools, other.tools)
+
+
+def parse_definition_pair(
+    contents: Mapping[str, bytes | None], one: str, other: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Parse the tool definitions with these two digests.
+
+    Both lists are empty if either were erased: a comparison would show the definitions as removed.
+    """
+    if any(digest and contents.get(digest) is None for digest in (one, other)):
+        return [], []
+    return parse_definitions(contents.get(one)), parse_definitions(contents.get(other))
 
 
 def get_build_report(version: PromptVersion) -> dict[str, Any]:

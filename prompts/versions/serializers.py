@@ -15,7 +15,12 @@ from personas.api.schema import (
 )
 from prompts.assembly.json_codec import dataclass_json
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
-from prompts.versions.selectors import get_build_report, get_lockfile_parts, get_segments
+from prompts.versions.selectors import (
+    get_build_report,
+    get_lockfile_parts,
+    get_segments,
+    get_tool_definitions,
+)
 
 TEXT_SCHEMA: Schema = {"type": "string"}
 VERSION_REF_SCHEMA = object_schema({"number": integer_schema(1), "digest": digest_schema()})
@@ -97,10 +102,13 @@ def version_json(version: PromptVersion) -> dict[str, Any]:
         "compiler": version.compiler,
         "characters": version.characters,
         "tokens": version.tokens,
+        "text_tokens": version.text_tokens,
+        "tool_tokens": version.tool_tokens,
         "sizes": {
             name: {"characters": characters, "tokens": tokens}
             for name, (characters, tokens) in version.sizes.items()
         },
+        "tools": get_tool_definitions(version),
         "segments": [dataclass_json(segment) for segment in get_segments(version)],
         "report": get_build_report(version),
         "lockfile": {

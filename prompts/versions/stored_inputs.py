@@ -6,29 +6,28 @@ the version contains the digest of the manifest.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from personas.models import sha256_digest
-from prompts.assembly.builder import build_prompt
+from prompts.assembly.builder import AssembledPrompt, build_prompt
 from prompts.assembly.call_inputs import apply_call_inputs, changes_inputs
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.json_codec import dataclass_json, get_field_default, parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.segments import Origin, Segment
-from prompts.assembly.slots import Slots, fill_segments
+from prompts.assembly.segments import Origin
+from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
 from prompts.versions.segments import encode_json
 from prompts.versions.selectors import get_contents
 
 
-def fill_version(version: PromptVersion, built: Sequence[Segment], slots: Slots) -> tuple[Segment, ...]:
-    """Fill the segments of a version with the slots of a call, after building them again if the call did."""
-    if changes_inputs(slots):
-        inputs = apply_call_inputs(load_inputs(version), slots)
-        built = build_prompt(LAYOUTS[version.layout], inputs).segments
-    return fill_segments(built, slots)
+def build_call_prompt(version: PromptVersion, slots: Slots) -> AssembledPrompt | None:
+    """Build a version with the inputs of a call, before slots are filled; None if the call changes no input."""
+    if not changes_inputs(slots):
+        return None
+    return build_prompt(LAYOUTS[version.layout], apply_call_inputs(load_inputs(version), slots))
 
 
 class InputsUnavailable(LookupError):

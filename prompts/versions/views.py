@@ -10,14 +10,18 @@ from django.utils.translation import gettext as _
 
 from personas.models import Agent, ReleasePolicy
 from personas.tenancy.middleware import WorkspaceRequest
+from prompts.builds.compiler import count_tokens_cached
 from prompts.labels import action_views
 from prompts.labels.forms import LabelForm, RollBackForm
-from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
+from prompts.models import PRODUCTION, AgentPrompt, PromptLabel, PromptVersion
 from prompts.page_lookup import get_agent_or_404, get_prompt_or_404, get_version_or_404
+from prompts.replay.services import load_version_contents
 from prompts.versions import diff_views
+from prompts.versions.diff_views import SHOW_ALL
 from prompts.versions.page import VersionPage
 from prompts.versions.selectors import find_earlier_move, get_segments
 from prompts.versions.serializers import version_json
+from prompts.versions.sizes import build_size_table, describe_contributors
 from prompts.versions.timeline import (
     VersionPaginator,
     get_pending_changes,
@@ -27,6 +31,8 @@ from prompts.versions.timeline import (
     list_timeline_entries,
     list_versions_with_history,
 )
+
+MAX_SHOWN_CONTRIBUTORS = 8
 
 
 def version_timeline(request: WorkspaceRequest, agent: str) -> HttpResponse:
@@ -50,7 +56,27 @@ def version_timeline(request: WorkspaceRequest, agent: str) -> HttpResponse:
     }
     context |= build_label_context(prompt, labels)
     context["back_to"] = find_rollback_number(prompt, context["production"])
+    context |= build_size_context(request, prompt)
     return render(request, "prompts/versions/list.html", context)
+
+
+def build_size_context(request: WorkspaceRequest, prompt: AgentPrompt) -> dict[str, Any]:
+    """Build the size table of the latest version: the largest contributors, or all with `?sizes=all`.
+
+    There is no table if text was erased: what is left says nothing about the size.
+    """
+    version = PromptVersion.objects.in_workspace(request.workspace).filter(pk=prompt.latest_id).first()
+    contents = load_version_contents(version) if version else None
+    if contents is None or contents.erasures or contents.tools is None:
+        return {}
+    table = build_size_table(contents.segments, contents.tools, count_tokens_cached)
+    shown = len(table.contributors) if request.GET.get("sizes") == SHOW_ALL else MAX_SHOWN_CONTRIBUTORS
+    return {
+        "size_table": table,
+        "size_version": version,
+        "size_rows": describe_contributors(request.workspace, table.contributors[:shown]),
+        "hidden_sizes": max(0, len(table.contributors) - shown),
+    }
 
 
 def find_channel_prompt(prompts: list[AgentPrompt], channel: str) -> AgentPrompt | None:

@@ -248,6 +248,7 @@ PROMPTS: dict[str, Row] = {
     "POST prompts-rebuild": Row(AGENT),
     "GET versions-list": Row(PROMPT),
     "GET versions-number": Row(PROMPT, {"number": "1"}),
+    "GET versions-sizes": Row(PROMPT, {"number": "1"}),
     "GET versions-one": Row(VERSION),
     "GET versions-places": Row(VERSION),
     "GET versions-provenance": Row(VERSION),

@@ -35,7 +35,7 @@ from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
 from prompts.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
-from prompts.replay.services import load_built_segments  # noqa: E402
+from prompts.replay.services import load_version_contents  # noqa: E402
 from prompts.serving import (  # noqa: E402
     EMPTY_SLOTS,
     CallContext,
@@ -84,7 +84,7 @@ def some_texts(workspace: Workspace) -> dict[str, str]:
 
 
 def text_of(version: PromptVersion) -> str:
-    return "".join(segment.text for segment in load_built_segments(version)[0])
+    return "".join(segment.text for segment in load_version_contents(version).segments)
 
 
 # --- backing up under load -----------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.sizes import list_section_sizes
 from prompts.assembly.slots import Slots
 from prompts.builds.tokens import count_tokens
+from prompts.versions.tool_definitions import count_definition_tokens, list_definitions_json
 
 
 class Command(BaseCommand):
@@ -66,6 +67,7 @@ def prompt_report_json(prompt: AssembledPrompt) -> dict[str, Any]:
         "layout": prompt.layout,
         "characters": len(prompt.text),
         "tokens": count_tokens(prompt.text),
+        "tool_tokens": count_definition_tokens(list_definitions_json(prompt.tools), count_tokens),
         "report": dataclass_json(prompt.report),
         "sizes": [row._asdict() for row in list_section_sizes(prompt, count_tokens)],
         "segments": [segment_report_json(segment) for segment in prompt.segments],

@@ -69,6 +69,10 @@ def pointers(answer) -> list[str]:
     return [error.get("pointer", error.get("parameter")) for error in data["errors"]]
 
 
+def list_slot_warnings(data: dict[str, Any]) -> list[str]:
+    return [warning for warning in data["warnings"] if "slots." in warning]
+
+
 # --- render --------------------------------------------------------------------------------------------
 
 
@@ -137,7 +141,17 @@ def test_a_key_that_may_not_render_learns_nothing_of_tasks(stage):
 def test_slots_without_a_section_give_a_warning(elsewhere):
     stage = make_stage(elsewhere, layout="opal")
     data = json.loads(post(stage, RENDER, {"channel": "deck", "is_background": True}).content)
-    assert "The layout has no place for slots.is_background." in data["warnings"]
+    assert list_slot_warnings(data) == ["The layout has no place for slots.is_background."]
+
+
+def test_a_time_that_the_server_fills_in_gives_no_warning(elsewhere):
+    stage = make_stage(elsewhere, layout="opal")
+    for body in ({"channel": "deck"}, {"channel": "deck", "timezone": "Europe/Lisbon"}):
+        data = json.loads(post(stage, RENDER, body).content)
+        assert "now" in data["slots"]
+        assert list_slot_warnings(data) == []
+    sent = json.loads(post(stage, RENDER, {"channel": "deck", "now": EVERYTHING["now"]}).content)
+    assert list_slot_warnings(sent) == ["The layout has no place for slots.now."]
 
 
 INVALID = [
