@@ -107,7 +107,8 @@ def build_pins(collected: CollectedInputs) -> dict[str, str]:
         "entry": inputs.entry,
         "is_sub_agent": inputs.is_sub_agent,
         "directories": list(inputs.directories),
-        "capabilities": list(inputs.capabilities),
+        "capabilities": None if inputs.capabilities is None else list(inputs.capabilities),
+        "documentation": dataclass_json(inputs.documentation),
         "limits": dataclass_json(inputs.limits),
     }
     return {
@@ -124,7 +125,9 @@ def get_part_digests(inputs: PromptInputs, digests: DigestCache) -> dict[str, st
         origin: Origin = part.origin
         if id(part) not in digests:
             digests[id(part)] = (part, sha256_digest(encode_json(dataclass_json(part))))
-        parts[f"{origin.kind}:{origin.id}@{origin.revision}"] = digests[id(part)][1]
+        key, digest = f"{origin.kind}:{origin.id}@{origin.revision}", digests[id(part)][1]
+        # Prompt settings may be the origin of two parts, the mission and the data: hash both digests.
+        parts[key] = sha256_digest(f"{parts[key]}{digest}".encode()) if key in parts else digest
     return parts
 
 
