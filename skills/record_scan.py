@@ -7,6 +7,7 @@ from typing import NamedTuple
 from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField, ProseField
+from core.db.line_lists import LineListField
 from personas.models import Record
 from personas.records.revision_display import get_field_label
 from skills.models import Skill
@@ -39,6 +40,8 @@ def list_text_fields(record: Record) -> Iterator[tuple[str, str]]:
     for field in record._meta.concrete_fields:
         if isinstance(field, LineField | ProseField) and (text := getattr(record, field.attname)):
             yield field.name, text
+        elif isinstance(field, LineListField) and (lines := getattr(record, field.attname)):
+            yield field.name, "\n".join(lines)
 
 
 def scan_field(record: Record, name: str, text: str) -> list[Finding]:

@@ -26,6 +26,11 @@ LAYOUT_LABELS = {
     "ptc": _("PTC: a program generator with typed tools"),
 }
 
+STATED_CHOICES = [
+    ("", _("No: the agent is assumed to have file access")),
+    ("yes", _("Yes: only those listed here")),
+]
+
 
 class IdentityForm(RecordForm):
     model = Identity
@@ -65,15 +70,32 @@ class SoulForm(RecordForm):
 
 class AgentForm(RecordForm):
     model = Agent
-    model_fields = ("slug", "name", "description", "instructions", "working_directory", "release_policy")
+    model_fields = (
+        *("slug", "name", "description", "instructions", "working_directory", "directories", "capabilities"),
+        *("documentation_main", "documentation_additional", "documentation_examples", "release_policy"),
+    )
     editors = {"instructions": "markdown"}
     fixed = ("slug",)
-    labels = {"slug": _("Address")}
+    labels = {
+        "slug": _("Address"),
+        "directories": _("Additional directories"),
+        "documentation_main": _("Main documentation"),
+        "documentation_additional": _("Additional documentation"),
+        "documentation_examples": _("Examples"),
+    }
     help_texts = {
         "slug": _("Bots fetch by it, and it never changes: lower-case letters, digits and hyphens."),
         "description": _("One line for your team; it never reaches a prompt."),
         "instructions": _("Markdown: how this agent works."),
         "working_directory": _("Where the agent works; context files are looked for from here upwards."),
+        "directories": _("One path per line: where the agent can also read and write."),
+        "capabilities": _(
+            "One name per line. Layouts know files and persistence; other names are kept. If they are stated "
+            "and this is empty, the agent has none."
+        ),
+        "documentation_main": _("A path or URL. The pi layout points to it."),
+        "documentation_additional": _("A path or URL."),
+        "documentation_examples": _("A path or URL."),
     }
     fieldsets = (
         (_("Agent"), _("What your team calls it and where bots find it."), ("name", "slug", "description")),
@@ -82,7 +104,17 @@ class AgentForm(RecordForm):
             _("Shared parts: one edit there changes every agent that uses it."),
             ("identity", "soul", "user_profile"),
         ),
-        (_("Work"), "", ("instructions", "working_directory", "parent")),
+        (_("Work"), "", ("instructions", "working_directory", "directories", "parent")),
+        (
+            _("Capabilities"),
+            _("What the agent can do with its directories. Storage guidance needs files or persistence."),
+            ("states_capabilities", "capabilities"),
+        ),
+        (
+            _("Documentation"),
+            _("Where the agent reads about the software it runs in."),
+            ("documentation_main", "documentation_additional", "documentation_examples"),
+        ),
         (_("Means"), _("What it may call, and where it speaks."), ("tools", "planning_tools", "channels")),
         (
             _("Prompt"),
@@ -101,6 +133,9 @@ class AgentForm(RecordForm):
     tools = RecordMultipleChoiceField(label=_("Active tools"))
     planning_tools = RecordMultipleChoiceField(label=_("Tools for planning only"))
     channels = RecordMultipleChoiceField(label=_("Channels"))
+    states_capabilities = forms.ChoiceField(
+        choices=STATED_CHOICES, required=False, label=_("Are the capabilities stated?")
+    )
 
     record: Agent | None
 
@@ -109,7 +144,20 @@ class AgentForm(RecordForm):
             return {}
         links = self.record.snapshot()
         lists = {name: links[name] for name in ("tools", "planning_tools", "channels")}
-        return super().initial_values() | lists
+        return super().initial_values() | lists | self.get_stated_value()
+
+    def get_stated_value(self) -> dict[str, str]:
+        is_stated = self.record is not None and self.record.capabilities is not None
+        return {"states_capabilities": "yes" if is_stated else ""}
+
+    def clean_capabilities(self) -> list[str] | None:
+        """Return None if the capabilities are not stated. A list that is not empty always counts as stated."""
+        names: list[str] = self.cleaned_data["capabilities"]
+        is_stated = self.data.get(self.add_prefix("states_capabilities")) == "yes"
+        return names if names or is_stated else None
+
+    def values(self) -> dict[str, Any]:
+        return {name: value for name, value in super().values().items() if name != "states_capabilities"}
 
     def set_querysets(self) -> None:
         for name, rows in (

@@ -3,11 +3,13 @@
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField, ProseField
+from core.db.line_lists import LineListField
 from personas.channels.models import Channel
 from personas.persona_files.format import IDENTITY_KEYS, IdentityFile, render_identity
 from personas.records.models import Named, Record
@@ -19,6 +21,12 @@ from personas.workspaces.models import slug_validator, validate_not_reserved
 # The names of the prompt layouts. They are repeated here because this app does not import `prompts`;
 # a test compares them with the layouts defined there.
 LAYOUTS = ("dramatis", "opal", "pi", "moltis", "nova", "ptc")
+# Layouts know the capabilities `files` and `persistence`. Agents may have others.
+validate_capability = RegexValidator(
+    r"\A[a-z0-9]+(?:[-_.][a-z0-9]+)*\Z",
+    _("Capabilities are lower-case letters and digits, joined by hyphens, underscores or dots."),
+    code="capability",
+)
 
 
 class Identity(Named):
@@ -80,6 +88,11 @@ class Agent(Record):
         "user_profile",
         "instructions",
         "working_directory",
+        "directories",
+        "capabilities",
+        "documentation_main",
+        "documentation_additional",
+        "documentation_examples",
         "release_policy",
         "parent",
     )
@@ -97,6 +110,15 @@ class Agent(Record):
     )
     instructions = ProseField(max_length=60_000, blank=True)
     working_directory = LineField(max_length=1_000, blank=True)
+    directories = LineListField(blank=True, default=list, db_default="")
+    # None: not stated. An empty list states that the agent has no capabilities.
+    capabilities = LineListField(
+        null=True, blank=True, item_length=64, item_validators=[validate_capability]
+    )
+    # Paths or URLs of the documentation of the agent's own harness.
+    documentation_main = LineField(max_length=1_000, blank=True, default="", db_default="")
+    documentation_additional = LineField(max_length=1_000, blank=True, default="", db_default="")
+    documentation_examples = LineField(max_length=1_000, blank=True, default="", db_default="")
     release_policy = models.CharField(
         max_length=10, choices=ReleasePolicy.choices, default=ReleasePolicy.AUTOMATIC
     )

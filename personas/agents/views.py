@@ -58,6 +58,11 @@ class AgentListPages(RecordPages[Agent]):
         "user_profile__label",
         "parent__slug",
         "working_directory",
+        "directories",
+        "capabilities",
+        "documentation_main",
+        "documentation_additional",
+        "documentation_examples",
         "instructions",
     )
 

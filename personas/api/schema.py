@@ -6,6 +6,7 @@ from typing import Any
 from django.db import models
 
 from core.db.fields import ProseField
+from core.db.line_lists import LineListField
 
 Schema = dict[str, Any]
 
@@ -111,6 +112,9 @@ def get_min_length(field: models.Field[Any, Any]) -> int:
 
 # The first type that matches the field is used, so SlugField comes before its base class CharField.
 SCHEMA_BUILDERS: dict[type[models.Field[Any, Any]], Callable[[Any], Schema]] = {
+    LineListField: lambda field: array_schema(
+        line_schema(field.item_length, least=1), most=field.max_items, uniqueItems=True
+    ),
     ProseField: lambda field: prose_schema(field.max_length, least=get_min_length(field)),
     models.SlugField: lambda _: slug_schema(),
     models.CharField: lambda field: line_schema(field.max_length, least=get_min_length(field)),

@@ -57,6 +57,9 @@ def get_field_label(record: Record, name: str) -> str:
 
 def format_field_value(record: Record, name: str, value: Any) -> str:
     """Format a snapshot value for display. Ids of linked records are replaced by the records' names."""
+    if value == [] and is_nullable_field(type(record), name):
+        # None means that the list is not stated, which differs from an empty list.
+        return _("None (stated)")
     if value is None or value in ("", []):
         return EMPTY_VALUE_DISPLAY
     if isinstance(value, bool):
@@ -69,6 +72,10 @@ def format_field_value(record: Record, name: str, value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(f"{key}: {entry}" for key, entry in value.items()) or EMPTY_VALUE_DISPLAY
     return get_choice_label(type(record), name, value) or str(value)
+
+
+def is_nullable_field(model: type[Record], name: str) -> bool:
+    return name in model.content and bool(getattr(model._meta.get_field(name), "null", False))
 
 
 def get_choice_label(model: type[Record], name: str, value: Any) -> str:

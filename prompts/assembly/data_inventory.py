@@ -1,6 +1,6 @@
 """Format the data inventory: a table with the key, type and sample of each value in `ctx/`.
 
-Samples of fields whose name begins with `_` are hidden.
+Samples of fields whose name begins with `_`, or that the data lists as hidden, are not shown.
 """
 
 import re
@@ -12,12 +12,16 @@ from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import EMPTY_OBJECT, Data, Limits, PromptInputs
 from prompts.assembly.segments import TextChunk, TextChunks
 from prompts.assembly.text import format_code_span, normalize_line_ends
-from prompts.assembly.tool_signatures import parse_context_types
+from prompts.assembly.tool_signatures import ContextSignature, parse_context_signature
 
 INVENTORY_HEADER = "Available in `ctx/`:\n\n| Key | Type | Sample |\n|-----|------|--------|"
 HIDDEN_FIELDS_NOTE = (
     "\n\nNote: Firewalled fields (prefixed with `_`) show `[Hidden]` in the Sample column\n"
     "but are available in your program at runtime."
+)
+# For data with a list of hidden names. The other note is a text of the layout's specification.
+HIDDEN_NAMES_NOTE = HIDDEN_FIELDS_NOTE.replace(
+    "(prefixed with `_`)", "(prefixed with `_`, or hidden by name)"
 )
 HIDDEN_VALUE = "[Hidden]"
 UNKNOWN_TYPE = ":any"
@@ -28,22 +32,21 @@ LINE_END_ESCAPES = str.maketrans(
     {"\x7f": "\\u007f", "\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
 encode_json_string = JSONEncoder(ensure_ascii=False).encode
+NO_SIGNATURE = ContextSignature(EMPTY_OBJECT)
 PLAIN_NAME_PATTERN = re.compile(r"[\w?!*+/.-]+")
 
 
 class SampleLimits(NamedTuple):
-    """How many list items and string characters a sample shows; None means all."""
+    """How many list items and string characters a sample shows (None means all), and the hidden names."""
 
     items: int | None = None
     characters: int | None = None
+    hidden: frozenset[str] = frozenset()
 
 
-NO_SAMPLE_LIMITS = SampleLimits()
-
-
-def is_hidden_field(name: str) -> bool:
+def is_hidden_field(name: str, hidden: frozenset[str] = frozenset()) -> bool:
     """Tell whether a field is firewalled: programs may read it, prompts never show it."""
-    return name.startswith("_")
+    return name.startswith("_") or name in hidden
 
 
 def build_data_inventory(inputs: PromptInputs) -> TextChunks:
@@ -51,7 +54,7 @@ def build_data_inventory(inputs: PromptInputs) -> TextChunks:
     data = inputs.data
     if data is None:
         return ()
-    types, cuts = get_data_types(data), get_sample_limits(inputs.limits)
+    types, cuts = get_data_types(data), get_sample_limits(inputs.limits, data)
     if not data.values:
         return ()
     rows = [
@@ -61,7 +64,7 @@ def build_data_inventory(inputs: PromptInputs) -> TextChunks:
     return [
         TextChunk(INVENTORY_HEADER),
         *[TextChunk(text, data.origin) for text in rows],
-        TextChunk(HIDDEN_FIELDS_NOTE),
+        TextChunk(HIDDEN_NAMES_NOTE if data.hidden else HIDDEN_FIELDS_NOTE),
     ]
 
 
@@ -78,7 +81,7 @@ def escape_pipes(cell: str) -> str:
 
 def format_sample(key: str, value: Any, cuts: SampleLimits) -> str:
     """Format the sample of a value as a code span; after a truncated list follows its full length."""
-    if is_hidden_field(key):
+    if is_hidden_field(key, cuts.hidden):
         return HIDDEN_VALUE
     path = f"data.values.{key}"
     if isinstance(value, list | tuple):
@@ -114,7 +117,7 @@ def _format_list(value: Sequence[Any], cuts: SampleLimits, path: str, depth: int
 def _format_mapping(value: Mapping[str, Any], cuts: SampleLimits, path: str, depth: int) -> str:
     fields = [
         f"{format_field_name(name)}: "
-        f"{HIDDEN_VALUE if is_hidden_field(name) else format_value(field, cuts, path, depth + 1)}"
+        f"{HIDDEN_VALUE if is_hidden_field(name, cuts.hidden) else format_value(field, cuts, path, depth + 1)}"
         for name, field in value.items()
     ]
     return f"{{{', '.join(fields)}}}"
@@ -161,16 +164,22 @@ def format_field_name(name: str) -> str:
     return name if PLAIN_NAME_PATTERN.fullmatch(name) else f'"{escape_string(name)}"'
 
 
-def get_sample_limits(limits: Limits) -> SampleLimits:
-    """Return the limits for samples; each must be at least 1."""
+def get_sample_limits(limits: Limits, data: Data) -> SampleLimits:
+    """Return the limits for samples, each at least 1, and the names that the data hides."""
     for name in ("list_sample", "string_truncate"):
         if getattr(limits, name) < 1:
             raise AssemblyError(f"limits.{name}", "must be at least 1")
-    return SampleLimits(limits.list_sample, limits.string_truncate)
+    return SampleLimits(limits.list_sample, limits.string_truncate, frozenset(data.hidden))
 
 
 def get_data_types(data: Data) -> Mapping[str, str]:
-    return parse_context_types(data.signature, "data.signature") if data.signature.strip() else EMPTY_OBJECT
+    return parse_data_signature(data).types
+
+
+def parse_data_signature(data: Data) -> ContextSignature:
+    if not data.signature.strip():
+        return NO_SIGNATURE
+    return parse_context_signature(data.signature, "data.signature")
 
 
 def list_data_problems(inputs: PromptInputs) -> list[str]:

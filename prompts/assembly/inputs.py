@@ -105,12 +105,13 @@ class Channel:
 
 @dataclass(frozen=True)
 class Data:
-    """Values a generated program can read, with their types as a signature."""
+    """Values a generated program can read, with their types as a signature and names to hide."""
 
     values: JsonObject = field(default_factory=dict)
     signature: str = ""
-    hidden: tuple[str, ...] = ()
     origin: Origin = Origin("data")
+    # Field names that are hidden like names that begin with `_`.
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ class PromptInputs:
     native_tools: bool = True
     working_directory: str = ""
     directories: tuple[str, ...] = ()
-    capabilities: tuple[str, ...] = ()
+    # None: not stated. An empty tuple states that the agent has none.
+    capabilities: tuple[str, ...] | None = None
     channel: Channel | None = None
     data: Data | None = None
     mission: Text | None = None

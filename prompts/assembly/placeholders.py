@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from prompts.assembly.data_inventory import NO_SAMPLE_LIMITS, format_value, is_hidden_field
+from prompts.assembly.data_inventory import SampleLimits, format_value, is_hidden_field
 from prompts.assembly.errors import AssemblyError
-from prompts.assembly.inputs import EMPTY_OBJECT, Data, JsonObject, Text
+from prompts.assembly.inputs import Data, Text
 from prompts.assembly.segments import TextChunk
 from prompts.assembly.text import collapse_whitespace, truncate_text
 
@@ -35,11 +35,11 @@ def expand_placeholders(template: Text, data: Data | None, where: str) -> list[T
     source = data or Data()
     chunks = []
     for span in split_template(template.text):
-        value = find_placeholder_value(source.values, span, where)
+        value = find_placeholder_value(source, span, where)
         if value is None:
             chunks.append(TextChunk(span.text, template.origin))
         else:
-            chunks.append(TextChunk(format_placeholder_value(value, span), source.origin))
+            chunks.append(TextChunk(format_placeholder_value(value, span, source), source.origin))
     return [chunk for chunk in chunks if chunk.text]
 
 
@@ -47,13 +47,13 @@ def list_placeholder_problems(template: Text, data: Data | None, where: str) -> 
     """List the placeholders that were not replaced, each once."""
     if OPENING_BRACES not in template.text:
         return []
-    values = data.values if data else EMPTY_OBJECT
+    source = data or Data()
     problems: dict[str, None] = {}
     for span in split_template(template.text):
         placeholder = truncate_text(collapse_whitespace(span.text), 60)
         if span.is_unclosed:
             problems[f"{where}: the placeholder {placeholder} is never closed"] = None
-        elif span.path and find_placeholder_value(values, span, where) is None:
+        elif span.path and find_placeholder_value(source, span, where) is None:
             problems[f"{where}: there is no value for {placeholder}"] = None
     return list(problems)
 
@@ -76,25 +76,26 @@ def split_template(text: str) -> Iterator[TemplateSpan]:
     yield TemplateSpan(text[position:])
 
 
-def find_placeholder_value(values: JsonObject, span: TemplateSpan, where: str) -> Any:
+def find_placeholder_value(data: Data, span: TemplateSpan, where: str) -> Any:
     """Look up the value of a placeholder; null counts as no value, hidden fields raise AssemblyError."""
     if not span.path:
         return None
-    if any(map(is_hidden_field, span.path)):
+    hidden = frozenset(data.hidden)
+    if any(is_hidden_field(name, hidden) for name in span.path):
         raise AssemblyError(
             where,
             f"the placeholder {truncate_text(collapse_whitespace(span.text), 60)} names a hidden field",
         )
-    value: Any = values
+    value: Any = data.values
     for name in span.path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
-def format_placeholder_value(value: Any, span: TemplateSpan) -> str:
+def format_placeholder_value(value: Any, span: TemplateSpan, data: Data) -> str:
     """Return a string unchanged, and any other value as in the data inventory, without truncation."""
-    return (
-        value
-        if isinstance(value, str)
-        else format_value(value, NO_SAMPLE_LIMITS, f"data.values.{'.'.join(span.path)}")
+    if isinstance(value, str):
+        return value
+    return format_value(
+        value, SampleLimits(hidden=frozenset(data.hidden)), f"data.values.{'.'.join(span.path)}"
     )

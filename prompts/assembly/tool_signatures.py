@@ -30,6 +30,13 @@ class ToolSignature(NamedTuple):
         return f"{self.name or name}({self.arguments}) -> {self.returns}"
 
 
+class ContextSignature(NamedTuple):
+    """A parsed signature of a data context: the type of each key, and the result type (may be empty)."""
+
+    types: Mapping[str, str]
+    returns: str = ""
+
+
 class SignatureSyntaxError(ValueError):
     """A syntax error in a signature; the message contains its position and the reason."""
 
@@ -42,8 +49,8 @@ def parse_tool_signature(text: str, path: str) -> ToolSignature:
         raise AssemblyError(path, f"does not parse {error}") from None
 
 
-def parse_context_types(text: str, path: str) -> Mapping[str, str]:
-    """Parse the types of a data context, written `{key :type, …}` or `(key :type, …)`."""
+def parse_context_signature(text: str, path: str) -> ContextSignature:
+    """Parse the signature of a data context: `{key :type, …}` or `(key :type, …)`, then maybe `-> type`."""
     try:
         return _parse_context(text)
     except SignatureSyntaxError as error:
@@ -63,7 +70,7 @@ def _parse_call(text: str) -> ToolSignature:
 
 
 @lru_cache(maxsize=512)
-def _parse_context(text: str) -> Mapping[str, str]:
+def _parse_context(text: str) -> ContextSignature:
     parser = SignatureParser(text)
     if parser.current not in CLOSING_BRACKETS:
         parser.fail("{ or (")
@@ -71,8 +78,12 @@ def _parse_context(text: str) -> Mapping[str, str]:
     parser.advance()
     # `{:id :int}` and `{id :int}` name the same key.
     types = {name.removeprefix(":"): kind for name, kind in parser.parse_fields(closing, 0)}
+    returns = ""
+    if parser.current == "->":
+        parser.advance()
+        returns = parser.parse_type(0)
     parser.expect_end()
-    return MappingProxyType(types)
+    return ContextSignature(MappingProxyType(types), returns)
 
 
 class SignatureParser:

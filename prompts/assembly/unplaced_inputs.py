@@ -41,7 +41,7 @@ INPUT_FACETS: dict[str, tuple[str, ContentTest]] = {
     "planning_tools": _build_tool_facet("planning"),
     **{name: (name, len) for name in ("working_directory", "directories", "capabilities")},
     **_build_field_facets("channel", "formatting"),
-    "data": ("data", attrgetter("values")),
+    "data": ("data", lambda data: data.values or data.signature),
     "documentation": ("documentation", bool),
 }
 

@@ -122,7 +122,8 @@ def build_pins(collected: CollectedInputs) -> dict[str, str]:
         "entry": inputs.entry,
         "is_sub_agent": inputs.is_sub_agent,
         "directories": list(inputs.directories),
-        "capabilities": list(inputs.capabilities),
+        "capabilities": None if inputs.capabilities is None else list(inputs.capabilities),
+        "documentation": dataclass_json(inputs.documentation),
         "limits": dataclass_json(inputs.limits),
     }
     return {
@@ -137,7 +138,9 @@ def get_part_digests(inputs: PromptInputs, encoder: PartEncoder) -> dict[str, st
     parts: dict[str, str] = {}
     for part in iterate_input_parts(inputs):
         origin: Origin = part.origin
-        parts[f"{origin.kind}:{origin.id}@{origin.revision}"] = encoder.encode(part).digest
+        key, digest = f"{origin.kind}:{origin.id}@{origin.revision}", encoder.encode(part).digest
+        # Prompt settings may be the origin of two parts, the mission and the data: hash both digests.
+        parts[key] = sha256_digest(f"{parts[key]}{digest}".encode()) if key in parts else digest
     return parts
 
 

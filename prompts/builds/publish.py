@@ -40,9 +40,9 @@ def publish_versions(
     contents: dict[str, bytes] = {}
     versions = []
     for prompt, build, author in builds:
-        inputs, parts = build.pack_inputs(), previous.get(prompt.pk)
-        contents |= build.stored.contents | drop_stored_parts(inputs.contents, prompt, parts)
-        versions.append(build_next_version(prompt, build, author, parts, at=at, inputs=inputs.digest))
+        inputs, before = build.pack_inputs(), previous.get(prompt.pk)
+        contents |= build.stored.contents | drop_stored_parts(inputs.contents, prompt, before)
+        versions.append(build_next_version(prompt, build, author, before, at=at, inputs=inputs.digest))
     store_contents(workspace, contents)
     PromptVersion.objects.in_workspace(workspace).bulk_create(versions)
     parts = [build.parts for _, build, _ in builds]

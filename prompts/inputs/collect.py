@@ -13,6 +13,7 @@ from prompts.assembly import inputs as prompt_inputs
 from prompts.assembly.segments import Origin
 from prompts.inputs.convert import (
     build_context_file,
+    build_documentation_input,
     build_file_input,
     build_record_origin,
     build_skill_input,
@@ -235,8 +236,11 @@ class InputCollector:
             tools=tuple(self.tools[agent.pk]),
             native_tools=settings.get_value("native_tools", default=True),
             working_directory=agent.working_directory,
+            directories=tuple(agent.directories),
+            capabilities=None if agent.capabilities is None else tuple(agent.capabilities),
             channel=prompt_inputs.Channel(channel.name, channel.formatting, build_record_origin(channel)),
             mission=settings.get_text("mission"),
+            documentation=build_documentation_input(agent),
             limits=prompt_inputs.Limits(total=settings.get_value("total_characters", default=None)),
             mode=cast("Literal['agent', 'single_turn']", settings.get_value("mode", default="agent")),
             entry=cast("Literal['full', 'simple', 'minimal']", settings.get_value("entry", default="full")),

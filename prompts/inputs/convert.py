@@ -53,6 +53,11 @@ def build_skill_input(skill: AgentSkill) -> prompt_inputs.Skill:
     )
 
 
+def build_documentation_input(agent: records.Agent) -> prompt_inputs.Documentation | None:
+    paths = agent.documentation_main, agent.documentation_additional, agent.documentation_examples
+    return prompt_inputs.Documentation(*paths) if any(paths) else None
+
+
 def build_tool_input(row: records.Tool, use: str) -> prompt_inputs.Tool:
     return prompt_inputs.Tool(
         row.name,

@@ -109,7 +109,7 @@ class AgentTextForm(AgentForm):
     tools = planning_tools = channels = None  # type: ignore[assignment]
 
     def initial_values(self) -> dict[str, Any]:
-        return RecordForm.initial_values(self)
+        return RecordForm.initial_values(self) | self.get_stated_value()
 
     def set_querysets(self) -> None:
         """Do nothing: this form has no relation fields."""

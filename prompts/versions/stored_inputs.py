@@ -24,7 +24,7 @@ from prompts.versions.selectors import get_contents
 
 
 def build_call_prompt(version: PromptVersion, slots: Slots) -> AssembledPrompt | None:
-    """Build a version with the inputs of a call, before slots are filled; None if the call changes no input."""
+    """Build a version with the inputs of a call, without filling slots; None if the call changes no input."""
     if not changes_inputs(slots):
         return None
     return build_prompt(LAYOUTS[version.layout], apply_call_inputs(load_inputs(version), slots))
@@ -95,10 +95,13 @@ def has_origin(value: Any) -> bool:
     return isinstance(getattr(value, "origin", None), Origin)
 
 
-def list_manifest_digests(manifest: bytes) -> list[str]:
-    """List the digests of parts and of lists of parts that a manifest names."""
-    members = json.loads(manifest).values()
-    return [member[name] for member in members for name in ("part", "parts") if name in member]
+def list_manifest_digests(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """List the digests that a manifest names: of single parts, and of lists of parts."""
+    members = manifest.values()
+    return (
+        [member["part"] for member in members if "part" in member],
+        [member["parts"] for member in members if "parts" in member],
+    )
 
 
 def load_inputs(version: PromptVersion) -> PromptInputs:
@@ -110,9 +113,8 @@ def load_input_contents(version: PromptVersion) -> dict[str, bytes]:
     """Load the manifest of a version, its lists and its parts, by digest."""
     digest = version.lockfile.get("inputs", "")
     contents = require_all(version.workspace_id, [digest])
-    members = json.loads(contents[digest]).values()
-    lists = require_all(version.workspace_id, [member["parts"] for member in members if "parts" in member])
-    parts = [member["part"] for member in members if "part" in member]
+    parts, part_lists = list_manifest_digests(json.loads(contents[digest]))
+    lists = require_all(version.workspace_id, part_lists)
     parts += [part for data in lists.values() for part in json.loads(data)]
     return contents | lists | require_all(version.workspace_id, parts)
 

@@ -13,7 +13,7 @@ from prompts.assembly.file_sections import (
     prepare_workspace_files,
 )
 from prompts.assembly.frames import build_heading_frame, build_tag_frame
-from prompts.assembly.inputs import PromptInputs
+from prompts.assembly.inputs import PromptInputs, Text
 from prompts.assembly.layout import Layout, LayoutPart, build_call_part, get_timezone_slot_data
 from prompts.assembly.layouts.dramatis_slots import (
     BACKGROUND_SLOT,
@@ -29,6 +29,7 @@ from prompts.assembly.layouts.nova import (
     build_storage_section,
 )
 from prompts.assembly.layouts.pi import build_documentation_section
+from prompts.assembly.layouts.ptc import build_return_format
 from prompts.assembly.placeholders import expand_placeholders, list_placeholder_problems
 from prompts.assembly.sections import NO_CHUNKS
 from prompts.assembly.segments import CHANNEL, REFRESH, SESSION, TURN, USER, TextChunk, TextChunks
@@ -61,9 +62,11 @@ def build_dramatis_soul(inputs: PromptInputs) -> TextChunks:
 
 
 def build_dramatis_mission(inputs: PromptInputs) -> TextChunks:
-    if inputs.mission is None or not inputs.mission.text.strip():
-        return NO_CHUNKS
-    return expand_placeholders(inputs.mission, inputs.data, "mission")
+    mission = inputs.mission
+    if mission is None or not mission.text.strip():
+        return build_return_format(inputs, Text(""), [])
+    chunks = expand_placeholders(mission, inputs.data, "mission")
+    return [*chunks, *build_return_format(inputs, mission, chunks)]
 
 
 def build_dramatis_planning_tools(inputs: PromptInputs) -> TextChunks:

@@ -73,13 +73,18 @@ def build_directories_section(inputs: PromptInputs) -> TextChunks:
 
 
 def can_reach_files(inputs: PromptInputs) -> bool:
-    """Tell whether the agent has file access; this is assumed if the agent declares no capabilities."""
-    return not inputs.capabilities or "files" in inputs.capabilities
+    """Tell whether the agent has file access; this is assumed if its capabilities are not stated."""
+    return inputs.capabilities is None or "files" in inputs.capabilities
 
 
 def build_storage_section(inputs: PromptInputs) -> TextChunks:
-    """Include the storage guide only for agents with a persistent capability."""
-    return NO_CHUNKS if PERSISTENT_CAPABILITIES.isdisjoint(inputs.capabilities) else STORAGE_CHUNKS
+    """Include the storage guide only for agents with a stated persistent capability.
+
+    Unlike file access, it is not assumed if the capabilities are not stated: a working directory suggests
+    that the agent can reach files, but nothing suggests memory or triggers, which the guide also explains.
+    """
+    stated = inputs.capabilities or ()
+    return NO_CHUNKS if PERSISTENT_CAPABILITIES.isdisjoint(stated) else STORAGE_CHUNKS
 
 
 def list_nova_displaced_inputs(inputs: PromptInputs) -> tuple[str, ...]:

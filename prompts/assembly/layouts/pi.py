@@ -18,7 +18,7 @@ from prompts.assembly.layout import (
     get_timezone_slot_data,
 )
 from prompts.assembly.sections import NO_CHUNKS
-from prompts.assembly.segments import REFRESH, TURN, TextChunk, TextChunks
+from prompts.assembly.segments import REFRESH, TURN, Origin, TextChunk, TextChunks
 from prompts.assembly.skill_listing import (
     build_pi_skills,
     frame_skill_listing,
@@ -101,7 +101,7 @@ def build_documentation_section(inputs: PromptInputs) -> TextChunks:
         ("Examples", inputs.documentation.examples),
     )
     lines = join_lines(f"- {title}: {collapse_lines(path)}" for title, path in paths if path)
-    return [TextChunk(lines)] if lines else NO_CHUNKS
+    return [TextChunk(lines, Origin("agent", inputs.agent))] if lines else NO_CHUNKS
 
 
 def build_pi_append(inputs: PromptInputs) -> TextChunks:

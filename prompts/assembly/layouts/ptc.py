@@ -5,7 +5,7 @@ from typing import Any
 
 from prompts.assembly import sections
 from prompts.assembly.budget import cut_entries
-from prompts.assembly.data_inventory import build_data_inventory, list_data_problems
+from prompts.assembly.data_inventory import build_data_inventory, list_data_problems, parse_data_signature
 from prompts.assembly.frames import Frame, build_fixed_heading_frame
 from prompts.assembly.inputs import PromptInputs, Text
 from prompts.assembly.layout import Layout, LayoutPart, build_call_part
@@ -35,6 +35,7 @@ EMPTY_BODY: TextChunks = (TextChunk(""),)
 ENDING_TOOL_BLOCKS = [format_tool_block(*ending) for ending in ENDING_TOOLS]
 RESERVED_TOOL_NAMES = frozenset(name for name, *_ in ENDING_TOOLS)
 TOOLS_HEADING = "# Available Tools"
+RETURN_FORMAT = "Return format:"
 
 
 def build_ptc_role(inputs: PromptInputs) -> TextChunks:
@@ -113,10 +114,26 @@ def get_mission_template(inputs: PromptInputs) -> tuple[Text, str]:
 
 
 def build_ptc_mission(inputs: PromptInputs) -> TextChunks:
-    """Build the mission with its placeholders expanded."""
-    text, where = get_mission_template(inputs)
-    chunks = expand_placeholders(text, inputs.data, where)
-    return chunks if any(chunk.text.strip() for chunk in chunks) else EMPTY_BODY
+    """Build the mission with its placeholders expanded, and the result type of the data's signature."""
+    template, where = get_mission_template(inputs)
+    chunks = expand_placeholders(template, inputs.data, where)
+    if not any(chunk.text.strip() for chunk in chunks):
+        chunks = []
+    return [*chunks, *build_return_format(inputs, template, chunks)] or EMPTY_BODY
+
+
+def build_return_format(inputs: PromptInputs, template: Text, mission: Sequence[TextChunk]) -> TextChunks:
+    """Build the last line of the mission, unless the mission has such a line or there is no result type."""
+    returns = parse_data_signature(inputs.data).returns if inputs.data else ""
+    has_line = any(line.lstrip().startswith(RETURN_FORMAT) for line in template.text.splitlines())
+    if inputs.data is None or not returns or has_line:
+        return NO_CHUNKS
+    text = "".join([chunk.text for chunk in mission])
+    # A code block that the mission leaves open must not contain the line.
+    closing = close_code_fences(text)[len(text) :]
+    text += closing
+    gap = "\n" * max(0, 2 - (len(text) - len(text.rstrip("\n")))) if text else ""
+    return [TextChunk(f"{closing}{gap}{RETURN_FORMAT} {returns}", inputs.data.origin)]
 
 
 def frame_with_closed_fences(frame: Frame) -> Frame:

@@ -1,7 +1,9 @@
 """Verify versions: every hash, the recorded end of each chain, and that all contents exist."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from typing import Any
 
 from personas.models import Content, Workspace
 from prompts.hashed_rows import RowLike, build_version_row
@@ -77,9 +79,8 @@ class VersionVerifier:
             self.prompt_id, self.part_tracker, self.digests = row.prompt_id, PartTracker(), set()
         self.ends[row.prompt_id] = (row.number, row.hash, row.id)
         try:
-            changes = self.part_tracker.list_changes(row)
             self.collect_digests(row)
-            self.parts.add_changes(row.prompt_id, row.id, changes)
+            self.parts.add_changes(row.prompt_id, row.id, self.part_tracker.list_changes(row))
         except (*READ_ERRORS, KeyError):
             # The segments or the lockfile are malformed, which the hash check has already reported.
             self.parts.unreadable_prompts.add(row.prompt_id)
@@ -88,7 +89,7 @@ class VersionVerifier:
         """Collect the digests that the previous version did not use; the others were collected with it."""
         digests = list_content_digests(row.segments, row.tools) | {row.report}
         if manifest := row.lockfile.get("inputs"):
-            digests |= {manifest, *self.part_tracker.parts.values()}
+            digests.add(manifest)
             self.pending_manifests.add(manifest)
         new = digests - self.digests
         if new:
@@ -111,14 +112,24 @@ class VersionVerifier:
         self.pending_digests = {}
 
     def add_manifest_digests(self) -> None:
-        """Add the digests that pending manifests name. A damaged manifest is reported as a damaged content."""
-        wanted = [digest for digest in self.pending_manifests if digest in self.pending_digests]
-        rows = Content.objects.in_workspace(self.workspace).filter(digest__in=wanted, erased_at=None)
-        for digest, data in rows.values_list("digest", "data"):
-            with suppress(*READ_ERRORS, KeyError):
-                names = list_manifest_digests(bytes(data))
-                self.pending_digests |= dict.fromkeys(names, self.pending_digests[digest])
+        """Add the digests that pending manifests name, and those in their lists of parts."""
+        named = self.pending_digests
+        manifests = {digest: named[digest] for digest in self.pending_manifests if digest in named}
         self.pending_manifests = set()
+        lists: dict[str, str] = {}
+        for digest, manifest in self.read_json_contents(manifests):
+            parts, part_lists = list_manifest_digests(manifest)
+            named |= dict.fromkeys([*parts, *part_lists], manifests[digest])
+            lists |= dict.fromkeys(part_lists, manifests[digest])
+        for digest, parts in self.read_json_contents(lists):
+            named |= dict.fromkeys(parts, lists[digest])
+
+    def read_json_contents(self, digests: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        """Yield the parsed contents; those that are missing or damaged are reported elsewhere."""
+        rows = Content.objects.in_workspace(self.workspace).filter(digest__in=list(digests))
+        for digest, data in rows.values_list("digest", "data"):
+            with suppress(ValueError):
+                yield digest, json.loads(bytes(data or b""))
 
     def find_end_faults(self) -> Iterator[Fault]:
         """Report chains that do not end where their prompt says: rows at the end were removed or added."""

@@ -241,12 +241,20 @@ def test_the_additional_directories_are_omitted_if_there_are_none():
     ("working_directory", "capabilities", "is_there"),
     [
         ("/srv", ("files",), True),
-        ("/srv", (), True),
+        ("/srv", None, True),
+        ("/srv", (), False),
         ("/srv", ("notify",), False),
         ("/srv", ("persistence",), False),
         ("", ("files",), False),
     ],
-    ids=["file access", "nothing stated", "no file access", "persistence without files", "no directory"],
+    ids=[
+        "file access",
+        "nothing stated",
+        "none stated",
+        "no file access",
+        "persistence without files",
+        "no directory",
+    ],
 )
 def test_without_additional_directories_the_working_directory_must_mean_something(
     working_directory, capabilities, is_there
@@ -289,7 +297,7 @@ def test_storage_explains_the_four_persistence_mechanisms(mechanism):
     assert f"- {mechanism} hold" in STORAGE_GUIDE
 
 
-@pytest.mark.parametrize("capabilities", [(), ("notify", "browse")])
+@pytest.mark.parametrize("capabilities", [None, (), ("notify", "browse")])
 def test_storage_is_omitted_for_agents_that_keep_nothing(capabilities):
     prompt = build_prompt(NOVA_LAYOUT, PromptInputs(capabilities=capabilities))
     assert "<Storage>" not in prompt.text

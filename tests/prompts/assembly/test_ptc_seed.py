@@ -1,8 +1,11 @@
 """The ptc layout against seed 004: structure, samples, tables, options and error block."""
 
+from dataclasses import replace
+
 import pytest
 
 from prompts.assembly.builder import build_filled_prompt, build_prompt
+from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import Data, Limits, PromptInputs, Text, Tool
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import RELEASE, TURN, USER, Origin
@@ -185,6 +188,24 @@ def test_inventory_the_note_is_under_every_table():
 def test_inventory_hidden_fields_are_hidden_at_any_depth():
     values = {"_key": "s3cret", "user": {"_pin": "s3cret", "cards": [{"_cvc": "s3cret", "ok": True}]}}
     assert samples(values) == ["[Hidden]", "`{_pin: [Hidden], cards: [{_cvc: [Hidden], ok: true}]}`"]
+
+
+def test_inventory_names_on_the_list_are_hidden_like_names_with_an_underscore():
+    values = {"email": "s3cret", "user": {"email": "s3cret", "cards": [{"cvc": "s3cret", "ok": True}]}}
+    text = render_section("data", data=Data(values, hidden=("email", "cvc")))
+    assert "s3cret" not in text
+    assert "| `ctx/email` | `:any` | [Hidden] |" in text
+    assert "`{email: [Hidden], cards: [{cvc: [Hidden], ok: true}]}`" in text
+    assert "Note: Firewalled fields (prefixed with `_`, or hidden by name) show `[Hidden]`" in text
+
+
+@pytest.mark.parametrize("template", ["{{email}}", "{{user.email}}", "{{email.domain}}"])
+def test_mission_a_placeholder_that_names_a_listed_field_is_refused(template):
+    data = Data({"email": "s3cret", "user": {"email": "s3cret"}}, hidden=("email",))
+    with pytest.raises(AssemblyError, match="names a hidden field"):
+        render_section("mission", mission=Text(template), data=data)
+    text = render_section("mission", mission=Text("{{user}}"), data=data)
+    assert text == "# Mission\n\n{email: [Hidden]}"
 
 
 @pytest.mark.parametrize(
@@ -390,6 +411,46 @@ def test_mission_the_sample_of_the_seed_with_its_placeholder_expanded():
         "Find all urgent emails for Alice and draft acknowledgment replies.\n\n"
         "Return format: {count :int, draft_ids [:int]}"
     )
+
+
+RESULT_DATA = Data({"user": {"name": "Alice"}}, "(user {name :string}) -> {count :int, draft_ids [:int]}")
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\n\n"])
+def test_mission_ends_with_the_result_type_of_the_signature(ending):
+    mission = Text("Find all urgent emails for {{user.name}} and draft acknowledgment replies." + ending)
+    assert render_section("mission", mission=mission, data=RESULT_DATA) == (
+        "# Mission\n\n"
+        "Find all urgent emails for Alice and draft acknowledgment replies.\n\n"
+        "Return format: {count :int, draft_ids [:int]}"
+    )
+
+
+def test_mission_a_return_format_of_its_own_is_kept_and_not_repeated():
+    mission = Text("Go.\n\n  Return format: a poem\nThen stop.")
+    assert render_section("mission", mission=mission, data=RESULT_DATA) == f"# Mission\n\n{mission.text}"
+
+
+def test_mission_words_about_a_return_format_inside_a_line_do_not_count_as_one():
+    text = render_section("mission", mission=Text("Mind the Return format: it matters."), data=RESULT_DATA)
+    assert text.endswith("matters.\n\nReturn format: {count :int, draft_ids [:int]}")
+
+
+def test_mission_without_text_has_the_return_format_alone():
+    assert render_section("mission", data=RESULT_DATA) == (
+        "# Mission\n\nReturn format: {count :int, draft_ids [:int]}"
+    )
+
+
+def test_mission_the_return_format_is_outside_of_a_code_block_left_open():
+    text = render_section("mission", mission=Text("Run\n```clojure\n(+ 1 2)"), data=RESULT_DATA)
+    assert text.endswith("(+ 1 2)\n```\n\nReturn format: {count :int, draft_ids [:int]}")
+
+
+def test_mission_the_return_format_comes_from_the_data():
+    data = replace(RESULT_DATA, origin=Origin("prompt_settings", "4", 2))
+    segments = build_prompt(PTC, PromptInputs(mission=Text("Go."), data=data)).segments
+    assert [one.origin for one in segments if "Return format:" in one.text] == [data.origin]
 
 
 def test_mission_an_agents_instructions_are_its_mission():

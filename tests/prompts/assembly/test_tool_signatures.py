@@ -11,7 +11,7 @@ from prompts.assembly.errors import AssemblyError
 from prompts.assembly.tool_signatures import (
     MAX_DEPTH,
     MAX_SIGNATURE_LENGTH,
-    parse_context_types,
+    parse_context_signature,
     parse_tool_signature,
 )
 from tests.example_counts import examples
@@ -55,16 +55,23 @@ def test_spacing_is_brought_into_the_form_of_the_seed(text, written):
     ],
 )
 def test_a_context_signature_gives_the_type_of_each_key(text):
-    assert parse_context_types(text, "") == {
+    assert parse_context_signature(text, "").types == {
         "user_id": ":int",
         "emails": "[{id :int, subject :string}]",
         "_token": ":string",
     }
 
 
+@pytest.mark.parametrize("keys", ["(user_id :int)", "{user_id :int}", "{:user_id :int}"])
+def test_a_context_signature_may_have_a_result_type(keys):
+    signature = parse_context_signature(f"{keys}->{{count :int,draft_ids [:int]}}", "")
+    assert signature == ({"user_id": ":int"}, "{count :int, draft_ids [:int]}")
+    assert parse_context_signature(keys, "").returns == ""
+
+
 @pytest.mark.parametrize("text", ["{}", "()"])
 def test_an_empty_context_has_no_types(text):
-    assert parse_context_types(text, "") == {}
+    assert parse_context_signature(text, "").types == {}
 
 
 @pytest.mark.parametrize(
@@ -97,10 +104,12 @@ def test_a_syntax_error_names_position_and_reason(text, place, why):
     assert str(refused.value) == f"tools[3].signature: does not parse at character {place}: {why}"
 
 
-@pytest.mark.parametrize("text", ["", "user_id :int", "[a :int]", "{a :int", "{a :int)", "(a :int) -> :any"])
+@pytest.mark.parametrize(
+    "text", ["", "user_id :int", "[a :int]", "{a :int", "{a :int)", "(a :int) ->", "(a :int) :any"]
+)
 def test_a_context_signature_that_does_not_parse_is_named(text):
     with pytest.raises(AssemblyError, match=r"^data\.signature: does not parse at character \d+: expected "):
-        parse_context_types(text, "data.signature")
+        parse_context_signature(text, "data.signature")
 
 
 def test_brackets_may_be_as_deep_as_the_limit_and_no_deeper():
@@ -109,7 +118,7 @@ def test_brackets_may_be_as_deep_as_the_limit_and_no_deeper():
     with pytest.raises(AssemblyError, match=f"brackets at most {MAX_DEPTH} deep"):
         parse_tool_signature(f"f() -> [{deep}]", "")
     with pytest.raises(AssemblyError, match=f"brackets at most {MAX_DEPTH} deep"):
-        parse_context_types("{a " + "{a " * 5_000, "")
+        parse_context_signature("{a " + "{a " * 5_000, "")
 
 
 def test_a_signature_longer_than_any_may_be_is_refused():
@@ -150,11 +159,11 @@ def test_whatever_is_written_in_the_form_of_the_seed_reads_back_the_same(name, f
     arguments = ", ".join(f"{field} {kind}" for field, kind in fields.items())
     written = f"{name}({arguments}) -> {returns}"
     assert parse_tool_signature(written, "").text("other") == written
-    assert parse_context_types(f"({arguments})", "") == fields
+    assert parse_context_signature(f"({arguments}) -> {returns}", "") == (fields, returns)
 
 
 @given(st.text(st.sampled_from("ab:?[]{}(),-> \n`7"), max_size=40) | st.text(max_size=40))
 def test_any_text_at_all_parses_or_is_refused_by_name(text):
-    for read in (parse_tool_signature, parse_context_types):
+    for read in (parse_tool_signature, parse_context_signature):
         with contextlib.suppress(AssemblyError):
             read(text, "here")

@@ -11,6 +11,7 @@ from prompts.builds import publish
 from prompts.builds.services import rebuild_agents
 from prompts.models import PromptVersion
 from prompts.replay.services import replay_entry
+from prompts.versions.lockfile import build_lockfile
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
     SharedCast,
@@ -43,7 +44,7 @@ def stage(props: Stage) -> Stage:
 def render(stage: Stage, **body: Any) -> dict[str, Any]:
     """Render, check that the ledger row gives the same text again, and return the response."""
     answer = post(stage, body)
-    data = json.loads(answer.content)
+    data: dict[str, Any] = json.loads(answer.content)
     assert answer.status_code == 200, data
     replayed = replay_entry(stage.workspace, data["ledger_id"])
     assert replayed.problem == ""
@@ -190,8 +191,6 @@ def test_the_time_is_the_users_unless_the_call_names_a_zone(stage):
 
 
 def test_a_version_without_stored_inputs_is_replaced_by_the_next_build(stage, monkeypatch):
-    build_lockfile = publish.build_lockfile
-
     def build_old_lockfile(*arguments: Any) -> dict[str, Any]:
         return {name: value for name, value in build_lockfile(*arguments).items() if name != "inputs"}
 
