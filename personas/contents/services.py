@@ -7,6 +7,8 @@ from personas.models import Content, Workspace
 
 def store_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> None:
     """Store contents, given by digest. Those that the workspace already has are skipped."""
+    if not data:
+        return
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(data))
     existing = {row.digest: row for row in rows.defer("data")}

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from personas.actors import SYSTEM_ACTOR
+from personas.contents.services import store_contents
 from personas.errors import DomainError
 from personas.models import Agent, AgentChannel, Workspace
 from personas.tenancy.models import get_upsert_fields
@@ -105,6 +106,7 @@ def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Rebui
     now = timezone.now()
     agents = list(Agent.objects.in_workspace(workspace).filter(pk__in=agent_ids, archived_at=None))
     result, changed = RebuildResult(), []
+    reports: dict[str, bytes] = {}
     encoder = PartEncoder()
     for collected in collect_inputs(workspace, agents, at=now):
         prompt = prompts.get((collected.agent.pk, collected.channel.pk))
@@ -116,10 +118,15 @@ def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Rebui
         set_build_times(prompt, collected, now)
         if build is None:
             result.failed += 1
-        elif prompt.latest is not None and is_unchanged(build, prompt.latest):
+            continue
+        if prompt.report != build.stored.report:
+            prompt.report = build.stored.report
+            reports[prompt.report] = build.stored.contents[prompt.report]
+        if prompt.latest is not None and is_unchanged(build, prompt.latest):
             result.unchanged += 1
         else:
             changed.append((prompt, build, get_build_author(causes[collected.agent.pk])))
+    store_contents(workspace, reports)
     result.versions = publish_versions(workspace, changed, at=now)
     finish_builds(workspace, prompts.values(), causes, now)
     return result
@@ -211,7 +218,7 @@ def finish_builds(
 ) -> None:
     """Save the state of each prompt and delete the causes that this build consumed."""
     columns = ["last_number", "last_hash", "latest", "last_move", "last_move_hash"]
-    columns += ["is_live", "built_at", "changes_at", "problem"]
+    columns += ["is_live", "built_at", "changes_at", "report", "problem"]
     # An upsert is faster than bulk_update, which builds long CASE expressions. All rows exist, so none is
     # inserted.
     AgentPrompt.objects.in_workspace(workspace).bulk_create(

@@ -20,6 +20,7 @@ from prompts.inputs.convert import (
     build_text_input,
     build_tool_input,
     is_memory_valid,
+    list_withheld,
 )
 from prompts.inputs.inheritance import InheritedSettings, SettingSources
 from prompts.inputs.load import LoadedRows, load_effective_files
@@ -256,7 +257,7 @@ class InputCollector:
             settings.levels | persona.levels,
             token_budget,
             self.get_next_change(agent),
-            tuple([f"{file.path}: {file.get_state_display().lower()}." for file in context.withheld]),
+            list_withheld(context),
         )
 
     def list_memories(self, agent: Agent) -> tuple[prompt_inputs.Memory, ...]:

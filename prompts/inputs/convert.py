@@ -58,6 +58,17 @@ def build_documentation_input(agent: records.Agent) -> prompt_inputs.Documentati
     return prompt_inputs.Documentation(*paths) if any(paths) else None
 
 
+def list_withheld(context: EffectiveContext) -> tuple[str, ...]:
+    """List the files and skills that are left out, each with the reason."""
+    files = [f"{file.path}: {file.get_state_display().lower()}." for file in context.withheld]
+    skills = [
+        f"Skill {skill.name} ({skill.location}): {' '.join(skill.dropped)}"
+        for skill in context.skills
+        if skill.dropped
+    ]
+    return (*files, *skills)
+
+
 def build_tool_input(row: records.Tool, use: str) -> prompt_inputs.Tool:
     return prompt_inputs.Tool(
         row.name,

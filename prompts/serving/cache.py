@@ -4,7 +4,7 @@ Versions are immutable, so a cached version is reloaded only after content of it
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
@@ -27,6 +27,7 @@ from prompts.serving.rendered_prompt import (
     render_prompt,
     render_slots,
 )
+from prompts.serving.warnings import ReportWarnings, load_report_warnings
 from prompts.versions.segments import list_content_digests, unpack_segments
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ class CachedVersion:
     parts: tuple[RenderPart, ...]
     # Tool definitions for the model provider's API, as JSON; empty when there are none.
     tools: str
-    # Warnings of the build: truncated text, problems, records without a section in the layout.
-    warnings: tuple[str, ...]
+    # Warnings of the build: see prompts.serving.warnings.
+    warnings: ReportWarnings
     timezone: str
     # State of the workspace's erasures when this version was loaded.
     erasures: ErasureState
@@ -137,6 +138,8 @@ class CachedVersion:
     last_rendered: list[RenderedPrompt] = field(default_factory=list, compare=False, repr=False)
     # The inputs of the version (at most one item). They are loaded for the first call that changes them.
     inputs: list[PromptInputs] = field(default_factory=list, compare=False, repr=False)
+    # Whether the version was built again for one call.
+    is_built_for_call: bool = False
 
     def render(self, slots: Slots) -> RenderedPrompt:
         slot_texts = render_slots(self.parts, slots)
@@ -183,28 +186,10 @@ def load_cached_version(workspace_id: int, version_id: int, erasures: ErasureSta
         version.created_at,
         parts,
         contents[version.tools].decode() if version.tools else "",
-        list_build_warnings(version),
+        load_report_warnings(workspace_id, version.report),
         next((zone for part in parts if (zone := part.span.slot_data.get("timezone"))), ""),
         erasures,
         render_version_json(version),
-    )
-
-
-def list_build_warnings(version: PromptVersion) -> tuple[str, ...]:
-    """List the warnings of the version's build report. If the report was erased, the list is empty."""
-    rows = Content.objects.in_workspace(version.workspace_id).filter(digest=version.report)
-    data = rows.values_list("data", flat=True).first()
-    report = json.loads(bytes(data)) if data else {}
-    return format_build_warnings(report.get("problems", []), report.get("cut", {}), report.get("lost", []))
-
-
-def format_build_warnings(
-    problems: Iterable[str], cut: Mapping[str, int], lost: Iterable[str]
-) -> tuple[str, ...]:
-    return (
-        *problems,
-        *[f"{count} characters of {name} were cut." for name, count in cut.items()],
-        *[f"The layout has no place for {name}." for name in lost],
     )
 
 

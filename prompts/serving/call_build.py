@@ -4,7 +4,6 @@ The version stays the same: the ledger records what the call changed, so a repla
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 
 from core.db.workspace_scope import workspace_scope
@@ -16,9 +15,10 @@ from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
-from prompts.serving.cache import CachedVersion, format_build_warnings
+from prompts.serving.cache import CachedVersion
 from prompts.serving.errors import InputsNotStored
 from prompts.serving.rendered_prompt import build_render_parts
+from prompts.serving.warnings import get_assembly_warnings
 from prompts.versions.segments import encode_json
 from prompts.versions.stored_inputs import InputsUnavailable, load_inputs
 from prompts.versions.tool_definitions import list_definitions_json
@@ -56,7 +56,8 @@ def build_for_call(version: CachedVersion, inputs: PromptInputs, slots: Slots) -
         version,
         parts=build_render_parts(prompt.segments),
         tools=tools,
-        warnings=list_call_warnings(prompt),
+        warnings=get_assembly_warnings(prompt.report),
+        is_built_for_call=True,
         last_rendered=[],
     )
 
@@ -74,9 +75,3 @@ def get_request_field(path: str) -> str:
         if path == prefix or path.startswith((f"{prefix}.", f"{prefix}[")):
             return field + path.removeprefix(prefix)
     return path or "data"
-
-
-def list_call_warnings(prompt: AssembledPrompt) -> tuple[str, ...]:
-    report = prompt.report
-    cut: Iterable[tuple[str, int]] = [(part.name, part.cut) for part in report.parts if part.cut]
-    return format_build_warnings(report.problems, dict(cut), report.lost)

@@ -40,6 +40,7 @@ CHECKED_COLUMNS = {
     "channel_id": "bigint",
     "channel": "text",
     "label_name": "text",
+    "report": "text",
     "erasures": "bigint",
     "erased_at": "timestamptz",
     "digest": "text",
@@ -71,7 +72,8 @@ WHERE m.workspace_id = r.workspace_id AND m.user_id = r.created_by_id))
 """
 MEMBER_JOIN = """personas_membership r ON r.workspace_id = d.workspace_id AND r.user_id = d.user_id
 JOIN personas_user u ON u.id = r.user_id AND u.is_active"""
-IN_USE_CONDITION = "AND p.is_live AND a.archived_at IS NULL AND c.archived_at IS NULL"
+# The report is compared so that a response contains the warnings of the moment.
+IN_USE_CONDITION = "AND p.is_live AND p.report = d.report AND a.archived_at IS NULL AND c.archived_at IS NULL"
 POINTER_JOINS = {
     "label": f"""{IN_USE_CONDITION}
 JOIN prompts_promptlabel l ON l.prompt_id = p.id AND l.name = d.label_name AND l.version_id = d.version_id

@@ -23,6 +23,7 @@ from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, PromptLab
 from prompts.serving.cache import ErasureState, get_erasure_state
 from prompts.serving.errors import InvalidKey, NoVersion, OutOfScope, PromptNotFound
 from prompts.serving.request import Client, KeyClient, MemberClient, PromptRequest, RateLimitCheck
+from prompts.serving.warnings import ReportWarnings, load_report_warnings
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ class Resolution:
     channel_id: int
     version_id: int
     erasures: ErasureState
+    # Content digest of the report of the last build; empty for a request for a time in the past.
+    report: str
+    # The warnings of that report; None for a request for a time in the past.
+    current_warnings: ReportWarnings | None
+    # Whether the version is that of the last build.
+    is_latest: bool
     # Agent, channel and label as in the request.
     agent: str
     channel: str
@@ -71,6 +78,7 @@ class Resolution:
             "channel_id": self.channel_id,
             "channel": self.channel,
             "label_name": self.label,
+            "report": self.report,
             "erasures": self.erasures.number,
             "erased_at": format_db_timestamp(self.erasures.last_at),
             "digest": self.digest,
@@ -130,11 +138,18 @@ def build_resolution(client_fields: dict[str, Any], prompt_request: PromptReques
         channel_id=prompt.channel_id,
         version_id=version_id,
         erasures=erasures,
+        report="" if prompt_request.at else prompt.report,
+        current_warnings=load_current_warnings(prompt) if not prompt_request.at else None,
+        is_latest=version_id == prompt.latest_id,
         agent=prompt_request.agent,
         channel=prompt_request.channel,
         label=prompt_request.label,
         **client_fields,
     )
+
+
+def load_current_warnings(prompt: AgentPrompt) -> ReportWarnings | None:
+    return load_report_warnings(prompt.workspace_id, prompt.report) if prompt.report else None
 
 
 def authenticate_client(client: Client) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def render_json_ending(served: ServedPrompt, prompt_request: PromptRequest) -> b
 def render_extra_fields(served: ServedPrompt) -> str:
     """Render the members `tools`, `warnings` and `messages`, without braces."""
     if served.is_plain:
-        return render_plain_fields(served.version.tools, served.version.warnings)
+        return render_plain_fields(served.version.tools, served.warnings)
     slots = served.slots
     definitions = json.loads(served.version.tools) if served.version.tools else []
     tools, unknown = select_call_tools(definitions, slots.tools)
@@ -56,7 +56,7 @@ def render_extra_fields(served: ServedPrompt) -> str:
     unplaced = [f"The layout has no place for {name}." for name in lost]
     members = {
         "tools": tools,
-        "warnings": [*served.version.warnings, *unknown, *unplaced],
+        "warnings": [*served.warnings, *unknown, *unplaced],
         "messages": [{"role": message.role, "text": message.text} for message in slots.messages],
     }
     return json.dumps(members, ensure_ascii=False, separators=(",", ":"))[1:-1]

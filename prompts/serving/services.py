@@ -36,6 +36,7 @@ from prompts.serving.request import (
 )
 from prompts.serving.resolve import Resolution, check_key_format, resolve_request
 from prompts.serving.slots import build_clock_slots, fill_clock, normalize_slots
+from prompts.serving.warnings import combine_warnings
 
 log = structlog.get_logger(__name__)
 
@@ -65,6 +66,7 @@ class ServedPrompt:
     # Whether the client sent no time, so that the server filled it in.
     has_server_time: bool
     key_id: int | None
+    warnings: tuple[str, ...]
 
     @property
     def status(self) -> int:
@@ -260,4 +262,10 @@ def _build_served_prompt(
         is_plain=call.slots is EMPTY_SLOTS,
         has_server_time=call.slots.now is None,
         key_id=resolution.key_id,
+        warnings=combine_warnings(
+            prepared.version.warnings,
+            resolution.current_warnings,
+            is_latest=resolution.is_latest,
+            is_built_for_call=prepared.version.is_built_for_call,
+        ),
     )

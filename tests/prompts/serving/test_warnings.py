@@ -1,0 +1,85 @@
+"""Warnings of the moment: they follow records and files that change without a new version."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from personas.models import Agent
+from personas.records.services import edit_record
+from prompts.builds.services import rebuild_agents
+from prompts.labels.services import roll_back
+from prompts.models import PromptVersion
+from tests.factories import BY, make_soul
+from tests.prompts.serving.serving_stage import Stage, make_stage
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_as_alice,
+    shared_as_bob,
+    shared_as_mallory,
+    shared_bob,
+    shared_cast,
+    shared_elsewhere,
+    shared_mallory,
+    shared_props,
+    shared_workspace,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fetch_urls")]
+NO_PLACE_FOR_SOUL = "The layout has no place for soul."
+
+
+def set_stage(shared: SharedCast) -> Any:
+    return make_stage(shared.workspace)
+
+
+@pytest.fixture
+def stage(props: Stage) -> Stage:
+    return props
+
+
+def warnings(stage: Stage, **parameters: str) -> list[str]:
+    answer = Client().get(
+        "/api/v1/agents/pilot/prompt",
+        {"channel": "deck", **parameters},
+        HTTP_AUTHORIZATION=f"Bearer {stage.secret}",
+    )
+    data = json.loads(answer.content)
+    assert answer.status_code == 200, data
+    listed: list[str] = data["warnings"]
+    return listed
+
+
+def edit_agent(stage: Stage, **values: Any) -> None:
+    agent = Agent.objects.in_workspace(stage.workspace).get(pk=stage.agent.pk)
+    edit_record(agent, values, expected=agent.revision, by=BY)
+    rebuild_agents(stage.workspace, [agent.pk])
+
+
+def count_versions(stage: Stage) -> int:
+    return PromptVersion.objects.in_workspace(stage.workspace).count()
+
+
+def test_a_record_that_loses_or_gains_its_place_is_reported_without_a_new_version(stage):
+    stage.change_layout("ptc")
+    assert NO_PLACE_FOR_SOUL in warnings(stage)
+    versions = count_versions(stage)
+    edit_agent(stage, soul=None)
+    assert NO_PLACE_FOR_SOUL not in warnings(stage)
+    edit_agent(stage, soul=make_soul(stage.workspace, "Bold", text="Be bold."))
+    assert NO_PLACE_FOR_SOUL in warnings(stage)
+    assert count_versions(stage) == versions
+
+
+def test_an_earlier_version_is_served_with_the_records_of_the_moment(stage):
+    stage.change_layout("ptc", instructions="First.")
+    edit_agent(stage, instructions="Second {{name}}.")
+    placeholder = "instructions: there is no value for {{name}}"
+    assert {placeholder, NO_PLACE_FOR_SOUL} <= set(warnings(stage))
+    roll_back([stage.prompt], by=BY, note="Too early.")
+    assert placeholder not in warnings(stage)
+    assert placeholder in warnings(stage, label="latest")
+    edit_agent(stage, soul=None)
+    assert NO_PLACE_FOR_SOUL not in warnings(stage)
