@@ -27,8 +27,9 @@ def put_settings(
     agent: Agent | None = None,
     channel: Channel | None = None,
 ) -> PromptSettings:
-    """Create or replace the settings of one level: an agent, a channel, or the workspace if neither is given.
+    """Create or replace the settings of one level.
 
+    The level is a prompt if agent and channel are given, an agent, a channel, or the workspace if neither is.
     Empty values are inherited from the next more general level.
     """
     Workspace.objects.select_for_update().get(pk=workspace.pk)

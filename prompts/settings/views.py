@@ -16,28 +16,18 @@ from personas.roles import Permission
 from personas.selectors import list_agents, list_channels
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from prompts.inputs import CollectedInputs, collect_inputs
-from prompts.models import PromptSettings
+from prompts.inputs.effective_settings import SETTING_LABELS
 from prompts.settings.forms import PromptSettingsForm
+from prompts.settings.selectors import list_levels_with_settings
 from prompts.settings.services import find_level_settings, put_settings
 
-SETTING_LABELS = {
-    "identity": _("Identity"),
-    "soul": _("Soul"),
-    "user_profile": _("User profile"),
-    "native_tools": _("Tools as definitions"),
-    "entry": _("Entry point"),
-    "mode": _("Mode"),
-    "mission": _("Mission"),
-    "total_characters": _("Most characters"),
-    "token_budget": _("Token budget"),
-}
+PERSONA_LABELS = {"identity": _("Identity"), "soul": _("Soul"), "user_profile": _("User profile")}
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
     """List the levels that have settings, and all agents and channels for which settings can be created."""
-    rows = PromptSettings.objects.in_workspace(request.workspace).select_related("agent", "channel")
     context = {
-        "rows": rows.order_by("agent__name", "channel__name", "pk"),
+        "rows": list_levels_with_settings(request.workspace),
         "agents": list_agents(request.workspace).filter(archived_at=None).prefetch_related(None),
         "channels": list_channels(request.workspace).filter(archived_at=None),
     }
@@ -69,6 +59,14 @@ def edit_channel_settings(request: WorkspaceRequest, channel: str) -> HttpRespon
     return edit_level_settings(request, str(row), channel=row)
 
 
+@require_permission(Permission.EDIT)
+def edit_prompt_settings(request: WorkspaceRequest, agent: str, channel: str) -> HttpResponse:
+    """Edit the settings of one agent on one channel, which take precedence over all other levels."""
+    agent_row = get_object_or_404(list_agents(request.workspace), slug=agent)
+    channel_row = get_object_or_404(list_channels(request.workspace), slug=channel)
+    return edit_level_settings(request, f"{agent_row} · {channel_row}", agent=agent_row, channel=channel_row)
+
+
 def edit_level_settings(
     request: WorkspaceRequest,
     title: str,
@@ -79,7 +77,8 @@ def edit_level_settings(
     """Show and save the form of one level."""
     row = find_level_settings(request.workspace, agent, channel)
     data = request.POST if request.method == "POST" else None
-    form = PromptSettingsForm(data, workspace=request.workspace, record=row, is_agent=agent is not None)
+    is_agent = agent is not None and channel is None
+    form = PromptSettingsForm(data, workspace=request.workspace, record=row, is_agent=is_agent)
     if data is not None and form.is_valid():
         try:
             put_settings(
@@ -103,7 +102,8 @@ def edit_level_settings(
 
 def describe_setting_sources(prompt: CollectedInputs) -> dict[str, Any]:
     """Return the display name of each setting of one prompt and the level that its value comes from."""
-    rows = [(SETTING_LABELS[name], level) for name, level in prompt.levels.items() if name in SETTING_LABELS]
+    labels = PERSONA_LABELS | SETTING_LABELS
+    rows = [(label, prompt.levels[name]) for name, label in labels.items() if name in prompt.levels]
     return {"channel": prompt.channel, "rows": rows}
 
 
@@ -113,6 +113,7 @@ urls = (
         path("workspace/", edit_workspace_settings, name="workspace"),
         path("agents/<slug:agent>/", edit_agent_settings, name="agent"),
         path("agents/<slug:agent>/origins/", show_setting_sources, name="origins"),
+        path("agents/<slug:agent>/channels/<slug:channel>/", edit_prompt_settings, name="prompt"),
         path("channels/<slug:channel>/", edit_channel_settings, name="channel"),
     ],
     "prompt-settings",

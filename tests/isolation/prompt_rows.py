@@ -99,6 +99,12 @@ PROMPTS: dict[str, Page] = {
         objects={"channel": ("channels", "slug")},
         body=lambda s, h: {"token_budget": 900},
     ),
+    "prompt-settings:prompt": Page(
+        read=EDIT,
+        write=EDIT,
+        objects=AGENT | {"channel": ("channels", "slug")},
+        body=lambda s, h: {"token_budget": 900},
+    ),
     "erasures:list": Page(),
     "erasures:detail": Page(),
     "erasures:erase": Page(

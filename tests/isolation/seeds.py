@@ -297,5 +297,7 @@ class Seeder:
         self.create(PromptSettings, entry="", mode="")
         self.create(PromptSettings, entry="", mode="", agent=self.row("agents", "spare"))
         self.create(PromptSettings, entry="", mode="", channel=self.row("channels", "spare"))
+        spare = {"agent": self.row("agents", "spare"), "channel": self.row("channels", "spare")}
+        self.create(PromptSettings, entry="", mode="", **spare)
         erasure = self.create(Erasure, object_id=987_654, person=self.owner, digests=[], versions=[])
         self.keep("erasures", "plain", erasure)
