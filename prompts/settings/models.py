@@ -94,6 +94,12 @@ class PromptSettings(Record):
         return "workspace" if self.channel_id is None else "channel"
 
     @property
+    def level_key(self) -> str:
+        """The level as a URL key; it exists before the level has a row. `get_or_build_level` parses it."""
+        ids = [str(pk) for pk in (self.agent_id, self.channel_id) if pk is not None]
+        return "-".join([self.level, *ids])
+
+    @property
     def has_values(self) -> bool:
         """Whether any setting has a value on this level."""
         return any(value not in (None, "") for value in self.snapshot().values())

@@ -3,25 +3,66 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import path
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from personas.errors import EditConflict, InvalidInput
 from personas.models import Agent, Channel
+from personas.records.views import RecordPages, post_only
 from personas.roles import Permission
 from personas.selectors import list_agents, list_channels
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from prompts.inputs import CollectedInputs, collect_inputs
 from prompts.inputs.effective_settings import SETTING_LABELS
+from prompts.models import PromptSettings
 from prompts.settings.forms import PromptSettingsForm
 from prompts.settings.selectors import list_levels_with_settings
-from prompts.settings.services import find_level_settings, put_settings
+from prompts.settings.services import find_level_settings, get_or_build_level, put_settings
 
 PERSONA_LABELS = {"identity": _("Identity"), "soul": _("Soul"), "user_profile": _("User profile")}
+
+
+class PromptSettingsPages(RecordPages[PromptSettings]):
+    """The history of a level's settings, and what the Studio needs to edit them.
+
+    The pages that list and edit levels are the functions below: a level exists before it has a row.
+    """
+
+    model, form = PromptSettings, PromptSettingsForm
+    one, many = _("prompt settings"), _("Prompt settings")
+    name, icon, templates, key = "prompt-settings", "rules", "prompts/settings", "level_key"
+    has_new_page = False
+
+    def find(self, request: WorkspaceRequest, key: str) -> PromptSettings:
+        row = get_or_build_level(request.workspace, key)
+        if row is None:
+            raise Http404("No such level.")
+        return row
+
+    def get_record_url(self, record: PromptSettings, page: str = "detail") -> str:
+        if page in ("detail", "new"):
+            return reverse("prompt-settings:list", args=[record.workspace.slug])
+        return get_level_form_url(record) if page == "edit" else super().get_record_url(record, page)
+
+    def history_urls(self) -> list[URLPattern]:
+        one = "levels/<slug:key>/history/"
+        return [
+            path(one, self.history, name="history"),
+            path(f"{one}<int:number>/", self.revision, name="revision"),
+            path(
+                f"{one}<int:number>/restore/", post_only(self.require_write(self.revert)), name="revert"
+            ),
+        ]
+
+
+def get_level_form_url(row: PromptSettings) -> str:
+    """Return the URL of the form of a level."""
+    slugs = [link.slug for link in (row.agent, row.channel) if link is not None]
+    return reverse(f"prompt-settings:{row.level}", args=[row.workspace.slug, *slugs])
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
@@ -96,7 +137,9 @@ def edit_level_settings(
         else:
             messages.success(request, gettext("Settings of “%(title)s” saved.") % {"title": title})
             return redirect(request.path)
-    context = {"form": form, "title": title, "agent": agent}
+    level = row or PromptSettings(workspace=request.workspace, agent=agent, channel=channel)
+    impact_url = PromptSettingsPages().get_impact_url(request, level)
+    context = {"form": form, "title": title, "agent": agent, "settings": row, "impact_url": impact_url}
     return render(request, "prompts/settings/level.html", context, status=422 if form.errors else 200)
 
 
@@ -115,6 +158,7 @@ urls = (
         path("agents/<slug:agent>/origins/", show_setting_sources, name="origins"),
         path("agents/<slug:agent>/channels/<slug:channel>/", edit_prompt_settings, name="prompt"),
         path("channels/<slug:channel>/", edit_channel_settings, name="channel"),
+        *PromptSettingsPages().history_urls(),
     ],
     "prompt-settings",
 )
