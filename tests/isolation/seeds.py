@@ -1,6 +1,5 @@
 """Seeds the data other than records: sources, files, keys, versions, releases, ledger."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -298,9 +297,7 @@ class Seeder:
         self.create(VerificationRun)
         agent, channel = self.row("agents", "spare"), self.row("channels", "spare")
         for level in ({}, {"agent": agent}, {"channel": channel}, {"agent": agent, "channel": channel}):
-            word = self.word("PromptSettings.sample_data")
-            values = {"sample_data": json.dumps({"key": word}), "signature": "", "section_limits": None}
-            row = self.create(PromptSettings, **(values | {"entry": "", "mode": "", "revision": 1} | level))
+            row = self.create(PromptSettings, **({"entry": "", "mode": "", "revision": 1} | level))
             write_revision(row, by=Actor(self.word("Actor.label"), self.owner))
         erasure = self.create(Erasure, object_id=987_654, person=self.owner, digests=[], versions=[])
         self.keep("erasures", "plain", erasure)
