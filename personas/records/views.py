@@ -64,6 +64,8 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
     feeds_prompts: ClassVar[bool] = True
     # The query parameter of the agent list that selects the agents using a record of this kind.
     usage_param: ClassVar[str] = ""
+    # Whether members can create a record of this kind. If not, each record is found by its key.
+    has_new_page: ClassVar[bool] = True
     archive_label: ClassVar[str | Promise] = gettext_lazy("Archive")
     archived_label: ClassVar[str | Promise] = gettext_lazy("Archived")
     restore_label: ClassVar[str | Promise] = gettext_lazy("Restore")

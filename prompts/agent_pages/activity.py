@@ -95,7 +95,7 @@ def list_change_events(agent: Agent) -> QuerySet[AuditEvent]:
     links = SkillLink.objects.in_workspace(workspace).filter(agent=agent).values("skill")
     skills = Skill.objects.in_workspace(workspace).filter(Q(for_all_agents=True) | Q(pk__in=links))
     settings = PromptSettings.objects.in_workspace(workspace).filter(
-        Q(agent=agent) | Q(channel__in=channels) | Q(agent=None, channel=None)
+        Q(agent=agent) | Q(agent=None, channel__in=channels) | Q(agent=None, channel=None)
     )
     parts = VersionPart.objects.in_workspace(workspace).filter(
         kind="context_file", prompt__in=list_agent_prompt_ids(agent)

@@ -36,6 +36,7 @@ from personas.work.services import add_responsibility, create_task
 from personas.workspaces.services import create_workspace
 from prompts.demo import DEMO_PASSWORD
 from prompts.demo.files import load_demo_files
+from prompts.settings.services import find_level_settings, put_settings
 from skills.models import Skill
 
 # A line of at least 90 characters and its line break, if the next line continues the sentence and is not a
@@ -118,6 +119,7 @@ class DemoLoader:
         self.for_each("channels", self.load_channel)
         self.for_each("tools", self.load_tool)
         self.for_each("agents", self.load_agent)
+        self.for_each("prompt_settings", self.load_prompt_settings)
         self.for_each("skills", self.load_skill)
         self.for_each("tasks", self.load_task)
         self.load_memories()
@@ -166,6 +168,16 @@ class DemoLoader:
         agent = create_record(Agent, self.workspace, entry | linked | lists, by=self.by)
         for duty in entry["responsibilities"]:
             add_responsibility(self.workspace, duty | {"agent": agent}, by=self.by)
+
+    def load_prompt_settings(self, entry: dict[str, Any]) -> None:
+        agent = self.get(Agent, slug=entry["agent"])
+        channel = self.get(Channel, slug=entry["channel"]) if "channel" in entry else None
+        if find_level_settings(self.workspace, agent, channel) is not None:
+            return
+        values = entry["values"]
+        if sample := entry.get("sample_data"):
+            values = values | {"sample_data": json.dumps(sample, indent=2, ensure_ascii=False)}
+        put_settings(self.workspace, values, expected=0, by=self.by, agent=agent, channel=channel)
 
     def load_skill(self, entry: dict[str, Any]) -> None:
         if self.exists(Skill, name=entry["name"]):

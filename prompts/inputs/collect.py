@@ -197,7 +197,10 @@ class InputCollector:
 
     @cached_property
     def settings(self) -> list[PromptSettings]:
-        return self.apply_draft_to_all(self.loaded.settings)
+        rows = self.apply_draft_to_all(self.loaded.settings)
+        new = self.draft.record if self.draft else None
+        # A draft of a level that has no settings yet.
+        return [*rows, new] if isinstance(new, PromptSettings) and new._state.adding else rows
 
     @cached_property
     def defaults(self) -> PromptSettings | None:
@@ -205,11 +208,17 @@ class InputCollector:
 
     @cached_property
     def settings_by_agent(self) -> dict[int, PromptSettings]:
-        return {row.agent_id: row for row in self.settings if row.agent_id is not None}
+        return {row.agent_id: row for row in self.settings if row.agent_id and row.channel_id is None}
 
     @cached_property
     def settings_by_channel(self) -> dict[int, PromptSettings]:
-        return {row.channel_id: row for row in self.settings if row.channel_id is not None}
+        return {row.channel_id: row for row in self.settings if row.channel_id and row.agent_id is None}
+
+    @cached_property
+    def settings_by_prompt(self) -> dict[tuple[int, int], PromptSettings]:
+        return {
+            (row.agent_id, row.channel_id): row for row in self.settings if row.agent_id and row.channel_id
+        }
 
     # --- one prompt ---------------------------------------------------------------------------------
 
@@ -219,6 +228,7 @@ class InputCollector:
             self.defaults,
             self.settings_by_agent.get(agent.pk),
             self.settings_by_channel.get(channel.pk),
+            self.settings_by_prompt.get((agent.pk, channel.pk)),
         )
         persona = EffectivePersona(agent, settings, context, self.apply_draft)
         inputs = prompt_inputs.PromptInputs(
@@ -242,7 +252,8 @@ class InputCollector:
             channel=prompt_inputs.Channel(channel.name, channel.formatting, build_record_origin(channel)),
             mission=settings.get_text("mission"),
             documentation=build_documentation_input(agent),
-            limits=prompt_inputs.Limits(total=settings.get_value("total_characters", default=None)),
+            data=settings.build_data(),
+            limits=settings.build_limits(),
             mode=cast("Literal['agent', 'single_turn']", settings.get_value("mode", default="agent")),
             entry=cast("Literal['full', 'simple', 'minimal']", settings.get_value("entry", default="full")),
             is_sub_agent=agent.parent_id is not None,

@@ -9,32 +9,43 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from personas.models import Agent, AgentChannel, Record, Workspace
+from prompts.assembly.inputs import Limits
 from prompts.inputs.inheritance import InheritedSettings, SettingSources
 from prompts.inputs.persona import PERSONA_FILES, EffectivePersona
 from prompts.models import PromptSettings
 from prompts.settings.models import ENTRY_CHOICES, MODE_CHOICES
 from skills.agent_context.effective import EffectiveContext, EffectiveFile
 
+BUILT_IN_LIMITS = Limits()
 PERSONA_FIELDS = ("identity", "soul", "user_profile")
 SETTING_LABELS = {
     "native_tools": gettext_lazy("Tools as definitions"),
     "entry": gettext_lazy("Entry point"),
     "mode": gettext_lazy("Mode"),
     "mission": gettext_lazy("Mission"),
+    "signature": gettext_lazy("Signature of the data"),
+    "sample_data": gettext_lazy("Sample data"),
+    "hidden": gettext_lazy("Hidden fields"),
     "total_characters": gettext_lazy("Most characters"),
+    "per_file": gettext_lazy("Most characters of a file"),
+    "all_files": gettext_lazy("Most characters of all files"),
+    "section_limits": gettext_lazy("Most characters of sections"),
+    "list_sample": gettext_lazy("List items in samples"),
+    "string_truncate": gettext_lazy("Text characters in samples"),
+    "omit_reference": gettext_lazy("Leave out the language reference"),
     "token_budget": gettext_lazy("Token budget"),
 }
 
 
 @dataclass(frozen=True)
 class EffectiveValue:
-    """A formatted setting and its level: channel, agent, file, workspace or built in."""
+    """A formatted setting and its level: prompt, channel, agent, file, workspace or built in."""
 
     name: str
     label: str
     text: str
     level: str
-    # The slug of the channel that sets the value, if the level is a channel.
+    # The slug of the channel that sets the value, if the level is a channel or a prompt.
     channel: str = ""
     # The names of channels that override the value, for a value that is not of one channel.
     others: Sequence[str] = ()
@@ -50,10 +61,11 @@ class EffectiveSettings:
 
     @classmethod
     def load(cls, agent: Agent, files: Sequence[EffectiveFile] = ()) -> "EffectiveSettings":
-        """Load the settings of the workspace, the agent and all its channels with one query."""
+        """Load the settings of the workspace, the agent, its channels and its prompts with one query."""
         links = AgentChannel.objects.in_workspace(agent.workspace_id).filter(agent=agent)
         rows = PromptSettings.objects.in_workspace(agent.workspace_id).filter(archived_at=None)
-        condition = Q(agent=None, channel=None) | Q(agent=agent) | Q(channel__in=links.values("channel"))
+        of_channels = Q(agent=None, channel__in=links.values("channel"))
+        condition = Q(agent=None, channel=None) | Q(agent=agent) | of_channels
         settings = rows.filter(condition).select_related("identity", "soul", "user_profile", "channel")
         return cls(agent, list(settings), files)
 
@@ -62,10 +74,11 @@ class EffectiveSettings:
 
         Without a channel, return the settings that apply unless a channel overrides them.
         """
-        by_agent = next((row for row in self.rows if row.agent_id is not None), None)
-        by_channel = next((row for row in self.rows if channel and row.channel_id == channel), None)
-        defaults = next((row for row in self.rows if row.agent_id is None and row.channel_id is None), None)
-        return InheritedSettings(defaults, by_agent, by_channel)
+        rows = {(row.agent_id, row.channel_id): row for row in self.rows}
+        agent = self.agent.pk
+        of_channel = rows.get((None, channel)) if channel else None
+        of_prompt = rows.get((agent, channel)) if channel else None
+        return InheritedSettings(rows.get((None, None)), rows.get((agent, None)), of_channel, of_prompt)
 
     def list_values(self, channel: int | None = None) -> list[EffectiveValue]:
         settings = self.get_settings(channel)
@@ -85,9 +98,9 @@ class EffectiveSettings:
         )
 
     def list_overriding_channels(self, name: str) -> list[str]:
-        """List the names of the channels that override a value."""
+        """List the names of the channels on which a value is overridden."""
         rows = [row for row in self.rows if row.channel and getattr(row, name) not in (None, "")]
-        return [row.channel.name for row in rows if row.channel]
+        return list(dict.fromkeys(row.channel.name for row in rows if row.channel))
 
     def get_token_budget(self, channel: int) -> int | None:
         budget: int | None = self.get_settings(channel).get_value("token_budget", default=None)
@@ -110,6 +123,10 @@ def format_optional_number(value: int | None, empty_text: str) -> str:
     return empty_text if value is None else f"{value:,}"
 
 
+def format_section_limits(limits: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {limit:,}" for name, limit in sorted(limits.items())) or _("None")
+
+
 def build_choice_formatter(
     choices: Sequence[tuple[str, object]], default: str
 ) -> Callable[[str | None], str]:
@@ -122,6 +139,15 @@ SETTING_FORMATTERS: dict[str, Callable[[Any], str]] = {
     "entry": build_choice_formatter(ENTRY_CHOICES, "full"),
     "mode": build_choice_formatter(MODE_CHOICES, "agent"),
     "mission": lambda value: value or _("None"),
+    "signature": lambda value: value or _("None"),
+    "sample_data": lambda value: value or _("None"),
+    "hidden": lambda value: ", ".join(value or ()) or _("Only names that begin with _"),
+    "per_file": lambda value: f"{value or BUILT_IN_LIMITS.per_file:,}",
+    "all_files": lambda value: f"{value or BUILT_IN_LIMITS.all_files:,}",
+    "section_limits": lambda value: format_section_limits(value or {}),
+    "list_sample": lambda value: f"{value or BUILT_IN_LIMITS.list_sample:,}",
+    "string_truncate": lambda value: f"{value or BUILT_IN_LIMITS.string_truncate:,}",
+    "omit_reference": lambda value: _("Yes") if value else _("No"),
     "total_characters": lambda value: format_optional_number(value, _("No limit")),
     "token_budget": lambda value: format_optional_number(value, _("None")),
 }

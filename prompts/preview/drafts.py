@@ -11,6 +11,7 @@ from personas.errors import InvalidInput
 from personas.models import Agent, Memory, Record, Responsibility, Workspace
 from personas.records.forms import RecordForm
 from prompts.inputs import DraftRecord
+from prompts.models import PromptSettings
 from skills.models import Skill
 
 
@@ -92,5 +93,7 @@ def list_draft_agents(draft: DraftRecord) -> set[int]:
         return set(draft.agent_ids or ())
     if isinstance(drafted, Memory | Responsibility) and drafted.agent_id is not None:
         return {drafted.agent_id}
+    if isinstance(drafted, PromptSettings):
+        return set(drafted.agent_ids())
     # Other kinds are assigned on the agent's side, so the draft does not change which agents use them.
     return set()

@@ -8,10 +8,13 @@ from personas.models import Record
 from personas.records.views import RecordPages
 from personas.tenancy.middleware import WorkspaceRequest
 from personas.urls import RECORD_PAGES
+from prompts.settings.views import PromptSettingsPages
 from skills.library.views import SkillPages
 
 PAGES_BY_FAMILY: dict[str, RecordPages[Any]] = {
-    pages.name: pages for pages in (*RECORD_PAGES, SkillPages()) if pages.feeds_prompts
+    pages.name: pages
+    for pages in (*RECORD_PAGES, SkillPages(), PromptSettingsPages())
+    if pages.feeds_prompts
 }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import path
 from django.utils.translation import gettext as _
@@ -26,6 +26,8 @@ from skills.record_scan import scan_record
 def preview_impact(request: WorkspaceRequest, family: str, key: str = "") -> HttpResponse:
     """Render the impact as a panel next to the form (HTMX), or as a page without JavaScript."""
     pages = get_record_pages(family)
+    if not key and not pages.has_new_page:
+        raise Http404("Records of this kind are not created.")
     record = pages.find(request, key) if key else None
     form = pages.form(request.POST, workspace=request.workspace, record=record)
     context: dict[str, Any] = {"form": form, "record": record, "pages": pages}

@@ -54,7 +54,7 @@ RECORD_KINDS: dict[str, RecordKind] = {
     "channel": RecordKind(_("Channel"), "channels", Channel, "slug"),
     "skill": RecordKind(_("Skill"), "skills", Skill, "name"),
     "context_file": RecordKind(_("File"), "files", ContextFile),
-    "prompt_settings": RecordKind(_("Prompt settings"), "", PromptSettings),
+    "prompt_settings": RecordKind(_("Prompt settings"), "prompt-settings", PromptSettings, "level_key"),
 }
 
 RecordKey = tuple[str, int]
@@ -155,7 +155,9 @@ def describe_settings_origins(workspace: Workspace, origins: Iterable[Origin]) -
     url = reverse("prompt-settings:list", args=[workspace.slug])
     label = str(RECORD_KINDS[PromptSettings.kind].label)
     return {
-        ids[row.pk]: OriginLabel(row.kind, label, str(row), ids[row.pk].revision, "", url)
+        ids[row.pk]: OriginLabel(
+            row.kind, label, str(row), ids[row.pk].revision, "", url, key=row.level_key
+        )
         for row in rows.select_related("agent", "channel")
     }
 

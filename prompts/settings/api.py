@@ -1,5 +1,6 @@
-"""REST API of prompt settings on the levels workspace, agent and channel."""
+"""REST API of prompt settings on the levels workspace, agent, channel and prompt."""
 
+import json
 from typing import Any
 
 from django.http import Http404
@@ -12,11 +13,13 @@ from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
     Schema,
+    any_object_schema,
     array_schema,
     boolean_schema,
     datetime_schema,
     enum_schema,
     integer_schema,
+    line_schema,
     nullable_schema,
     object_schema,
     prose_schema,
@@ -27,7 +30,8 @@ from personas.models import Agent, Channel, Identity, Named, Soul, UserProfile
 from personas.roles import Permission
 from prompts.api_lookup import get_visible_agent, require_unlimited_scope
 from prompts.models import PromptSettings
-from prompts.settings.models import ENTRY_CHOICES, MODE_CHOICES
+from prompts.settings.models import ENTRY_CHOICES, MAX_NUMBER, MIN_TOTAL_CHARACTERS, MODE_CHOICES
+from prompts.settings.selectors import list_levels_with_settings
 from prompts.settings.services import find_level_settings, put_settings
 from prompts.versions.serializers import TEXT_SCHEMA
 
@@ -35,17 +39,40 @@ LINKED_MODELS: dict[str, type[Named]] = {"identity": Identity, "soul": Soul, "us
 SETTING_SCHEMAS: dict[str, Schema] = {
     **{name: nullable_schema(slug_schema(description="By its slug.")) for name in LINKED_MODELS},
     "mission": prose_schema(20_000),
+    "signature": prose_schema(
+        4_000, description="Types of the data and of the result: (user_id :int) -> {count :int}."
+    ),
+    "sample_data": nullable_schema(
+        any_object_schema(description="Values for placeholders and the data inventory, at most 60,000 characters.")
+    ),
+    "hidden": nullable_schema(
+        array_schema(
+            line_schema(200, least=1), most=100, uniqueItems=True, description="Field names never shown."
+        )
+    ),
     "entry": nullable_schema(enum_schema(value for value, _ in ENTRY_CHOICES)),
     "mode": nullable_schema(enum_schema(value for value, _ in MODE_CHOICES)),
     "native_tools": nullable_schema(boolean_schema()),
-    "total_characters": nullable_schema(integer_schema(500, 2**31 - 1)),
-    "token_budget": nullable_schema(integer_schema(0, 2**31 - 1)),
+    "total_characters": nullable_schema(integer_schema(MIN_TOTAL_CHARACTERS, MAX_NUMBER)),
+    "token_budget": nullable_schema(integer_schema(0, MAX_NUMBER)),
+    "list_sample": nullable_schema(integer_schema(1, MAX_NUMBER)),
+    "string_truncate": nullable_schema(integer_schema(1, MAX_NUMBER)),
+    "omit_reference": nullable_schema(boolean_schema()),
+    "per_file": nullable_schema(integer_schema(1, MAX_NUMBER)),
+    "all_files": nullable_schema(integer_schema(1, MAX_NUMBER)),
+    "section_limits": nullable_schema(
+        any_object_schema(
+            additionalProperties=integer_schema(1, MAX_NUMBER),
+            description="The most characters of single sections, by their names.",
+        )
+    ),
 }
+TEXT_SETTINGS = ("mission", "signature")
 # The value of each setting that means "not set on this level": the setting is inherited.
-EMPTY_VALUES: dict[str, Any] = dict.fromkeys(SETTING_SCHEMAS) | {"mission": "", "entry": "", "mode": ""}
+EMPTY_VALUES: dict[str, Any] = dict.fromkeys(SETTING_SCHEMAS) | dict.fromkeys((*TEXT_SETTINGS, "entry", "mode"), "")
 LEVEL_SCHEMA = object_schema(
     {
-        "level": enum_schema(["workspace", "agent", "channel"]),
+        "level": enum_schema(["workspace", "agent", "channel", "prompt"]),
         "agent": nullable_schema(TEXT_SCHEMA),
         "channel": nullable_schema(TEXT_SCHEMA),
         **SETTING_SCHEMAS,
@@ -59,10 +86,7 @@ LEVEL_SCHEMA = object_schema(
 def index(call: ApiRequest) -> ApiResponse:
     """List the settings of every level that has any."""
     require_unlimited_scope(call)
-    rows = PromptSettings.objects.in_workspace(call.workspace)
-    rows = rows.select_related("agent", "channel", *LINKED_MODELS).order_by(
-        "agent__slug", "channel__slug", "pk"
-    )
+    rows = list_levels_with_settings(call.workspace)
     return json_response({"data": [settings_json(row, row.agent, row.channel) for row in rows]})
 
 
@@ -77,6 +101,15 @@ def handle_agent_settings(call: ApiRequest, agent: str) -> ApiResponse:
 
 def handle_channel_settings(call: ApiRequest, channel: str) -> ApiResponse:
     return handle_level_settings(call, channel=get_settings_channel(call, channel))
+
+
+def handle_prompt_settings(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
+    """Read or write the settings of one agent on one channel. Both must be within the scopes of the key."""
+    row = get_visible_agent(call, agent)
+    channels = Channel.objects.in_workspace(call.workspace).filter(slug=channel)
+    if channel not in call.caller.key.scopes.get("channels", [channel]) or not channels.exists():
+        raise Http404
+    return handle_level_settings(call, agent=row, channel=channels.get())
 
 
 def get_settings_channel(call: ApiRequest, name: str) -> Channel:
@@ -113,6 +146,8 @@ def handle_level_settings(
 def parse_setting_values(call: ApiRequest) -> dict[str, Any]:
     values: dict[str, Any] = {**EMPTY_VALUES, **call.body}
     values |= {name: values[name] or "" for name in ("entry", "mode")}
+    sample = values["sample_data"]
+    values["sample_data"] = "" if sample is None else json.dumps(sample, indent=2, ensure_ascii=False)
     errors = []
     for name, model in LINKED_MODELS.items():
         if values[name] is None:
@@ -133,7 +168,7 @@ def get_settings_etag(row: PromptSettings | None) -> str:
 def settings_json(row: PromptSettings | None, agent: Agent | None, channel: Channel | None) -> dict[str, Any]:
     values = {name: setting_value_json(row, name) for name in SETTING_SCHEMAS}
     return {
-        "level": "agent" if agent else "channel" if channel else "workspace",
+        "level": PromptSettings(agent=agent, channel=channel).level,
         "agent": agent and agent.slug,
         "channel": channel and channel.slug,
         **values,
@@ -147,7 +182,9 @@ def setting_value_json(row: PromptSettings | None, name: str) -> Any:
     value = getattr(row, name) if row else EMPTY_VALUES[name]
     if name in LINKED_MODELS:
         return value and value.slug
-    return value if name == "mission" or value != "" else None
+    if name == "sample_data":
+        return json.loads(value) if value else None
+    return value if name in TEXT_SETTINGS or value != "" else None
 
 
 def build_level_endpoint(route: str, name: str, run: Any, where: str) -> URLPattern:
@@ -183,4 +220,10 @@ urlpatterns: list[URLPattern] = [
     build_level_endpoint("workspace", "workspace", handle_workspace_settings, "the workspace"),
     build_level_endpoint("agents/<slug:agent>", "agent", handle_agent_settings, "an agent"),
     build_level_endpoint("channels/<slug:channel>", "channel", handle_channel_settings, "a channel"),
+    build_level_endpoint(
+        "agents/<slug:agent>/channels/<slug:channel>",
+        "prompt",
+        handle_prompt_settings,
+        "an agent on one channel",
+    ),
 ]

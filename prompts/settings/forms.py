@@ -3,58 +3,121 @@
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core.db.line_lists import split_lines
 from personas.records.forms import RecordChoiceField, RecordForm
 from personas.selectors import list_identities, list_souls, list_user_profiles
 from prompts.models import PromptSettings
 
+INHERITED_LABEL = _("As the level before says")
 NATIVE_TOOLS_CHOICES = [
-    ("", _("As the level before says")),
+    ("", INHERITED_LABEL),
     ("yes", _("Yes, as definitions")),
     ("no", _("No, in the text")),
 ]
+OMIT_REFERENCE_CHOICES = [("", INHERITED_LABEL), ("yes", _("Yes, leave it out")), ("no", _("No, print it"))]
 PERSONA_FIELDS = ("identity", "soul", "user_profile")
+YES_NO_FIELDS = ("native_tools", "omit_reference")
+
+
+class SectionLimitsField(forms.CharField):
+    """One limit per line: the name of a section, a colon and a number of characters."""
+
+    widget = forms.Textarea
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return "\n".join(f"{name}: {limit}" for name, limit in sorted(value.items()))
+
+    def clean(self, value: Any) -> dict[str, int]:
+        limits: dict[str, int] = {}
+        for line in split_lines(super().clean(value)):
+            name, _colon, number = (part.strip() for part in line.partition(":"))
+            if not (number.isascii() and number.isdecimal() and len(number) < 11):
+                message = gettext("“%(line)s” is not a limit. Write lines such as “memories: 2000”.")
+                raise ValidationError(message % {"line": line[:80]})
+            if name in limits:
+                raise ValidationError(gettext("“%(name)s” has two limits.") % {"name": name})
+            limits[name] = int(number)
+        return limits
 
 
 class PromptSettingsForm(RecordForm):
     model = PromptSettings
-    model_fields = ("mission", "entry", "mode", "total_characters", "token_budget")
+    model_fields = (
+        *("mission", "signature", "sample_data", "hidden", "entry", "mode", "total_characters"),
+        *("token_budget", "per_file", "all_files", "list_sample", "string_truncate"),
+    )
+    editors = {"mission": "markdown", "sample_data": "yaml", "signature": "plain"}
     labels = {
         "entry": _("Entry point"),
+        "signature": _("Signature of the data"),
+        "sample_data": _("Sample data (JSON)"),
+        "hidden": _("Hidden fields"),
         "total_characters": _("Most characters"),
         "token_budget": _("Token budget"),
+        "per_file": _("Most characters of a file"),
+        "all_files": _("Most characters of all files"),
+        "list_sample": _("List items in samples"),
+        "string_truncate": _("Text characters in samples"),
     }
     help_texts = {
         "mission": _("For the ptc layout: the task, with {{placeholders}}."),
+        "signature": _(
+            "Types of the data and of the result, such as (user_id :int) -> {count :int}. The result type "
+            "ends the mission."
+        ),
+        "sample_data": _("A JSON object, kept as written. Its values fill placeholders and the data inventory."),
+        "hidden": _("One field name per line. Their values are never shown, like names that begin with _."),
         "entry": _("For the moltis layout: how much of it is built."),
         "mode": _("For the ptc layout: one program, or many turns."),
         "total_characters": _("Longer prompts are cut, least important part first."),
         "token_budget": _("Nothing is cut for it; what passes it is marked."),
+        "per_file": _("Longer context files are cut. Built in: 20,000."),
+        "all_files": _("Further context files are cut. Built in: 60,000."),
+        "list_sample": _("How many items of a list the data inventory shows. Built in: 3."),
+        "string_truncate": _("Longer texts are cut in the data inventory. Built in: 500."),
     }
     fieldsets = (
         (_("Persona"), _("For agents that choose none of their own."), PERSONA_FIELDS),
-        (_("Shape"), "", ("native_tools", "entry", "mode", "mission")),
-        (_("Size"), "", ("total_characters", "token_budget")),
+        (_("Shape"), "", ("native_tools", "entry", "mode")),
+        (_("Mission and data"), "", ("mission", "signature", "sample_data", "hidden")),
+        (_("Size"), "", ("total_characters", "token_budget", "per_file", "all_files", "section_limits")),
+        (_("Data inventory and reference"), "", ("list_sample", "string_truncate", "omit_reference")),
     )
 
-    identity = RecordChoiceField(required=False, empty_label=_("As the level before says"))
-    soul = RecordChoiceField(required=False, empty_label=_("As the level before says"))
-    user_profile = RecordChoiceField(required=False, empty_label=_("As the level before says"))
+    identity = RecordChoiceField(required=False, empty_label=INHERITED_LABEL)
+    soul = RecordChoiceField(required=False, empty_label=INHERITED_LABEL)
+    user_profile = RecordChoiceField(required=False, empty_label=INHERITED_LABEL)
     native_tools = forms.ChoiceField(
         choices=NATIVE_TOOLS_CHOICES, required=False, label=_("Tools go to the provider as definitions")
+    )
+    omit_reference = forms.ChoiceField(
+        choices=OMIT_REFERENCE_CHOICES,
+        required=False,
+        label=_("Leave out the language reference"),
+        help_text=_("For the ptc layout and models that know the language."),
+    )
+    section_limits = SectionLimitsField(
+        required=False,
+        label=_("Most characters of sections"),
+        help_text=_("One per line, such as memories: 2000. Section names are those of the layout."),
     )
 
     record: PromptSettings | None
 
-    def __init__(self, *args: Any, is_agent: bool = False, **kwargs: Any) -> None:
-        self.is_agent = is_agent
+    def __init__(self, *args: Any, is_agent: bool | None = None, **kwargs: Any) -> None:
+        record = kwargs.get("record")
+        self.is_agent = is_agent if is_agent is not None else record is not None and record.level == "agent"
         super().__init__(*args, **kwargs)
 
     def initial_values(self) -> dict[str, Any]:
         values = super().initial_values()
-        native_tools = values.get("native_tools")
-        return values | {"native_tools": "" if native_tools is None else ("yes" if native_tools else "no")}
+        return values | {name: format_yes_no(values.get(name)) for name in YES_NO_FIELDS}
 
     def set_querysets(self) -> None:
         if self.is_agent:
@@ -66,4 +129,15 @@ class PromptSettingsForm(RecordForm):
             self.set_choices(name, rows(self.workspace), getattr(self.record, name, None))
 
     def clean_native_tools(self) -> bool | None:
-        return {"yes": True, "no": False}.get(self.cleaned_data["native_tools"])
+        return parse_yes_no(self.cleaned_data["native_tools"])
+
+    def clean_omit_reference(self) -> bool | None:
+        return parse_yes_no(self.cleaned_data["omit_reference"])
+
+
+def format_yes_no(value: bool | None) -> str:
+    return "" if value is None else "yes" if value else "no"
+
+
+def parse_yes_no(value: str) -> bool | None:
+    return {"yes": True, "no": False}.get(value)

@@ -8,16 +8,26 @@ from django.db.models.functions import Coalesce
 from personas.models import Workspace
 from prompts.models import PromptSettings
 
+LINKED_FIELDS = ("identity", "soul", "user_profile")
+
+
+def list_levels_with_settings(workspace: Workspace) -> list[PromptSettings]:
+    """List the settings of the levels that set any value; a level may have been cleared."""
+    rows = PromptSettings.objects.in_workspace(workspace).select_related("agent", "channel", *LINKED_FIELDS)
+    ordered = rows.order_by("agent__name", "channel__name", "pk")
+    return [row for row in ordered if row.has_values]
+
 
 def build_effective_budget(workspace: Workspace | int) -> Coalesce:
     """Build an SQL expression for the effective token budget of a prompt.
 
-    It is the budget of the channel, else of the agent, else of the workspace.
+    It is the budget of the prompt, else of the channel, else of the agent, else of the workspace.
     """
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None, token_budget__isnull=False)
     levels: list[dict[str, Any]] = [
-        {"channel": OuterRef("channel_id")},
-        {"agent": OuterRef("agent_id")},
+        {"agent": OuterRef("agent_id"), "channel": OuterRef("channel_id")},
+        {"agent": None, "channel": OuterRef("channel_id")},
+        {"agent": OuterRef("agent_id"), "channel": None},
         {"channel": None, "agent": None},
     ]
     budgets = [Subquery(rows.filter(**level).values("token_budget")[:1]) for level in levels]

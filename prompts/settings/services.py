@@ -17,6 +17,26 @@ def find_level_settings(
     return rows.filter(agent=agent, channel=channel).select_related("agent", "channel").first()
 
 
+def get_or_build_level(workspace: Workspace, key: str) -> PromptSettings | None:
+    """Return the settings of the level with this URL key, unsaved if the level has none yet.
+
+    Keys are `workspace`, `agent-<id>`, `channel-<id>` and `prompt-<agent id>-<channel id>`. Return None for any
+    other key, and if the workspace has no such agent or channel.
+    """
+    level, *ids = key.split("-")
+    links = {"workspace": (), "agent": (Agent,), "channel": (Channel,), "prompt": (Agent, Channel)}.get(level)
+    are_numbers = all(pk.isascii() and pk.isdecimal() and len(pk) < 19 for pk in ids)
+    if links is None or len(ids) != len(links) or not are_numbers:
+        return None
+    rows = {
+        model.kind: model.objects.in_workspace(workspace).filter(pk=int(pk)).first()
+        for model, pk in zip(links, ids, strict=True)
+    }
+    if None in rows.values():
+        return None
+    return find_level_settings(workspace, **rows) or PromptSettings(workspace=workspace, **rows)
+
+
 @transaction.atomic
 def put_settings(
     workspace: Workspace,
@@ -26,13 +46,16 @@ def put_settings(
     by: Actor,
     agent: Agent | None = None,
     channel: Channel | None = None,
+    message: str = "",
 ) -> PromptSettings:
-    """Create or replace the settings of one level: an agent, a channel, or the workspace if neither is given.
+    """Create or replace the settings of one level.
 
+    The level is a prompt if agent and channel are given, an agent, a channel, or the workspace if neither is.
     Empty values are inherited from the next more general level.
     """
     Workspace.objects.select_for_update().get(pk=workspace.pk)
     row = find_level_settings(workspace, agent, channel)
     if row is None:
-        return create_record(PromptSettings, workspace, values | {"agent": agent, "channel": channel}, by=by)
-    return edit_record(row, values, expected=expected, by=by)
+        level = {"agent": agent, "channel": channel}
+        return create_record(PromptSettings, workspace, values | level, by=by, message=message)
+    return edit_record(row, values, expected=expected, by=by, message=message)

@@ -135,6 +135,8 @@ def find_part_record(
 ) -> Record | None:
     """Return the record of a part; the agent and its persona are already loaded and need no query."""
     if not part.key:
+        if not pages.has_new_page:
+            raise Http404("Records of this kind are not created.")
         return None
     own: Record | None = studio.agent if part.family == "agents" else None
     if part.family in AGENT_FIELDS_BY_FAMILY:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import Agent, Channel, Record
+from prompts.models import PromptSettings
 from prompts.provenance.origins import RECORD_KINDS
 from prompts.studio.location import PartRef, StudioLocation
 from prompts.studio.text_view import StudioText
@@ -21,6 +23,7 @@ PART_KIND_TITLES: dict[str, str | Promise] = {
     "skill": _("Skills"),
     "tool": _("Tools"),
     "channel": _("Channel"),
+    "prompt_settings": _("Prompt settings"),
     "context_file": _("Context files"),
 }
 # Kinds for which the picker has a link to create a record: their records belong to the agent.
@@ -68,7 +71,15 @@ def list_part_groups(
 
 def list_agent_parts(agent: Agent, channel: Channel | None) -> Iterable[Record]:
     parts = [agent.identity, agent.soul, agent.user_profile, agent, channel]
-    return [part for part in parts if part is not None]
+    return [*(part for part in parts if part is not None), *list_settings_levels(agent, channel)]
+
+
+def list_settings_levels(agent: Agent, channel: Channel | None) -> list[PromptSettings]:
+    """List the levels of a prompt's settings, the nearest first, whether or not they have a row."""
+    levels: list[dict[str, Any]] = [{"agent": agent}, {}]
+    if channel is not None:
+        levels = [{"agent": agent, "channel": channel}, {"channel": channel}, *levels]
+    return [PromptSettings(workspace_id=agent.workspace_id, **level) for level in levels]
 
 
 def add_part_choice(

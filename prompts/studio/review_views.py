@@ -18,9 +18,11 @@ from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.toasts import add_toast
 from prompts.inputs import DraftRecord
+from prompts.models import PromptSettings
 from prompts.preview.drafts import list_affected_agents
 from prompts.preview.impact import compute_impact
 from prompts.preview.review import build_impact_review, get_save_effect, list_approvers
+from prompts.settings.services import put_settings
 from prompts.studio.draft_views import save_submitted_draft
 from prompts.studio.forms import StudioFields
 from prompts.studio.location import PartRef, StudioLocation
@@ -105,7 +107,11 @@ def get_review_context(request: WorkspaceRequest, open_part: OpenPart, draft: Dr
     impact = compute_impact(request.workspace, draft, list_affected_agents(subject, draft))
     effect = get_save_effect(impact)
     action = (
-        _("Save over theirs") if open_part.is_outdated else _("Save") if open_part.record else _("Create")
+        _("Save over theirs")
+        if open_part.is_outdated
+        else _("Save")
+        if open_part.record and open_part.record.pk
+        else _("Create")
     )
     return {
         "impact": impact,
@@ -160,6 +166,12 @@ def save_draft_record(request: WorkspaceRequest, open_part: OpenPart, message: s
         record: Record = open_part.pages.create(request, values)
         return record
     expected = get_submitted_revision(request) if "overwrite" in request.POST else open_part.base_revision
+    if isinstance(open_part.record, PromptSettings):
+        row = open_part.record
+        level: dict[str, Any] = {"agent": row.agent, "channel": row.channel}
+        return put_settings(
+            request.workspace, values, expected=expected, by=request.actor, message=message, **level
+        )
     return edit_record(open_part.record, values, expected=expected, by=request.actor, message=message)
 
 
@@ -169,7 +181,7 @@ def add_saved_message(request: WorkspaceRequest, open_part: OpenPart, saved: Rec
         add_toast(request, _("Nothing had changed."))
         return
     name = {"name": str(saved)}
-    if open_part.record is None:
+    if not before:
         add_toast(request, _("“%(name)s” created.") % name)
         return
     url_args = [request.workspace.slug, getattr(saved, open_part.pages.key), before]

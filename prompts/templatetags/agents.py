@@ -55,6 +55,7 @@ TABS_BY_VIEW = {
     "agent-activity": "activity",
 }
 LEVEL_LABELS = {
+    "prompt": gettext_lazy("from this prompt"),
     "channel": gettext_lazy("from the channel"),
     "agent": gettext_lazy("from the agent"),
     "file": gettext_lazy("from a file"),
@@ -166,6 +167,8 @@ def get_level_url(context: dict[str, Any], level: str, agent: Agent, channel: st
     slug = context["workspace"].slug
     if level == "workspace":
         return reverse("prompt-settings:workspace", args=[slug])
+    if level == "prompt" and channel:
+        return reverse("prompt-settings:prompt", args=[slug, agent.slug, channel])
     if level == "channel" and channel:
         return reverse("prompt-settings:channel", args=[slug, channel])
     return reverse("prompt-settings:agent", args=[slug, agent.slug]) if level == "agent" else ""

@@ -292,6 +292,10 @@ PROMPTS: dict[str, Row] = {
     "PUT prompt-settings-channel": Row(
         {"channel": row("channels")}, body=constant({"token_budget": 900}), narrow=403
     ),
+    "GET prompt-settings-prompt": Row({**AGENT, "channel": row("channels")}),
+    "PUT prompt-settings-prompt": Row(
+        {**AGENT, "channel": row("channels")}, body=constant({"token_budget": 900})
+    ),
 }
 SERVING: dict[str, Row] = {
     "GET prompt": Row(AGENT, query=lambda s, h: {"channel": s.key(h, "channels")}, beyond=403),

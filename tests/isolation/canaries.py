@@ -20,6 +20,7 @@ FORMATS = {
     "email": "{0}@example.com",
     "extra": "{0}: {0}",
     "parameters": '{{"title": "{0}"}}',
+    "sample_data": '{{"title": "{0}"}}',
 }
 # Text columns with values from a fixed set, which contain no tenant data.
 FIXED_VALUES = {
@@ -31,6 +32,7 @@ FIXED_VALUES = {
     "Source.harnesses": "names of our rule sets",
     "AgentContext.harness": "the name of a rule set",
     "RuleSet.harness": "the name of a rule set",
+    "PromptSettings.section_limits": "names of sections, and numbers",
     "PromptVersion.layout": "one of our layouts",
     "PromptVersion.sizes": "names of sections, and numbers",
     "PromptVersion.lockfile": "ids and digests",

@@ -101,6 +101,16 @@ PROMPTS: dict[str, Page] = {
         objects={"channel": ("channels", "slug")},
         body=lambda s, h: {"token_budget": 900},
     ),
+    "prompt-settings:prompt": Page(
+        read=EDIT,
+        write=EDIT,
+        objects=AGENT | {"channel": ("channels", "slug")},
+        body=lambda s, h: {"token_budget": 900},
+    ),
+    # Every workspace has this level: its name is not secret.
+    "prompt-settings:history": Page(values={"key": "workspace"}),
+    "prompt-settings:revision": Page(values={"key": "workspace"}),
+    "prompt-settings:revert": action(values={"key": "workspace"}, changes=False),
     "erasures:list": Page(),
     "erasures:detail": Page(),
     "erasures:erase": Page(

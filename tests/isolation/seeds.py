@@ -21,6 +21,7 @@ from personas.models import (
     WorkspaceOwned,
     sha256_digest,
 )
+from personas.records.revisions import write_revision
 from personas.records.services import create_record
 from prompts.builds.services import rebuild_agents
 from prompts.labels.services import move_label
@@ -294,8 +295,9 @@ class Seeder:
         self.create(Checkpoint, sequence=1, at=self.now)
         self.keep("signing-keys", "plain", self.create(SigningKey, first_used_at=self.now))
         self.create(VerificationRun)
-        self.create(PromptSettings, entry="", mode="")
-        self.create(PromptSettings, entry="", mode="", agent=self.row("agents", "spare"))
-        self.create(PromptSettings, entry="", mode="", channel=self.row("channels", "spare"))
+        agent, channel = self.row("agents", "spare"), self.row("channels", "spare")
+        for level in ({}, {"agent": agent}, {"channel": channel}, {"agent": agent, "channel": channel}):
+            row = self.create(PromptSettings, **({"entry": "", "mode": "", "revision": 1} | level))
+            write_revision(row, by=Actor(self.word("Actor.label"), self.owner))
         erasure = self.create(Erasure, object_id=987_654, person=self.owner, digests=[], versions=[])
         self.keep("erasures", "plain", erasure)

@@ -6,6 +6,15 @@ the previous release does meanwhile. Released migrations are never changed.
 
 FIRST = "before the first release: no installation had rows in it"
 
+SETTINGS_INDEX = (
+    "a partial unique index on prompt settings, which have at most one row per agent, channel and prompt: "
+    "building it takes milliseconds, fetches do not read the table, and a saved form waits that long"
+)
+SETTINGS_COLUMN = (
+    "the type of the column stays the same and no row is rewritten: a unique constraint of a small table is "
+    "replaced by an index; the previous release never writes a second row for a level"
+)
+
 FROZEN: dict[str, dict[str, str]] = {
     "personas.0003_contents_and_trust": {"AddField workspace skills_need_trust": FIRST},
     "personas.0005_months_of_ledger": {"AddField workspace ledger_months": FIRST},
@@ -29,6 +38,13 @@ FROZEN: dict[str, dict[str, str]] = {
         "on the ledger, for some hundredths of a second whatever its size "
         "(tests/prompts/ledger/test_partition_migration.py shows that no row is read under it); fetches "
         "wait for it, and the previous release finds a table with the same columns",
+    },
+    "prompts.0015_prompt_level_settings": {
+        "AddConstraint promptsettings settings_once_per_agent": SETTINGS_INDEX,
+        "AddConstraint promptsettings settings_once_per_channel": SETTINGS_INDEX,
+        "AddConstraint promptsettings settings_once_per_prompt": SETTINGS_INDEX,
+        "AlterField promptsettings agent": SETTINGS_COLUMN,
+        "AlterField promptsettings channel": SETTINGS_COLUMN,
     },
     "prompts.0011_versions_by_beginning": {"AddIndex promptversion versions_by_beginning": FIRST},
 }

@@ -7,9 +7,12 @@ import pytest
 from django.apps import apps
 from django.conf import settings as project
 from django.test.utils import override_settings
+from django.utils import timezone
 
 from personas.models import LAYOUTS, Agent, Memory, MemoryState, Soul, Workspace, WorkspaceOwned
+from prompts.builds.compiler import assemble_prompt
 from prompts.demo.load import load_demo
+from prompts.inputs import collect_inputs
 from skills.agent_context.effective import get_effective_context
 from skills.models import ContextFile
 from skills.sources.readers import get_readers_by_agent
@@ -114,3 +117,22 @@ def test_every_agent_reads_the_tree_by_rules_that_fit_its_layout(demo):
         assert get_effective_context(view.agent).files, slug
     skills = {one.name for one in get_effective_context(views["release-captain"].agent).skills if one.file}
     assert skills == {"cut-a-release"}
+
+
+def collect_demo_text(demo: Workspace, slug: str) -> str:
+    agent = Agent.objects.in_workspace(demo).get(slug=slug)
+    prompts = collect_inputs(demo, [agent], at=timezone.now())
+    return assemble_prompt(prompts[0]).text
+
+
+def test_the_demo_shows_data_storage_and_documentation(demo):
+    research = collect_demo_text(demo, "field-research")
+    assert "| `ctx/question` | `:string` |" in research
+    assert '{id: "SKB-1", model: "Heron 3", since: 2022}, ...]` (3 items)' in research
+    assert "| `ctx/_archive_key` | `:string` | [Hidden] |" in research
+    assert "path: [Hidden]" in research
+    assert "\n\nReturn format: {answer :string, figures [" in research
+    night = collect_demo_text(demo, "night-shift")
+    assert "additional directories:\n- archive/readings\n- handbook\n</Directories>" in night
+    assert "<Storage>" in night
+    assert "- Main documentation: docs/README.md\n" in collect_demo_text(demo, "release-captain")
