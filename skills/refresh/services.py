@@ -20,6 +20,7 @@ from skills.models import (
     SourceKind,
     is_folder_allowed,
 )
+from skills.refresh.holds import find_mass_removal, hold_run, log_ended_hold
 from skills.refresh.runs import LostRun, save_run_progress
 from skills.rule_sets.effective import list_effective_harnesses
 from skills.sources.locks import lock_source
@@ -61,8 +62,13 @@ def refresh_source(run: RefreshRun) -> RefreshRun:
         run = lock_running_run(run)
         if source.revision != original.revision:
             raise SourceEdited
-        run.outcome = store_discovered_files(source, result, verdicts, by_run=run)
-        finish_run(run, result)
+        missing, present = find_mass_removal(source, result, run)
+        if missing:
+            hold_run(run, source, missing, present)
+        else:
+            run.outcome = store_discovered_files(source, result, verdicts, by_run=run)
+            finish_run(run, source, result)
+        save_run_result(run, result)
     return run
 
 
@@ -79,7 +85,12 @@ def discover_source(
         return build_refused_result(WITHDRAWN_REFUSAL)
     known_stamps = get_known_stamps(source)
     return discover_tree(
-        grant.path, rules, folder=source.folder, known_stamps=known_stamps, on_progress=report_progress
+        grant.path,
+        rules,
+        folder=source.folder,
+        known_stamps=known_stamps,
+        allow_hard_links=source.allow_hard_links,
+        on_progress=report_progress,
     )
 
 
@@ -122,17 +133,23 @@ def lock_running_run(run: RefreshRun) -> RefreshRun:
     return locked_run
 
 
-def finish_run(run: RefreshRun, result: DiscoveryResult) -> None:
-    # Keep the refusals that a push stored on this run when it requested the run.
-    refusals = {refusal["path"]: refusal for refusal in run.refusals}
-    refusals |= {refusal.path: refusal._asdict() for refusal in result.refusals}
-    run.refusals = list(refusals.values())
-    run.seen, run.read, run.refused = result.seen_count, result.read_count, len(refusals)
+def finish_run(run: RefreshRun, source: Source, result: DiscoveryResult) -> None:
     run.status, run.finished_at = RunStatus.DONE, timezone.now()
-    if not result.is_complete:
+    if result.is_complete:
+        log_ended_hold(source, run)
+    else:
         root_refusal = next((refusal for refusal in result.refusals if refusal.path == "."), None)
         run.status, run.error = (
             RunStatus.FAILED,
             root_refusal.reason[:500] if root_refusal else "The look ended early.",
         )
+
+
+def save_run_result(run: RefreshRun, result: DiscoveryResult) -> None:
+    """Save the run with the counters and refusals of the discovery."""
+    # Keep the refusals that a push stored on this run when it requested the run.
+    refusals = {refusal["path"]: refusal for refusal in run.refusals}
+    refusals |= {refusal.path: refusal._asdict() for refusal in (*result.notes, *result.refusals)}
+    run.refusals = list(refusals.values())
+    run.seen, run.read, run.refused = result.seen_count, result.read_count, len(refusals)
     run.save()
