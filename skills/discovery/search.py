@@ -29,6 +29,8 @@ Clock = Callable[[], float]
 # Called after each file with the number of files seen, read and refused so far.
 ProgressCallback = Callable[[int, int, int], object]
 ROOT_PATH = "."
+# Rule of the refusal of a folder with too many names.
+CUT_FOLDER_RULE = "folder-entries"
 # Skipped links are reported one by one up to this number, and then only counted.
 MAX_REPORTED_LINKS = 200
 
@@ -45,7 +47,7 @@ class FolderCrowded(FileRefused):
 
     def __init__(self, most: int) -> None:
         super().__init__(
-            "folder-entries",
+            CUT_FOLDER_RULE,
             f"It has more than {most:,} names. Only files and folders that a rule names without * were "
             "read in it; the rest was left out.",
         )

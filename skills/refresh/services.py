@@ -1,7 +1,7 @@
 """Refresh a source: discover its files, evaluate them, and store the result in one transaction."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from django.db import transaction
 from django.utils import timezone
@@ -23,6 +23,7 @@ from skills.models import (
 from skills.refresh.holds import find_mass_removal, hold_run, log_ended_hold
 from skills.refresh.runs import LostRun, save_run_progress
 from skills.rule_sets.effective import list_effective_harnesses
+from skills.skill_format.rules import SkillFlaw
 from skills.sources.locks import lock_source
 
 
@@ -40,6 +41,7 @@ def get_pushed_content(source: Source, known_stamps: Mapping[str, FileStamp]) ->
 
 
 PROGRESS_INTERVAL_SECONDS = 0.4
+MAX_REFERENCES_NAMED = 3
 WITHDRAWN_REFUSAL = Refusal(".", "grant", "Operators no longer allow this folder. Nothing was read.")
 ARCHIVED_REFUSAL = Refusal(".", "archived", "The source has been archived. Nothing was read.")
 ProgressReporter = Callable[[int, int, int], None]
@@ -68,7 +70,7 @@ def refresh_source(run: RefreshRun) -> RefreshRun:
         else:
             run.outcome = store_discovered_files(source, result, verdicts, by_run=run)
             finish_run(run, source, result)
-        save_run_result(run, result)
+        save_run_result(run, result, list_reference_notes(source))
     return run
 
 
@@ -145,11 +147,24 @@ def finish_run(run: RefreshRun, source: Source, result: DiscoveryResult) -> None
         )
 
 
-def save_run_result(run: RefreshRun, result: DiscoveryResult) -> None:
-    """Save the run with the counters and refusals of the discovery."""
-    # Keep the refusals that a push stored on this run when it requested the run.
+def list_reference_notes(source: Source) -> list[Refusal]:
+    """List the skills of the source that refer to files outside of their folders."""
+    rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source, file_kind="skill")
+    skills = rows.filter(is_there=True, is_ignored=False).exclude(newest__problems=[]).order_by("path")
+    notes = []
+    for path, problems in skills.values_list("path", "newest__problems"):
+        messages = [row["message"] for row in problems or () if row["flaw"] == SkillFlaw.OUTSIDE_REFERENCE]
+        if messages:
+            notes.append(Refusal(path, "reference", " ".join(messages[:MAX_REFERENCES_NAMED])))
+    return notes
+
+
+def save_run_result(run: RefreshRun, result: DiscoveryResult, notes: Iterable[Refusal]) -> None:
+    """Save the run with the counters of the discovery and everything that was left out."""
+    # Keep the refusals that a push stored on this run when it requested the run. A refusal replaces a note on
+    # the same path.
     refusals = {refusal["path"]: refusal for refusal in run.refusals}
-    refusals |= {refusal.path: refusal._asdict() for refusal in (*result.notes, *result.refusals)}
+    refusals |= {refusal.path: refusal._asdict() for refusal in (*notes, *result.notes, *result.refusals)}
     run.refusals = list(refusals.values())
     run.seen, run.read, run.refused = result.seen_count, result.read_count, len(refusals)
     run.save()

@@ -112,6 +112,8 @@ class Source(Named):
             problems["grant"] = gettext("Choose the folder that operators granted.")
         if self.source_kind == SourceKind.PUSHED and (self.grant is not None or self.folder):
             problems["folder"] = gettext("Pushed files have no folder on disk.")
+        if self.source_kind == SourceKind.PUSHED and self.allow_hard_links:
+            problems["allow_hard_links"] = gettext("Pushed files have no hard links.")
         if problem := find_source_folder_problem(self.folder):
             problems["folder"] = problem
         if not isinstance(self.harnesses, list) or not self.harnesses or set(self.harnesses) - set(HARNESSES):
