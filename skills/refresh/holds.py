@@ -1,7 +1,7 @@
 """Hold a refresh in which most files of a source are missing, until a person confirms the removal.
 
-An unmounted volume looks like a folder without files. A held refresh changes no file: each keeps its state and
-its text in prompts. A later refresh that finds the files again ends the hold.
+An unmounted volume looks like a folder without files. A held refresh changes no file: each keeps its state
+and its text in prompts. A later refresh that finds the files again ends the hold.
 """
 
 from collections.abc import Iterable
@@ -86,7 +86,7 @@ def confirm_removal(source: Source, run_id: int, *, by: Actor) -> RefreshRun:
     seen = list_refresh_runs(source).defer(None).filter(pk=run_id, status=RunStatus.HELD).first()
     if hold is None or seen is None or not set(hold.missing_paths or ()) <= set(seen.missing_paths or ()):
         raise HoldChanged(
-            _("This source was scanned again, and the missing files are not the same. Check them and try again.")
+            _("This source was refreshed again, and other files are missing now. Check them and try again.")
         )
     run = request_refresh(source, cause="confirmed", by=by)
     add_confirmed_paths(run, hold.missing_paths or ())

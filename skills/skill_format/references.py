@@ -36,7 +36,9 @@ def iter_outside_references(text: str) -> Iterator[SkillProblem]:
             for match in LINK_PATTERN.finditer(line):
                 target = next(group for group in match.groups() if group)
                 if is_outside_target(target):
-                    yield SkillProblem("body", build_outside_message(target), line_number, SkillFlaw.OUTSIDE_REFERENCE)
+                    yield SkillProblem(
+                        "body", build_outside_message(target), line_number, SkillFlaw.OUTSIDE_REFERENCE
+                    )
 
 
 def is_outside_target(target: str) -> bool:

@@ -155,9 +155,7 @@ class WorkingDirectory(NamedTuple):
     problem: str = ""
 
 
-def locate_working_directory(
-    directory: str, source: Source, *, root_location: str = ""
-) -> WorkingDirectory:
+def locate_working_directory(directory: str, source: Source, *, root_location: str = "") -> WorkingDirectory:
     """Find the working directory of an agent below the root of its source.
 
     An absolute path must be below the folder that workers read, or below `root_location`, the place where
@@ -166,8 +164,8 @@ def locate_working_directory(
     names = [name for name in directory.split("/") if name not in {"", "."}]
     if ".." in names:
         message = _(
-            "Working directory %(directory)s contains “..”. Write it without. Until then, files are read from "
-            "the root of the source."
+            "Working directory %(directory)s contains “..”. Write it without. Until then, files are read "
+            "from the root of the source."
         )
         return WorkingDirectory("", message % {"directory": directory})
     if not directory.startswith("/"):
@@ -190,8 +188,8 @@ def get_root_path(source: Source) -> str:
 def describe_outside_problem(directory: str, roots: Sequence[str]) -> str:
     if not roots:
         message = _(
-            "Working directory %(directory)s cannot be found: pushed files have no folder on disk. Set a path "
-            "relative to their root. Until then, files are read from the root."
+            "Working directory %(directory)s cannot be found: pushed files have no folder on disk. Set a "
+            "path relative to their root. Until then, files are read from the root."
         )
         return message % {"directory": directory}
     message = _(

@@ -129,7 +129,9 @@ def list_source_holds(workspace: Workspace | int) -> QuerySet[RefreshRun]:
 def get_source_hold(source: Source) -> RefreshRun | None:
     """Return the held run that waits for a confirmation, or None. Failed runs do not end a hold."""
     runs = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
-    last = runs.filter(status__in=SCANNED_STATUSES).defer("refusals", "confirmed_paths").order_by("-pk").first()
+    last = (
+        runs.filter(status__in=SCANNED_STATUSES).defer("refusals", "confirmed_paths").order_by("-pk").first()
+    )
     return last if last and last.status == RunStatus.HELD else None
 
 

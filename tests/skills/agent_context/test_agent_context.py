@@ -125,9 +125,7 @@ def test_a_working_directory_outside_the_source_is_reported(reader, source, as_b
     assert "/home/bot/docs is not below" in text
     mark = as_bob.get(context_url(reader)).context["mark"]
     reader.refresh_from_db()
-    choose_context(
-        reader, source, "plain", working_directory=str(root), expected=reader.revision, by=BY
-    )
+    choose_context(reader, source, "plain", working_directory=str(root), expected=reader.revision, by=BY)
     answer = as_bob.get(context_url(reader, "live/"), {"seen": mark})
     assert (answer.status_code, "/home/bot/docs" in answer.content.decode()) == (200, False)
 

@@ -202,7 +202,13 @@ NUMBERS = [
     ),
     Case(
         "a crowded folder",
-        writes(*(f"a/{at}" for at in range(60)), "a/AGENTS.md", "a/.agents/AGENTS.md", "a/x/AGENTS.md", "b/AGENTS.md"),
+        writes(
+            *(f"a/{at}" for at in range(60)),
+            "a/AGENTS.md",
+            "a/.agents/AGENTS.md",
+            "a/x/AGENTS.md",
+            "b/AGENTS.md",
+        ),
         {"a": "folder-entries"},
         ("a/AGENTS.md", "a/.agents/AGENTS.md", "b/AGENTS.md"),
         caps=DiscoveryCaps(folder_entries=50),

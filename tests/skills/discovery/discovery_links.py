@@ -128,7 +128,12 @@ LINKS = [
         ways=("tree",),
         expected=("AGENTS.md", "sub/AGENTS.md", "sub/.agents/AGENTS.md", "sub/.agents/OPAL.md"),
     ),
-    Case("other folder linked out", lambda s: s.link("docs", s.outside), notes={"docs": "link-out"}, ways=("tree",)),
+    Case(
+        "other folder linked out",
+        lambda s: s.link("docs", s.outside),
+        notes={"docs": "link-out"},
+        ways=("tree",),
+    ),
     Case(
         "other folder linked inside",
         lambda s: s.write("docs/AGENTS.md").link("more", "docs"),
@@ -149,10 +154,23 @@ LINKS = [
         notes={"a": "link-loop", "b": "link-loop"},
         ways=("tree",),
     ),
-    Case("other link to nothing", lambda s: s.link("docs", "gone"), notes={"docs": "link-dangling"}, ways=("tree",)),
-    Case("link to a file that no rule names", lambda s: s.write("a.md").link("b.md", "a.md"), notes={}, ways=("tree",)),
     Case(
-        "link with the name of a skipped folder", lambda s: s.link("node_modules", s.outside), notes={}, ways=("tree",)
+        "other link to nothing",
+        lambda s: s.link("docs", "gone"),
+        notes={"docs": "link-dangling"},
+        ways=("tree",),
+    ),
+    Case(
+        "link to a file that no rule names",
+        lambda s: s.write("a.md").link("b.md", "a.md"),
+        notes={},
+        ways=("tree",),
+    ),
+    Case(
+        "link with the name of a skipped folder",
+        lambda s: s.link("node_modules", s.outside),
+        notes={},
+        ways=("tree",),
     ),
     Case(
         "more links than are reported",

@@ -197,7 +197,11 @@ def findings(case: Case, way: str, stage: Stage) -> list[str]:
     if case.notes is not None and notes != case.notes:
         problems.append(f"noted {notes}, expected {case.notes}")
     problems += [] if paths == expected else [f"found {paths}, expected {expected}"]
-    return problems + [f"no reason: {refusal}" for refusal in (*result.notes, *result.refusals) if not is_good_reason(refusal)]
+    return problems + [
+        f"no reason: {refusal}"
+        for refusal in (*result.notes, *result.refusals)
+        if not is_good_reason(refusal)
+    ]
 
 
 def is_good_reason(refusal) -> bool:

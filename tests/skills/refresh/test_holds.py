@@ -2,15 +2,21 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.urls import reverse
 
 from personas.models import AuditEvent
-from skills.files.states import FileState
-from skills.models import ContextFile, RefreshRun
+from skills.models import ContextFile, FileState, RefreshRun
 from skills.refresh.holds import HoldChanged, confirm_removal, is_mass_removal
-from skills.refresh.runs import claim_run, get_refresh_progress, request_due_refreshes, request_refresh, requeue_run
+from skills.refresh.runs import (
+    claim_run,
+    get_refresh_progress,
+    request_due_refreshes,
+    request_refresh,
+    requeue_run,
+)
 from skills.refresh.services import refresh_source
 from skills.sources.selectors import get_source_hold
 from tests.factories import BY, make_agent, make_source, refreshed
@@ -73,13 +79,13 @@ def states(source) -> set[str]:
     return set(rows.values_list("state", flat=True))
 
 
-def run_queued(run: RefreshRun) -> RefreshRun:
+def run_queued(run: Any) -> Any:
     claimed = claim_run(run.workspace_id, run.pk)
     assert claimed is not None
     return refresh_source(claimed)
 
 
-def confirm(source, run: RefreshRun) -> RefreshRun:
+def confirm(source, run: RefreshRun) -> Any:
     return run_queued(confirm_removal(source, run.pk, by=BY))
 
 
@@ -109,7 +115,7 @@ def test_more_than_half_of_the_files_or_an_empty_root_is_a_mass_removal(present,
 
 def test_an_empty_root_is_held_and_every_file_stays_in_use(source, tree):
     empty(tree)
-    run = refreshed(source)
+    run: Any = refreshed(source)
     assert (run.status, run.missing, run.outcome) == ("held", 5, {})
     assert sorted(run.missing_paths) == sorted(NAMES)
     assert "5 of 5" in run.error
@@ -132,7 +138,7 @@ def test_a_held_refresh_changes_no_other_file_either(source, tree):
     (tree / "AGENTS.md").write_text("A stub of another volume, with other text.\n")
     write_tree(tree, ("new/AGENTS.md",))
     assert refreshed(source).status == "held"
-    row = ContextFile.objects.in_workspace(source.workspace_id).get(source=source, path="AGENTS.md")
+    row: Any = ContextFile.objects.in_workspace(source.workspace_id).get(source=source, path="AGENTS.md")
     assert row.in_force.content.text == "Text of AGENTS.md.\n"
     assert "new/AGENTS.md" not in used_paths(source)
 
@@ -173,7 +179,7 @@ def test_refreshes_by_schedule_watcher_and_person_never_confirm(source, tree):
 
 def test_a_schedule_repeats_a_held_refresh(source, tree):
     empty(tree)
-    run = refreshed(source)
+    run: Any = refreshed(source)
     later = run.finished_at.replace(year=run.finished_at.year + 1)
     assert [one.source_id for one in request_due_refreshes(later)] == [source.pk]
 
@@ -199,9 +205,9 @@ def test_a_confirmation_covers_only_the_files_that_were_shown(source, tree):
     remove(tree, *NAMES[:3])
     held = refreshed(source)
     assert held.missing == 3
-    run = confirm_removal(source, held.pk, by=BY)
+    queued = confirm_removal(source, held.pk, by=BY)
     empty(tree)
-    run = run_queued(run)
+    run = run_queued(queued)
     assert (run.status, run.missing, sorted(run.missing_paths)) == ("held", 5, sorted(NAMES))
     assert used_paths(source) == sorted(NAMES)
     with pytest.raises(HoldChanged):
@@ -232,7 +238,7 @@ def test_only_a_held_refresh_of_the_same_source_can_be_confirmed(source, tree, w
 def test_a_confirmed_refresh_that_is_lost_is_retried_as_confirmed(source, tree):
     empty(tree)
     queued = confirm_removal(source, refreshed(source).pk, by=BY)
-    claimed = claim_run(queued.workspace_id, queued.pk)
+    claimed: Any = claim_run(queued.workspace_id, queued.pk)
     retry = requeue_run(claimed, "Its worker went away.")
     assert run_queued(retry).status == "done"
     assert used_paths(source) == []
@@ -278,7 +284,7 @@ def test_a_stale_confirmation_is_refused_with_a_message(source, tree, as_alice):
     refreshed(source)
     for run in (held.pk, "", "x", 10**30):
         answer = as_alice.post(page(source, "confirm-removal"), {"run": run}, follow=True)
-        assert "scanned again" in answer.content.decode()
+        assert "refreshed again" in answer.content.decode()
     assert not RefreshRun.objects.in_workspace(source.workspace_id).filter(status="queued").exists()
 
 

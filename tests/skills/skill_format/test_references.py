@@ -2,10 +2,10 @@
 
 import pytest
 
+from skills.files.evaluate import build_skill_reading, evaluate_file
 from skills.skill_format.references import MAX_REFERENCES, list_outside_references
 from skills.skill_format.rules import SkillFlaw
 from skills.skill_format.tolerance import HARNESS_TOLERANCES, evaluate_for_harness
-from skills.files.evaluate import build_skill_reading, evaluate_file
 
 HEAD = "---\nname: tea\ndescription: Makes tea.\n---\n\n"
 
@@ -15,7 +15,8 @@ def targets(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "target", ["../cups.md", "../../shared/a.md", "a/../../b.md", "/etc/passwd", "~/notes.md", "..", "%2e%2e/x"]
+    "target",
+    ["../cups.md", "../../shared/a.md", "a/../../b.md", "/etc/passwd", "~/notes.md", "..", "%2e%2e/x"],
 )
 def test_a_link_out_of_the_folder_is_reported(target):
     for text in (f"See [it]({target}).", f"![]({target} 'title')", f"[it]: {target}", f"[it](<{target}>)"):

@@ -4,7 +4,7 @@ import re
 import shutil
 from copy import deepcopy
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from django.db import connection
@@ -162,7 +162,8 @@ def test_a_hard_link_is_named_on_the_pages_of_the_source_and_of_the_file(source,
     (tree / "AGENTS.md").rename(tree / "moved.md")
     (tree / "AGENTS.md").hardlink_to(tree / "moved.md")
     refreshed(source)
-    file = ContextFile.objects.in_workspace(source.workspace_id).get(source=source, path="AGENTS.md")
+    rows = ContextFile.objects.in_workspace(source.workspace_id)
+    file: Any = rows.get(source=source, path="AGENTS.md")
     assert (file.state, file.in_force.number) == ("invalid", 1)
     for url in (address(source), f"/w/{source.workspace.slug}/files/{file.pk}/"):
         assert "It has 2 hard links" in page_text(as_alice.get(url))
@@ -189,7 +190,8 @@ def test_a_skill_that_refers_to_a_file_outside_its_folder_is_named_in_each_run(s
             (".agents/skills/tea/SKILL.md", "reference")
         ]
         assert "../../cups.md" in run.refusals[0]["reason"]
-    file = ContextFile.objects.in_workspace(source.workspace_id).get(path=".agents/skills/tea/SKILL.md")
+    rows = ContextFile.objects.in_workspace(source.workspace_id)
+    file: Any = rows.get(path=".agents/skills/tea/SKILL.md")
     assert file.newest.verdict == "good"
     assert "../../cups.md" in page_text(as_alice.get(f"/w/{source.workspace.slug}/files/{file.pk}/"))
 

@@ -230,9 +230,9 @@ def test_a_refresh_is_requested_and_followed(
 
 
 def test_a_held_refresh_is_shown_and_confirmed(
-    admin: TrueApi, bot: TrueApi, narrow_admin: TrueApi, mira: Agent, pushed: Source, workspace: Workspace
+    admin: TrueApi, bot: TrueApi, narrow_admin: TrueApi, pushed: Source, workspace: Workspace
 ) -> None:
-    read_source(mira, pushed)
+    read_source(Agent.objects.in_workspace(workspace).get(slug="mira"), pushed)
     names = [f"{name}/AGENTS.md" for name in "abcd"]
     run_refresh(push(bot, pushed, dict.fromkeys(names, GOOD)).json()["run"]["id"], workspace.pk)
     cut = push(bot, pushed, {"a/AGENTS.md": GOOD}, is_complete=True).json()["run"]["id"]
