@@ -97,6 +97,7 @@ WHERE_IS = [
     ("Where is the navigation?", "navigation", "personas/ui/navigation.py", "build_navigation"),
     ("Where is CSV exported?", "export", "personas/ui/export.py", "generate_csv"),
     ("Where is a source refreshed?", "refresh", "skills/refresh/services.py", "refresh_source"),
+    ("Where is a refresh held if most files are missing?", "holds", "skills/refresh/holds.py", "hold_run"),
     ("Where are folders watched?", "watch", "skills/refresh/watch.py", "WatchPlan"),
     ("Where is text scanned for injection?", "scan", "skills/scanning/scanner.py", "scan_text"),
     ("Where are leaked secrets detected?", "secrets", "skills/scanning/secrets.py", "is_real_secret"),

@@ -29,7 +29,8 @@ def list_attention_items(counts: WorkspaceCounts, slug: str) -> Sequence[Attenti
 
 
 def list_problem_items(counts: WorkspaceCounts, slug: str) -> Sequence[AttentionItem]:
-    unbuilt, quarantined, failing = counts.unbuilt, counts.quarantined, counts.failing_sources
+    unbuilt, quarantined = counts.unbuilt, counts.quarantined
+    failing, held = counts.failing_sources, counts.held_sources
     rows = [
         (unbuilt, ngettext("prompt not built", "prompts not built", unbuilt), "home", "error"),
         (
@@ -39,6 +40,12 @@ def list_problem_items(counts: WorkspaceCounts, slug: str) -> Sequence[Attention
             "quarantine",
         ),
         (failing, ngettext("source unread", "sources unread", failing), "sources:list", "source"),
+        (
+            held,
+            ngettext("source with missing files", "sources with missing files", held),
+            "sources:list",
+            "warning",
+        ),
     ]
     queries = {"home": "?state=problems", "inbox:list": "?state=quarantined"}
     return [

@@ -22,6 +22,7 @@ from personas.models import (
 from prompts.models import AgentPrompt, BuildCause, LedgerEntry, Release, ReleaseStatus
 from skills.inbox.selectors import list_last_runs, list_pending_files
 from skills.models import FileState, RunStatus
+from skills.sources.selectors import list_source_holds
 
 BUILT_WINDOW = timedelta(hours=24)
 
@@ -41,6 +42,7 @@ class WorkspaceCounts:
     waiting_files: int
     quarantined: int
     failing_sources: int
+    held_sources: int
     waiting_since: datetime | None
     has_channel: bool
     has_soul: bool
@@ -74,6 +76,7 @@ def build_count_annotations(workspace: Workspace) -> dict[str, Any]:
         "waiting_files": files.exclude(state=FileState.QUARANTINED),
         "quarantined": files.filter(state=FileState.QUARANTINED),
         "failing_sources": list_last_runs(workspace).filter(status=RunStatus.FAILED),
+        "held_sources": list_source_holds(workspace),
     }
     return {name: build_count_subquery(queryset) for name, queryset in querysets.items()}
 

@@ -4,8 +4,10 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("prompts", "0014_row_security")]
+    dependencies = [("prompts", "0015_prompt_level_settings")]
 
     operations = [
-        migrations.AddField("agentprompt", "report", models.CharField(blank=True, default="", max_length=64)),
+        migrations.AddField(
+            "agentprompt", "report", models.CharField(blank=True, default="", db_default="", max_length=64)
+        ),
     ]

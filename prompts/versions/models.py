@@ -27,7 +27,7 @@ class AgentPrompt(WorkspaceOwned):
     changes_at = models.DateTimeField(null=True)
     # Content digest of the report of the last build, which may be newer than the latest version: a build that
     # gives the same text adds no version.
-    report = models.CharField(max_length=64, blank=True, default="")
+    report = models.CharField(max_length=64, blank=True, default="", db_default="")
     # Error message of the last build; empty if it succeeded.
     problem = models.CharField(max_length=1_000, blank=True)
     # Digest of the compiler for which a build was last requested. After an upgrade it differs from the digest

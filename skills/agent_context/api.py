@@ -54,6 +54,8 @@ AGENT_CONTEXT_SCHEMA: Schema = object_schema(
         "source": nullable_schema(TEXT_SCHEMA),
         "harness": nullable_schema(TEXT_SCHEMA),
         "working_directory": TEXT_SCHEMA,
+        "working_directory_problem": TEXT_SCHEMA
+        | {"description": "Why the working directory cannot be used, and the root is; empty if it can."},
         "chosen_by": nullable_schema(
             TEXT_SCHEMA | {"description": "The agent whose choice this is: itself, or one above."}
         ),
@@ -151,6 +153,7 @@ def agent_context_json(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
         "source": row.source.slug if row and row.source else None,
         "harness": row.harness if row else None,
         "working_directory": choice.directory,
+        "working_directory_problem": effective.reader.directory_problem if effective.reader else "",
         "chosen_by": chooser.slug if chooser else None,
         "is_inherited": chooser is not None and chooser.pk != agent.pk,
         "why_nothing": "" if effective.reader else choice.no_files_reason,

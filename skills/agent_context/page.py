@@ -93,4 +93,10 @@ def get_context_fingerprint(agent: Agent, reader: SourceReader | None) -> list[A
 def get_source_reader_key(reader: SourceReader | None) -> tuple[Any, ...]:
     if reader is None:
         return ()
-    return (reader.source.pk, reader.source.label, repr(reader.harness), reader.working_directory)
+    return (
+        reader.source.pk,
+        reader.source.label,
+        repr(reader.harness),
+        reader.working_directory,
+        reader.directory_problem,
+    )

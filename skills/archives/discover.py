@@ -65,16 +65,20 @@ class PushedFileSearch:
         self.files: dict[str, DiscoveredFile] = {}
         self.refusals: dict[str, Refusal] = {}
         self.seen_count = self.read_count = self.total_bytes = 0
+        self.is_empty = False
 
     def build_result(self, root_error: FileRefused | None, *, is_complete: bool) -> DiscoveryResult:
         files = tuple([file for file in self.files.values() if file.kind != "skill"])
         skills = tuple([file for file in self.files.values() if file.kind == "skill"])
         root_refusals = [Refusal(ROOT_PATH, root_error.rule, root_error.reason)] if root_error else []
         refusals = (*self.refusals.values(), *root_refusals)
-        return DiscoveryResult(files, skills, refusals, self.seen_count, self.read_count, is_complete)
+        return DiscoveryResult(
+            files, skills, refusals, self.seen_count, self.read_count, is_complete, is_empty=self.is_empty
+        )
 
     def search_entries(self, entries: Mapping[str, PushedEntry], matcher: PathMatcher) -> FileRefused | None:
         """Add every matched file. Return one error that describes all unmatched files, or None."""
+        self.is_empty = not entries
         if len(entries) > self.caps.entries:
             raise SearchStopped("entries", f"There are more than {self.caps.entries:,} names to look at.")
         kinds = self.match_kinds(entries, matcher)

@@ -39,6 +39,7 @@ def discover_files(
     folder: str = "",
     known_stamps: Mapping[str, FileStamp] = NO_KNOWN_STAMPS,
     caps: DiscoveryCaps | None = None,
+    allow_hard_links: bool = False,
     clock: Clock = time.monotonic,
     on_progress: ProgressCallback | None = None,
 ) -> DiscoveryResult:
@@ -51,7 +52,9 @@ def discover_files(
         FileSearch, caps=effective_caps, known_stamps=known_stamps, clock=clock, on_progress=on_progress
     )
     return run_search(
-        root, folder, build_search, lambda search: search.search_upward(working_directory, harness)
+        partial(SafeRoot, root, folder, allow_hard_links=allow_hard_links),
+        build_search,
+        lambda search: search.search_upward(working_directory, harness),
     )
 
 
@@ -62,6 +65,7 @@ def discover_tree(
     folder: str = "",
     known_stamps: Mapping[str, FileStamp] = NO_KNOWN_STAMPS,
     caps: DiscoveryCaps | None = None,
+    allow_hard_links: bool = False,
     clock: Clock = time.monotonic,
     on_progress: ProgressCallback | None = None,
 ) -> DiscoveryResult:
@@ -75,18 +79,21 @@ def discover_tree(
     build_search = partial(
         TreeSearch, caps=effective_caps, known_stamps=known_stamps, clock=clock, on_progress=on_progress
     )
-    return run_search(root, folder, build_search, lambda search: search.search_tree(TreeRules(harnesses)))
+    return run_search(
+        partial(SafeRoot, root, folder, allow_hard_links=allow_hard_links),
+        build_search,
+        lambda search: search.search_tree(TreeRules(harnesses)),
+    )
 
 
 def run_search(
-    path: str | os.PathLike[str],
-    folder: str,
+    open_root: Callable[[], SafeRoot],
     build_search: Callable[[SafeRoot], AnySearch],
     run: Callable[[AnySearch], None],
 ) -> DiscoveryResult:
     """Run a search below the root. An error that stops the search becomes a refusal of the whole source."""
     try:
-        root = SafeRoot(path, folder)
+        root = open_root()
     except FileRefused as error:
         return build_failed_result(error)
     except OSError as error:

@@ -78,7 +78,10 @@ class SafeRoot:
     It is the folder granted by operators, or a folder below it whose path contains no links.
     """
 
-    def __init__(self, granted: str | os.PathLike[str], folder: str = "") -> None:
+    def __init__(
+        self, granted: str | os.PathLike[str], folder: str = "", *, allow_hard_links: bool = False
+    ) -> None:
+        self.allow_hard_links = allow_hard_links
         names = [name for name in folder.split("/") if name]
         if {".", ".."} & set(names) or not folder.isprintable():
             raise FileRefused(
@@ -120,12 +123,17 @@ class SafeRoot:
         return fd
 
     def check(self, status: os.stat_result, limit: int) -> None:
-        """Refuse everything but regular files of this file system up to the size limit."""
+        """Refuse everything but regular files of this file system up to the size limit.
+
+        A file with several hard links may have another name outside of the root, which nothing shows.
+        """
         if not stat.S_ISREG(status.st_mode):
             file_type = stat.S_IFMT(status.st_mode)
             raise FileRefused(*FILE_TYPE_REFUSALS.get(file_type, ("kind", "It is not a regular file.")))
         if status.st_dev != self.device:
             raise FileRefused("mount", "It lies on another file system than the source.")
+        if status.st_nlink > 1 and not self.allow_hard_links:
+            raise FileRefused("hard-link", build_hard_link_reason(status.st_nlink))
         if status.st_size > limit:
             raise FileRefused("size", f"It has {status.st_size:,} bytes; at most {limit:,} are read.")
 
@@ -151,6 +159,13 @@ class SafeRoot:
         if (before.st_size, after.st_size, after.st_mtime_ns) != (size, size, mtime):
             raise FileRefused("changing", "It changed while it was being read; the next refresh tries again.")
         return FileStamp(size, mtime, before.st_ino, sha256(content).hexdigest()), content
+
+
+def build_hard_link_reason(count: int) -> str:
+    return (
+        f"It has {count:,} hard links, so it may also exist outside of the source. "
+        "Allow hard links in the source's settings to read it."
+    )
 
 
 def read_file_content(fd: int, size: int) -> bytes:

@@ -39,17 +39,23 @@ class DiscoveryResult:
     read_count: int
     # False if a cap, or a root or working directory that cannot be entered, stopped the search.
     is_complete: bool
+    # Links that were not followed, with the reason. Unlike a refusal, a note does not affect known files.
+    notes: tuple[Refusal, ...] = ()
+    # Folders with too many names, of which only a part was searched; "" for the root.
+    cut_folders: tuple[str, ...] = ()
+    # Whether the root has no names at all, as the mount point of a volume that is not mounted.
+    is_empty: bool = False
 
     def list_missing_paths(self, known_paths: Iterable[str]) -> list[str]:
         """List known paths that no longer exist.
 
-        Paths below a refused folder may still exist and are not listed. After an incomplete search, no
-        path is listed.
+        Paths below a refused or cut folder may still exist and are not listed. After an incomplete search,
+        no path is listed.
         """
         if not self.is_complete:
             return []
         present = {file.path for file in (*self.files, *self.skills)}
-        refused = {refusal.path for refusal in self.refusals}
+        refused = {refusal.path for refusal in self.refusals} | set(self.cut_folders)
         return sorted(
             [
                 path

@@ -29,6 +29,10 @@ Clock = Callable[[], float]
 # Called after each file with the number of files seen, read and refused so far.
 ProgressCallback = Callable[[int, int, int], object]
 ROOT_PATH = "."
+# Rule of the refusal of a folder with too many names.
+CUT_FOLDER_RULE = "folder-entries"
+# Skipped links are reported one by one up to this number, and then only counted.
+MAX_REPORTED_LINKS = 200
 
 
 class SearchStopped(FileRefused):
@@ -36,6 +40,17 @@ class SearchStopped(FileRefused):
 
     The files found so far are kept.
     """
+
+
+class FolderCrowded(FileRefused):
+    """A folder has more names than a search lists in one folder. The search continues without the list."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            CUT_FOLDER_RULE,
+            f"It has more than {most:,} names. Only files and folders that a rule names without * were "
+            "read in it; the rest was left out.",
+        )
 
 
 class FileSearch:
@@ -59,6 +74,10 @@ class FileSearch:
         self.deadline = clock() + caps.seconds
         self.files: dict[str, DiscoveredFile] = {}
         self.refusals: dict[str, Refusal] = {}
+        self.notes: dict[str, Refusal] = {}
+        self.cut_folders: list[str] = []
+        self.is_empty = False
+        self.skipped_links = 0
         self.seen_count = self.read_count = self.total_bytes = self.entries = 0
 
     def build_result(self, *, is_complete: bool) -> DiscoveryResult:
@@ -70,6 +89,17 @@ class FileSearch:
             self.seen_count,
             self.read_count,
             is_complete,
+            self.list_notes(),
+            tuple(self.cut_folders),
+            self.is_empty,
+        )
+
+    def list_notes(self) -> tuple[Refusal, ...]:
+        if not (more := self.skipped_links - len(self.notes)):
+            return tuple(self.notes.values())
+        return (
+            *self.notes.values(),
+            Refusal(ROOT_PATH, "links", f"{more:,} more symbolic links were not followed."),
         )
 
     # --- caps --------------------------------------------------------------------------------------
@@ -88,13 +118,17 @@ class FileSearch:
         self.seen_count += 1
 
     def list_folder(self, fd: int, path: str) -> list[os.DirEntry[str]]:
-        """List a folder. Raise SearchStopped if the cap for entries would be exceeded.
+        """List a folder.
 
-        A partial listing is not used, because the file system returns entries in arbitrary order.
+        Raise FolderCrowded if it has too many names; they do not count towards the cap for all entries.
+        Raise SearchStopped if the cap for all entries would be exceeded. A partial listing is not used,
+        because the file system returns entries in arbitrary order.
         """
         remaining = self.caps.entries - self.entries
         with os.scandir(fd) as entries:
-            folder_entries = list(islice(entries, remaining + 1))
+            folder_entries = list(islice(entries, min(remaining, self.caps.folder_entries) + 1))
+        if len(folder_entries) > self.caps.folder_entries:
+            raise FolderCrowded(self.caps.folder_entries)
         self.entries += len(folder_entries)
         if len(folder_entries) > remaining:
             message = f"There are more than {self.caps.entries:,} names to look at"
@@ -108,7 +142,17 @@ class FileSearch:
             raise SearchStopped("files", f"More than {self.caps.files:,} refusals; the rest was left out.")
         self.refusals.setdefault(path, Refusal(escape_path(path) or ROOT_PATH, error.rule, error.reason))
 
+    def add_cut_folder(self, path: str, error: FolderCrowded) -> None:
+        self.cut_folders.append(path)
+        self.add_refusal(path, error)
+
+    def add_link_note(self, path: str, error: FileRefused) -> None:
+        self.skipped_links += 1
+        if len(self.notes) < MAX_REPORTED_LINKS:
+            self.notes[path] = Refusal(escape_path(path), error.rule, error.reason)
+
     def stop(self, error: FileRefused) -> None:
+        self.refusals.pop("", None)
         self.refusals[ROOT_PATH] = Refusal(ROOT_PATH, error.rule, error.reason)
 
     # --- single paths ------------------------------------------------------------------------------
@@ -133,6 +177,9 @@ class FileSearch:
                         [entry.name for entry in self.list_folder(fd, folder) if is_match(entry.name)]
                     )
             except PathMissing:
+                return []
+            except FolderCrowded as error:
+                self.add_cut_folder(folder, error)
                 return []
             except (FileRefused, OSError) as error:
                 self.add_refusal_at(trail, folder, error)

@@ -4,24 +4,32 @@ import os
 import stat
 from typing import NamedTuple
 
-from skills.discovery.filesystem import FileRefused, ResolvedPath, convert_os_error
+from skills.discovery.filesystem import FileRefused, PathMissing, PathTrail, ResolvedPath, convert_os_error
 from skills.discovery.lookup import join_path
-from skills.discovery.search import FileSearch, build_depth_error, build_unprintable_error
+from skills.discovery.search import (
+    FileSearch,
+    FolderCrowded,
+    SearchStopped,
+    build_depth_error,
+    build_unprintable_error,
+)
 from skills.discovery.tree_rules import RuleNode, TreeRules
 
 
 class FolderListing(NamedTuple):
-    """The names in one folder that the search must visit."""
+    """The names in one folder that the search must visit, and the links that it does not follow."""
 
     files: list[str]
     folders: list[str]
     links: list[str]
+    skipped_links: list[str]
 
 
 class TreeSearch(FileSearch):
     """Searches all folders.
 
-    A symbolic link is followed only if a rule names it, so a link loop cannot make the search endless.
+    A symbolic link is followed only if a rule names it, so a link loop cannot make the search endless. Other
+    links are reported, unless they lead to a file: no rule names that file.
     """
 
     rules: TreeRules
@@ -35,32 +43,74 @@ class TreeSearch(FileSearch):
         self.check_deadline()
         try:
             listing = self.list_matching_entries(fd, path, node)
+        except FolderCrowded as crowded:
+            self.add_cut_folder(path.rstrip("/"), crowded)
+            listing = self.list_named_entries(fd, node)
         except OSError as error:
+            if not path:
+                # Without this, a complete search of nothing would report every known file as missing.
+                raise SearchStopped("source", f"The source cannot be read: {error.strerror}.") from error
             self.add_refusal(path.rstrip("/"), convert_os_error(error))
             return
         for name in sorted(listing.files):
             self.add_named_file(fd, path + name, name, node)
         for name in sorted(listing.links):
             self.search_below(path + name, name, node)
+        for name in sorted(listing.skipped_links):
+            self.report_skipped_link(path + name)
         for name in sorted(listing.folders):
             self.descend(fd, path + name, name, node, depth)
 
     def list_matching_entries(self, fd: int, path: str, node: RuleNode) -> FolderListing:
-        """List the files that a rule matches, all subfolders, and the links that can lead to a match.
+        """List the files that a rule matches, all subfolders, and all links.
 
         This is the inner loop, so the cheapest checks come first.
         """
-        files, folders, links = listing = FolderListing([], [], [])
+        files, folders, links, skipped_links = listing = FolderListing([], [], [], [])
         file_names, has_patterns = node.files, bool(node.file_patterns)
-        for entry in self.list_folder(fd, path):
+        entries = self.list_folder(fd, path)
+        self.is_empty |= not path and not entries
+        for entry in entries:
             name = entry.name
             if name in file_names or (has_patterns and node.match_kind(name)):
                 files.append(name)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(name)
-            elif entry.is_symlink() and node.can_lead_to_match(name):
+            elif entry.is_symlink():
+                (links if node.can_lead_to_match(name) else skipped_links).append(name)
+        return listing
+
+    def list_named_entries(self, fd: int, node: RuleNode) -> FolderListing:
+        """Look up the names that the rules contain without a star, for a folder that is too large to list."""
+        files, folders, links, _ = listing = FolderListing([], [], [], [])
+        for name in {*node.files, *node.folders}:
+            try:
+                mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
+            except OSError:
+                continue
+            if name in node.files:
+                files.append(name)
+            elif stat.S_ISDIR(mode):
+                folders.append(name)
+            elif stat.S_ISLNK(mode):
                 links.append(name)
         return listing
+
+    def report_skipped_link(self, path: str) -> None:
+        """Add a note for a link that no rule names, unless it leads to a file inside the source."""
+        self.check_deadline()
+        if path.rpartition("/")[2] in self.rules.skipped_folders:
+            return
+        with PathTrail(self.root) as trail:
+            try:
+                resolved = trail.resolve(path)
+            except PathMissing:
+                return
+            except FileRefused as error:
+                self.add_link_note(path, error)
+                return
+        if stat.S_ISDIR(resolved.status.st_mode):
+            self.add_link_note(path, build_linked_folder_error(path, resolved.path))
 
     def add_named_file(self, fd: int, path: str, name: str, node: RuleNode) -> None:
         kind = node.files.get(name) or node.match_kind(name)
@@ -115,3 +165,12 @@ class TreeSearch(FileSearch):
         """
         for kind, rest in node.list_remaining_paths(name):
             self.search_pattern(kind, join_path(path, *rest))
+
+
+def build_linked_folder_error(path: str, target: str) -> FileRefused:
+    if not target or f"{path}/".startswith(f"{target}/"):
+        return FileRefused("link-loop", "The link leads back to a folder that contains it.")
+    return FileRefused(
+        "link-folder",
+        "It is a link to another folder of the source. Only links that a rule names are followed.",
+    )

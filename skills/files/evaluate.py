@@ -9,6 +9,7 @@ from personas.persona_files.format import parse_identity, parse_user
 from skills.scanning import has_blocking_finding, scan_text
 from skills.skill_format.decode import decode_text, read_workspace_file
 from skills.skill_format.parser import ParsedSkill, SkillParseResult, SkillProblem, parse_skill
+from skills.skill_format.references import list_outside_references
 from skills.skill_format.tolerance import evaluate_for_harness
 
 PERSONA_PARSERS = {"IDENTITY.md": parse_identity, "USER.md": parse_user}
@@ -68,7 +69,8 @@ def parse_skill_file(
     folder = path.split("/")[-2] if "/" in path else ""
     reading = parse_skill(text, folder_name=folder)
     is_kept = any(evaluate_for_harness(reading, name).kept for name in harnesses)
-    return reading.problems, skill_head_json(reading.skill) if reading.skill else {}, is_kept
+    problems = (*reading.problems, *list_outside_references(text))
+    return problems, skill_head_json(reading.skill) if reading.skill else {}, is_kept
 
 
 def find_persona_problems(name: str, text: str) -> tuple[SkillProblem, ...]:

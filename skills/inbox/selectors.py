@@ -203,7 +203,11 @@ def list_source_refusals(runs: Iterable[RefreshRun], known: Mapping[int, set[str
 
 
 def get_inbox_fingerprint(
-    groups: Iterable[InboxGroup], refusals: Iterable[tuple[int, str]]
+    groups: Iterable[InboxGroup], refusals: Iterable[tuple[int, str]], holds: Iterable[RefreshRun]
 ) -> tuple[Any, ...]:
     """Return a value that changes whenever the content of the inbox changes."""
-    return [(group.state, group.slug, group.fingerprint) for group in groups], list(refusals)
+    return (
+        [(group.state, group.slug, group.fingerprint) for group in groups],
+        list(refusals),
+        [hold.pk for hold in holds],
+    )

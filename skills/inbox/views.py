@@ -41,6 +41,7 @@ from skills.inbox.selectors import (
     list_source_refusals,
 )
 from skills.models import ContextFile, FileState, Reach, RefreshRun
+from skills.sources.selectors import list_source_holds
 
 
 def build_filter_context(
@@ -158,7 +159,9 @@ def poll_inbox(request: WorkspaceRequest) -> HttpResponse:
     """Render the polled part of the page, or answer 204 if nothing has changed since the last poll."""
     workspace = request.workspace
     mark = hash_page_state(
-        get_inbox_fingerprint(list_inbox_groups(workspace), list_refusal_digests(workspace))
+        get_inbox_fingerprint(
+            list_inbox_groups(workspace), list_refusal_digests(workspace), list_source_holds(workspace)
+        )
     )
     if response := get_unchanged_response(request, mark):
         return response
@@ -218,8 +221,9 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
     workspace, filters = request.workspace, parse_inbox_filter(request)
     # Read the fingerprint before the files. If a file changes in between, the next poll detects the change.
     groups, runs = list_inbox_groups(workspace, filters.search), list(list_runs_with_refusals(workspace))
+    holds = list(list_source_holds(workspace))
     mark = hash_page_state(
-        get_inbox_fingerprint(groups, [(run.source_id, run.refusals_digest) for run in runs])
+        get_inbox_fingerprint(groups, [(run.source_id, run.refusals_digest) for run in runs], holds)
     )
     counts = build_inbox_counts(groups, filters)
     page = CountedPaginator(list_inbox_files(workspace, filters), PAGE_SIZE, counts.total).get_page(
@@ -238,6 +242,7 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
             InboxRow(file, get_reader_count(file, reader_counts[file.pk]), checked_values) for file in files
         ],
         "refused": list_source_refusals(runs, known_paths),
+        "holds": [hold for hold in holds if is_run_shown(hold, filters)],
         "can_approve": any(file.state in APPROVABLE_STATES for file in files),
         "has_sources": bool(files) or has_sources(workspace),
     }
@@ -252,9 +257,9 @@ def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:
 
 
 def is_run_shown(run: RefreshRun, filters: InboxFilter) -> bool:
-    """Return whether the filters allow the refusals of this run.
+    """Return whether the filters allow the refusals or the hold of this run.
 
-    Refusals have no file state and are not searched, so a state filter or a search text hides them.
+    They have no file state and are not searched, so a state filter or a search text hides them.
     """
     return not filters.state and not filters.search and filters.source in {"", run.source.slug}
 

@@ -15,6 +15,7 @@ from personas.api.schema import (
     object_schema,
 )
 from skills.api_helpers import TEXT_SCHEMA, row_or_404
+from skills.discovery.search import CUT_FOLDER_RULE
 from skills.models import RefreshRun, RunStatus, Source
 from skills.sources.selectors import list_refresh_runs
 
@@ -31,12 +32,22 @@ RUN_PROPERTIES: dict[str, Schema] = {
     "seen": integer_schema(),
     "read": integer_schema(),
     "refused": integer_schema(),
+    "missing": integer_schema(description="How many files a held run did not find; they stay in use."),
     "outcome": COUNTS_SCHEMA | {"description": "How many files came into which state."},
     "error": TEXT_SCHEMA,
 }
 RUN_SCHEMA = object_schema(RUN_PROPERTIES)
 REFUSAL_SCHEMA = object_schema({"path": TEXT_SCHEMA, "rule": TEXT_SCHEMA, "reason": TEXT_SCHEMA})
-RUN_DETAIL_SCHEMA = object_schema({**RUN_PROPERTIES, "refusals": array_schema(REFUSAL_SCHEMA, most=100_000)})
+RUN_DETAIL_SCHEMA = object_schema(
+    {
+        **RUN_PROPERTIES,
+        "refusals": array_schema(REFUSAL_SCHEMA, most=100_000),
+        "cut_folders": array_schema(
+            TEXT_SCHEMA, most=100_000, description="Folders with too many names, searched only in part."
+        ),
+        "missing_paths": array_schema(TEXT_SCHEMA, most=100_000),
+    }
+)
 
 
 def index(call: ApiRequest, source: Source) -> ApiResponse:
@@ -51,7 +62,15 @@ def index(call: ApiRequest, source: Source) -> ApiResponse:
 
 def detail(call: ApiRequest, source: Source, number: int) -> ApiResponse:
     run = row_or_404(list_refresh_runs(source).defer(None), number)
-    return json_response({**run_json(run, source), "refusals": run.refusals})
+    cut_folders = [refusal["path"] for refusal in run.refusals if refusal["rule"] == CUT_FOLDER_RULE]
+    return json_response(
+        {
+            **run_json(run, source),
+            "refusals": run.refusals,
+            "cut_folders": cut_folders,
+            "missing_paths": run.missing_paths or [],
+        }
+    )
 
 
 def get_run_url(run: RefreshRun, source: Source) -> str:
@@ -71,6 +90,7 @@ def run_json(run: RefreshRun, source: Source) -> dict[str, Any]:
         "seen": run.seen,
         "read": run.read,
         "refused": run.refused,
+        "missing": run.missing,
         "outcome": run.outcome,
         "error": run.error,
     }

@@ -150,11 +150,15 @@ def requeue_run(run: RefreshRun, reason: str, *, expired_before: datetime | None
 
 
 def request_retry(lost_run: RefreshRun) -> RefreshRun:
-    """Request a retry of a lost run. Refusals that a push stored on the lost run are copied to the retry."""
+    """Request a retry of a lost run.
+
+    Refusals that a push stored on the lost run, and the paths whose removal was confirmed, are copied.
+    """
     retry = request_refresh(lost_run.source, cause="lost", by=SYSTEM_ACTOR)
-    if lost_run.refusals:
+    if lost_run.refusals or lost_run.confirmed_paths:
         retry.refusals = [*lost_run.refusals, *retry.refusals]
-        retry.save(update_fields=["refusals"])
+        retry.confirmed_paths = [*(lost_run.confirmed_paths or ()), *(retry.confirmed_paths or ())]
+        retry.save(update_fields=["refusals", "confirmed_paths"])
     return retry
 
 
@@ -259,7 +263,7 @@ def list_run_refusals(progress: RefreshProgress) -> list[dict[str, str]]:
 # Number of runs that are kept for each source, however old. It must be larger than MAX_RUNS_SHOWN and
 # MAX_LOST_RUNS.
 MIN_RUNS_KEPT = 20
-ENDED_STATUSES = (RunStatus.DONE, RunStatus.FAILED, RunStatus.LOST)
+ENDED_STATUSES = (RunStatus.DONE, RunStatus.HELD, RunStatus.FAILED, RunStatus.LOST)
 
 
 def delete_runs_before(cutoff: datetime) -> int:

@@ -1,7 +1,7 @@
 """Refresh a source: discover its files, evaluate them, and store the result in one transaction."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from django.db import transaction
 from django.utils import timezone
@@ -20,8 +20,10 @@ from skills.models import (
     SourceKind,
     is_folder_allowed,
 )
+from skills.refresh.holds import find_mass_removal, hold_run, log_ended_hold
 from skills.refresh.runs import LostRun, save_run_progress
 from skills.rule_sets.effective import list_effective_harnesses
+from skills.skill_format.rules import SkillFlaw
 from skills.sources.locks import lock_source
 
 
@@ -39,6 +41,7 @@ def get_pushed_content(source: Source, known_stamps: Mapping[str, FileStamp]) ->
 
 
 PROGRESS_INTERVAL_SECONDS = 0.4
+MAX_REFERENCES_NAMED = 3
 WITHDRAWN_REFUSAL = Refusal(".", "grant", "Operators no longer allow this folder. Nothing was read.")
 ARCHIVED_REFUSAL = Refusal(".", "archived", "The source has been archived. Nothing was read.")
 ProgressReporter = Callable[[int, int, int], None]
@@ -61,8 +64,13 @@ def refresh_source(run: RefreshRun) -> RefreshRun:
         run = lock_running_run(run)
         if source.revision != original.revision:
             raise SourceEdited
-        run.outcome = store_discovered_files(source, result, verdicts, by_run=run)
-        finish_run(run, result)
+        missing, present = find_mass_removal(source, result, run)
+        if missing:
+            hold_run(run, source, missing, present)
+        else:
+            run.outcome = store_discovered_files(source, result, verdicts, by_run=run)
+            finish_run(run, source, result)
+        save_run_result(run, result, list_reference_notes(source))
     return run
 
 
@@ -79,7 +87,12 @@ def discover_source(
         return build_refused_result(WITHDRAWN_REFUSAL)
     known_stamps = get_known_stamps(source)
     return discover_tree(
-        grant.path, rules, folder=source.folder, known_stamps=known_stamps, on_progress=report_progress
+        grant.path,
+        rules,
+        folder=source.folder,
+        known_stamps=known_stamps,
+        allow_hard_links=source.allow_hard_links,
+        on_progress=report_progress,
     )
 
 
@@ -122,17 +135,36 @@ def lock_running_run(run: RefreshRun) -> RefreshRun:
     return locked_run
 
 
-def finish_run(run: RefreshRun, result: DiscoveryResult) -> None:
-    # Keep the refusals that a push stored on this run when it requested the run.
-    refusals = {refusal["path"]: refusal for refusal in run.refusals}
-    refusals |= {refusal.path: refusal._asdict() for refusal in result.refusals}
-    run.refusals = list(refusals.values())
-    run.seen, run.read, run.refused = result.seen_count, result.read_count, len(refusals)
+def finish_run(run: RefreshRun, source: Source, result: DiscoveryResult) -> None:
     run.status, run.finished_at = RunStatus.DONE, timezone.now()
-    if not result.is_complete:
+    if result.is_complete:
+        log_ended_hold(source, run)
+    else:
         root_refusal = next((refusal for refusal in result.refusals if refusal.path == "."), None)
         run.status, run.error = (
             RunStatus.FAILED,
             root_refusal.reason[:500] if root_refusal else "The look ended early.",
         )
+
+
+def list_reference_notes(source: Source) -> list[Refusal]:
+    """List the skills of the source that refer to files outside of their folders."""
+    rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source, file_kind="skill")
+    skills = rows.filter(is_there=True, is_ignored=False).exclude(newest__problems=[]).order_by("path")
+    notes = []
+    for path, problems in skills.values_list("path", "newest__problems"):
+        messages = [row["message"] for row in problems or () if row["flaw"] == SkillFlaw.OUTSIDE_REFERENCE]
+        if messages:
+            notes.append(Refusal(path, "reference", " ".join(messages[:MAX_REFERENCES_NAMED])))
+    return notes
+
+
+def save_run_result(run: RefreshRun, result: DiscoveryResult, notes: Iterable[Refusal]) -> None:
+    """Save the run with the counters of the discovery and everything that was left out."""
+    # Keep the refusals that a push stored on this run when it requested the run. A refusal replaces a note on
+    # the same path.
+    refusals = {refusal["path"]: refusal for refusal in run.refusals}
+    refusals |= {refusal.path: refusal._asdict() for refusal in (*notes, *result.notes, *result.refusals)}
+    run.refusals = list(refusals.values())
+    run.seen, run.read, run.refused = result.seen_count, result.read_count, len(refusals)
     run.save()

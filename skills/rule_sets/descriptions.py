@@ -25,6 +25,7 @@ CAP_LABELS = {
     "file_bytes": _("Bytes of one file"),
     "total_bytes": _("Bytes of all files"),
     "files": _("Files"),
+    "folder_entries": _("Names in one folder"),
     "entries": _("Names looked at"),
     "depth": _("Folders deep"),
     "seconds": _("Seconds"),

@@ -43,6 +43,7 @@ class SkillFlaw(StrEnum):
     METADATA_SHAPE = "metadata-shape"
     METADATA_NESTED = "metadata-nested"
     SWITCH_SHAPE = "switch-shape"
+    OUTSIDE_REFERENCE = "outside-reference"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ LENGTH_FLAWS = frozenset({SkillFlaw.DESCRIPTION_LENGTH, SkillFlaw.COMPATIBILITY}
 # Problems because of which a value is not kept as written. Users get at least a warning, even if the harness
 # ignores the problem.
 LOSSY_FLAWS = frozenset({SkillFlaw.METADATA_SHAPE, SkillFlaw.SWITCH_SHAPE})
+# Problems of the body, which every harness loads as it is.
+BODY_FLAWS = frozenset({SkillFlaw.OUTSIDE_REFERENCE})
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ def evaluate_for_harness(result: SkillParseResult, harness: str) -> SkillVerdict
 def apply_tolerance(result: SkillParseResult, tolerance: FlawTolerance) -> SkillVerdict:
     """Decide whether a skill is kept with this tolerance. A skill that cannot be parsed is always dropped."""
     relevant = [problem for problem in result.problems if problem.flaw not in tolerance.ignored]
-    warnings = tuple(problem for problem in relevant if problem.flaw in tolerance.warned)
-    reasons = tuple(problem for problem in relevant if problem.flaw not in tolerance.warned)
+    warned = tolerance.warned | BODY_FLAWS
+    warnings = tuple(problem for problem in relevant if problem.flaw in warned)
+    reasons = tuple(problem for problem in relevant if problem.flaw not in warned)
     kept = result.skill is not None and not reasons
     return SkillVerdict(kept, warnings, reasons if kept or reasons else result.problems)

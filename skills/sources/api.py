@@ -16,6 +16,7 @@ from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
     Schema,
     array_schema,
+    boolean_schema,
     datetime_schema,
     enum_schema,
     integer_schema,
@@ -34,12 +35,27 @@ from skills.api_helpers import TEXT_SCHEMA, get_readable_source_ids, require_unr
 from skills.discovery.harnesses import HARNESSES
 from skills.models import Source, SourceKind
 from skills.refresh import api as refresh_api
+from skills.refresh.holds import confirm_removal
 from skills.refresh.runs import request_refresh
 from skills.refresh.source_changes import rescan_source
-from skills.sources.selectors import count_states_by_source, list_grants, list_lost_readers, list_sources
+from skills.sources.selectors import (
+    RUN_PATH_LISTS,
+    count_states_by_source,
+    list_grants,
+    list_lost_readers,
+    list_source_holds,
+    list_sources,
+)
 from skills.tasks import enqueue_refresh_run
 from skills.uploads.api import build_push_urls
 
+HOLD_SCHEMA = object_schema(
+    {"run": integer_schema(1), "missing": integer_schema(1)},
+    description="The run that waits for the removal of its missing files to be confirmed; null if none.",
+)
+CONFIRMATION_SCHEMA = object_schema(
+    {"run": integer_schema(1, description="The held run whose missing files you have seen.")}
+)
 GRANT_SCHEMA = object_schema({"path": TEXT_SCHEMA, "note": TEXT_SCHEMA})
 NO_SCHEDULE_MESSAGE = "Pushed files are looked at when they come; leave the minutes out."
 SOURCE_PROPERTIES: dict[str, Schema] = {
@@ -57,6 +73,10 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
     ),
     "refresh_minutes": nullable_schema(
         integer_schema(1, 10_080, description="How often workers look; null: only when someone asks.")
+    ),
+    "allow_hard_links": boolean_schema(
+        default=False,
+        description="Whether to read files with several hard links, which may also exist outside the folder.",
     ),
 }
 
@@ -78,6 +98,7 @@ class SourceResource(RecordResource[Source]):
         "files": refresh_api.COUNTS_SCHEMA | {"description": "How many of its files are in which state."},
         "looked_at": nullable_schema(datetime_schema()),
         "last_run": nullable_schema(integer_schema(1)),
+        "held": nullable_schema(HOLD_SCHEMA),
     }
     agent_path = "agent_contexts__agent__slug"
     write_permission = Permission.MANAGE_SOURCES
@@ -105,8 +126,9 @@ class SourceResource(RecordResource[Source]):
 
     def count_files(self, workspace: Workspace, rows: Iterable[Any]) -> None:
         states = count_states_by_source(workspace, rows)
+        holds = {run.source_id: run for run in list_source_holds(workspace).defer(*RUN_PATH_LISTS)}
         for row in rows:
-            row.file_states = states[row.pk]
+            row.file_states, row.hold = states[row.pk], holds.get(row.pk)
 
     def extra_json(self, record: Any) -> dict[str, Any]:
         if not hasattr(record, "file_states"):
@@ -115,6 +137,7 @@ class SourceResource(RecordResource[Source]):
             "files": record.file_states,
             "looked_at": record.refreshed_at and datetime_json(record.refreshed_at),
             "last_run": record.last_run_id,
+            "held": {"run": record.hold.pk, "missing": record.hold.missing} if record.hold else None,
         }
 
     def field_json(self, record: Source, name: str) -> Any:
@@ -196,6 +219,15 @@ class SourceResource(RecordResource[Source]):
             refresh_api.run_json(run, source), 202, Location=refresh_api.get_run_url(run, source)
         )
 
+    def confirm_removal(self, call: ApiRequest, key: str) -> ApiResponse:
+        require_unrestricted_key(call)
+        source = self.find_record(call, key)
+        run = confirm_removal(source, call.body["run"], by=call.actor)
+        enqueue_refresh_run(run)
+        return json_response(
+            refresh_api.run_json(run, source), 202, Location=refresh_api.get_run_url(run, source)
+        )
+
     def list_runs(self, call: ApiRequest, key: str) -> ApiResponse:
         return refresh_api.index(call, self.find_record(call, key))
 
@@ -224,8 +256,21 @@ class SourceResource(RecordResource[Source]):
             is_retryable=True,
             tag=self.name,
         )
+        confirm_operation = Operation(
+            self.confirm_removal,
+            "Confirm that the missing files of a held run are removed",
+            permission=Permission.EDIT,
+            body=CONFIRMATION_SCHEMA,
+            answer=refresh_api.RUN_SCHEMA,
+            status=202,
+            is_retryable=True,
+            note="A run in which most files are missing is held and changes nothing. To try again instead, "
+            "ask for another look at the source.",
+            tag=self.name,
+        )
         return [
             endpoint(f"{base_path}:refresh", "sources-refresh", post=refresh_operation),
+            endpoint(f"{base_path}:confirm-removal", "sources-confirm-removal", post=confirm_operation),
             endpoint(f"{base_path}/runs", "sources-runs", get=list_operation),
             endpoint(f"{base_path}/runs/<int:number>", "sources-run", get=detail_operation),
             *build_push_urls(self.find_record),

@@ -13,7 +13,7 @@ from skills.rule_sets.descriptions import describe_harness_files
 from skills.sources.selectors import list_grants, list_lost_readers
 
 MAX_ZIP_BYTES = DiscoveryCaps().total_bytes
-FOLDER_FIELDS = ("grant", "folder", "refresh_minutes")
+FOLDER_FIELDS = ("grant", "folder", "refresh_minutes", "allow_hard_links")
 
 
 class GrantChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
@@ -30,14 +30,22 @@ def get_harness_choices() -> list[tuple[str, str]]:
 
 class SourceForm(RecordForm):
     model = Source
-    model_fields = ("label", "folder", "adoption")
+    model_fields = ("label", "folder", "adoption", "allow_hard_links")
     fixed = ("source_kind",)
     widgets = {"adoption": forms.RadioSelect}
-    labels = {"folder": _("Folder below it"), "adoption": _("New revisions")}
+    labels = {
+        "folder": _("Folder below it"),
+        "adoption": _("New revisions"),
+        "allow_hard_links": _("Read files with several hard links"),
+    }
     help_texts = {
         "label": _("What your team calls this source in lists."),
         "folder": _("A path such as teams/support. Left empty, the whole granted folder is looked through."),
         "adoption": _("A file with a finding waits in quarantine either way."),
+        "allow_hard_links": _(
+            "Such a file can be a second name of a file outside the folder. Leave this off unless you know "
+            "who creates the links."
+        ),
     }
     fieldsets = (
         (_("Source"), "", ("label", "source_kind")),
@@ -109,7 +117,7 @@ class SourceForm(RecordForm):
         """Return the values to save. For pushed files, the folder fields are empty whatever was submitted."""
         values = super().values()
         if values.get("source_kind") == SourceKind.PUSHED:
-            values |= {"grant": None, "folder": "", "refresh_minutes": None}
+            values |= {"grant": None, "folder": "", "refresh_minutes": None, "allow_hard_links": False}
         return values
 
 

@@ -74,7 +74,7 @@ class Source(Named):
     """A granted folder, or a set of pushed files, in which context files and skills are discovered."""
 
     kind = "source"
-    content = ("label", "grant", "folder", "harnesses", "adoption", "refresh_minutes")
+    content = ("label", "grant", "folder", "harnesses", "adoption", "refresh_minutes", "allow_hard_links")
 
     source_kind = models.CharField(max_length=6, choices=SourceKind.choices, default=SourceKind.FOLDER)
     grant = models.ForeignKey(
@@ -87,6 +87,8 @@ class Source(Named):
     adoption = models.CharField(max_length=9, choices=Adoption.choices, default=Adoption.AUTOMATIC)
     # Minutes between scheduled refreshes. None: refresh only on request.
     refresh_minutes = models.PositiveIntegerField(null=True, blank=True, default=15)
+    # Whether files with several hard links are read. Such a file may also have a name outside of the folder.
+    allow_hard_links = models.BooleanField(default=False, db_default=False)
 
     class Meta(Named.Meta):
         constraints = [
@@ -110,6 +112,8 @@ class Source(Named):
             problems["grant"] = gettext("Choose the folder that operators granted.")
         if self.source_kind == SourceKind.PUSHED and (self.grant is not None or self.folder):
             problems["folder"] = gettext("Pushed files have no folder on disk.")
+        if self.source_kind == SourceKind.PUSHED and self.allow_hard_links:
+            problems["allow_hard_links"] = gettext("Pushed files have no hard links.")
         if problem := find_source_folder_problem(self.folder):
             problems["folder"] = problem
         if not isinstance(self.harnesses, list) or not self.harnesses or set(self.harnesses) - set(HARNESSES):
@@ -191,19 +195,22 @@ class RunStatus(models.TextChoices):
     QUEUED = "queued", _("Queued")
     RUNNING = "running", _("Running")
     DONE = "done", _("Done")
+    # Most files were missing. Nothing was changed; a person confirms the removal or restores the files.
+    HELD = "held", _("Held")
     FAILED = "failed", _("Failed")
     LOST = "lost", _("Lost with its worker")
 
 
-FINISHED_STATUSES = (RunStatus.DONE, RunStatus.FAILED)
+FINISHED_STATUSES = (RunStatus.DONE, RunStatus.HELD, RunStatus.FAILED)
 
 
 class RefreshRun(WorkspaceOwned):
-    """One refresh of a source: queued, claimed by a worker with a lease, then done, failed or lost."""
+    """One refresh of a source: queued, claimed by a worker with a lease, then done, held, failed or lost."""
 
     source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="runs")
     status = models.CharField(max_length=7, choices=RunStatus.choices, default=RunStatus.QUEUED)
-    # Why the run was requested, such as "person", "schedule", "watch", "push" or "lost" (a retry).
+    # Why the run was requested, such as "person", "schedule", "watch", "push", "confirmed" (a removal) or
+    # "lost" (a retry).
     cause = models.CharField(max_length=20)
     actor_label = models.CharField(max_length=254)
     requested_at = models.DateTimeField(auto_now_add=True)
@@ -219,6 +226,11 @@ class RefreshRun(WorkspaceOwned):
     outcome = models.JSONField(default=dict)
     # Path, rule and reason of each refused file, as returned by discovery.
     refusals = models.JSONField(default=list)
+    # Number and paths of the missing files of a held run.
+    missing = models.PositiveIntegerField(default=0, db_default=0)
+    missing_paths = models.JSONField(null=True)
+    # Paths whose removal was confirmed. Their absence does not hold this run.
+    confirmed_paths = models.JSONField(null=True)
     error = models.CharField(max_length=500, blank=True)
 
     class Meta(WorkspaceOwned.Meta):

@@ -1,9 +1,11 @@
 """Resolve which source, working directory and rules each agent uses, itself or inherited from an ancestor."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef
+from django.utils.translation import gettext as _
 
 from personas.models import Agent, Workspace
 from skills.discovery import list_applicable_files
@@ -22,6 +24,8 @@ class SourceReader:
     working_directory: str
     # The agent whose AgentContext row applies: this agent, or the ancestor that it inherits from.
     chosen_by: Agent
+    # Why the working directory could not be used; empty if it could.
+    directory_problem: str = ""
 
     @property
     def is_inherited(self) -> bool:
@@ -125,8 +129,9 @@ def build_source_reader(
     folder = next(
         (ancestor.working_directory for ancestor in up_to_chooser if ancestor.working_directory), ""
     )
+    directory = locate_working_directory(folder, choice.source)
     return SourceReader(
-        agent, choice.source, rules[choice.harness], get_relative_directory(folder, choice.source), chooser
+        agent, choice.source, rules[choice.harness], directory.path, chooser, directory.problem
     )
 
 
@@ -143,14 +148,52 @@ def iter_ancestors(agent: Agent, agents: dict[int, Agent]) -> Iterable[Agent]:
         current = agents.get(current.parent_id) if current.parent_id is not None else None
 
 
-def get_relative_directory(folder: str, source: Source) -> str:
-    """Return the working directory as a path relative to the source's root.
+class WorkingDirectory(NamedTuple):
+    """A working directory relative to the source's root ("" for the root), and why it could not be used."""
 
-    Return an empty string, which means the root, for an absolute path outside of the root.
+    path: str
+    problem: str = ""
+
+
+def locate_working_directory(directory: str, source: Source, *, root_location: str = "") -> WorkingDirectory:
+    """Find the working directory of an agent below the root of its source.
+
+    An absolute path must be below the folder that workers read, or below `root_location`, the place where
+    bots see the root. Otherwise the root is used, and the problem says so.
     """
-    if not folder.startswith("/"):
-        return folder.strip("/")
-    grant = source.grant.path if source.grant else ""
-    root = "/".join(part for part in (grant.rstrip("/"), source.folder) if part)
-    is_inside = f"{folder.rstrip('/')}/".startswith(f"{root}/") if root else False
-    return folder[len(root) :].strip("/") if is_inside else ""
+    names = [name for name in directory.split("/") if name not in {"", "."}]
+    if ".." in names:
+        message = _(
+            "Working directory %(directory)s contains “..”. Write it without. Until then, files are read "
+            "from the root of the source."
+        )
+        return WorkingDirectory("", message % {"directory": directory})
+    if not directory.startswith("/"):
+        return WorkingDirectory("/".join(names))
+    roots = [root for root in (root_location.rstrip("/"), get_root_path(source)) if root]
+    path = "/" + "/".join(names)
+    for root in roots:
+        if f"{path}/".startswith(f"{root}/"):
+            return WorkingDirectory(path[len(root) :].strip("/"))
+    return WorkingDirectory("", describe_outside_problem(directory, roots))
+
+
+def get_root_path(source: Source) -> str:
+    """Return the absolute path of the folder that workers read; empty for pushed files."""
+    if source.grant is None:
+        return ""
+    return "/".join(part for part in (source.grant.path.rstrip("/"), source.folder) if part)
+
+
+def describe_outside_problem(directory: str, roots: Sequence[str]) -> str:
+    if not roots:
+        message = _(
+            "Working directory %(directory)s cannot be found: pushed files have no folder on disk. Set a "
+            "path relative to their root. Until then, files are read from the root."
+        )
+        return message % {"directory": directory}
+    message = _(
+        "Working directory %(directory)s is not below the root of the source, %(root)s. Correct the working "
+        "directory of the agent. Until then, files are read from the root."
+    )
+    return message % {"directory": directory, "root": roots[0]}

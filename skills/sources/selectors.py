@@ -8,8 +8,22 @@ from datetime import datetime
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from personas.models import Workspace
-from skills.models import AgentContext, ContextFile, FileState, PushedFile, RefreshRun, Source, SourceGrant
+from skills.models import (
+    AgentContext,
+    ContextFile,
+    FileState,
+    PushedFile,
+    RefreshRun,
+    RunStatus,
+    Source,
+    SourceGrant,
+)
 from skills.sources.readers import SourceReader, get_readers_by_agent
+
+# Columns of a run that hold one item per file.
+RUN_PATH_LISTS = ("refusals", "missing_paths", "confirmed_paths")
+# The statuses of runs that have looked at all files.
+SCANNED_STATUSES = (RunStatus.DONE, RunStatus.HELD)
 
 
 @dataclass(frozen=True)
@@ -57,7 +71,7 @@ def list_sources(workspace: Workspace) -> QuerySet[Source]:
 def list_source_summaries(workspace: Workspace, sources: Iterable[Source]) -> list[SourceSummary]:
     """Build summaries for rows of `list_sources`, with five queries in total."""
     rows = list(sources)
-    runs = RefreshRun.objects.in_workspace(workspace).defer("refusals")
+    runs = RefreshRun.objects.in_workspace(workspace).defer(*RUN_PATH_LISTS)
     last_runs = runs.in_bulk([row.last_run_id for row in rows if row.last_run_id])  # type: ignore[attr-defined]  # annotated
     states, readers = count_states_by_source(workspace, rows), get_readers_by_source(workspace)
     return [
@@ -97,9 +111,28 @@ def get_readers_by_source(workspace: Workspace) -> dict[int, list[SourceReader]]
 
 
 def list_refresh_runs(source: Source) -> QuerySet[RefreshRun]:
-    """List the runs of a source, newest first. The refusals are deferred because they can be large."""
+    """List the runs of a source, newest first. The lists of paths are deferred because they can be large."""
     runs = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
-    return runs.defer("refusals").order_by("-pk")
+    return runs.defer(*RUN_PATH_LISTS).order_by("-pk")
+
+
+def list_source_holds(workspace: Workspace | int) -> QuerySet[RefreshRun]:
+    """List the held run of each active source whose last run that did not fail is held."""
+    runs = RefreshRun.objects.in_workspace(workspace)
+    of_source = runs.filter(source=OuterRef("pk"), status__in=SCANNED_STATUSES).order_by("-pk")
+    sources = Source.objects.in_workspace(workspace).filter(archived_at=None).order_by()
+    latest = sources.annotate(latest=Subquery(of_source.values("pk")[:1])).values("latest")
+    held = runs.filter(pk__in=latest, status=RunStatus.HELD).select_related("source")
+    return held.defer("refusals", "confirmed_paths").order_by("source__label", "source_id")
+
+
+def get_source_hold(source: Source) -> RefreshRun | None:
+    """Return the held run that waits for a confirmation, or None. Failed runs do not end a hold."""
+    runs = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source)
+    last = (
+        runs.filter(status__in=SCANNED_STATUSES).defer("refusals", "confirmed_paths").order_by("-pk").first()
+    )
+    return last if last and last.status == RunStatus.HELD else None
 
 
 def list_source_files(source: Source, state: str = "") -> QuerySet[ContextFile]:

@@ -17,8 +17,10 @@ from personas.records.services import FieldValues, restore_record
 from personas.records.views import PAGE_SIZE, RecordPages, post_only
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.responses import get_back_url
 from skills.archives import read_zip
 from skills.models import FileState, RefreshRun, Source, SourceKind
+from skills.refresh.holds import confirm_removal
 from skills.refresh.runs import RefreshProgress, get_refresh_progress, list_run_refusals, request_refresh
 from skills.refresh.source_changes import add_source, rescan_source
 from skills.sources.forms import MAX_ZIP_BYTES, SourceForm, UploadForm
@@ -26,6 +28,7 @@ from skills.sources.selectors import (
     count_pushed_files,
     count_states_by_source,
     get_readers_by_source,
+    get_source_hold,
     list_grants,
     list_source_files,
     list_source_summaries,
@@ -56,6 +59,7 @@ class SourcePages(RecordPages[Source]):
     def more_urls(self) -> list[URLPattern]:
         return [
             path("<slug:key>/refresh/", post_only(self.refresh), name="refresh"),
+            path("<slug:key>/confirm-removal/", post_only(self.confirm_removal), name="confirm-removal"),
             path("<slug:key>/live/", self.live, name="live"),
             path("<slug:key>/upload/", post_only(self.upload), name="upload"),
         ]
@@ -97,7 +101,21 @@ class SourcePages(RecordPages[Source]):
             messages.error(request, error.message)
         else:
             messages.success(request, _("A look at “%(source)s” is on its way.") % {"source": source})
-        return redirect(self.get_record_url(source))
+        return redirect(get_back_url(request, self.get_record_url(source)))
+
+    @require_permission(Permission.EDIT)
+    def confirm_removal(self, request: WorkspaceRequest, key: str) -> HttpResponse:
+        source = self.find(request, key)
+        run = request.POST.get("run", "")
+        is_number = run.isdecimal() and run.isascii() and len(run) < 16
+        try:
+            enqueue_refresh_run(confirm_removal(source, int(run) if is_number else 0, by=request.actor))
+        except DomainError as error:
+            messages.error(request, error.message)
+        else:
+            message = _("Removal confirmed. “%(source)s” is being refreshed.")
+            messages.success(request, message % {"source": source})
+        return redirect(get_back_url(request, self.get_record_url(source)))
 
     @allow_body_size(MAX_UPLOAD_BYTES)
     @require_permission(Permission.EDIT)
@@ -177,6 +195,7 @@ class SourcePages(RecordPages[Source]):
         return {
             "progress": progress,
             "refusals": list_run_refusals(progress),
+            "hold": None if source.is_archived else get_source_hold(source),
             "states": count_states_by_source(request.workspace, [source])[source.pk],
             "state": state,
             "files": Paginator(list_source_files(source, state), PAGE_SIZE).get_page(request.GET.get("page")),

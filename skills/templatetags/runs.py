@@ -18,6 +18,7 @@ RUN_TONES = {
     RunStatus.QUEUED: "neutral",
     RunStatus.RUNNING: "info",
     RunStatus.DONE: "success",
+    RunStatus.HELD: "warning",
     RunStatus.FAILED: "error",
     RunStatus.LOST: "warning",
 }
@@ -36,6 +37,7 @@ CAUSE_LABELS = {
     "schedule": _("On schedule"),
     "watch": _("A file changed"),
     "push": _("Files pushed"),
+    "confirmed": _("Removal confirmed"),
     "lost": _("After a lost worker"),
     "edited": _("Source edited"),
     "rules": _("Rules edited"),

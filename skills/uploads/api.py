@@ -59,7 +59,11 @@ FILES_SCHEMA = array_schema(
 PUSH_SCHEMA = object_schema(
     {
         "files": FILES_SCHEMA,
-        "is_complete": boolean_schema(default=False, description="Let go of files that are not named here."),
+        "is_complete": boolean_schema(
+            default=False,
+            description="Let go of files that are not named here. If these are most of the files, a person "
+            "has to confirm it.",
+        ),
     },
     required=["files"],
 )

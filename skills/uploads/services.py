@@ -15,6 +15,7 @@ from skills.discovery.harnesses import DiscoveryCaps
 from skills.discovery.search import ROOT_PATH
 from skills.files.store import ContentBatch
 from skills.models import PushedFile, RefreshRun, Source, SourceKind
+from skills.refresh.holds import add_confirmed_paths
 from skills.refresh.runs import SourceArchived, request_refresh
 from skills.sources.locks import lock_source
 
@@ -85,7 +86,9 @@ def remove_pushed_file(source: Source, path: str, *, by: Actor) -> RefreshRun:
     write_audit_event(
         source.workspace_id, "removed file", source.kind, source.pk, str(source), by=by, before=before
     )
-    return request_push_refresh(source, FileBundle((), ()), by=by)
+    run = request_push_refresh(source, FileBundle((), ()), by=by)
+    add_confirmed_paths(run, [path])
+    return run
 
 
 def lock_pushed_source(source: Source) -> Source:

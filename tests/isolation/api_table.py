@@ -181,6 +181,9 @@ SKILLS: dict[str, Row] = {
     ),
     "POST found-skills-copy": Row(FOUND, narrow=403),
     "POST sources-refresh": Row(SOURCE),
+    "POST sources-confirm-removal": Row(
+        SOURCE, body=lambda s, h: {"run": s.row(h, "runs", "held").pk}, narrow=403
+    ),
     "GET sources-runs": Row(SOURCE),
     "GET sources-run": Row({**SOURCE, "number": run_of_source}),
     # The agent does not use the source that files are pushed to.

@@ -33,6 +33,7 @@ def rule_set_form(stage: Stage, home: str) -> Body:
 
 FILES: dict[str, Page] = {
     "sources:refresh": action(),
+    "sources:confirm-removal": action(body=lambda s, h: {"run": s.row(h, "runs", "held").pk}),
     "sources:live": Page(),
     "sources:upload": action(variant="pushed", body=zip_upload),
     "skills:import": form(text="---\nname: taken-in\ndescription: Taken.\n---\n\nDo.\n"),

@@ -135,6 +135,17 @@ class Seeder:
             refusals=[refusal],
             finished_at=self.now,
         )
+        held = self.create(
+            RefreshRun,
+            source=source,
+            status="held",
+            outcome={},
+            refusals=[],
+            missing=1,
+            missing_paths=[self.word("RefreshRun.missing_paths")],
+            finished_at=self.now,
+        )
+        self.keep("runs", "held", held)
 
         for status in ("queued", "running"):
             self.create(

@@ -117,6 +117,19 @@ def test_an_agent_without_a_source_says_why(agent, source, as_bob):
     assert "It was decided that it reads no files." in as_bob.get(context_url(agent)).content.decode()
 
 
+def test_a_working_directory_outside_the_source_is_reported(reader, source, as_bob, root):
+    choose_context(
+        reader, source, "plain", working_directory="/home/bot/docs", expected=reader.revision, by=BY
+    )
+    text = as_bob.get(context_url(reader)).content.decode()
+    assert "/home/bot/docs is not below" in text
+    mark = as_bob.get(context_url(reader)).context["mark"]
+    reader.refresh_from_db()
+    choose_context(reader, source, "plain", working_directory=str(root), expected=reader.revision, by=BY)
+    answer = as_bob.get(context_url(reader, "live/"), {"seen": mark})
+    assert (answer.status_code, "/home/bot/docs" in answer.content.decode()) == (200, False)
+
+
 def test_an_archived_source_is_named_as_the_reason(reader, source, as_bob):
     Source.unscoped.filter(pk=source.pk).update(archived_at=timezone.now())
     assert "is archived." in as_bob.get(context_url(reader)).content.decode()

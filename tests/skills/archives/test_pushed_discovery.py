@@ -173,7 +173,9 @@ def test_a_skill_at_the_top_owns_the_push():
 
 
 def test_nothing_pushed_is_nothing_found():
-    assert discover_pushed_files({}, ALL) == DiscoveryResult((), (), (), 0, 0, is_complete=True)
+    assert discover_pushed_files({}, ALL) == DiscoveryResult(
+        (), (), (), 0, 0, is_complete=True, is_empty=True
+    )
 
 
 # --- unreadable files ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import os
 import stat
 
 from skills.discovery.harnesses import CLAUDE_CODE
+from skills.discovery.search import MAX_REPORTED_LINKS
 from tests.skills.discovery.discovery_stage import Case, Stage
 
 SKILL = ".agents/skills/good/SKILL.md"
@@ -45,6 +46,16 @@ def link_up(stage: Stage) -> None:
     """A link to a parent folder, which makes the tree infinite if links are followed."""
     stage.write("AGENTS.md", "sub/AGENTS.md")
     stage.link("sub/.agents", "..")
+
+
+def hard_link(stage: Stage) -> None:
+    os.link(stage.write("a").inside / "a", stage.path("AGENTS.md"))
+
+
+def many_links(stage: Stage) -> None:
+    stage.write("docs/AGENTS.md")
+    for at in range(MAX_REPORTED_LINKS + 3):
+        stage.link(f"link{at:03}", "docs")
 
 
 def to(target: str):
@@ -94,7 +105,13 @@ LINKS = [
     Case("link to a folder", inside_link("docs"), {"AGENTS.md": "folder"}),
     Case("link to the root", to("."), {"AGENTS.md": "folder"}),
     Case("link to a pipe", lambda s: s.fifo("pipe").link("AGENTS.md", "pipe"), {"AGENTS.md": "pipe"}),
-    Case("hard link", lambda s: os.link(s.write("a").inside / "a", s.path("AGENTS.md")), expected=FOUND),
+    Case("hard link", hard_link, {"AGENTS.md": "hard-link"}),
+    Case("hard link in a source that allows them", hard_link, expected=FOUND, allow_hard_links=True),
+    Case(
+        "hard link of a skill to a file outside",
+        lambda s: os.link(s.outside / "SKILL.md", s.path(SKILL)),
+        {SKILL: "hard-link"},
+    ),
     Case(
         "linked folder inside",
         linked_folder,
@@ -111,7 +128,57 @@ LINKS = [
         ways=("tree",),
         expected=("AGENTS.md", "sub/AGENTS.md", "sub/.agents/AGENTS.md", "sub/.agents/OPAL.md"),
     ),
-    Case("other folder linked out", lambda s: s.link("docs", s.outside), ways=("tree",)),
+    Case(
+        "other folder linked out",
+        lambda s: s.link("docs", s.outside),
+        notes={"docs": "link-out"},
+        ways=("tree",),
+    ),
+    Case(
+        "other folder linked inside",
+        lambda s: s.write("docs/AGENTS.md").link("more", "docs"),
+        expected=("docs/AGENTS.md",),
+        notes={"more": "link-folder"},
+        ways=("tree",),
+    ),
+    Case(
+        "other folder linked to its parent",
+        lambda s: s.write("sub/AGENTS.md").link("sub/more", ".."),
+        expected=("sub/AGENTS.md",),
+        notes={"sub/more": "link-loop"},
+        ways=("tree",),
+    ),
+    Case(
+        "other links in a circle",
+        lambda s: s.link("a", "b").link("b", "a"),
+        notes={"a": "link-loop", "b": "link-loop"},
+        ways=("tree",),
+    ),
+    Case(
+        "other link to nothing",
+        lambda s: s.link("docs", "gone"),
+        notes={"docs": "link-dangling"},
+        ways=("tree",),
+    ),
+    Case(
+        "link to a file that no rule names",
+        lambda s: s.write("a.md").link("b.md", "a.md"),
+        notes={},
+        ways=("tree",),
+    ),
+    Case(
+        "link with the name of a skipped folder",
+        lambda s: s.link("node_modules", s.outside),
+        notes={},
+        ways=("tree",),
+    ),
+    Case(
+        "more links than are reported",
+        many_links,
+        expected=("docs/AGENTS.md",),
+        notes={".": "links"} | {f"link{at:03}": "link-folder" for at in range(MAX_REPORTED_LINKS)},
+        ways=("tree",),
+    ),
     Case(
         "skill linked out",
         lambda s: s.write(SKILL).link(".agents/skills/bad", s.outside),

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -112,7 +112,7 @@ class Stage:
         """Report another device for some inodes."""
         if status.st_ino not in self.foreign:
             return status
-        names = ("st_mode", "st_size", "st_mtime_ns", "st_ino")
+        names = ("st_mode", "st_size", "st_mtime_ns", "st_ino", "st_nlink")
         return SimpleNamespace(st_dev=-1, **{name: getattr(status, name) for name in names})
 
     def strayed(self) -> list[str]:
@@ -175,6 +175,9 @@ class Case:
     # "up", "tree" or both.
     ways: tuple[str, ...] = ("up", "tree")
     is_nobody: bool = False
+    allow_hard_links: bool = False
+    # The expected notes by path and rule; None if the case is not about them.
+    notes: dict[str, str] | None = None
     neighbour: tuple[str, ...] = ("OPAL.md",)
 
 
@@ -185,13 +188,20 @@ def findings(case: Case, way: str, stage: Stage) -> list[str]:
     result, strayed = as_nobody(work) if case.is_nobody else work()
     files = [*result.files, *result.skills]
     refused = {refusal.path: refusal.rule for refusal in result.refusals}
+    notes = {note.path: note.rule for note in result.notes}
     paths = sorted(file.path for file in files)
     expected = sorted({*case.expected, *case.neighbour})
     problems = [f"opened outside: {path}" for path in strayed]
     problems += [f"read a secret: {file.path}" for file in files if SECRET in (file.content or b"")]
     problems += [] if refused == case.refused else [f"refused {refused}, expected {case.refused}"]
+    if case.notes is not None and notes != case.notes:
+        problems.append(f"noted {notes}, expected {case.notes}")
     problems += [] if paths == expected else [f"found {paths}, expected {expected}"]
-    return problems + [f"no reason: {refusal}" for refusal in result.refusals if not is_good_reason(refusal)]
+    return problems + [
+        f"no reason: {refusal}"
+        for refusal in (*result.notes, *result.refusals)
+        if not is_good_reason(refusal)
+    ]
 
 
 def is_good_reason(refusal) -> bool:
@@ -200,7 +210,8 @@ def is_good_reason(refusal) -> bool:
 
 
 def run(case: Case, way: str, stage: Stage) -> DiscoveryResult:
-    more = {"clock": case.clock()} if case.clock else {}
+    more: dict[str, Any] = {"clock": case.clock()} if case.clock else {}
+    more |= {"allow_hard_links": True} if case.allow_hard_links else {}
     if way == "tree":
         return stage.tree(case.harness, caps=case.caps, folder=case.folder, **more)
     working_directory = case.working_directory.replace("INSIDE", str(stage.inside)).replace(

@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -165,6 +166,26 @@ def no_entries(patch) -> None:
     )
 
 
+def no_folder_entries(patch) -> None:
+    """List crowded folders too."""
+    real = FileSearch.list_folder
+
+    def list_folder(self, fd, path):
+        self.caps = replace(self.caps, folder_entries=10**6)
+        return real(self, fd, path)
+
+    patch.setattr(FileSearch, "list_folder", list_folder)
+
+
+def any_link_count(patch) -> None:
+    real = SafeRoot.__init__
+    patch.setattr(SafeRoot, "__init__", lambda self, *path, **more: real(self, *path, allow_hard_links=True))
+
+
+def silent_links(patch) -> None:
+    patch.setattr(TreeSearch, "report_skipped_link", lambda self, path: None)
+
+
 def no_depth(patch) -> None:
     patch.setattr(
         TreeSearch, "open_child", lambda self, fd, name, child_node, depth: self.root.enter(fd, name)
@@ -199,6 +220,12 @@ def sees_hidden(patch) -> None:
 
 
 FAULTS = [
+    (no_folder_entries, "a crowded folder", "tree"),
+    (no_folder_entries, "a crowded folder of skills", "up"),
+    (any_link_count, "hard link", "up"),
+    (any_link_count, "hard link of a skill to a file outside", "tree"),
+    (silent_links, "other folder linked out", "tree"),
+    (silent_links, "other folder linked to its parent", "tree"),
     (without("O_NOFOLLOW"), "becomes a link before it is opened", "up"),
     (without("O_NOFOLLOW"), "folder becomes a link before it is opened", "tree"),
     (without("O_NOFOLLOW"), "working directory becomes a link before it is opened", "up"),

@@ -1,5 +1,6 @@
 """A second search reads only changed files, and an audit hook shows that nothing outside is opened."""
 
+import errno
 import hashlib
 import json
 import os
@@ -13,6 +14,7 @@ import pytest
 from skills.discovery import discover_files, discover_tree
 from skills.discovery.filesystem import FileStamp
 from skills.discovery.harnesses import HARNESSES, OPAL, DiscoveryCaps
+from skills.discovery.lookup import join_path
 from tests.skills.discovery.discovery_stage import SECRET, Stage
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -119,6 +121,35 @@ def test_nothing_is_gone_when_the_search_ended_early(stage, way):
     result = getattr(stage, way)(known_stamps=known_stamps, caps=DiscoveryCaps(files=1))
     assert not result.is_complete
     assert result.list_missing_paths(known_stamps) == []
+
+
+@pytest.mark.parametrize("folder", ["", "crowd"])
+def test_nothing_is_gone_below_a_folder_that_was_cut(stage, folder):
+    names = [join_path(folder, f"{at}/AGENTS.md") for at in range(30)]
+    stage.write(*names)
+    known_stamps = stamps(stage.tree())
+    shutil.rmtree(stage.inside / folder / "7")
+    result = stage.tree(known_stamps=known_stamps, caps=DiscoveryCaps(folder_entries=10))
+    assert (result.is_complete, result.cut_folders) == (True, (folder,))
+    assert result.list_missing_paths(names) == []
+
+
+def test_nothing_is_gone_when_the_root_cannot_be_listed(stage, monkeypatch):
+    known_stamps = stamps(stage.tree())
+
+    def fail(_fd):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "scandir", fail)
+    result = stage.tree(known_stamps=known_stamps)
+    assert (result.is_complete, result.list_missing_paths(known_stamps)) == (False, [])
+    assert [refusal.rule for refusal in result.refusals] == ["source"]
+
+
+def test_an_empty_root_is_reported(tmp_path):
+    assert discover_tree(tmp_path, [OPAL]).is_empty
+    (tmp_path / "README.md").touch()
+    assert not discover_tree(tmp_path, [OPAL]).is_empty
 
 
 def test_nothing_is_gone_when_the_source_is_not_there(tmp_path):

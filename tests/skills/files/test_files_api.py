@@ -296,6 +296,7 @@ def test_an_agent_gets_a_source_and_inherits_again(
     first = admin.get("agents/mira/context")
     assert (first.json()["source"], first.json()["files"]) == (None, [])
     assert first.json()["why_nothing"]
+    assert first.json()["working_directory_problem"] == ""
     body = {"source": pushed.slug, "harness": HARNESS, "working_directory": "docs"}
     chosen = admin.put("agents/mira/context", body, first["ETag"])
     assert chosen.status_code == 200, chosen.content
@@ -309,6 +310,16 @@ def test_an_agent_gets_a_source_and_inherits_again(
     assert (kept["source"], kept["working_directory"]) == (None, "docs")
     assert admin.call("DELETE", "agents/mira/context", If_Match=kept["etag"]).status_code == 204
     assert admin.get("agents/mira/context").json()["chosen_by"] is None
+
+
+def test_a_working_directory_that_cannot_be_found_is_reported(
+    admin: TrueApi, pushed: Source, mira: Agent
+) -> None:
+    body = {"source": pushed.slug, "harness": HARNESS, "working_directory": "/home/bot/docs"}
+    chosen = admin.put("agents/mira/context", body, admin.get("agents/mira/context")["ETag"])
+    assert "/home/bot/docs" in chosen.json()["working_directory_problem"]
+    corrected = admin.put("agents/mira/context", body | {"working_directory": "docs"}, chosen["ETag"])
+    assert corrected.json()["working_directory_problem"] == ""
 
 
 def test_choosing_a_source_requires_if_match(

@@ -4,7 +4,7 @@ import re
 import shutil
 from copy import deepcopy
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from django.db import connection
@@ -145,6 +145,55 @@ def test_a_source_of_pushed_files_has_neither_folder_nor_schedule(workspace, sou
         "",
         None,
     )
+
+
+def test_hard_links_are_allowed_in_the_form_of_a_folder(workspace, source, as_admin):
+    body = new_source(source.grant, allow_hard_links="on")
+    as_admin.post(f"/w/{workspace.slug}/sources/new/", body)
+    created = Source.objects.in_workspace(workspace).get(slug="team-files")
+    assert created.allow_hard_links
+    assert "Hard links" in page_text(as_admin.get(address(created)))
+    as_admin.post(f"/w/{workspace.slug}/sources/new/", body | {"label": "Pushed", "source_kind": "pushed"})
+    assert not Source.objects.in_workspace(workspace).get(slug="pushed").allow_hard_links
+
+
+def test_a_hard_link_is_named_on_the_pages_of_the_source_and_of_the_file(source, tree, as_alice):
+    refreshed(source)
+    (tree / "AGENTS.md").rename(tree / "moved.md")
+    (tree / "AGENTS.md").hardlink_to(tree / "moved.md")
+    refreshed(source)
+    rows = ContextFile.objects.in_workspace(source.workspace_id)
+    file: Any = rows.get(source=source, path="AGENTS.md")
+    assert (file.state, file.in_force.number) == ("invalid", 1)
+    for url in (address(source), f"/w/{source.workspace.slug}/files/{file.pk}/"):
+        assert "It has 2 hard links" in page_text(as_alice.get(url))
+
+
+def test_links_that_are_not_followed_are_shown_with_their_reasons(source, tree, as_alice):
+    (tree / "again").symlink_to("deep")
+    (tree / "deep" / "up").symlink_to("..")
+    refreshed(source)
+    text = page_text(as_alice.get(address(source)))
+    assert "deep/up" in text
+    assert "leads back to a folder that contains it" in text
+    assert "link to another folder of the source" in text
+
+
+def test_a_skill_that_refers_to_a_file_outside_its_folder_is_named_in_each_run(source, tree, as_alice):
+    skill = tree / ".agents" / "skills" / "tea"
+    skill.mkdir(parents=True)
+    body = "See [the cups](../../cups.md) and [water](water.md)."
+    (skill / "SKILL.md").write_text(f"---\nname: tea\ndescription: Makes tea.\n---\n\n{body}\n")
+    for _ in range(2):
+        run = refreshed(source)
+        assert [(refusal["path"], refusal["rule"]) for refusal in run.refusals] == [
+            (".agents/skills/tea/SKILL.md", "reference")
+        ]
+        assert "../../cups.md" in run.refusals[0]["reason"]
+    rows = ContextFile.objects.in_workspace(source.workspace_id)
+    file: Any = rows.get(path=".agents/skills/tea/SKILL.md")
+    assert file.newest.verdict == "good"
+    assert "../../cups.md" in page_text(as_alice.get(f"/w/{source.workspace.slug}/files/{file.pk}/"))
 
 
 def test_the_source_and_its_first_run_come_together_or_not_at_all(workspace, source):

@@ -2,6 +2,7 @@
 
 # ruff: noqa: F811  # fixtures are imported, and asked for by name
 
+import os
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from personas.api_keys.format import BOT
 from personas.models import Agent, User, Workspace
+from skills.discovery.harnesses import DiscoveryCaps
 from skills.models import ContextFile, PushedFile, RefreshRun, Source, SourceGrant
 from tests.factories import join, make_user
 from tests.personas.api.response_checker import TrueApi, without_id
@@ -225,6 +227,63 @@ def test_a_refresh_is_requested_and_followed(
     assert bot.get(requested["Location"]).json()["status"] == "done"
     page = bot.get(f"sources/{pushed.slug}/runs?limit=1").json()
     assert ([row["id"] for row in page["data"]], page["has_more"]) == ([number], True)
+
+
+def test_a_held_refresh_is_shown_and_confirmed(
+    admin: TrueApi, bot: TrueApi, narrow_admin: TrueApi, pushed: Source, workspace: Workspace
+) -> None:
+    read_source(Agent.objects.in_workspace(workspace).get(slug="mira"), pushed)
+    names = [f"{name}/AGENTS.md" for name in "abcd"]
+    run_refresh(push(bot, pushed, dict.fromkeys(names, GOOD)).json()["run"]["id"], workspace.pk)
+    cut = push(bot, pushed, {"a/AGENTS.md": GOOD}, is_complete=True).json()["run"]["id"]
+    run_refresh(cut, workspace.pk)
+    run = bot.get(f"sources/{pushed.slug}/runs/{cut}").json()
+    assert (run["status"], run["missing"], run["missing_paths"]) == ("held", 3, names[1:])
+    assert bot.get(f"sources/{pushed.slug}").json()["held"] == {"run": cut, "missing": 3}
+    assert [row["held"] for row in bot.get("sources").json()["data"] if row["held"]] == [
+        {"run": cut, "missing": 3}
+    ]
+    assert file_in(pushed, "b/AGENTS.md").in_force is not None
+    url = f"sources/{pushed.slug}:confirm-removal"
+    assert bot.post(url, {"run": cut}).status_code == 403
+    assert narrow_admin.post(url, {"run": cut}).status_code == 403
+    assert admin.post(url, {"run": cut + 1}).json()["code"] == "conflict"
+    confirmed = admin.post(url, {"run": cut})
+    assert (confirmed.status_code, confirmed.json()["cause"]) == (202, "confirmed")
+    run_refresh(confirmed.json()["id"], workspace.pk)
+    assert bot.get(f"sources/{pushed.slug}").json()["held"] is None
+    assert file_in(pushed, "b/AGENTS.md").state == "missing"
+
+
+def test_a_crowded_folder_is_named_in_the_run(
+    admin: TrueApi, grant: SourceGrant, tmp_path: Path, workspace: Workspace
+) -> None:
+    crowd = tmp_path / "crowd"
+    crowd.mkdir()
+    for number in range(DiscoveryCaps().folder_entries + 1):
+        (crowd / f"{number}").touch()
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later" / "AGENTS.md").write_text(GOOD)
+    created = admin.post("sources", {"label": "Crowd", "grant": grant.path}).json()
+    run_refresh(created["last_run"], workspace.pk)
+    run = admin.get(f"sources/crowd/runs/{created['last_run']}").json()
+    assert (run["status"], run["cut_folders"], run["seen"]) == ("done", ["crowd"], 1)
+    assert [refusal["rule"] for refusal in run["refusals"]] == ["folder-entries"]
+
+
+def test_hard_links_are_read_only_if_the_source_allows_them(
+    admin: TrueApi, grant: SourceGrant, tmp_path: Path, workspace: Workspace
+) -> None:
+    (tmp_path / "other.md").write_text(GOOD)
+    os.link(tmp_path / "other.md", tmp_path / "AGENTS.md")
+    created = admin.post("sources", {"label": "Shelf", "grant": grant.path})
+    assert created.json()["allow_hard_links"] is False
+    run = run_refresh(created.json()["last_run"], workspace.pk)
+    assert [(refusal["path"], refusal["rule"]) for refusal in run.refusals] == [("AGENTS.md", "hard-link")]
+    changed = admin.patch("sources/shelf", {"allow_hard_links": True}, created["ETag"]).json()
+    assert run_refresh(changed["last_run"], workspace.pk).outcome == {"new": 1}
+    refused = admin.post("sources", {"label": "P", "kind": "pushed", "allow_hard_links": True})
+    assert refused.json()["errors"][0]["pointer"] == "/allow_hard_links"
 
 
 # --- pushed files --------------------------------------------------------------------------------------

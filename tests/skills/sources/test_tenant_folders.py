@@ -48,7 +48,8 @@ def hook(event, given):
     if event in {"open", "os.scandir", "os.listdir"} and str(given[0]).startswith("/"):
         opened.append(os.path.realpath(str(given[0])))
 
-def careless_root(self, granted, folder=""):
+def careless_root(self, granted, folder="", *, allow_hard_links=False):
+    self.allow_hard_links = allow_hard_links
     self.path = os.path.join(granted, folder)
     self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
     self.device = os.fstat(self.fd).st_dev

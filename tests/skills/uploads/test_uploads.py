@@ -14,6 +14,7 @@ from skills.archives import bundle_files, write_zip
 from skills.discovery.filesystem import FileStamp
 from skills.discovery.harnesses import DiscoveryCaps
 from skills.models import ContextFile, PushedFile, RefreshRun
+from skills.refresh.holds import confirm_removal
 from skills.refresh.runs import SourceArchived, claim_run
 from skills.refresh.services import get_known_stamps, get_pushed_content, refresh_source
 from skills.refresh.source_changes import add_source
@@ -175,6 +176,23 @@ def test_a_replaced_file_makes_room_for_its_namesake(source):
     push(source, {"agents.md": b"First.\n"})
     push(source, {"AGENTS.md": b"Second.\n"}, replace=True)
     assert stored(source) == {"AGENTS.md": b"Second.\n"}
+
+
+def test_a_push_that_leaves_out_most_files_is_held(source):
+    names = ["AGENTS.md", "a/AGENTS.md", "b/AGENTS.md"]
+    refresh(push(source, dict.fromkeys(names, b"Be kind.\n")))
+    held = refresh(push(source, {"AGENTS.md": b"Be kind.\n"}, replace=True))
+    assert (held.status, held.missing_paths) == ("held", names[1:])
+    assert file_at(source, "a/AGENTS.md").in_force is not None
+    assert refresh(confirm_removal(source, held.pk, by=BY)).outcome == {"missing": 2}
+
+
+def test_files_that_are_removed_by_name_are_removed_however_many(source):
+    names = ["AGENTS.md", "a/AGENTS.md", "b/AGENTS.md"]
+    refresh(push(source, dict.fromkeys(names, b"Be kind.\n")))
+    for name in names:
+        run = remove_pushed_file(source, name, by=BY)
+    assert refresh(run).outcome == {"missing": 3}
 
 
 def test_one_file_is_pushed_and_removed_by_its_path(source):
