@@ -193,6 +193,32 @@ def list_data_problems(inputs: PromptInputs) -> list[str]:
     return [f"data.signature: {problem} {summarize_names(keys)}" for keys, problem in problems if keys]
 
 
+def list_shortened_values(data: Data | None, limits: Limits) -> list[str]:
+    """List the keys whose sample shows only a part of the value."""
+    if data is None:
+        return []
+    hidden = frozenset(data.hidden)
+    return [
+        key
+        for key, value in data.values.items()
+        if not is_hidden_field(key, hidden) and _is_shortened(value, limits, hidden)
+    ]
+
+
+def _is_shortened(value: Any, limits: Limits, hidden: frozenset[str]) -> bool:
+    if isinstance(value, str):
+        return len(value) > limits.string_truncate
+    if isinstance(value, Mapping):
+        return any(
+            _is_shortened(item, limits, hidden)
+            for name, item in value.items()
+            if not is_hidden_field(name, hidden)
+        )
+    if isinstance(value, list | tuple):
+        return len(value) > limits.list_sample or any(_is_shortened(item, limits, hidden) for item in value)
+    return False
+
+
 def summarize_names(names: Sequence[str]) -> str:
     """Join the first five names and count the rest, so that a long list does not hide other problems."""
     more = len(names) - 5

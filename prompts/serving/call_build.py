@@ -10,6 +10,7 @@ from core.db.workspace_scope import workspace_scope
 from personas.errors import InvalidInput
 from prompts.assembly.builder import AssembledPrompt, build_prompt
 from prompts.assembly.call_inputs import apply_call_inputs, mask_hidden_fields, parse_json_object
+from prompts.assembly.data_inventory import list_shortened_values, summarize_names
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layouts import LAYOUTS
@@ -23,6 +24,8 @@ from prompts.versions.segments import encode_json
 from prompts.versions.stored_inputs import InputsUnavailable, load_inputs
 from prompts.versions.tool_definitions import list_definitions_json
 
+# The layouts that show the data.
+DATA_LAYOUTS = frozenset(name for name, layout in LAYOUTS.items() if "data" in layout.used)
 # Paths of assembly errors that differ from the field of the request.
 REQUEST_FIELDS = {"data.signature": "signature", "data.values": "data", "limits.parts": "limits.sections"}
 
@@ -50,22 +53,31 @@ def mask_call_data(slots: Slots, inputs: PromptInputs) -> Slots:
 
 def build_for_call(version: CachedVersion, inputs: PromptInputs, slots: Slots) -> CachedVersion:
     """Return the version as this call builds it; it is not cached."""
-    prompt = assemble_for_call(version.layout, inputs, slots)
+    prompt, shortened = assemble_for_call(version.layout, inputs, slots)
+    warnings = get_assembly_warnings(prompt.report)
+    if shortened and version.layout in DATA_LAYOUTS:
+        notice = f"The samples of {summarize_names(shortened)} show only a part of the data."
+        warnings = warnings._replace(text=(*warnings.text, notice))
     tools = encode_json(list_definitions_json(prompt.tools)).decode() if prompt.tools else ""
     return replace(
         version,
         parts=build_render_parts(prompt.segments),
         tools=tools,
-        warnings=get_assembly_warnings(prompt.report),
+        warnings=warnings,
         is_built_for_call=True,
         last_rendered=[],
     )
 
 
-def assemble_for_call(layout: str, inputs: PromptInputs, slots: Slots) -> AssembledPrompt:
-    """Build the prompt with the inputs of the call; raise InvalidInput, naming the field, if it fails."""
+def assemble_for_call(layout: str, inputs: PromptInputs, slots: Slots) -> tuple[AssembledPrompt, list[str]]:
+    """Build the prompt with the inputs of the call, and list the data that its samples shorten.
+
+    Raise InvalidInput, which names the field of the request, if the inputs do not fit.
+    """
     try:
-        return build_prompt(LAYOUTS[layout], apply_call_inputs(inputs, slots))
+        changed = apply_call_inputs(inputs, slots)
+        shortened = list_shortened_values(changed.data, changed.limits) if slots.data else []
+        return build_prompt(LAYOUTS[layout], changed), shortened
     except AssemblyError as error:
         raise InvalidInput.on(get_request_field(error.path), error.message) from error
 

@@ -83,7 +83,10 @@ def test_data_and_mission_of_a_call_fill_the_inventory_and_the_placeholders(stag
     assert '| `ctx/user` | `{name :string}` | `{name: "Ada"}` |' in text
     assert f'"{"x" * 500}…"' in text
     assert "# Mission\n\nGreet Ada." in text
-    assert "The layout has no place for soul." in data["warnings"]
+    assert set(data["warnings"]) == {
+        "The layout has no place for soul.",
+        "The samples of alpha, note show only a part of the data.",
+    }
 
 
 def test_hidden_values_reach_neither_the_prompt_nor_the_ledger(stage):

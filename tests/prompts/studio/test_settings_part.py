@@ -80,7 +80,16 @@ def test_an_invalid_value_is_named_while_typing(as_bob: Any, deck: Deck, keys: l
 
 
 def test_unknown_levels_are_404(as_bob: Any, deck: Deck, keys: list[str]) -> None:
-    for key in ("", "planet-1", "agent", "agent-x", "agent-999999999", "workspace-1", "prompt-1", "agent-1-2"):
+    for key in (
+        "",
+        "planet-1",
+        "agent",
+        "agent-x",
+        "agent-999999999",
+        "workspace-1",
+        "prompt-1",
+        "agent-1-2",
+    ):
         assert as_bob.get(studio_url(deck, key)).status_code == 404, key
     assert as_bob.post(f"/w/{deck.workspace.slug}/impact/prompt-settings/").status_code == 404
 
