@@ -23,7 +23,9 @@ class Migration(migrations.Migration):
 
     operations = [
         *(
-            migrations.AddField(MODEL, name, ProseField(blank=True, default="", db_default="", max_length=size))
+            migrations.AddField(
+                MODEL, name, ProseField(blank=True, default="", db_default="", max_length=size)
+            )
             for name, size in (("signature", 4000), ("sample_data", 60000))
         ),
         migrations.AddField(MODEL, "hidden", LineListField(blank=True, null=True)),

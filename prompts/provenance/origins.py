@@ -155,9 +155,7 @@ def describe_settings_origins(workspace: Workspace, origins: Iterable[Origin]) -
     url = reverse("prompt-settings:list", args=[workspace.slug])
     label = str(RECORD_KINDS[PromptSettings.kind].label)
     return {
-        ids[row.pk]: OriginLabel(
-            row.kind, label, str(row), ids[row.pk].revision, "", url, key=row.level_key
-        )
+        ids[row.pk]: OriginLabel(row.kind, label, str(row), ids[row.pk].revision, "", url, key=row.level_key)
         for row in rows.select_related("agent", "channel")
     }
 

@@ -43,7 +43,9 @@ SETTING_SCHEMAS: dict[str, Schema] = {
         4_000, description="Types of the data and of the result: (user_id :int) -> {count :int}."
     ),
     "sample_data": nullable_schema(
-        any_object_schema(description="Values for placeholders and the data inventory, at most 60,000 characters.")
+        any_object_schema(
+            description="Values for placeholders and the data inventory, at most 60,000 characters."
+        )
     ),
     "hidden": nullable_schema(
         array_schema(
@@ -69,7 +71,9 @@ SETTING_SCHEMAS: dict[str, Schema] = {
 }
 TEXT_SETTINGS = ("mission", "signature")
 # The value of each setting that means "not set on this level": the setting is inherited.
-EMPTY_VALUES: dict[str, Any] = dict.fromkeys(SETTING_SCHEMAS) | dict.fromkeys((*TEXT_SETTINGS, "entry", "mode"), "")
+EMPTY_VALUES: dict[str, Any] = dict.fromkeys(SETTING_SCHEMAS) | dict.fromkeys(
+    (*TEXT_SETTINGS, "entry", "mode"), ""
+)
 LEVEL_SCHEMA = object_schema(
     {
         "level": enum_schema(["workspace", "agent", "channel", "prompt"]),

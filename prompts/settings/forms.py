@@ -71,7 +71,9 @@ class PromptSettingsForm(RecordForm):
             "Types of the data and of the result, such as (user_id :int) -> {count :int}. The result type "
             "ends the mission."
         ),
-        "sample_data": _("A JSON object, kept as written. Its values fill placeholders and the data inventory."),
+        "sample_data": _(
+            "A JSON object, kept as written. Its values fill placeholders and the data inventory."
+        ),
         "hidden": _("One field name per line. Their values are never shown, like names that begin with _."),
         "entry": _("For the moltis layout: how much of it is built."),
         "mode": _("For the ptc layout: one program, or many turns."),

@@ -53,9 +53,7 @@ class PromptSettingsPages(RecordPages[PromptSettings]):
         return [
             path(one, self.history, name="history"),
             path(f"{one}<int:number>/", self.revision, name="revision"),
-            path(
-                f"{one}<int:number>/restore/", post_only(self.require_write(self.revert)), name="revert"
-            ),
+            path(f"{one}<int:number>/restore/", post_only(self.require_write(self.revert)), name="revert"),
         ]
 
 

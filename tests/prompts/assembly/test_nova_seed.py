@@ -247,7 +247,14 @@ def test_the_additional_directories_are_omitted_if_there_are_none():
         ("/srv", ("persistence",), False),
         ("", ("files",), False),
     ],
-    ids=["file access", "nothing stated", "none stated", "no file access", "persistence without files", "no directory"],
+    ids=[
+        "file access",
+        "nothing stated",
+        "none stated",
+        "no file access",
+        "persistence without files",
+        "no directory",
+    ],
 )
 def test_without_additional_directories_the_working_directory_must_mean_something(
     working_directory, capabilities, is_there

@@ -104,7 +104,9 @@ def test_a_syntax_error_names_position_and_reason(text, place, why):
     assert str(refused.value) == f"tools[3].signature: does not parse at character {place}: {why}"
 
 
-@pytest.mark.parametrize("text", ["", "user_id :int", "[a :int]", "{a :int", "{a :int)", "(a :int) ->", "(a :int) :any"])
+@pytest.mark.parametrize(
+    "text", ["", "user_id :int", "[a :int]", "{a :int", "{a :int)", "(a :int) ->", "(a :int) :any"]
+)
 def test_a_context_signature_that_does_not_parse_is_named(text):
     with pytest.raises(AssemblyError, match=r"^data\.signature: does not parse at character \d+: expected "):
         parse_context_signature(text, "data.signature")

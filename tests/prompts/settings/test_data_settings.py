@@ -92,7 +92,11 @@ def test_the_data_comes_from_the_level_of_the_sample_data(admin: Api, deck: Deck
         ({"hidden": ["a", "a"]}, "hidden", ""),
         ({"list_sample": 0}, "list_sample", ""),
         ({"per_file": -1}, "per_file", ""),
-        ({"section_limits": {"dreams": 4}}, "section_limits", "No layout has a section “dreams”. Known sections:"),
+        (
+            {"section_limits": {"dreams": 4}},
+            "section_limits",
+            "No layout has a section “dreams”. Known sections:",
+        ),
         ({"section_limits": {"memories": 0}}, "section_limits/memories", ""),
     ],
 )

@@ -38,7 +38,7 @@ def get_channel(deck: Deck) -> Channel:
 
 
 def put(deck: Deck, *levels: str, **values: Any) -> PromptSettings:
-    level = {"agent": get_pilot(deck)} if "agent" in levels else {}
+    level: dict[str, Any] = {"agent": get_pilot(deck)} if "agent" in levels else {}
     level |= {"channel": get_channel(deck)} if "channel" in levels else {}
     return put_settings(deck.workspace, values, expected=0, by=BY, **level)
 
@@ -172,7 +172,9 @@ def test_a_draft_of_a_level_without_settings_is_previewed(deck: Deck) -> None:
 def test_a_draft_replaces_the_stored_settings_of_a_prompt(deck: Deck) -> None:
     row = put(deck, "agent", "channel", mission="Land.")
     row.mission, row.revision = "Start.", 2
-    collector = InputCollector(LoadedRows(deck.workspace, [get_pilot(deck)]), row.updated_at, DraftRecord(row))
+    collector = InputCollector(
+        LoadedRows(deck.workspace, [get_pilot(deck)]), row.updated_at, DraftRecord(row)
+    )
     [collected] = collector.collect_all()
     assert collected.inputs.mission is not None
     assert (collected.inputs.mission.text, collected.inputs.mission.origin.revision) == ("Start.", 2)

@@ -80,7 +80,16 @@ def test_an_invalid_value_is_named_while_typing(as_bob: Any, deck: Deck, keys: l
 
 
 def test_unknown_levels_are_404(as_bob: Any, deck: Deck, keys: list[str]) -> None:
-    for key in ("", "planet-1", "agent", "agent-x", "agent-999999999", "workspace-1", "prompt-1", "agent-1-2"):
+    for key in (
+        "",
+        "planet-1",
+        "agent",
+        "agent-x",
+        "agent-999999999",
+        "workspace-1",
+        "prompt-1",
+        "agent-1-2",
+    ):
         assert as_bob.get(studio_url(deck, key)).status_code == 404, key
     assert as_bob.post(f"/w/{deck.workspace.slug}/impact/prompt-settings/").status_code == 404
 
@@ -90,7 +99,7 @@ def test_a_level_of_another_workspace_is_not_found(deck: Deck, mallory: Any, key
     assert [get_or_build_level(elsewhere, key) for key in keys[:3]] == [None, None, None]
     level = get_or_build_level(elsewhere, "workspace")
     assert level is not None
-    assert (level.workspace, level.pk) == (elsewhere, None)
+    assert (level.workspace, level._state.adding) == (elsewhere, True)
 
 
 def test_the_impact_panel_of_a_level(as_bob: Any, deck: Deck, keys: list[str]) -> None:

@@ -12,9 +12,7 @@ from prompts.settings.views import PromptSettingsPages
 from skills.library.views import SkillPages
 
 PAGES_BY_FAMILY: dict[str, RecordPages[Any]] = {
-    pages.name: pages
-    for pages in (*RECORD_PAGES, SkillPages(), PromptSettingsPages())
-    if pages.feeds_prompts
+    pages.name: pages for pages in (*RECORD_PAGES, SkillPages(), PromptSettingsPages()) if pages.feeds_prompts
 }
 
 
