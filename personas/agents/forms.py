@@ -151,7 +151,7 @@ class AgentForm(RecordForm):
         return {"states_capabilities": "yes" if is_stated else ""}
 
     def clean_capabilities(self) -> list[str] | None:
-        """Return None if the capabilities are not stated. A list that is not empty always counts as stated."""
+        """Return None if the capabilities are not stated. A list with names counts as stated."""
         names: list[str] = self.cleaned_data["capabilities"]
         is_stated = self.data.get(self.add_prefix("states_capabilities")) == "yes"
         return names if names or is_stated else None

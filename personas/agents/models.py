@@ -112,9 +112,7 @@ class Agent(Record):
     working_directory = LineField(max_length=1_000, blank=True)
     directories = LineListField(blank=True, default=list, db_default="")
     # None: not stated. An empty list states that the agent has no capabilities.
-    capabilities = LineListField(
-        null=True, blank=True, item_length=64, item_validators=[validate_capability]
-    )
+    capabilities = LineListField(null=True, blank=True, item_length=64, item_validators=[validate_capability])
     # Paths or URLs of the documentation of the agent's own harness.
     documentation_main = LineField(max_length=1_000, blank=True, default="", db_default="")
     documentation_additional = LineField(max_length=1_000, blank=True, default="", db_default="")

@@ -57,11 +57,10 @@ def get_field_label(record: Record, name: str) -> str:
 
 def format_field_value(record: Record, name: str, value: Any) -> str:
     """Format a snapshot value for display. Ids of linked records are replaced by the records' names."""
-    if value == [] and is_nullable_field(type(record), name):
-        # None means that the list is not stated, which differs from an empty list.
-        return _("None (stated)")
     if value is None or value in ("", []):
-        return EMPTY_VALUE_DISPLAY
+        # In a nullable field, None means that the list is not stated, which differs from an empty list.
+        is_stated = value == [] and is_nullable_field(type(record), name)
+        return _("None (stated)") if is_stated else EMPTY_VALUE_DISPLAY
     if isinstance(value, bool):
         return _("Yes") if value else _("No")
     target = get_linked_model(type(record), name)

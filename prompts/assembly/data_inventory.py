@@ -115,11 +115,11 @@ def _format_list(value: Sequence[Any], cuts: SampleLimits, path: str, depth: int
 
 
 def _format_mapping(value: Mapping[str, Any], cuts: SampleLimits, path: str, depth: int) -> str:
-    fields = [
-        f"{format_field_name(name)}: "
-        f"{HIDDEN_VALUE if is_hidden_field(name, cuts.hidden) else format_value(field, cuts, path, depth + 1)}"
-        for name, field in value.items()
-    ]
+    fields = []
+    for name, field in value.items():
+        is_hidden = is_hidden_field(name, cuts.hidden)
+        text = HIDDEN_VALUE if is_hidden else format_value(field, cuts, path, depth + 1)
+        fields.append(f"{format_field_name(name)}: {text}")
     return f"{{{', '.join(fields)}}}"
 
 

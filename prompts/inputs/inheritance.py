@@ -1,4 +1,4 @@
-"""Inheritance of prompt settings: prompt, then channel, then agent, then workspace; the first value applies."""
+"""Inheritance of prompt settings: the first value of prompt, channel, agent and workspace applies."""
 
 import json
 from dataclasses import dataclass, field

@@ -20,8 +20,8 @@ PERSONA_FILES = {"identity": "IDENTITY.md", "soul": "SOUL.md", "user_profile": "
 class EffectivePersona:
     """The effective identity, soul and user profile of an agent on a channel.
 
-    Each comes from the settings of the prompt, else of the channel, else from the agent, else from a discovered
-    file, else from the workspace.
+    Each comes from the settings of the prompt, else of the channel, else from the agent, else from a
+    discovered file, else from the workspace.
     """
 
     agent: Agent

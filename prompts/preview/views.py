@@ -16,7 +16,7 @@ from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from prompts.inputs import DraftRecord
 from prompts.preview.drafts import build_form_draft, build_new_record, list_affected_agents
 from prompts.preview.impact import compute_impact
-from prompts.preview.record_pages import get_record_pages
+from prompts.preview.record_views import get_record_pages
 from prompts.preview.review import build_impact_review, get_save_effect, list_approvers
 from skills.record_scan import scan_record
 

@@ -46,7 +46,7 @@ class PromptSettings(Record):
     )
     mission = ProseField(max_length=20_000, blank=True)
     signature = ProseField(max_length=4_000, blank=True, default="", db_default="")
-    # A JSON object. Stored as text, because jsonb reorders keys and the data inventory keeps the written order.
+    # A JSON object. Stored as text, because jsonb reorders keys and the data inventory keeps their order.
     sample_data = ProseField(max_length=60_000, blank=True, default="", db_default="")
     hidden = LineListField(null=True, blank=True, item_length=200)
     entry = models.CharField(max_length=7, choices=ENTRY_CHOICES, blank=True)

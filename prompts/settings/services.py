@@ -9,6 +9,9 @@ from personas.models import Agent, Channel, Workspace
 from personas.records.services import create_record, edit_record
 from prompts.models import PromptSettings
 
+# How many ids the URL key of a level has.
+LINK_COUNTS = {"workspace": 0, "agent": 1, "channel": 1, "prompt": 2}
+
 
 def find_level_settings(
     workspace: Workspace, agent: Agent | None = None, channel: Channel | None = None
@@ -20,21 +23,22 @@ def find_level_settings(
 def get_or_build_level(workspace: Workspace, key: str) -> PromptSettings | None:
     """Return the settings of the level with this URL key, unsaved if the level has none yet.
 
-    Keys are `workspace`, `agent-<id>`, `channel-<id>` and `prompt-<agent id>-<channel id>`. Return None for any
-    other key, and if the workspace has no such agent or channel.
+    Keys are `workspace`, `agent-<id>`, `channel-<id>` and `prompt-<agent id>-<channel id>`. Return None for
+    any other key, and if the workspace has no such agent or channel.
     """
     level, *ids = key.split("-")
-    links = {"workspace": (), "agent": (Agent,), "channel": (Channel,), "prompt": (Agent, Channel)}.get(level)
     are_numbers = all(pk.isascii() and pk.isdecimal() and len(pk) < 19 for pk in ids)
-    if links is None or len(ids) != len(links) or not are_numbers:
+    if len(ids) != LINK_COUNTS.get(level) or not are_numbers:
         return None
-    rows = {
-        model.kind: model.objects.in_workspace(workspace).filter(pk=int(pk)).first()
-        for model, pk in zip(links, ids, strict=True)
-    }
-    if None in rows.values():
+    agent, channel = None, None
+    if level in ("agent", "prompt"):
+        agent = Agent.objects.in_workspace(workspace).filter(pk=int(ids[0])).first()
+    if level in ("channel", "prompt"):
+        channel = Channel.objects.in_workspace(workspace).filter(pk=int(ids[-1])).first()
+    if LINK_COUNTS[level] != sum(link is not None for link in (agent, channel)):
         return None
-    return find_level_settings(workspace, **rows) or PromptSettings(workspace=workspace, **rows)
+    found = find_level_settings(workspace, agent, channel)
+    return found or PromptSettings(workspace=workspace, agent=agent, channel=channel)
 
 
 @transaction.atomic

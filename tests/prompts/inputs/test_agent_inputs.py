@@ -104,13 +104,14 @@ def test_a_revision_restores_the_lists(admin: Api, deck: Deck) -> None:
 
 def test_pins_cover_capabilities_directories_and_documentation(admin: Api, deck: Deck) -> None:
     pins = set()
-    for values in (
+    cases: list[dict[str, Any]] = [
         {},
         {"capabilities": []},
         {"capabilities": ["files"]},
         {"directories": ["/a"]},
         {"documentation_additional": "/docs"},
-    ):
+    ]
+    for values in cases:
         patch_agent(admin, **{"capabilities": None, "directories": []} | values)
         agent = Agent.objects.in_workspace(deck.workspace).get(slug="pilot")
         [collected] = collect_inputs(deck.workspace, [agent], at=agent.updated_at)

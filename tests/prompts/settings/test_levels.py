@@ -38,7 +38,7 @@ def get_channel(deck: Deck) -> Channel:
 
 
 def put(deck: Deck, *levels: str, **values: Any) -> PromptSettings:
-    level = {"agent": get_pilot(deck)} if "agent" in levels else {}
+    level: dict[str, Any] = {"agent": get_pilot(deck)} if "agent" in levels else {}
     level |= {"channel": get_channel(deck)} if "channel" in levels else {}
     return put_settings(deck.workspace, values, expected=0, by=BY, **level)
 

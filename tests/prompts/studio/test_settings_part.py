@@ -99,7 +99,7 @@ def test_a_level_of_another_workspace_is_not_found(deck: Deck, mallory: Any, key
     assert [get_or_build_level(elsewhere, key) for key in keys[:3]] == [None, None, None]
     level = get_or_build_level(elsewhere, "workspace")
     assert level is not None
-    assert (level.workspace, level.pk) == (elsewhere, None)
+    assert (level.workspace, level._state.adding) == (elsewhere, True)
 
 
 def test_the_impact_panel_of_a_level(as_bob: Any, deck: Deck, keys: list[str]) -> None:
