@@ -11,6 +11,7 @@ from prompts.proof.checkpoints import SignedCheckpoint
 from prompts.proof.evidence_reader import (
     EVIDENCE_FORMAT,
     EVIDENCE_FORMAT_VERSION,
+    FORMAT_WITHOUT_TOOLS,
     NOT_YET_SEALED,
     EvidenceBundle,
     EvidenceSegment,
@@ -40,6 +41,7 @@ def build_evidence_bundle(
     slots: Mapping[str, Any] | None,
     versions: Sequence[StoredRow[VersionRow]],
     segments: Sequence[EvidenceSegment] | None,
+    tools: str | None = None,
     lockfile: Mapping[str, Any] | None,
     parts: Mapping[str, str] | None = None,
     pointer: LabelPointer | None = None,
@@ -54,7 +56,8 @@ def build_evidence_bundle(
     version that the bundle is about, `blocks` with the block that contains the ledger row, and the moves with
     the move that set the label. Each span ends with the newest row that the checkpoint names. The heads of
     the checkpoint must be complete. `block_rows` are the (id, seal) pairs of the rows in the first block. The
-    text of an erased segment is None.
+    text of an erased segment is None. `tools` are the tool definitions exactly as stored, because the digest
+    in the version covers these bytes; None if the version has none, or if they were erased.
     """
     sealed = {"rows": tuple(block_rows), "links": [chain_link_json(link) for link in blocks]}
     unsealed = NOT_YET_SEALED if ledger else None
@@ -67,6 +70,7 @@ def build_evidence_bundle(
             "slots": slots,
             "versions": [chain_link_json(link) for link in versions],
             "segments": None if segments is None else [segment._asdict() for segment in segments],
+            "tools": tools,
             "lockfile": lockfile,
             "parts": parts,
             "pointer": pointer_json(pointer) if pointer else None,
@@ -116,9 +120,16 @@ def list_irrelevant_checks(data: object) -> frozenset[str]:
     """List the names of the checks that do not apply to the bundle.
 
     A bundle is evidence either of one fetch of a prompt or of the version that a label pointed at. The checks
-    of the other kind do not apply. If it is unclear which kind the bundle is, all checks run.
+    of the other kind do not apply. If it is unclear which kind the bundle is, all checks run. Bundles of the
+    first format version contain no tool definitions to check.
     """
     fields = data if isinstance(data, Mapping) else {}
+    older = frozenset({TOOLS_CHECK}) if fields.get("version") == FORMAT_WITHOUT_TOOLS else frozenset()
+    return older | list_irrelevant_kinds(fields)
+
+
+def list_irrelevant_kinds(fields: Mapping[str, Any]) -> frozenset[str]:
+    """List the checks of the kind of evidence that the bundle is not."""
     pointer, fetch = fields.get("pointer"), [fields.get(name) for name in FETCH_KEYS]
     if pointer is None:
         return POINTER_CHECKS if fetch[0] is not None else frozenset()
@@ -141,6 +152,7 @@ def is_evidence_valid(results: Iterable[CheckResult]) -> bool:
     return all(result.state != "failed" for result in results)
 
 
+TOOLS_CHECK = "tool definitions match the version"
 REBUILD_CHECK, MOVE_COVERAGE_CHECK = "text built again", "checkpoint covers the label move"
 EXPECTED_KEY_CHECK = "key is the expected one"
 FETCH_KEYS = ("ledger", "block", "text", "served", "slots")
@@ -163,6 +175,7 @@ EVIDENCE_CHECKS: dict[str, CheckFunction] = {
     "segments match the version": evidence_checks.check_evidence_segments,
     "words match their segments": evidence_checks.check_segment_texts,
     "segments join to the built text": evidence_checks.check_built_text,
+    TOOLS_CHECK: evidence_checks.check_evidence_tools,
     "lockfile matches the version": evidence_checks.check_evidence_lockfile,
     "parts match the lockfile": evidence_checks.check_evidence_parts,
     "version hash": evidence_checks.check_version_hash,

@@ -81,6 +81,17 @@ def check_segment_text(segment: EvidenceSegment, where: str) -> None:
         raise ValueError(f"what the slot of {where} was given does not match the digest stored for it")
 
 
+def check_evidence_tools(bundle: EvidenceBundle) -> str:
+    """Check the tool definitions, which are sent beside the text, against the digest in the version."""
+    tools, digest = bundle.tools, bundle.version.tools
+    if tools is None and digest:
+        raise MissingEvidence("the tool definitions are not in the bundle; their digest remains")
+    if tools is None:
+        return "the version has no tool definitions"
+    require_same_digest(text_digest(tools), digest, "the tool definitions", "the version's digest of them")
+    return "the tool definitions are the version's"
+
+
 def check_evidence_lockfile(bundle: EvidenceBundle) -> str:
     require_same_digest(
         canonical_digest(LOCKFILE_DOMAIN, bundle.lockfile),

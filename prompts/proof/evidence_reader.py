@@ -26,7 +26,9 @@ from prompts.proof.json_reader import (
 )
 from prompts.proof.signing_keys import PublicKey, dump_public_key, load_public_key
 
-EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 1, "not yet sealed"
+EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 2, "not yet sealed"
+# Bundles of this format version have no tool definitions. They are still verified.
+FORMAT_WITHOUT_TOOLS = 1
 LATEST_LABEL = "latest"
 BUNDLE_KEYS = (
     "format",
@@ -36,6 +38,7 @@ BUNDLE_KEYS = (
     "slots",
     "versions",
     "segments",
+    "tools",
     "lockfile",
     "parts",
     "pointer",
@@ -106,9 +109,11 @@ class EvidenceBundle:
         fields = read_object(self.data, "the bundle")
         if fields.get("format") != EVIDENCE_FORMAT:
             raise ValueError(f"the bundle does not say that it is a {EVIDENCE_FORMAT}")
-        if read_number(fields.get("version"), "the bundle's version") != EVIDENCE_FORMAT_VERSION:
+        version = read_number(fields.get("version"), "the bundle's version")
+        if version not in (FORMAT_WITHOUT_TOOLS, EVIDENCE_FORMAT_VERSION):
             raise ValueError(f"the bundle is of another version than {EVIDENCE_FORMAT_VERSION}")
-        check_exact_keys(fields, set(BUNDLE_KEYS), "the bundle")
+        missing = {"tools"} if version == FORMAT_WITHOUT_TOOLS else set()
+        check_exact_keys(fields, set(BUNDLE_KEYS) - missing, "the bundle")
         return fields
 
     def require_part(self, name: str, missing: str) -> Any:
@@ -141,6 +146,12 @@ class EvidenceBundle:
     def segments(self) -> list[EvidenceSegment]:
         listed = read_list(self.require_part("segments", "the segments are not in the bundle"), "segments")
         return [read_evidence_segment(item, f"segments[{place}]") for place, item in enumerate(listed)]
+
+    @cached_property
+    def tools(self) -> str | None:
+        """The tool definitions of the version as stored, which is JSON text; None without definitions."""
+        data = self.content.get("tools")
+        return None if data is None else read_text(data, "tools")
 
     @cached_property
     def versions(self) -> list[StoredRow[VersionRow]]:

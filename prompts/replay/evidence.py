@@ -50,6 +50,7 @@ def build_evidence(replay: Replay) -> dict[str, Any]:
         slots=entry.slots if entry else None,
         versions=list_version_rows(replay, signed),
         segments=list_evidence_segments(replay.version),
+        tools=get_stored_definitions(replay.version),
         lockfile=replay.version.lockfile,
         parts=get_lockfile_parts(replay.version),
         pointer=None if entry else build_evidence_pointer(replay, signed),
@@ -179,6 +180,14 @@ def list_block_rows(block: LedgerBlock, signed: CoveringCheckpoint | None) -> li
 
 
 # --- text ----------------------------------------------------------------------------------------------
+
+
+def get_stored_definitions(version: PromptVersion) -> str | None:
+    """Return the tool definitions exactly as stored; None if the version has none or they were erased."""
+    if not version.tools:
+        return None
+    data = get_contents(version.workspace_id, [version.tools]).get(version.tools)
+    return None if data is None else data.decode()
 
 
 def list_evidence_segments(version: PromptVersion) -> list[evidence_reader.EvidenceSegment]:

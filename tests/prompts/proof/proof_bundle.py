@@ -1,6 +1,7 @@
 """A fixed evidence bundle for one served prompt, for tests."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,14 @@ from prompts.proof.hashed_rows import LOCKFILE_DOMAIN, SEGMENTS_DOMAIN, SLOTS_DO
 from tests.prompts.proof.proof_stage import AT, KEY, WORKSPACE, block_of, chained, move, served_row, version
 
 GOLDEN = Path(__file__).parent / "golden" / "evidence.json"
+# A bundle of the first format version, which had no tool definitions.
+OLDER_GOLDEN = Path(__file__).parent / "golden" / "evidence-v1.json"
 TEXTS = ("You are Iris, who keeps the harbour's books.", "\n", "Today is a day.")
 SERVED_TEXT = "You are Iris, who keeps the harbour's books.\nToday is Saturday."
 # Exactly as written by the assembly, because its digest is over these bytes.
 SLOT_DATA = '{"before":"Today is ","share":0.5}'
+# Definitions exactly as stored: the digest in the version is over these bytes.
+TOOLS = '[{"name":"read_ledger","description":"Read a page of the books.","parameters":{"type":"object"}}]'
 SLOT_VALUES = {"day": "Saturday"}
 STORED: list[dict[str, Any]] = [
     {
@@ -58,6 +63,7 @@ class Case:
     def __init__(self) -> None:
         self.text, self.slots, self.lockfile, self.lockfile_parts = SERVED_TEXT, SLOT_VALUES, LOCKED, PARTS
         self.segments = [EvidenceSegment(each, text) for each, text in zip(STORED, TEXTS, strict=True)]
+        self.tools: str | None = None
         self.segments[2] = self.segments[2]._replace(given=SLOT_DATA)
         self.version = version(
             2,
@@ -79,6 +85,11 @@ class Case:
         self.label, self.label_at = "production", AT + timedelta(minutes=2, seconds=30)
         self.signed_at = AT + timedelta(days=1)
         self.key = KEY
+
+    def with_tools(self) -> "Case":
+        """Give the version tool definitions."""
+        self.version, self.tools = replace(self.version, tools=text_digest(TOOLS)), TOOLS
+        return self
 
     def sealed(self):
         """Return the rows of three blocks of four rows; the row in question is in the second block."""
@@ -103,6 +114,7 @@ class Case:
             "slots": self.slots,
             "versions": versions[1:],
             "segments": self.segments,
+            "tools": self.tools,
             "lockfile": self.lockfile,
             "parts": self.lockfile_parts,
             "pointer": LabelPointer(self.label, self.label_at, moves[1:]),

@@ -18,6 +18,7 @@ from prompts.proof.evidence import (
     FETCH_CHECKS,
     MOVE_COVERAGE_CHECK,
     POINTER_CHECKS,
+    TOOLS_CHECK,
     CheckResult,
     is_evidence_valid,
     verify_evidence,
@@ -25,7 +26,17 @@ from prompts.proof.evidence import (
 from prompts.proof.evidence_reader import NOT_YET_SEALED, LabelPointer
 from prompts.proof.signing_keys import dump_public_key, generate_signing_key, get_key_id
 from tests.example_counts import examples
-from tests.prompts.proof.proof_bundle import LOCKED, PARTS, SERVED_TEXT, SLOT_DATA, TEXTS, Case, fill
+from tests.prompts.proof.proof_bundle import (
+    LOCKED,
+    OLDER_GOLDEN,
+    PARTS,
+    SERVED_TEXT,
+    SLOT_DATA,
+    TEXTS,
+    TOOLS,
+    Case,
+    fill,
+)
 from tests.prompts.proof.proof_stage import KEY, chained, version
 
 PUBLIC = KEY.public_key()
@@ -192,6 +203,17 @@ def spoil_slots(case):
 def spoil_segments(case):
     stored = case.segments[0].stored | {"origin": {"kind": "soul", "id": "1"}}
     case.segments[0] = case.segments[0]._replace(stored=stored)
+    return case.bundle()
+
+
+def spoil_tools(case):
+    case.with_tools().tools = TOOLS.replace("Read a page", "Burn a page")
+    return case.bundle()
+
+
+def spoil_added_tools(case):
+    """Add definitions to a version that has none."""
+    case.tools = TOOLS
     return case.bundle()
 
 
@@ -376,6 +398,8 @@ SPOILED = [
     (spoil_text, {"bytes match the served digest", "text built again"}),
     (spoil_slots, {"slots match the ledger"}),
     (spoil_segments, {"segments match the version"}),
+    (spoil_tools, {"tool definitions match the version"}),
+    (spoil_added_tools, {"tool definitions match the version"}),
     (spoil_lockfile, {"lockfile matches the version"}),
     (spoil_parts, {"parts match the lockfile"}),
     (spoil_segment_texts, {"words match their segments"}),
@@ -412,6 +436,31 @@ SPOILED = [
 @pytest.mark.parametrize(("spoil", "expected"), SPOILED, ids=lambda case: getattr(case, "__name__", ""))
 def test_what_was_spoiled_fails_by_name_and_nothing_else_does(spoil, expected):
     assert failed(spoil(Case())) == expected
+
+
+def test_tool_definitions_are_proved_by_the_version():
+    checks = run_checks(Case().with_tools().bundle())
+    assert {check.state for check in checks} == {"ok"}
+    [check] = [check for check in checks if check.name == TOOLS_CHECK]
+    assert check.message == "the tool definitions are the version's"
+
+
+def test_erased_tool_definitions_are_reported_as_absent():
+    case = Case().with_tools()
+    case.tools = None
+    assert by_state(case.bundle(), "absent") == {TOOLS_CHECK}
+    assert not failed(case.bundle())
+
+
+def test_a_bundle_of_the_first_format_version_still_verifies():
+    older = json.loads(OLDER_GOLDEN.read_text(encoding="utf-8"))
+    checks = run_checks(older)
+    assert {check.state for check in checks} == {"ok"}
+    assert TOOLS_CHECK not in {check.name for check in checks}
+    assert failed(older | {"tools": TOOLS}) >= {"format"}
+    newer = Case().bundle()
+    del newer["tools"]
+    assert failed(newer) >= {"format"}
 
 
 def test_every_check_is_needed_by_something_above():

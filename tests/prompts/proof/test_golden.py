@@ -123,6 +123,7 @@ def test_the_page_leads_openssl_to_the_same_verdict(script, tmp_path):
         ('"key:4"', '"key:5"'),
         ('"first_id": 80', '"first_id": 81'),
         ("Saturday.", "Sunday."),
+        ('"tools": null', '"tools": "[]"'),
     ],
 )
 def test_the_page_finds_a_spoiled_bundle(script, tmp_path, old, new):

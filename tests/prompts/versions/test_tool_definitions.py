@@ -14,6 +14,8 @@ from personas.records.services import edit_record
 from prompts.assembly.slots import Slots
 from prompts.erasure.services import erase_record
 from prompts.models import AgentPrompt, PromptVersion
+from prompts.proof.evidence import TOOLS_CHECK, CheckResult
+from prompts.replay.evidence import build_evidence, run_evidence_checks
 from prompts.replay.services import replay_entry
 from prompts.versions.selectors import get_version_text
 from tests.api_client import Api
@@ -158,6 +160,22 @@ def test_erased_definitions_are_missing_from_a_replay(desk: Desk, as_alice: Clie
     erase_definitions(desk)
     assert replay_entry(desk.workspace, row).tools is None
     assert as_alice.get(desk.url(f"time-machine/fetches/{row}/tools/")).status_code == 410
+
+
+def test_an_evidence_bundle_contains_the_definitions(desk: Desk) -> None:
+    replay = replay_entry(desk.workspace, serve(desk).ledger_id)
+    bundle = build_evidence(replay)
+    assert [tool["name"] for tool in json.loads(bundle["tools"])] == ["read_file", "list_files"]
+    assert get_tools_check(bundle).state == "ok"
+    assert get_tools_check(bundle | {"tools": bundle["tools"].replace("text", "data")}).state == "failed"
+    erase_definitions(desk)
+    erased = build_evidence(replay)
+    assert (erased["tools"], get_tools_check(erased).state) == (None, "absent")
+
+
+def get_tools_check(bundle: dict[str, Any]) -> CheckResult:
+    [check] = [check for check in run_evidence_checks(bundle, None) if check.name == TOOLS_CHECK]
+    return check
 
 
 # --- diffs ---------------------------------------------------------------------------------------------
