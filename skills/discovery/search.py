@@ -148,8 +148,7 @@ class FileSearch:
 
     def add_link_note(self, path: str, error: FileRefused) -> None:
         self.skipped_links += 1
-        if len(self.notes) < MAX_REPORTED_LINKS:
-            self.notes[path] = Refusal(escape_path(path), error.rule, error.reason)
+        self.notes[path] = Refusal(escape_path(path), error.rule, error.reason)
 
     def stop(self, error: FileRefused) -> None:
         self.refusals.pop("", None)

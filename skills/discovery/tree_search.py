@@ -7,6 +7,7 @@ from typing import NamedTuple
 from skills.discovery.filesystem import FileRefused, PathMissing, PathTrail, ResolvedPath, convert_os_error
 from skills.discovery.lookup import join_path
 from skills.discovery.search import (
+    MAX_REPORTED_LINKS,
     FileSearch,
     FolderCrowded,
     SearchStopped,
@@ -100,6 +101,9 @@ class TreeSearch(FileSearch):
         """Add a note for a link that no rule names, unless it leads to a file inside the source."""
         self.check_deadline()
         if path.rpartition("/")[2] in self.rules.skipped_folders:
+            return
+        if len(self.notes) >= MAX_REPORTED_LINKS:
+            self.skipped_links += 1
             return
         with PathTrail(self.root) as trail:
             try:

@@ -145,3 +145,23 @@ def crowded(workspace, folder):
     archive_record(make_source(workspace, folder, "Put away"), by=BY)
     pushed: Source = make_source(workspace, folder, "Pushed", source_kind="pushed", grant=None)
     return source, pushed
+
+
+def test_a_held_source_is_accessible_and_its_removal_is_confirmed(alices, workspace, folder):
+    for name in ("a", "b", "long-" * 30):
+        (folder / name).mkdir()
+        (folder / name / "AGENTS.md").write_text("Be kind.\n")
+    source, agent = make_source(workspace, folder), make_agent(workspace, "pilot")
+    choose_context(agent, source, "plain", working_directory="/home/bot", expected=agent.revision, by=BY)
+    refreshed(source)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    refreshed(source)
+    problems = []
+    for path in ("agents/pilot/context/", "inbox/", f"sources/{source.slug}/"):
+        alices.go(path)
+        problems += axe_violations(alices.page) + find_overflows(alices.page)
+    assert not problems
+    alices.page.on("dialog", lambda dialog: dialog.accept())
+    alices.press("Confirm removal (4 files) House files")
+    alices.sees_message("Removal confirmed")
