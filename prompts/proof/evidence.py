@@ -42,6 +42,7 @@ def build_evidence_bundle(
     versions: Sequence[StoredRow[VersionRow]],
     segments: Sequence[EvidenceSegment] | None,
     tools: str | None = None,
+    inputs: Mapping[str, str] | None = None,
     lockfile: Mapping[str, Any] | None,
     parts: Mapping[str, str] | None = None,
     pointer: LabelPointer | None = None,
@@ -57,7 +58,8 @@ def build_evidence_bundle(
     the move that set the label. Each span ends with the newest row that the checkpoint names. The heads of
     the checkpoint must be complete. `block_rows` are the (id, seal) pairs of the rows in the first block. The
     text of an erased segment is None. `tools` are the tool definitions exactly as stored, because the digest
-    in the version covers these bytes; None if the version has none, or if they were erased.
+    in the version covers these bytes; None if the version has none, or if they were erased. `inputs` are the
+    stored inputs of the version by digest, for a call that changed them.
     """
     sealed = {"rows": tuple(block_rows), "links": [chain_link_json(link) for link in blocks]}
     unsealed = NOT_YET_SEALED if ledger else None
@@ -71,6 +73,7 @@ def build_evidence_bundle(
             "versions": [chain_link_json(link) for link in versions],
             "segments": None if segments is None else [segment._asdict() for segment in segments],
             "tools": tools,
+            "inputs": inputs,
             "lockfile": lockfile,
             "parts": parts,
             "pointer": pointer_json(pointer) if pointer else None,
@@ -121,11 +124,13 @@ def list_irrelevant_checks(data: object) -> frozenset[str]:
 
     A bundle is evidence either of one fetch of a prompt or of the version that a label pointed at. The checks
     of the other kind do not apply. If it is unclear which kind the bundle is, all checks run. Bundles of the
-    first format version contain no tool definitions to check.
+    first format version contain no tool definitions to check. Only a call that changed the inputs of the
+    version has inputs to check.
     """
     fields = data if isinstance(data, Mapping) else {}
     older = frozenset({TOOLS_CHECK}) if fields.get("version") == FORMAT_WITHOUT_TOOLS else frozenset()
-    return older | list_irrelevant_kinds(fields)
+    unchanged = frozenset({INPUTS_CHECK}) if fields.get("inputs") is None else frozenset()
+    return older | unchanged | list_irrelevant_kinds(fields)
 
 
 def list_irrelevant_kinds(fields: Mapping[str, Any]) -> frozenset[str]:
@@ -152,6 +157,7 @@ def is_evidence_valid(results: Iterable[CheckResult]) -> bool:
     return all(result.state != "failed" for result in results)
 
 
+INPUTS_CHECK = "inputs match the lockfile"
 TOOLS_CHECK = "tool definitions match the version"
 REBUILD_CHECK, MOVE_COVERAGE_CHECK = "text built again", "checkpoint covers the label move"
 EXPECTED_KEY_CHECK = "key is the expected one"
@@ -177,6 +183,7 @@ EVIDENCE_CHECKS: dict[str, CheckFunction] = {
     "segments join to the built text": evidence_checks.check_built_text,
     TOOLS_CHECK: evidence_checks.check_evidence_tools,
     "lockfile matches the version": evidence_checks.check_evidence_lockfile,
+    INPUTS_CHECK: evidence_checks.check_evidence_inputs,
     "parts match the lockfile": evidence_checks.check_evidence_parts,
     "version hash": evidence_checks.check_version_hash,
     "label pointed at the version": evidence_checks.check_label_pointer,

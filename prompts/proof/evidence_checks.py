@@ -3,6 +3,7 @@
 Each returns a message when the bundle passes, or raises MissingEvidence or ValueError with the reason.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -21,11 +22,11 @@ from prompts.proof.hashed_rows import (
     StoredRow,
     ledger_rows_digest,
 )
-from prompts.proof.json_reader import read_text
+from prompts.proof.json_reader import read_list, read_object, read_text
 from prompts.proof.signing_keys import get_key_id, load_public_key
 
 # Rebuilds the served text from the segments and the slot values of a bundle.
-SlotFiller = Callable[[Sequence[EvidenceSegment], Mapping[str, Any]], str]
+SlotFiller = Callable[[EvidenceBundle], str]
 KEY_NOT_COMPARED = (
     "NOT COMPARED. The bundle brings its own key, and anyone can make a key: ask the operator for its id "
     "by another way, and compare it with {id}"
@@ -90,6 +91,38 @@ def check_evidence_tools(bundle: EvidenceBundle) -> str:
         return "the version has no tool definitions"
     require_same_digest(text_digest(tools), digest, "the tool definitions", "the version's digest of them")
     return "the tool definitions are the version's"
+
+
+def check_evidence_inputs(bundle: EvidenceBundle) -> str:
+    """Check that the stored inputs are those that the lockfile names, and that nothing else is among them."""
+    contents = bundle.inputs
+    for digest, text in contents.items():
+        require_same_digest(text_digest(text), digest, "an input", "its digest")
+    named = list_input_digests(contents, read_text(bundle.lockfile.get("inputs"), "the lockfile's inputs"))
+    if named != contents.keys():
+        raise ValueError("the inputs are not exactly those that the lockfile names")
+    return f"the {len(named)} stored inputs are the version's"
+
+
+def list_input_digests(contents: Mapping[str, str], manifest: str) -> set[str]:
+    """List the digests of the manifest, of the parts that it names, and of its lists and their parts."""
+    digests = {manifest}
+    for member in read_object(parse_input(contents, manifest), "the manifest of inputs").values():
+        fields = read_object(member, "a member of the manifest")
+        if "part" in fields:
+            digests.add(read_text(fields["part"], "a part"))
+        if "parts" in fields:
+            listed = read_text(fields["parts"], "a list of parts")
+            parts = read_list(parse_input(contents, listed), "a list of parts")
+            digests |= {listed, *[read_text(part, "a part") for part in parts]}
+    return digests
+
+
+def parse_input(contents: Mapping[str, str], digest: str) -> Any:
+    try:
+        return json.loads(contents[digest])
+    except (KeyError, RecursionError):
+        raise ValueError("an input is missing or cannot be read") from None
 
 
 def check_evidence_lockfile(bundle: EvidenceBundle) -> str:
@@ -265,12 +298,15 @@ def check_expected_key(bundle: EvidenceBundle, expected: str | None) -> str:
 
 
 def check_rebuilt_text(bundle: EvidenceBundle, fill: SlotFiller | None) -> str:
-    """Check that filling the stored segments with the recorded slot values gives the served text."""
+    """Check that filling the stored segments with the recorded slot values gives the served text.
+
+    If the call changed the inputs of the version, the text is built from the stored inputs instead.
+    """
     if fill is None:
         raise MissingEvidence("nothing here can fill slots: the text was not built again")
     check_not_erased(bundle.segments)
     try:
-        rebuilt = fill(bundle.segments, bundle.slots)
+        rebuilt = fill(bundle)
     except (MissingEvidence, ValueError):
         raise
     except Exception as error:  # untrusted segments can make any renderer fail

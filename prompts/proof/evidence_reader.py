@@ -27,7 +27,7 @@ from prompts.proof.json_reader import (
 from prompts.proof.signing_keys import PublicKey, dump_public_key, load_public_key
 
 EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 2, "not yet sealed"
-# Bundles of this format version have no tool definitions. They are still verified.
+# Bundles of this format version have no tool definitions and no inputs. They are still verified.
 FORMAT_WITHOUT_TOOLS = 1
 LATEST_LABEL = "latest"
 BUNDLE_KEYS = (
@@ -39,6 +39,7 @@ BUNDLE_KEYS = (
     "versions",
     "segments",
     "tools",
+    "inputs",
     "lockfile",
     "parts",
     "pointer",
@@ -112,7 +113,7 @@ class EvidenceBundle:
         version = read_number(fields.get("version"), "the bundle's version")
         if version not in (FORMAT_WITHOUT_TOOLS, EVIDENCE_FORMAT_VERSION):
             raise ValueError(f"the bundle is of another version than {EVIDENCE_FORMAT_VERSION}")
-        missing = {"tools"} if version == FORMAT_WITHOUT_TOOLS else set()
+        missing = {"tools", "inputs"} if version == FORMAT_WITHOUT_TOOLS else set()
         check_exact_keys(fields, set(BUNDLE_KEYS) - missing, "the bundle")
         return fields
 
@@ -152,6 +153,14 @@ class EvidenceBundle:
         """The tool definitions of the version as stored, which is JSON text; None without definitions."""
         data = self.content.get("tools")
         return None if data is None else read_text(data, "tools")
+
+    @cached_property
+    def inputs(self) -> Mapping[str, str]:
+        """The inputs of the version by digest, each as JSON text, if the call changed them."""
+        if self.content.get("inputs") is None:
+            raise MissingEvidence("the inputs of the version are not in the bundle")
+        fields = read_object(self.content["inputs"], "inputs")
+        return {name: read_text(text, f"inputs.{name}") for name, text in fields.items()}
 
     @cached_property
     def versions(self) -> list[StoredRow[VersionRow]]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from prompts.assembly.call_inputs import changes_inputs
 from prompts.hashed_rows import (
     build_block_row,
     build_label_move_row,
@@ -20,8 +21,10 @@ from prompts.proof.hashed_rows import LabelMoveRow, LedgerBlockRow, StoredRow, V
 from prompts.proof.signing_keys import PublicKey, load_public_key
 from prompts.replay.rebuild_text import rebuild_evidence_text
 from prompts.replay.services import Replay
+from prompts.serving import slots_from_json
 from prompts.versions.segments import list_content_digests
 from prompts.versions.selectors import get_contents, get_lockfile_parts
+from prompts.versions.stored_inputs import InputsUnavailable, load_input_contents
 
 # Number of checkpoints to try, oldest first. The first checkpoint after a build may not cover the build: it
 # may have been signed before the transaction of the build was committed.
@@ -51,6 +54,7 @@ def build_evidence(replay: Replay) -> dict[str, Any]:
         versions=list_version_rows(replay, signed),
         segments=list_evidence_segments(replay.version),
         tools=get_stored_definitions(replay.version),
+        inputs=get_stored_inputs(replay),
         lockfile=replay.version.lockfile,
         parts=get_lockfile_parts(replay.version),
         pointer=None if entry else build_evidence_pointer(replay, signed),
@@ -188,6 +192,17 @@ def get_stored_definitions(version: PromptVersion) -> str | None:
         return None
     data = get_contents(version.workspace_id, [version.tools]).get(version.tools)
     return None if data is None else data.decode()
+
+
+def get_stored_inputs(replay: Replay) -> dict[str, str] | None:
+    """Return the inputs of the version by digest, if the call changed them and none was erased."""
+    if replay.entry is None or not changes_inputs(slots_from_json(replay.entry.slots)):
+        return None
+    try:
+        contents = load_input_contents(replay.version)
+    except InputsUnavailable:
+        return None
+    return {digest: data.decode() for digest, data in contents.items()}
 
 
 def list_evidence_segments(version: PromptVersion) -> list[evidence_reader.EvidenceSegment]:

@@ -49,11 +49,11 @@ LOCKED = {
 }
 
 
-def fill(segments, slots):
+def fill(bundle):
     """Fill slots with the values of the call, like the assembly does."""
     return "".join(
-        f"{json.loads(segment.given)['before']}{slots['day']}." if segment.given else segment.text
-        for segment in segments
+        f"{json.loads(segment.given)['before']}{bundle.slots['day']}." if segment.given else segment.text
+        for segment in bundle.segments
     )
 
 
@@ -64,6 +64,7 @@ class Case:
         self.text, self.slots, self.lockfile, self.lockfile_parts = SERVED_TEXT, SLOT_VALUES, LOCKED, PARTS
         self.segments = [EvidenceSegment(each, text) for each, text in zip(STORED, TEXTS, strict=True)]
         self.tools: str | None = None
+        self.inputs: dict[str, str] | None = None
         self.segments[2] = self.segments[2]._replace(given=SLOT_DATA)
         self.version = version(
             2,
@@ -91,6 +92,19 @@ class Case:
         self.version, self.tools = replace(self.version, tools=text_digest(TOOLS)), TOOLS
         return self
 
+    def with_inputs(self) -> "Case":
+        """Give the bundle the inputs of the version: a manifest with one part and a list of one part."""
+        part, memory = '{"text":"Be kind."}', '{"text":"Likes tea."}'
+        memories = json.dumps([text_digest(memory)])
+        manifest = json.dumps(
+            {"soul": {"part": text_digest(part)}, "memories": {"parts": text_digest(memories)}}
+        )
+        self.inputs = {text_digest(text): text for text in (manifest, part, memories, memory)}
+        self.lockfile = LOCKED | {"inputs": text_digest(manifest)}
+        lockfile = canonical_digest(LOCKFILE_DOMAIN, self.lockfile)
+        self.version = replace(self.version, lockfile=lockfile)
+        return self
+
     def sealed(self):
         """Return the rows of three blocks of four rows; the row in question is in the second block."""
         rows = [self.ledger if number == 5 else served_row(number) for number in range(1, 13)]
@@ -115,6 +129,7 @@ class Case:
             "versions": versions[1:],
             "segments": self.segments,
             "tools": self.tools,
+            "inputs": self.inputs,
             "lockfile": self.lockfile,
             "parts": self.lockfile_parts,
             "pointer": LabelPointer(self.label, self.label_at, moves[1:]),

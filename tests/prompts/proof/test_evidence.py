@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts.proof.canonical import canonical_json, parse_canonical_json
+from prompts.proof.canonical import canonical_json, parse_canonical_json, text_digest
 from prompts.proof.chain_heads import ChainHeads, read_heads
 from prompts.proof.checkpoints import read_checkpoint, sign_statement
 from prompts.proof.evidence import (
     EVIDENCE_CHECKS,
     FETCH_CHECKS,
+    INPUTS_CHECK,
     MOVE_COVERAGE_CHECK,
     POINTER_CHECKS,
     TOOLS_CHECK,
@@ -65,7 +66,7 @@ def get_message(data, name, **more):
 
 
 def test_an_honest_bundle_passes_every_check():
-    checks = run_checks(Case().bundle())
+    checks = run_checks(Case().with_inputs().bundle())
     assert {check.state for check in checks} == {"ok"}
     assert len(checks) == len(EVIDENCE_CHECKS) + 2
     assert is_evidence_valid(checks)
@@ -125,7 +126,7 @@ def test_a_version_never_fetched_has_no_ledger_row():
 
 
 def test_evidence_without_a_time_has_no_pointer():
-    checks = run_checks(Case().bundle(pointer=None))
+    checks = run_checks(Case().with_inputs().bundle(pointer=None))
     assert len(checks) == len(EVIDENCE_CHECKS)
     assert {check.state for check in checks} == {"ok"}
     assert not POINTER_CHECKS & {check.name for check in checks}
@@ -463,18 +464,47 @@ def test_a_bundle_of_the_first_format_version_still_verifies():
     assert failed(newer) >= {"format"}
 
 
+def test_inputs_are_proved_by_the_lockfile():
+    checks = run_checks(Case().with_inputs().bundle())
+    assert {check.state for check in checks} == {"ok"}
+    [check] = [check for check in checks if check.name == INPUTS_CHECK]
+    assert check.message == "the 4 stored inputs are the version's"
+
+
+def drop_last(inputs):
+    return dict(list(inputs.items())[:-1])
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda inputs: {digest: text.replace("tea", "rum") for digest, text in inputs.items()},
+        lambda inputs: inputs | {text_digest("{}"): "{}"},
+        drop_last,
+        lambda inputs: {},
+        lambda inputs: dict.fromkeys(inputs, "[" * 5_000),
+    ],
+    ids=["changed", "added", "dropped", "none", "nested"],
+)
+def test_spoiled_inputs_are_found(spoil):
+    case = Case().with_inputs()
+    case.inputs = spoil(case.inputs)
+    assert failed(case.bundle()) == {INPUTS_CHECK}
+
+
 def test_every_check_is_needed_by_something_above():
     named = set().union(*(expected for _, expected in SPOILED))
     assert named == {check.name for check in run_checks(Case().bundle())} - {"format"}
 
 
 def test_segments_that_give_another_text_are_found():
-    assert failed(Case().bundle(), fill=lambda segments, slots: "Another text") == {"text built again"}
+    assert failed(Case().bundle(), fill=lambda bundle: "Another text") == {"text built again"}
 
 
 @pytest.mark.parametrize("error", [KeyError("day"), RecursionError(), ValueError("no"), ZeroDivisionError()])
 def test_a_renderer_that_breaks_is_a_failed_check(error):
-    def broken(segments, slots):
+    def broken(bundle):
         raise error
 
     assert failed(Case().bundle(), fill=broken) == {"text built again"}
