@@ -10,6 +10,9 @@ from personas.models import UserProfile
 from prompts.builds import publish
 from prompts.builds.services import rebuild_agents
 from prompts.models import PromptVersion
+from prompts.proof.evidence import verify_evidence
+from prompts.replay.evidence import build_evidence
+from prompts.replay.rebuild_text import rebuild_evidence_text
 from prompts.replay.services import replay_entry
 from prompts.versions.lockfile import build_lockfile
 from tests.prompts.serving.serving_stage import Stage, make_stage
@@ -87,6 +90,18 @@ def test_data_and_mission_of_a_call_fill_the_inventory_and_the_placeholders(stag
         "The layout has no place for soul.",
         "The samples of alpha, note show only a part of the data.",
     }
+
+
+def test_evidence_of_such_a_call_holds_the_inputs_and_is_built_again_without_the_database(stage):
+    stage.change_layout("ptc")
+    data = render(stage, data={"user": "Ada"}, mission="Greet {{user}}.")
+    bundle = json.loads(json.dumps(build_evidence(replay_entry(stage.workspace, data["ledger_id"]))))
+    states = {check.name: check.state for check in verify_evidence(bundle, fill=rebuild_evidence_text)}
+    assert (states["text built again"], states["inputs match the lockfile"]) == ("ok", "ok")
+    assert "failed" not in states.values()
+    bundle["inputs"] = None
+    states = {check.name: check.state for check in verify_evidence(bundle, fill=rebuild_evidence_text)}
+    assert states["text built again"] == "absent"
 
 
 def test_hidden_values_reach_neither_the_prompt_nor_the_ledger(stage):
