@@ -25,6 +25,12 @@ WHERE_IS = [
     ("Where is a label moved?", "labels", "prompts/labels/services.py", "move_label"),
     ("Where is production rolled back?", "labels", "prompts/labels/services.py", "roll_back"),
     ("Where is a release approved?", "releases", "prompts/releases/services.py", "approve_release"),
+    (
+        "Which level does a prompt setting come from?",
+        "inheritance",
+        "prompts/inputs/inheritance.py",
+        "InheritedSettings",
+    ),
     ("Where is a prompt served to a bot?", "serving", "prompts/serving/services.py", "serve_prompt"),
     ("Where is a ledger row written?", "ledger_writer", "prompts/serving/ledger_writer.py", "LedgerWriter"),
     ("Which cache does serving use?", "cache", "prompts/serving/cache.py", "ServingCache"),

@@ -85,7 +85,7 @@ class PromptSettings(Record):
     def __str__(self) -> str:
         if self.agent and self.channel:
             return f"{self.agent} · {self.channel}"
-        return str(self.agent or self.channel or "Workspace defaults")
+        return str(self.agent or self.channel or gettext("Workspace defaults"))
 
     @property
     def level(self) -> str:
