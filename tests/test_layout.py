@@ -53,6 +53,13 @@ WHERE_IS = [
         "EffectiveSettings",
     ),
     ("Where are two versions compared?", "diff", "prompts/versions/diff.py", "compare_segments"),
+    ("Where is the size table of a version?", "sizes", "prompts/versions/sizes.py", "build_size_table"),
+    (
+        "Where are stored tool definitions read?",
+        "tool_definitions",
+        "prompts/versions/tool_definitions.py",
+        "parse_definitions",
+    ),
     ("Where is the lockfile of a version?", "lockfile", "prompts/versions/lockfile.py", "build_lockfile"),
     ("Where is a preview built?", "preview", "prompts/preview/services.py", "build_preview"),
     ("Where is the impact of an edit computed?", "impact", "prompts/preview/impact.py", "compute_impact"),

@@ -10,7 +10,7 @@ from django.utils import timezone
 from personas.models import Workspace
 from prompts.integrity.checkpoints import build_statement, get_current_heads
 from prompts.models import Checkpoint, PromptVersion
-from prompts.replay.services import load_built_segments
+from prompts.replay.services import load_version_contents
 
 ChainHeads = list[dict[str, Any]]
 PromptDigests = dict[str, str]
@@ -45,7 +45,7 @@ def sample_prompts(count: int) -> PromptDigests:
 
 
 def compute_text_digest(version: PromptVersion) -> str:
-    segments, _ = load_built_segments(version)
+    segments = load_version_contents(version).segments
     return sha256("".join(segment.text for segment in segments).encode()).hexdigest()
 
 

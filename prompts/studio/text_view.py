@@ -13,6 +13,7 @@ from prompts.inputs.convert import build_record_origin
 from prompts.provenance.origins import LAYOUT_LABEL, RECORD_KINDS, OriginLabel, describe_origins
 from prompts.studio.location import PartRef, StudioLocation
 from prompts.studio.prompt_view import PreviewResult
+from prompts.versions.page import BarBlock, list_tool_blocks
 from prompts.versions.text_rows import OriginSpan, TextRow, group_rows_by_section
 from skills.files.visible_text import VisibleText
 
@@ -147,6 +148,11 @@ class StudioText:
     def hidden_row_count(self) -> int:
         visible = sum(len(section.rows) for section in self.sections)
         return sum(len(rows) for _name, rows in self.rows_by_section) - visible
+
+    @property
+    def bar_blocks(self) -> list[BarBlock | StudioSection]:
+        """The blocks of the token bar: the tool definitions, which providers put first, and the sections."""
+        return [*list_tool_blocks(self.preview.tool_tokens), *self.sections]
 
     def build_section(
         self,

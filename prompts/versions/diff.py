@@ -145,9 +145,9 @@ def diff_definitions(
 ) -> list[SectionDiff]:
     """Compare tool definitions by name, line by line in their indented form."""
     old, new = ({str(one["name"]): one for one in definitions} for definitions in (before, after))
-    texts = [
+    old_texts, new_texts = (
         {name: format_definition(one) for name, one in definitions.items()} for definitions in (old, new)
-    ]
+    )
     tokens = [
         {name: count(encode_definition(one)) for name, one in definitions.items()}
         for definitions in (old, new)
@@ -159,7 +159,7 @@ def diff_definitions(
             tokens_after=tokens[1].get(section.name, 0),
             is_tool=True,
         )
-        for section in diff_sections(*texts, lambda _: 0, budget)
+        for section in diff_sections(old_texts, new_texts, lambda _: 0, budget)
     ]
 
 

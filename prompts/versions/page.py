@@ -233,8 +233,7 @@ class VersionPage:
     @property
     def bar_blocks(self) -> list[BarBlock | VersionSection]:
         """The blocks of the token bar: the tool definitions, which providers put first, and the sections."""
-        tools = [BarBlock("tool_definitions", self.tool_tokens, "tool")] if self.tools else []
-        return [*tools, *self.sections]
+        return [*list_tool_blocks(self.tool_tokens), *self.sections]
 
     @cached_property
     def cache_share(self) -> float:
@@ -279,6 +278,11 @@ class VersionPage:
             "report": self.report,
             "causes": causes,
         }
+
+
+def list_tool_blocks(tokens: int) -> list[BarBlock]:
+    """Return the block of the tool definitions; none without definitions."""
+    return [BarBlock("tool_definitions", tokens, "tool")] if tokens else []
 
 
 def build_tool_entry(definition: DefinitionJson) -> ToolEntry:

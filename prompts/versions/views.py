@@ -65,9 +65,11 @@ def build_size_context(request: WorkspaceRequest, prompt: AgentPrompt) -> dict[s
 
     There is no table if text was erased: what is left says nothing about the size.
     """
-    version = PromptVersion.objects.in_workspace(request.workspace).filter(pk=prompt.latest_id).first()
-    contents = load_version_contents(version) if version else None
-    if contents is None or contents.erasures or contents.tools is None:
+    if prompt.latest_id is None:
+        return {}
+    version = PromptVersion.objects.in_workspace(request.workspace).get(pk=prompt.latest_id)
+    contents = load_version_contents(version)
+    if contents.erasures or contents.tools is None:
         return {}
     table = build_size_table(contents.segments, contents.tools, count_tokens_cached)
     shown = len(table.contributors) if request.GET.get("sizes") == SHOW_ALL else MAX_SHOWN_CONTRIBUTORS

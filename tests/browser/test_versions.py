@@ -11,10 +11,10 @@ from prompts.builds.services import rebuild_agents
 from prompts.labels.services import move_label
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.releases.services import request_release
-from tests.browser.page_checks import SOME_OR_ALL, axe_violations, sample
+from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
 from tests.browser.test_accessibility import check_pages
 from tests.browser.users import Visit
-from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
+from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 
 
 @pytest.fixture
@@ -187,3 +187,22 @@ def test_version_pages_are_accessible(alices, crew, workspace, is_all):
     assert alices.press("Request a release of the chosen") == 422
     alices.sees_field_error("Message", "required")
     assert not axe_violations(alices.page)
+
+
+def test_tool_definitions_unfold_and_the_size_table_fits(alices, workspace):
+    schema = '{"type": "object", "properties": {"path": {"type": "string"}}}'
+    tools = [
+        make_tool(workspace, "read_file", description="Reads a file.", parameters=schema),
+        make_tool(workspace, f"list_{'long' * 14}"),
+    ]
+    make_agent(workspace, "quick", channels=[make_channel(workspace, "deck")], tools=tools)
+    alices.go(f"prompts/{prompt_of('quick').pk}/versions/1/")
+    page = alices.page
+    parameters = page.get_by_role("group", name="Parameters of read_file")
+    expect(parameters).to_be_hidden()
+    page.locator("summary", has_text="read_file").click()
+    expect(parameters).to_be_visible()
+    assert not axe_violations(page) + find_overflows(page)
+    alices.go("agents/quick/versions/")
+    expect(page.get_by_role("table", name="Characters and tokens of each part")).to_be_visible()
+    assert not axe_violations(page) + find_overflows(page)
