@@ -120,21 +120,24 @@ def test_the_form_refuses_the_action_without_write_and_for_admin_keys(as_alice, 
     assert not ApiKey.objects.in_workspace(workspace).exists()
 
 
-@pytest.mark.parametrize("layout", ["dramatis", "nova"])
-@pytest.mark.parametrize("target", ["pilot", None])
-def test_a_reviewed_agent_needs_its_release_review_before_production_has_the_memory(
-    key_for, workspace, alice, bob, by_alice, layout, target
-):
+@pytest.fixture
+def people(by_alice, bob):
+    """The requester and the reviewer of a release."""
+    return by_alice, Actor.person(bob)
+
+
+@pytest.mark.parametrize(("layout", "target"), [("dramatis", None), ("dramatis", "pilot"), ("nova", None)])
+def test_a_reviewed_agent_needs_its_release_review(key_for, workspace, people, layout, target):
     stage = make_stage(workspace, layout=layout, release_policy="reviewed")
-    release(workspace, stage.prompt, by_alice, Actor.person(bob))
+    release(workspace, stage.prompt, *people)
     before = stage.fetch().text
-    bot = key_for(workspace, alice, BOT, verbs=TRUSTED)
+    bot = key_for(workspace, people[0].user, BOT, verbs=TRUSTED)
     assert bot.post("memories", {"text": FACT, "agent": target}).json()["state"] == "active"
     rebuild_agents(workspace, [stage.agent.pk])
     assert FACT in stage.fetch(label="latest").text
     assert FACT not in stage.fetch().text
     assert without_time(stage.fetch().text) == without_time(before)
-    release(workspace, stage.prompt, by_alice, Actor.person(bob))
+    release(workspace, stage.prompt, *people)
     assert FACT in stage.fetch().text
 
 
