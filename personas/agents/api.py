@@ -212,9 +212,18 @@ class ToolResource(RecordResource[Tool]):
     name, singular = "tools", "tool"
     lookup_field, lookup_converter = "name", "word"
     search_fields = ("name", "description")
+    # The name of a tool that calls an agent is derived from the agent's slug if it is absent.
+    optional_fields = ("name",)
+    links = {"agent": (Agent, "slug")}
 
     def get_queryset(self, workspace: Workspace) -> QuerySet[Tool]:
         return list_tools(workspace)
+
+    def add(self, call: ApiRequest) -> ApiResponse:
+        if call.caller.agents is not None:
+            # Tools are shared, whatever agent they call.
+            raise out_of_scope_error()
+        return super().add(call)
 
 
 urlpatterns = [

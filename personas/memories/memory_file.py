@@ -133,7 +133,8 @@ def _clean_field(name: str, key: str, value: Any) -> Any:
     if not isinstance(value, str):
         raise InvalidInput.on(key, _("This must be text."))
     try:
-        return Memory._meta.get_field(name).clean(value.strip(), None)
+        field: Any = Memory._meta.get_field(name)
+        return field.clean(value.strip(), None)
     except ValidationError as error:
         raise InvalidInput({key: error.messages}) from error
 
