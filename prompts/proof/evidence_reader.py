@@ -178,8 +178,8 @@ class EvidenceBundle:
         part = self.require_part("block", "no ledger block belongs to this bundle")
         if part == NOT_YET_SEALED:
             raise MissingEvidence(
-                "the ledger row is not yet sealed in a block, so no checkpoint covers this fetch: the first one "
-                f"signed after {format_timestamp(get_settled_at(self.ledger[0].at))} will"
+                "the ledger row is not yet sealed in a block, so no checkpoint covers this fetch: the first "
+                f"one signed after {format_timestamp(get_settled_at(self.ledger[0].at))} will"
             )
         fields = read_object(part, "block")
         check_exact_keys(fields, {"rows", "links"}, "block")

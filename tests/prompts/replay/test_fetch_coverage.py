@@ -49,7 +49,7 @@ def test_a_checkpoint_signed_right_after_a_fetch_is_not_said_to_cover_it(stage, 
     assert sign_checkpoint(stage.workspace.pk) is not None
     check = check_coverage(stage, entry)
     assert check.state == "absent"
-    # The next checkpoint may come too early as well. The message names the time from which one covers the row.
+    # The next checkpoint may come too early as well, so the message names a time.
     assert "after the next checkpoint" not in check.message
     covered_from = entry.at + SETTLE_DELAY
     assert covered_from.strftime("%Y-%m-%dT%H:%M:%S") in check.message
