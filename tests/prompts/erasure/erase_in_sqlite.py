@@ -17,12 +17,14 @@ import django
 django.setup()
 
 from django.conf import settings  # noqa: E402
+from django.core.management import call_command  # noqa: E402
 
 from personas.models import Memory, Workspace  # noqa: E402
 from personas.records.services import edit_record  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.erasure.services import erase_record  # noqa: E402
 from tests.factories import BY, make_agent, make_channel, make_memory, make_user, make_workspace  # noqa: E402
+from tests.project.supervisor.first_start import keep_start, kept_start  # noqa: E402
 
 # Longer than a page, so that the text also uses overflow pages.
 CANARY = "Mrs Penhaligon keeps her spare key under the third flowerpot."
@@ -38,6 +40,9 @@ def list_files_with_text() -> list[str]:
 
 
 def main() -> None:
+    call_command("migrate", verbosity=0)
+    if not kept_start().exists():
+        keep_start(Path(settings.DATABASES["default"]["NAME"]))
     workspace: Workspace = make_workspace("Canary Bay", owner=make_user("Canary"))
     agent = make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
     memory: Memory = make_memory(workspace, TEXT)
