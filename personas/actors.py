@@ -14,14 +14,16 @@ class Actor:
     label: str
     user: "User | None" = None
     is_bot: bool = False
+    # Whether memories that this bot creates are active without approval.
+    can_activate_memories: bool = False
 
     @classmethod
     def person(cls, user: "User") -> "Actor":
         return cls(label=user.email, user=user)
 
     @classmethod
-    def bot(cls, name: str) -> "Actor":
-        return cls(label=f"bot:{name}", is_bot=True)
+    def bot(cls, name: str, *, can_activate_memories: bool = False) -> "Actor":
+        return cls(label=f"bot:{name}", is_bot=True, can_activate_memories=can_activate_memories)
 
 
 SYSTEM_ACTOR = Actor(label="dramatis")

@@ -57,7 +57,8 @@ def list_channels(workspace: Workspace) -> QuerySet[Channel]:
 
 
 def list_tools(workspace: Workspace) -> QuerySet[Tool]:
-    return Tool.objects.in_workspace(workspace).annotate(agent_count=LIVE_LINK_COUNT).order_by("name", "pk")
+    rows = Tool.objects.in_workspace(workspace).select_related("agent")
+    return rows.annotate(agent_count=LIVE_LINK_COUNT).order_by("name", "pk")
 
 
 def list_memories(workspace: Workspace) -> QuerySet[Memory]:

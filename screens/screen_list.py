@@ -25,6 +25,8 @@ FORMS = (
     "agents/new",
     f"{SOUL}edit",
     "memories/new",
+    "memories/import",
+    "agents/import",
     "skills/new",
     "skills/import",
     "sources/new",

@@ -22,6 +22,13 @@ from tests.layout import (
 
 # The questions a newcomer asks: what they would type into a file finder, and where the answer is.
 WHERE_IS = [
+    (
+        "Where is memories.json imported?",
+        "memory_file",
+        "personas/memories/memory_file.py",
+        "import_memories",
+    ),
+    ("Where is a nova agent imported?", "agent_file", "personas/agents/agent_file.py", "import_agent"),
     ("Where is a label moved?", "labels", "prompts/labels/services.py", "move_label"),
     ("Where is production rolled back?", "labels", "prompts/labels/services.py", "roll_back"),
     ("Where is a release approved?", "releases", "prompts/releases/services.py", "approve_release"),

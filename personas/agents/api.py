@@ -3,15 +3,30 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.urls import URLPattern
 
 import personas.api.url_converters  # noqa: F401  # registers the URL path converters
+from personas.agents.agent_file import MAX_RESPONSIBILITIES, import_agent
 from personas.agents.models import ToolUse
 from personas.agents.services import create_named_record
-from personas.api.operations import ApiRequest
-from personas.api.record_resource import RecordResource
-from personas.api.schema import enum_schema, slug_schema
+from personas.api.operations import ApiRequest, Operation
+from personas.api.record_resource import RecordResource, out_of_scope_error
+from personas.api.responses import ApiResponse, json_response
+from personas.api.schema import (
+    Schema,
+    array_schema,
+    enum_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    prose_schema,
+    slug_schema,
+)
+from personas.api.views import endpoint
 from personas.models import LAYOUTS, Agent, Channel, Identity, Named, Soul, Tool, UserProfile, Workspace
 from personas.records.services import FieldValues
+from personas.roles import Permission
 from personas.selectors import (
     list_agents,
     list_channels,
@@ -20,6 +35,34 @@ from personas.selectors import (
     list_tools,
     list_user_profiles,
 )
+
+# The body is the configuration of a nova agent. Other keys are accepted and listed in the response.
+AGENT_CONFIG_SCHEMA: Schema = {
+    "type": "object",
+    "properties": {
+        "name": line_schema(80, least=1),
+        "slug": slug_schema(description="Derived from the name when absent."),
+        "description": nullable_schema(line_schema(300)),
+        "identity": nullable_schema(prose_schema(20_000)),
+        "instructions": nullable_schema(prose_schema(60_000)),
+        "role": nullable_schema(
+            prose_schema(20_000, description="Legacy: becomes the identity; there are no instructions then.")
+        ),
+        "responsibilities": array_schema(
+            {
+                "type": "object",
+                "properties": {
+                    "title": line_schema(120, least=1),
+                    "content": prose_schema(20_000, least=1),
+                    "text": prose_schema(20_000, least=1, description="The same as content."),
+                },
+                "required": ["title"],
+            },
+            most=MAX_RESPONSIBILITIES,
+        ),
+    },
+    "required": ["name"],
+}
 
 
 class AgentResource(RecordResource[Agent]):
@@ -61,6 +104,47 @@ class AgentResource(RecordResource[Agent]):
             "planning_tools": [link.tool for link in links if link.use == ToolUse.PLANNING],
         }
         return stored | values
+
+    def import_file(self, call: ApiRequest) -> ApiResponse:
+        if call.caller.agents is not None:
+            raise out_of_scope_error()
+        result = import_agent(call.workspace, call.body, by=call.actor)
+        agent_json = self.to_json(self.reload(result.agent))
+        body = {
+            "agent": agent_json,
+            "responsibilities": len(result.responsibilities),
+            "not_imported": result.not_imported,
+        }
+        return json_response(body, 201, ETag=agent_json["etag"], Location=self.get_url(result.agent))
+
+    def extra_urls(self) -> list[URLPattern]:
+        return [
+            endpoint(
+                "agents:import",
+                "agents-import",
+                post=Operation(
+                    self.import_file,
+                    "Import the configuration of a nova agent",
+                    permission=Permission.EDIT,
+                    body=AGENT_CONFIG_SCHEMA,
+                    body_example={"name": "Nova", "role": "You are Nova, a personal assistant."},
+                    answer=object_schema(
+                        {
+                            "agent": self.response_schema(),
+                            "responsibilities": integer_schema(description="How many were created."),
+                            "not_imported": {
+                                "type": "array",
+                                "items": {"type": "string"},
+                                "description": "Keys of the configuration that were not imported.",
+                            },
+                        }
+                    ),
+                    status=201,
+                    is_retryable=True,
+                    tag=self.name,
+                ),
+            )
+        ]
 
 
 class NamedResource(RecordResource[Any]):
@@ -128,9 +212,18 @@ class ToolResource(RecordResource[Tool]):
     name, singular = "tools", "tool"
     lookup_field, lookup_converter = "name", "word"
     search_fields = ("name", "description")
+    # The name of a tool that calls an agent is derived from the agent's slug if it is absent.
+    optional_fields = ("name",)
+    links = {"agent": (Agent, "slug")}
 
     def get_queryset(self, workspace: Workspace) -> QuerySet[Tool]:
         return list_tools(workspace)
+
+    def add(self, call: ApiRequest) -> ApiResponse:
+        if call.caller.agents is not None:
+            # Tools are shared, whatever agent they call.
+            raise out_of_scope_error()
+        return super().add(call)
 
 
 urlpatterns = [

@@ -85,7 +85,9 @@ class AgentForm(RecordForm):
     }
     help_texts = {
         "slug": _("Bots fetch by it, and it never changes: lower-case letters, digits and hyphens."),
-        "description": _("One line for your team; it never reaches a prompt."),
+        "description": _(
+            "One line for your team. It reaches prompts only where this agent is a tool of another agent."
+        ),
         "instructions": _("Markdown: how this agent works."),
         "working_directory": _("Where the agent works; context files are looked for from here upwards."),
         "directories": _("One path per line: where the agent can also read and write."),

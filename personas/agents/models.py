@@ -176,7 +176,7 @@ class Agent(Record):
                 ).save()
 
     def agent_ids(self) -> list[int]:
-        return [self.pk, *self.sub_agents.values_list("pk", flat=True)]
+        return [self.pk, *self.sub_agents.values_list("pk", flat=True), *list_tool_user_ids(self)]
 
     def _save_tools(self, active: list[Tool], planning: list[Tool]) -> None:
         if both := {tool.name for tool in active} & {tool.name for tool in planning}:
@@ -187,6 +187,10 @@ class Agent(Record):
                     % {"names": names}
                 }
             )
+        if own := [tool.name for tool in (*active, *planning) if tool.agent_id == self.pk]:
+            field = "tools" if any(tool.agent_id == self.pk for tool in active) else "planning_tools"
+            message = gettext("An agent cannot call itself: %(names)s.") % {"names": ", ".join(own)}
+            raise ValidationError({field: message})
         self.tool_links.all().delete()
         uses = [(tool, ToolUse.ACTIVE) for tool in active] + [(tool, ToolUse.PLANNING) for tool in planning]
         for position, (tool, use) in enumerate(uses):
@@ -242,6 +246,13 @@ class AgentChannel(WorkspaceOwned):
 
     def __str__(self) -> str:
         return f"{self.agent} · {self.channel}"
+
+
+def list_tool_user_ids(agent: Agent) -> "models.QuerySet[Any, int]":
+    """Return the ids of the active agents that have this agent as a tool: prompts may contain its text."""
+    links = AgentTool.objects.in_workspace(agent.workspace_id)
+    links = links.filter(tool__agent=agent, agent__archived_at=None).exclude(agent=agent)
+    return links.values_list("agent_id", flat=True)
 
 
 def list_agent_ids_using(record: Named, link: str) -> "models.QuerySet[Any, int]":

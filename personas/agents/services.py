@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.errors import InvalidInput
-from personas.models import Named, Workspace
+from personas.models import Agent, Named, Workspace
 from personas.records.services import FieldValues, create_record
 from personas.workspaces.models import RESERVED_SLUGS
 
@@ -34,7 +34,7 @@ def create_named_record(
     raise InvalidInput.on("label", _("Others take names like this one right now. Try again."))
 
 
-def find_free_slug(model: type[Named], workspace: Workspace, label: str) -> str:
+def find_free_slug(model: type[Named] | type[Agent], workspace: Workspace, label: str) -> str:
     """Derive a slug from the label that no record of this model in the workspace uses.
 
     The slugs of archived records count as used. A number is appended if necessary: `fox`, `fox-2`, `fox-3`.

@@ -3,24 +3,30 @@
 from dataclasses import replace
 from typing import Any
 
+from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from personas.agents import tab_views
+from personas.agents.agent_file import import_agent
 from personas.agents.forms import AgentForm, IdentityForm, SoulForm
 from personas.agents.selectors import get_agent_with_sub_agents, list_agent_responsibilities
 from personas.agents.services import create_named_record
+from personas.errors import InvalidInput
 from personas.models import LAYOUTS, Agent, Identity, Soul
+from personas.persona_files.forms import JsonImportForm
 from personas.persona_files.views import PersonaFilePages
 from personas.records.bulk_views import ARCHIVE_ACTIONS
 from personas.records.list_views import DATE_FIELDS, RecordListing, build_filter_chip, get_query_param
 from personas.records.services import FieldValues
 from personas.records.views import RecordPages
+from personas.roles import Permission
 from personas.selectors import list_agents, list_identities, list_souls
-from personas.tenancy.middleware import WorkspaceRequest
+from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.display_names import get_display_name
 from personas.ui.export import ExportColumn, build_export_columns
 from personas.ui.sorting import NAMED_RECORD_SORTS
@@ -123,8 +129,26 @@ class AgentPages(AgentListPages):
         }
         return self.render_page(request, "detail", context)
 
+    @require_permission(Permission.EDIT)
+    def import_file(self, request: WorkspaceRequest) -> HttpResponse:
+        """Import the JSON configuration of a nova agent."""
+        form = JsonImportForm(request.POST or None, request.FILES or None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                result = import_agent(request.workspace, form.cleaned_data["data"], by=request.actor)
+            except InvalidInput as error:
+                form.add_service_errors(error)
+            else:
+                messages.success(request, gettext("Agent “%(agent)s” imported.") % {"agent": result.agent})
+                if result.not_imported:
+                    keys = ", ".join(result.not_imported)
+                    messages.warning(request, gettext("Not imported: %(keys)s.") % {"keys": keys})
+                return redirect(self.get_record_url(result.agent))
+        return self.render_page(request, "import", {"form": form}, status=422 if form.errors else 200)
+
     def more_urls(self) -> list[URLPattern]:
         return [
+            path("import/", self.import_file, name="import"),
             path("<slug:key>/memory/", tab_views.memory_tab, name="memory"),
             path("<slug:key>/memory/add/", tab_views.add_memory, name="add-memory"),
             path("<slug:key>/tools/", tab_views.tools_tab, name="tools"),

@@ -10,7 +10,7 @@ from personas.actors import Actor
 from personas.api.exception_handler import AUTH_CHALLENGE_HEADERS
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api_keys.format import BOT, is_well_formed_key, key_digest
-from personas.api_keys.scopes import WRITE, get_key_verbs, resolve_permissions
+from personas.api_keys.scopes import WRITE, can_activate_memories, get_key_verbs, resolve_permissions
 from personas.api_keys.selectors import filter_valid_keys
 from personas.models import ApiKey, Membership, Workspace
 from personas.roles import Permission
@@ -89,7 +89,7 @@ def require_creator_role(key: ApiKey) -> str:
 
 def get_key_actor(key: ApiKey) -> Actor:
     if key.kind == BOT:
-        return Actor.bot(key.name)
+        return Actor.bot(key.name, can_activate_memories=can_activate_memories(key.scopes, key.kind))
     return Actor(label=f"{key.created_label} (key {key.name})"[:254], user=key.created_by)
 
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.text.lists import format_short_list
 from personas.api_keys.scopes import (
+    ACTIVATE,
     APPROVE,
     FETCH,
     MANAGE,
@@ -35,6 +36,11 @@ VERB_HELP = _(
     "ticks steps, pushes files; an admin key writes what its maker may edit. To manage is to see to sources "
     "and keys."
 )
+ACTIVATE_HELP = _(
+    "Only for bots that you trust. Whatever the bot writes as a memory reaches prompts at once, and nobody "
+    "approves it first. A bot that reads text from strangers can be made to store what they wrote. Without "
+    "this, a bot's memories are proposed. It takes a bot's key that may write."
+)
 # Labels of the actions in a comma-separated list, such as “Fetch, render”.
 SCOPE_VERB_LABELS = {
     FETCH: _("fetch"),
@@ -43,6 +49,7 @@ SCOPE_VERB_LABELS = {
     WRITE: _("write"),
     APPROVE: _("approve"),
     MANAGE: _("manage"),
+    ACTIVATE: _("write active memories without approval"),
 }
 LIMIT_LABELS = {
     "agent": ngettext_lazy("Agent %(names)s", "Agents %(names)s", "count"),

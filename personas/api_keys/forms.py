@@ -8,9 +8,18 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from personas.api_keys.descriptions import VERB_CHOICES, VERB_HELP
+from personas.api_keys.descriptions import ACTIVATE_HELP, VERB_CHOICES, VERB_HELP
 from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.scopes import FETCH, RENDER, VERBS_BY_KIND, list_scope_labels
+from personas.api_keys.scopes import (
+    ACTIVATE,
+    FETCH,
+    RENDER,
+    VERBS_BY_KIND,
+    WRITE,
+    describe_forbidden_verb,
+    get_key_verbs,
+    list_scope_labels,
+)
 from personas.api_keys.services import DEFAULT_LIFETIME, MAX_LIFETIME
 from personas.errors import InvalidInput
 from personas.models import Agent, ApiKey, Channel, Workspace
@@ -88,10 +97,13 @@ class KeyForm(KeyExpiryForm):
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": _("Choose at least one thing that the key may do.")},
     )
+    can_activate = forms.BooleanField(
+        label=_("Write active memories without approval"), required=False, help_text=ACTIVATE_HELP
+    )
     agents = ScopeChoicesField(label=_("Agents"))
     channels = ScopeChoicesField(label=_("Channels"))
     labels = ScopeChoicesField(label=_("Labels"))
-    field_order = ("name", "kind", "expires_at", "verbs", "agents", "channels", "labels")
+    field_order = ("name", "kind", "expires_at", "verbs", "can_activate", "agents", "channels", "labels")
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -104,16 +116,22 @@ class KeyForm(KeyExpiryForm):
         values = super().clean() or {}
         allowed = VERBS_BY_KIND.get(values.get("kind", ""), ())
         if "kind" in values and (beyond := [verb for verb in values.get("verbs", ()) if verb not in allowed]):
-            self.add_error(
-                "verbs",
-                gettext("A bot's key may not %(verb)s: that takes an admin key.") % {"verb": beyond[0]},
-            )
+            self.add_error("verbs", describe_forbidden_verb(beyond[0], values["kind"]))
+        if values.get("can_activate") and "kind" in values:
+            if values["kind"] != BOT:
+                self.add_error("can_activate", describe_forbidden_verb(ACTIVATE, values["kind"]))
+            elif WRITE not in values.get("verbs", ()):
+                self.add_error(
+                    "can_activate", gettext("Tick “Write” as well: without it the bot writes nothing.")
+                )
         return values
 
     def scopes(self) -> dict[str, list[str]]:
         """Return the scopes of the new key. A dimension in which the key is not limited is left out."""
         scopes = {name: self.cleaned_data[name] for name in ("verbs", "agents", "channels", "labels")}
-        if set(scopes["verbs"]) == set(VERBS_BY_KIND[self.cleaned_data["kind"]]):
+        if self.cleaned_data["can_activate"]:
+            scopes["verbs"] = [*scopes["verbs"], ACTIVATE]
+        if set(scopes["verbs"]) == get_key_verbs({}, self.cleaned_data["kind"]):
             scopes.pop("verbs")
         return {name: values for name, values in scopes.items() if values}
 

@@ -16,9 +16,17 @@ from personas.roles import Permission, has_permission
 FETCH, RENDER, READ, WRITE = "fetch", "render", "read", "write"
 # Actions: approve proposals of others; manage sources, keys and members.
 APPROVE, MANAGE = "approve", "manage"
-VERBS = (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE)
-# Actions that each kind of key can have. Only admin keys, which act for a user, can approve and manage.
-VERBS_BY_KIND = {BOT: (FETCH, RENDER, READ, WRITE), ADMIN: VERBS}
+# Action: write active memories, which reach prompts without approval. Without it, a bot proposes memories.
+ACTIVATE = "activate"
+VERBS = (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE, ACTIVATE)
+# Actions that each kind of key can have. Only admin keys, which act for a user, can approve and manage. Only
+# bot keys need `activate`: an admin key with `write` creates active memories, as its user does.
+VERBS_BY_KIND = {
+    BOT: (FETCH, RENDER, READ, WRITE, ACTIVATE),
+    ADMIN: (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE),
+}
+# Actions that a key has only if its scopes list them: an absent list of actions does not include them.
+EXPLICIT_VERBS = frozenset({ACTIVATE})
 SCOPE_DIMENSIONS = ("verbs", "agents", "channels", "labels")
 MAX_SCOPE_ENTRIES = 200
 
@@ -47,9 +55,17 @@ def is_in_scope(
 
 
 def get_key_verbs(scopes: Mapping[str, Any], kind: str) -> frozenset[str]:
-    """Return the actions that the scopes allow, limited to those that this kind of key can have."""
+    """Return the actions that the scopes allow, limited to those that this kind of key can have.
+
+    Without a list of actions in the scopes, these are all except EXPLICIT_VERBS.
+    """
     allowed = frozenset(VERBS_BY_KIND.get(kind, ()))
-    return allowed & frozenset(scopes["verbs"]) if "verbs" in scopes else allowed
+    return allowed & frozenset(scopes["verbs"]) if "verbs" in scopes else allowed - EXPLICIT_VERBS
+
+
+def can_activate_memories(scopes: Mapping[str, Any], kind: str) -> bool:
+    """Return whether memories that a bot creates with this key are active without approval."""
+    return {WRITE, ACTIVATE} <= get_key_verbs(scopes, kind)
 
 
 def normalise_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
@@ -71,7 +87,10 @@ def find_wider_dimension(requested: Mapping[str, Any], own: Mapping[str, Any], k
     Return an empty string if there is none. `kind` is the kind of the requested key; `own` belongs to an
     admin key.
     """
-    if not get_key_verbs(requested, kind) <= get_key_verbs(own, ADMIN):
+    own_verbs = get_key_verbs(own, ADMIN)
+    # An admin key that may write creates active memories itself, so it can give this action to a bot.
+    own_verbs |= EXPLICIT_VERBS if WRITE in own_verbs else frozenset()
+    if not get_key_verbs(requested, kind) <= own_verbs:
         return "verbs"
     for name in SCOPE_DIMENSIONS[1:]:
         if name in own and (name not in requested or not set(requested[name]) <= set(own[name])):
@@ -86,7 +105,17 @@ def _check_verbs(verbs: list[str], kind: str) -> None:
             % {"verb": unknown[0], "verbs": ", ".join(VERBS)}
         )
     if beyond := [verb for verb in VERBS if verb in verbs and verb not in VERBS_BY_KIND[kind]]:
-        raise BadScopes(_("A bot's key may not %(verb)s: that takes an admin key.") % {"verb": beyond[0]})
+        raise BadScopes(describe_forbidden_verb(beyond[0], kind))
+    if ACTIVATE in verbs and WRITE not in verbs:
+        raise BadScopes(_("“activate” requires “write” as well."))
+
+
+def describe_forbidden_verb(verb: str, kind: str) -> str:
+    if kind == BOT:
+        return _("A bot's key may not %(verb)s: that takes an admin key.") % {"verb": verb}
+    return _("“%(verb)s” is for bot keys. An admin key with “write” creates active memories.") % {
+        "verb": verb
+    }
 
 
 def _validate_scope_list(name: str, value: object) -> list[str]:

@@ -13,7 +13,7 @@ from personas.api_keys.descriptions import (
     get_key_state,
 )
 from personas.api_keys.format import ADMIN
-from personas.api_keys.scopes import resolve_permissions
+from personas.api_keys.scopes import can_activate_memories, resolve_permissions
 from personas.models import AgentChannel, ApiKey, Membership, User, Workspace
 from personas.roles import Permission
 
@@ -40,6 +40,11 @@ class KeySummary:
     @property
     def is_admin(self) -> bool:
         return self.key.kind == ADMIN
+
+    @property
+    def is_trusted_bot(self) -> bool:
+        """Whether memories that the bot creates are active without approval."""
+        return can_activate_memories(self.key.scopes, self.key.kind)
 
 
 def list_keys(workspace: Workspace) -> QuerySet[ApiKey]:

@@ -9,10 +9,30 @@ from django.urls import URLPattern
 from personas.api.exception_handler import validation_problem
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError, json_pointer
-from personas.api.record_resource import RecordResource
-from personas.api.responses import ApiResponse
-from personas.api.schema import enum_schema, integer_schema, nullable_schema, object_schema, slug_schema
+from personas.api.record_resource import RecordResource, out_of_scope_error
+from personas.api.responses import ApiResponse, json_response
+from personas.api.schema import (
+    PROSE_PATTERN,
+    Schema,
+    array_schema,
+    datetime_schema,
+    enum_schema,
+    integer_schema,
+    line_schema,
+    nullable_schema,
+    object_schema,
+    prose_schema,
+    slug_schema,
+)
 from personas.api.views import endpoint
+from personas.memories.memory_file import (
+    DEFAULT_SOURCE,
+    LIST_KEY,
+    MAX_ENTRIES,
+    TEXT_KEYS,
+    ImportedMemory,
+    import_memories,
+)
 from personas.memories.services import (
     approve_memory,
     create_memory,
@@ -24,6 +44,47 @@ from personas.models import Agent, Memory, MemoryState, Workspace
 from personas.records.services import FieldValues
 from personas.roles import Permission
 from personas.selectors import list_memories
+
+MAX_TEXT = Memory._meta.get_field("text").max_length or 0
+ENTRY_SCHEMA: Schema = {
+    "type": ["string", "object"],
+    "minLength": 1,
+    "maxLength": MAX_TEXT,
+    "pattern": PROSE_PATTERN,
+    "properties": {
+        **{key: prose_schema(MAX_TEXT, least=1) for key in TEXT_KEYS},
+        "source": nullable_schema(line_schema(300, description=f"“{DEFAULT_SOURCE}” when absent.")),
+        "valid_from": nullable_schema(datetime_schema()),
+        "valid_until": nullable_schema(datetime_schema()),
+    },
+    "description": f"A text, or an object with its text under one of: {', '.join(TEXT_KEYS)}.",
+}
+# The body is the content of the file: a list, or an object with the list under `memories`. `items` applies to
+# a list only, and `properties` and `required` to an object only.
+IMPORT_SCHEMA: Schema = {
+    "type": ["array", "object"],
+    "items": ENTRY_SCHEMA,
+    "maxItems": MAX_ENTRIES,
+    "properties": {LIST_KEY: array_schema(ENTRY_SCHEMA, most=MAX_ENTRIES)},
+    "required": [LIST_KEY],
+}
+IMPORTED_SCHEMA = object_schema(
+    {
+        "index": integer_schema(description="Position of the entry in the file, from 0."),
+        "id": integer_schema(1, description="The memory with this text."),
+        "text": {"type": "string"},
+        "state": enum_schema(MemoryState.values),
+    }
+)
+IMPORT_RESULT_SCHEMA = object_schema(
+    {
+        "created_count": integer_schema(),
+        "skipped_count": integer_schema(),
+        "created": {"type": "array", "items": IMPORTED_SCHEMA},
+        "skipped": {"type": "array", "items": IMPORTED_SCHEMA},
+        "ignored_keys": {"type": "array", "items": {"type": "string"}},
+    }
+)
 
 
 class MemoryResource(RecordResource[Memory]):
@@ -82,6 +143,21 @@ class MemoryResource(RecordResource[Memory]):
             )
         return self.record_response(self.reload(supersede_memory(record, successor, by=call.actor)))
 
+    def import_file(self, call: ApiRequest) -> ApiResponse:
+        if call.caller.agents is not None:
+            # The imported memories are shared by all agents.
+            raise out_of_scope_error()
+        result = import_memories(call.workspace, call.body, by=call.actor)
+        return json_response(
+            {
+                "created_count": len(result.created),
+                "skipped_count": len(result.skipped),
+                "created": [imported_memory_json(entry) for entry in result.created],
+                "skipped": [imported_memory_json(entry) for entry in result.skipped],
+                "ignored_keys": result.ignored_keys,
+            }
+        )
+
     def extra_urls(self) -> list[URLPattern]:
         answer = self.response_schema()
         common: dict[str, Any] = {
@@ -91,6 +167,24 @@ class MemoryResource(RecordResource[Memory]):
             "refusals": {404: "not_found"},
         }
         return [
+            endpoint(
+                "memories:import",
+                "memories-import",
+                post=Operation(
+                    self.import_file,
+                    "Import memories.json as shared memories",
+                    permission=Permission.EDIT,
+                    body=IMPORT_SCHEMA,
+                    body_example=[
+                        "The user is called Ada.",
+                        {"content": "Prefers tea.", "source": "onboarding"},
+                    ],
+                    answer=IMPORT_RESULT_SCHEMA,
+                    is_retryable=True,
+                    note="Imports all entries or none. Skips an entry whose text a shared memory has.",
+                    tag=self.name,
+                ),
+            ),
             endpoint(
                 "memories/<int:key>:approve",
                 "memories-approve",
@@ -112,6 +206,11 @@ class MemoryResource(RecordResource[Memory]):
                 ),
             ),
         ]
+
+
+def imported_memory_json(entry: ImportedMemory) -> dict[str, Any]:
+    memory = entry.memory
+    return {"index": entry.index, "id": memory.pk, "text": memory.text, "state": memory.state}
 
 
 urlpatterns = MemoryResource().urls()

@@ -9,14 +9,23 @@ from personas.errors import DomainError
 from personas.models import Memory, MemoryState, Workspace
 from personas.records.services import FieldValues, create_record, edit_record, lock_record
 
+# Audit verb of active memories that bots create.
+UNAPPROVED_VERB = "created without approval"
+
 
 @transaction.atomic
 def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, message: str = "") -> Memory:
-    """Create a memory. If a bot creates it, its state is proposed, so a user must approve it."""
-    if by.is_bot:
+    """Create a memory. If a bot creates it, its state is proposed, so a user must approve it.
+
+    A bot whose key has the action `activate` creates active memories. The audit log shows these with a verb
+    of their own.
+    """
+    if by.is_bot and not by.can_activate_memories:
         values = values | {"state": MemoryState.PROPOSED}
+    state = values.get("state", MemoryState.ACTIVE)
+    verb = UNAPPROVED_VERB if by.is_bot and state == MemoryState.ACTIVE else "created"
     authored = values | {"author": by.user, "author_label": by.label}
-    return create_record(Memory, workspace, authored, by=by, message=message)
+    return create_record(Memory, workspace, authored, by=by, message=message, verb=verb)
 
 
 @transaction.atomic

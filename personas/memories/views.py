@@ -11,9 +11,11 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from personas.errors import InvalidInput
 from personas.memories.board import MemoryFilter
 from personas.memories.board_views import MemoryBoardPages
 from personas.memories.forms import MemoryForm, SuccessorForm
+from personas.memories.memory_file import import_memories
 from personas.memories.services import (
     approve_memory,
     create_memory,
@@ -22,6 +24,7 @@ from personas.memories.services import (
     supersede_memory,
 )
 from personas.models import Memory, MemoryState
+from personas.persona_files.forms import JsonImportForm
 from personas.records.list_views import DATE_FIELDS, RecordListing, build_filter_chip
 from personas.records.services import FieldValues
 from personas.records.views import get_query_param, post_only
@@ -110,6 +113,7 @@ class MemoryPages(MemoryBoardPages):
     def more_urls(self) -> list[URLPattern]:
         return [
             path("board/", self.board, name="board"),
+            path("import/", self.import_file, name="import"),
             path("decide/", post_only(self.decide), name="decide"),
             path("<int:key>/approve/", post_only(self.approve), name="approve"),
             path("<int:key>/supersede/", post_only(self.supersede), name="supersede"),
@@ -127,6 +131,20 @@ class MemoryPages(MemoryBoardPages):
         if undo == "archive" and before.state == MemoryState.SUPERSEDED:
             undo = "revert"
         return super().get_undo_url(request, before, undo)
+
+    @require_permission(Permission.EDIT)
+    def import_file(self, request: WorkspaceRequest) -> HttpResponse:
+        """Import memories.json, and list the created and skipped memories on the same page."""
+        form = JsonImportForm(request.POST or None, request.FILES or None)
+        context: dict[str, Any] = {"form": form}
+        if request.method == "POST" and form.is_valid():
+            try:
+                context["result"] = import_memories(
+                    request.workspace, form.cleaned_data["data"], by=request.actor
+                )
+            except InvalidInput as error:
+                form.add_service_errors(error)
+        return self.render_page(request, "import", context, status=422 if form.errors else 200)
 
     @require_permission(Permission.APPROVE)
     def approve(self, request: WorkspaceRequest, key: str) -> HttpResponse:

@@ -1,67 +1,22 @@
 """Pages to import and export IDENTITY.md, SOUL.md and USER.md."""
 
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
-from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from personas.errors import InvalidInput
 from personas.models import Named
+from personas.persona_files.forms import PersonaFileImportForm
 from personas.persona_files.services import parse_persona_file, render_persona_file
 from personas.records.views import RecordPages
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 
 N = TypeVar("N", bound=Named)
-
-
-class PersonaFileImportForm(forms.Form):
-    """Form to import a file: an upload or pasted text, and the label of the new record."""
-
-    label = forms.CharField(
-        label=gettext_lazy("Label"),
-        max_length=80,
-        help_text=gettext_lazy("What your team will call it in lists."),
-    )
-    file = forms.FileField(
-        label=gettext_lazy("File"),
-        required=False,
-        max_length=200,
-        help_text=gettext_lazy("At most 256 KiB of UTF-8 text."),
-    )
-    text = forms.CharField(
-        required=False,
-        strip=False,
-        widget=forms.Textarea(attrs={"rows": 14}),
-        label=gettext_lazy("Or paste the text"),
-    )
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        if upload := cleaned.get("file"):
-            cleaned["text"] = self._decode_upload(upload)
-        if not cleaned.get("text", "").strip() and not self.errors:
-            self.add_error("file", _("Choose a file or paste its text."))
-        return cleaned
-
-    def _decode_upload(self, upload: Any) -> str:
-        if upload.size > 256 * 1024:
-            self.add_error("file", _("This file is larger than 256 KiB."))
-            return ""
-        try:
-            text: str = upload.read().decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            self.add_error(
-                "file",
-                _("This is not UTF-8 text: byte %(place)s cannot be read.") % {"place": error.start + 1},
-            )
-            return ""
-        return text
 
 
 class PersonaFilePages(RecordPages[N]):

@@ -49,15 +49,21 @@ ERASABLE_KINDS = ("memory", "user_profile")
 
 @transaction.atomic
 def create_record(
-    model: type[R], workspace: Workspace, values: FieldValues, *, by: Actor, message: str = ""
+    model: type[R],
+    workspace: Workspace,
+    values: FieldValues,
+    *,
+    by: Actor,
+    message: str = "",
+    verb: str = "created",
 ) -> R:
-    """Create a record and its first revision."""
+    """Create a record and its first revision. `verb` is the action in the audit log."""
     non_content = {name: value for name, value in values.items() if name not in model.content}
     field_names = {field.name for field in model._meta.concrete_fields}
     record = model(
         workspace=workspace, **{name: value for name, value in non_content.items() if name in field_names}
     )
-    return _save_record(record, values, before=None, verb="created", by=by, message=message)
+    return _save_record(record, values, before=None, verb=verb, by=by, message=message)
 
 
 @transaction.atomic

@@ -3,7 +3,8 @@
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import Tool
-from personas.records.forms import RecordForm
+from personas.records.forms import RecordChoiceField, RecordForm
+from personas.selectors import list_agents
 
 
 class ToolForm(RecordForm):
@@ -12,14 +13,32 @@ class ToolForm(RecordForm):
     editors = {"guidelines": "plain", "parameters": "yaml"}
     labels = {"snippet": _("One-line snippet"), "parameters": _("Parameters (JSON Schema)")}
     help_texts = {
-        "name": _("What a model calls it by, such as read_file."),
+        "name": _("What a model calls it by, such as read_file. Empty with an agent: the agent's address."),
+        "description": _("Empty with an agent: its description, or the first sentence of its instructions."),
         "snippet": _("Shown in tool lists in place of the description."),
         "guidelines": _("One per line; they join the prompt's guidelines while the tool is active."),
         "parameters": _("A JSON object; kept as written."),
-        "signature": _("For the ptc layout, such as search(query :string) -> [:map]."),
+        "signature": _(
+            "For the ptc layout, such as search(query :string) -> [:map]. With an agent it may be empty."
+        ),
     }
     fieldsets = (
-        (_("Tool"), "", ("name", "description", "snippet")),
+        (_("Tool"), "", ("agent", "name", "description", "snippet")),
         (_("How to use it"), "", ("guidelines",)),
         (_("How to call it"), "", ("parameters", "signature")),
     )
+
+    agent = RecordChoiceField(
+        required=False,
+        label=_("Calls the agent"),
+        empty_label=_("None: a tool of its own"),
+        help_text=_("Gives this agent to other agents as a tool."),
+    )
+
+    record: Tool | None
+
+    def set_querysets(self) -> None:
+        # A tool that calls an agent has a default name.
+        self.fields["name"].required = False
+        agents = list_agents(self.workspace).prefetch_related(None)
+        self.set_choices("agent", agents, self.record.agent if self.record else None)

@@ -21,12 +21,25 @@ validate_tool_name = RegexValidator(
 
 
 class Tool(Record):
-    """A tool as a prompt describes it: a description for the model, and a JSON schema or signature."""
+    """A tool as a prompt describes it: a description for the model, and a JSON schema or signature.
+
+    A tool with an `agent` calls that agent. Its empty fields are then derived from the agent when a prompt is
+    built (prompts/inputs/agent_tools.py).
+    """
 
     kind = "tool"
-    content = ("name", "description", "snippet", "guidelines", "parameters", "signature")
+    content = ("name", "agent", "description", "snippet", "guidelines", "parameters", "signature")
 
     name = LineField(max_length=64, validators=[validate_tool_name, validate_not_reserved])
+    # Without an index: queries start from the links of a workspace's agents, and agents are not deleted.
+    agent = models.ForeignKey(
+        "personas.Agent",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="as_tools",
+        db_index=False,
+    )
     description = ProseField(max_length=4_000, blank=True)
     snippet = LineField(max_length=300, blank=True)
     guidelines = ProseField(max_length=4_000, blank=True, help_text=gettext_lazy("One guideline per line."))
@@ -40,8 +53,16 @@ class Tool(Record):
     def __str__(self) -> str:
         return self.name
 
+    def set_values(self, values: dict[str, Any]) -> None:
+        """Set the content fields. Without a name, a tool that calls an agent gets its name from the slug."""
+        super().set_values(values)
+        if not self.name and self.agent is not None:
+            self.name = get_agent_tool_name(self.agent.slug)
+
     def clean(self) -> None:
         super().clean()
+        if self.pk and self.agent_id and self.agent_links.filter(agent=self.agent_id).exists():
+            raise ValidationError({"agent": _("This agent has the tool itself; it cannot call itself.")})
         if self.parameters:
             validate_tool_schema(self.parameters)
 
@@ -50,6 +71,12 @@ class Tool(Record):
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return self.agent_links.filter(agent__archived_at=None).values_list("agent_id", flat=True)
+
+
+def get_agent_tool_name(slug: str) -> str:
+    """Return the default name of a tool that calls the agent with this slug: `email_agent`."""
+    name = slug.replace("-", "_")
+    return f"_{name}" if name[:1].isdigit() else name
 
 
 def validate_tool_schema(text: str) -> None:

@@ -175,6 +175,7 @@ DISPLAY_NAMES = {
 # Audit actions, in the order of the audit log's filter.
 VERB_LABELS = {
     "created": _("created"),
+    "created without approval": _("created without approval"),
     "edited": _("edited"),
     "archived": _("archived"),
     "restored": _("restored"),

@@ -4,7 +4,11 @@ from typing import Any
 
 import environ
 
-SQLITE_INIT_COMMAND = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+# secure_delete: SQLite overwrites deleted and replaced values with zeros, so that erased text does not stay
+# in the free space of the file.
+SQLITE_INIT_COMMAND = (
+    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA secure_delete=ON;"
+)
 
 
 def build_database_config(

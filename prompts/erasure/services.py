@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from core.db.write_ahead_log import truncate_write_ahead_log
 from personas.actors import Actor
 from personas.erasure.services import erase_contents, erase_record_text, list_personal_texts
 from personas.models import Content, Erasure, Record, Workspace
@@ -44,6 +45,8 @@ def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
     # see a newer time.
     erasure.at = timezone.now()
     erasure.save(update_fields=["digests", "versions", "at"])
+    # Robust: the erasure is committed by then, so an error here must not be reported as a failed erasure.
+    transaction.on_commit(truncate_write_ahead_log, robust=True)
     return erasure
 
 

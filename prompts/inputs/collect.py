@@ -11,6 +11,7 @@ from personas import models as records
 from personas.models import Agent, MemoryState, Record, Workspace
 from prompts.assembly import inputs as prompt_inputs
 from prompts.assembly.segments import Origin
+from prompts.inputs.agent_tools import complete_agent_tool
 from prompts.inputs.convert import (
     build_context_file,
     build_documentation_input,
@@ -127,8 +128,23 @@ class InputCollector:
     def get_tool_input(self, row: records.Tool, use: str) -> prompt_inputs.Tool:
         """Convert a tool, once for all agents that share it, because parsing its schema is expensive."""
         if (row.pk, use) not in self.tool_inputs:
-            self.tool_inputs[row.pk, use] = build_tool_input(row, use)
+            tool = build_tool_input(row, use)
+            if row.agent is not None:
+                agent = self.apply_draft(row.agent)
+                tool = complete_agent_tool(tool, agent, self.get_agent_mission(agent))
+            self.tool_inputs[row.pk, use] = tool
         return self.tool_inputs[row.pk, use]
+
+    def get_agent_mission(self, agent: Agent) -> str:
+        """Return the mission in the agent's own settings, or an empty string.
+
+        The settings of the agents that saved tools call are loaded; those of a tool in a draft are queried.
+        """
+        settings = self.settings_by_agent.get(agent.pk)
+        if settings is None and self.draft and self.draft.tools is not None:
+            rows = PromptSettings.objects.in_workspace(self.loaded.workspace)
+            settings = rows.filter(agent=agent, archived_at=None).first()
+        return settings.mission if settings else ""
 
     @cached_property
     def responsibilities(self) -> dict[int, list[prompt_inputs.Responsibility]]:

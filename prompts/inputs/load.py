@@ -38,7 +38,9 @@ def build_input_queries(workspace: Workspace | int, agents: Sequence[int]) -> In
         "channels": list_channel_links(workspace, agents),
         "tool_links": links.order_by("position", "pk"),
         # Separate from the links, so that a tool shared by many agents is loaded once.
-        "tools": Tool.objects.in_workspace(workspace).filter(pk__in=links.values("tool")),
+        "tools": Tool.objects.in_workspace(workspace)
+        .filter(pk__in=links.values("tool"))
+        .select_related("agent"),
         "responsibilities": list_responsibilities(workspace, agents),
         "memories": list_active_memories(workspace, agents),
         "settings": list_prompt_settings(workspace, agents),
@@ -71,8 +73,10 @@ def list_active_memories(workspace: Workspace | int, agents: Sequence[int]) -> "
 
 def list_prompt_settings(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[PromptSettings]":
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None)
-    rows = rows.filter(Q(agent=None) | Q(agent__in=agents))
-    return rows.select_related("identity", "soul", "user_profile")
+    # Include the settings of agents that are tools of these agents: descriptions are derived from missions.
+    links = AgentTool.objects.in_workspace(workspace).filter(agent__in=agents, tool__agent__isnull=False)
+    condition = Q(agent=None) | Q(agent__in=agents) | Q(agent__in=links.values("tool__agent"))
+    return rows.filter(condition).select_related("identity", "soul", "user_profile")
 
 
 __all__ = ["AGENT_RELATIONS", "LoadedRows", "load_effective_files"]

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from personas.errors import DomainError
 from personas.models import Workspace
 from prompts.integrity.checkpoint_files import append_checkpoints, write_public_key
+from prompts.ledger.blocks import seal_ledger
 from prompts.models import AgentPrompt, Checkpoint, LedgerBlock, LedgerRollOff, SigningKey
 from prompts.proof import checkpoints as proof
 from prompts.proof.chain_heads import ChainHead, ChainHeads, read_heads, sort_heads
@@ -92,7 +93,12 @@ FULL_HEADS_INTERVAL = 100
 
 
 def sign_checkpoint(workspace_id: int) -> Checkpoint | None:
-    """Sign the current end of every hash chain; return None if nothing changed since the last checkpoint."""
+    """Sign the current end of every hash chain; return None if nothing changed since the last checkpoint.
+
+    The ledger is sealed first: a checkpoint covers every fetch that is older than SETTLE_DELAY, also if the
+    job that seals the ledger has not run since. A younger fetch is covered by a later checkpoint.
+    """
+    seal_ledger(workspace_id)
     checkpoint = create_checkpoint(workspace_id, load_signing_key())
     write_checkpoint_copies(workspace_id)
     return checkpoint

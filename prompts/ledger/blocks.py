@@ -4,7 +4,7 @@ A block contains a digest of its rows, so rows that are removed or inserted late
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import takewhile
 
 from django.db import transaction
@@ -17,10 +17,8 @@ from personas.models import Workspace
 from prompts.hashed_rows import build_block_row
 from prompts.models import LedgerBlock, LedgerEntry
 from prompts.proof.hashed_rows import ledger_rows_digest
+from prompts.proof.ledger_blocks import SETTLE_DELAY
 
-# Age at which a row is put into a block. It is longer than the statement timeout, so every INSERT that got a
-# smaller id has been committed or has failed by then.
-SETTLE_DELAY = timedelta(seconds=60)
 MAX_BLOCK_ROWS = 10_000
 # Per workspace and run of the job. A long backlog takes several runs.
 MAX_BLOCKS_PER_RUN = 20

@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
+from prompts.proof.canonical import format_timestamp
 from prompts.proof.chain_heads import ChainHeads, read_heads
 from prompts.proof.checkpoints import CheckpointStatement, SignedCheckpoint, read_checkpoint
 from prompts.proof.hashed_rows import (
@@ -24,6 +25,7 @@ from prompts.proof.json_reader import (
     read_record,
     read_text,
 )
+from prompts.proof.ledger_blocks import get_settled_at
 from prompts.proof.signing_keys import PublicKey, dump_public_key, load_public_key
 
 EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 2, "not yet sealed"
@@ -196,7 +198,8 @@ class EvidenceBundle:
         part = self.require_part("block", "no ledger block belongs to this bundle")
         if part == NOT_YET_SEALED:
             raise MissingEvidence(
-                "the ledger row is not yet sealed in a block: ask again after the next checkpoint"
+                "the ledger row is not yet sealed in a block, so no checkpoint covers this fetch: the first "
+                f"one signed after {format_timestamp(get_settled_at(self.ledger[0].at))} will"
             )
         fields = read_object(part, "block")
         check_exact_keys(fields, {"rows", "links"}, "block")

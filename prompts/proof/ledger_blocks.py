@@ -4,6 +4,7 @@ A seal is the hash of one ledger row. A block contains a digest of the ids and s
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 
 from prompts.proof.canonical import ListDigest
 from prompts.proof.faults import Fault, FaultSummary, summarize_faults
@@ -11,6 +12,17 @@ from prompts.proof.hashed_rows import LEDGER_ROWS_DOMAIN, LedgerBlockRow, Ledger
 
 # A row with its stored seal. A row that could not be read is a fault instead, which is reported unchanged.
 SealedRow = tuple[LedgerRow, str] | Fault
+# Age at which a row is put into a block. It is longer than the statement timeout, so every INSERT that got a
+# smaller id has been committed or has failed by then.
+SETTLE_DELAY = timedelta(seconds=60)
+
+
+def get_settled_at(at: datetime) -> datetime:
+    """Return the time from which a row of this time can be put into a block. Raise ValueError on overflow."""
+    try:
+        return at + SETTLE_DELAY
+    except OverflowError:
+        raise ValueError("A ledger row cannot be from the end of the year 9999.") from None
 
 
 def verify_ledger(

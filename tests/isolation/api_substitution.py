@@ -85,6 +85,8 @@ NAMES: dict[str, RowReference] = {
 EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
     ("memories-list", "source"): None,
     ("memories-one", "source"): None,
+    ("memories-import", "source"): None,
+    ("agents-import", "identity"): None,
     ("ledger-list", "key"): RowReference("keys", "pk"),
     ("preview", "key"): SOUL,
     ("impact", "key"): SOUL,

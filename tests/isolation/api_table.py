@@ -133,6 +133,8 @@ def responsibility_title(stage: Stage, home: str) -> Any:
 
 
 PERSONAS: dict[str, Row] = {
+    "POST agents-import": Row(body=constant({"name": "Fresh", "role": "You are Fresh."}), narrow=403),
+    "POST memories-import": Row(body=constant(["Fresh."]), narrow=403),
     "POST memories-approve": Row({"key": row("memories", variant="proposed")}, narrow=403),
     "POST memories-supersede": Row(
         {"key": row("memories")}, body=lambda s, h: {"by": s.row(h, "memories", "spare").pk}

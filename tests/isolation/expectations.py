@@ -1,6 +1,7 @@
 """Expected status of every route for every requester; new routes must be added here."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from django.utils import timezone
@@ -160,6 +161,7 @@ INSIDE: dict[str, Page] = {
     "members:remove": action(OWNERS),
     **ACCESS,
     **family("agents"),
+    "agents:import": form(text='{"name": "Fresh", "role": "You are Fresh."}'),
     "agents:memory": Page(),
     "agents:add-memory": action(body=lambda s, h: {"text": "Fresh.", "state": "active"}),
     "agents:tools": Page(),
@@ -171,6 +173,8 @@ INSIDE: dict[str, Page] = {
     **file_pages("user-profiles"),
     **family("memories"),
     "memories:board": Page(),
+    # The page shows the result, so there is no redirect.
+    "memories:import": replace(form(text='["Fresh."]'), status=200),
     "memories:decide": action(Permission.APPROVE, body=chosen("memories", "approve", "proposed")),
     "memories:approve": action(Permission.APPROVE, variant="proposed"),
     "memories:supersede": action(body=lambda s, h: {"successor": s.row(h, "memories", "spare").pk}),

@@ -90,7 +90,12 @@ def test_the_database_in_use_obeys_its_limits():
 
     queries: dict[str, dict[str, object]] = {
         "postgresql": {"SHOW statement_timeout": "5s", "SHOW lock_timeout": "2s"},
-        "sqlite": {"PRAGMA journal_mode": "wal", "PRAGMA synchronous": 2, "PRAGMA foreign_keys": 1},
+        "sqlite": {
+            "PRAGMA journal_mode": "wal",
+            "PRAGMA synchronous": 2,
+            "PRAGMA foreign_keys": 1,
+            "PRAGMA secure_delete": 1,
+        },
     }
     with connection.cursor() as cursor:
         for query, answer in queries[connection.vendor].items():
@@ -102,7 +107,7 @@ def test_sqlite_waits_ten_seconds_and_locks_at_once():
     config = build_database_config("sqlite:////tmp/x.sqlite3", pool_size=1, statement_ms=0)
     assert config["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
     assert config["OPTIONS"]["timeout"] == 10
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         assert pragma in config["OPTIONS"]["init_command"]
 
 
