@@ -67,7 +67,11 @@ def retrieve_file_revision(call: ApiRequest, key: int, number: int) -> ApiRespon
     row = revision_or_404(context_file_or_404(call, key), number)
     revision_text = get_revision_text(row)
     return json_response(
-        {**file_revision_json(row), "text": None if revision_text.is_erased else revision_text.text}
+        {
+            **file_revision_json(row),
+            "text": None if revision_text.is_erased else revision_text.text,
+            "is_masked": revision_text.is_masked,
+        }
     )
 
 
@@ -149,7 +153,7 @@ urlpatterns: list[URLPattern] = [
             retrieve_file_revision,
             "A revision with its words",
             answer=REVISION_DETAIL_SCHEMA,
-            note="Words in quarantine are shown too, so no bot's key opens this.",
+            note="Words in quarantine are shown too, so no bot's key opens this. Secrets are masked.",
             tag=API_TAG,
         ),
     ),

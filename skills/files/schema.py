@@ -45,6 +45,7 @@ REVISION_SUMMARY_SCHEMA = object_schema(
 SEEN_DIGEST_SCHEMA = TEXT_SCHEMA | {
     "description": "What you agree to by adopting it now; empty when the file is gone."
 }
+MASKED_SCHEMA = boolean_schema(description="Whether `text` has secrets, which are masked with •••.")
 FILE_PROPERTIES: dict[str, Schema] = {
     "id": integer_schema(1),
     "source": TEXT_SCHEMA,
@@ -82,6 +83,7 @@ FILE_DETAIL_SCHEMA = object_schema(
         "text": nullable_schema(
             TEXT_SCHEMA | {"description": "The words in force; null when no prompt holds any."}
         ),
+        "is_masked": MASKED_SCHEMA,
         "findings": FINDINGS_SCHEMA,
         "problems": PROBLEMS_SCHEMA,
         "agents": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Agents that are given it, by slug."),
@@ -100,7 +102,9 @@ REVISION_PROPERTIES: dict[str, Schema] = {
     "last_seen_at": nullable_schema(datetime_schema()),
 }
 REVISION_SCHEMA = object_schema(REVISION_PROPERTIES)
-REVISION_DETAIL_SCHEMA = object_schema({**REVISION_PROPERTIES, "text": nullable_schema(TEXT_SCHEMA)})
+REVISION_DETAIL_SCHEMA = object_schema(
+    {**REVISION_PROPERTIES, "text": nullable_schema(TEXT_SCHEMA), "is_masked": MASKED_SCHEMA}
+)
 
 
 def context_file_json(file: ContextFile) -> dict[str, Any]:
@@ -131,6 +135,7 @@ def context_file_detail_json(call: ApiRequest, file: ContextFile) -> dict[str, A
     readers = list_agents_by_id(call.workspace, list_reader_ids(file.source, [file]))
     return context_file_json(file) | {
         "text": revision_text.text if revision_text and not revision_text.is_erased else None,
+        "is_masked": bool(revision_text and revision_text.is_masked),
         "findings": findings_json(newest.findings) if newest else [],
         "problems": problems_json(newest.problems) if newest else [],
         "agents": [agent.slug for agent in readers if call.caller.can_access_agent(agent.slug)],

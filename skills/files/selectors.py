@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from personas.models import Agent, Workspace
 from skills.models import ContextFile, FileRevision, PushedFile, Reach, RefreshRun, SourceKind, Waiver
+from skills.scanning import mask_secrets
 from skills.sources.models import FINISHED_STATUSES
 from skills.sources.readers import SourceReader, get_readers_by_agent
 
@@ -25,18 +26,25 @@ def get_seen_digest(file: ContextFile) -> str:
 
 @dataclass(frozen=True)
 class RevisionText:
-    """The text of a revision, or the fact that its content was erased."""
+    """The text of a revision with its secrets masked, or the fact that its content was erased."""
 
     text: str
     is_erased: bool = False
+    # Whether the text has secrets, which are masked.
+    is_masked: bool = False
 
 
 def get_revision_text(revision: FileRevision) -> RevisionText:
-    """Decode the revision's content for display. Bytes that are not valid UTF-8 become backslash escapes."""
+    """Decode the revision's content for display, and mask its secrets.
+
+    Bytes that are not valid UTF-8 become backslash escapes.
+    """
     data = revision.content.data
     if data is None:
         return RevisionText("", is_erased=True)
-    return RevisionText(bytes(data).decode(errors="backslashreplace"))
+    text = bytes(data).decode(errors="backslashreplace")
+    masked = mask_secrets(text)
+    return RevisionText(masked, is_masked=masked != text)
 
 
 def list_revisions(file: ContextFile) -> QuerySet[FileRevision]:

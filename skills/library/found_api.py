@@ -33,6 +33,7 @@ from skills.library.list import FOUND_SKILL_FILTERS, get_found_description, get_
 from skills.library.selectors import get_folder_name, list_found_skills
 from skills.library.services import InvalidSkillFile, copy_found_skill
 from skills.models import ContextFile, Reach, Verdict
+from skills.scanning import mask_secrets
 from skills.skill_format.parser import parse_skill
 
 STATE_CHOICES = [state for state in FOUND_SKILL_FILTERS if state]
@@ -56,7 +57,9 @@ FOUND_SKILL_SCHEMA = object_schema(FOUND_SKILL_PROPERTIES, required=())
 FOUND_SKILL_DETAIL_SCHEMA = object_schema(
     {
         **FOUND_SKILL_PROPERTIES,
-        "body": nullable_schema(TEXT_SCHEMA | {"description": "The instructions in force."}),
+        "body": nullable_schema(
+            TEXT_SCHEMA | {"description": "The instructions in force; secrets are masked with •••."}
+        ),
     }
 )
 REACH_SCHEMA = object_schema(
@@ -168,7 +171,7 @@ def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
 
 
 def get_skill_body(file: ContextFile) -> str | None:
-    """Return the instructions in the revision in force, or None.
+    """Return the instructions in the revision in force with their secrets masked, or None.
 
     Text that is quarantined or waits for approval is never returned.
     """
@@ -176,7 +179,7 @@ def get_skill_body(file: ContextFile) -> str | None:
     parsed = (
         parse_skill(bytes(data), folder_name=get_folder_name(file.path)).skill if data is not None else None
     )
-    return parsed.body if parsed else None
+    return mask_secrets(parsed.body) if parsed else None
 
 
 urlpatterns: list[URLPattern] = [

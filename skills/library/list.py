@@ -13,6 +13,7 @@ from personas.models import Workspace
 from skills.library.duplicates import SKILL_FILE, SKILL_RECORD, SkillKey, SkillUsage, count_skill_usage
 from skills.library.selectors import get_folder_name, list_found_skills, list_skills
 from skills.models import ContextFile, FileState, Reach, Skill, Source
+from skills.scanning import mask_secrets
 
 R = TypeVar("R", bound=Model)
 USABLE_STATES = (FileState.NEW, FileState.CURRENT, FileState.CHANGED)
@@ -123,9 +124,12 @@ class SkillListItem:
 
 
 def get_found_description(file: ContextFile | None) -> str:
-    """Return the skill's description in the revision in force, otherwise in the newest revision."""
+    """Return the skill's description in the revision in force, otherwise in the newest revision.
+
+    Secrets in it are masked.
+    """
     revision = (file.in_force or file.newest) if file else None
-    return str(revision.head.get("description", "")) if revision else ""
+    return mask_secrets(str(revision.head.get("description", ""))) if revision else ""
 
 
 def get_found_state(file: ContextFile) -> str:

@@ -17,7 +17,7 @@ from personas.records.services import create_record, edit_record, lock_record
 from skills.archives import write_zip
 from skills.library.metadata import MAX_METADATA_LENGTH, is_metadata_editable
 from skills.library.selectors import get_folder_name
-from skills.models import ContextFile, FileRevision, Skill, Verdict
+from skills.models import ContextFile, FileRevision, Skill
 from skills.skill_format.decode import decode_text
 from skills.skill_format.parser import (
     FRONT_MATTER_LINE,
@@ -178,12 +178,14 @@ def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[Skil
 def get_copyable_revision(file: ContextFile) -> FileRevision:
     """Return the revision to copy: the one in force, otherwise the newest.
 
-    Raise SkillNotCopyable if there is none, if it was erased, or if it is quarantined.
+    Raise SkillNotCopyable if there is none, if it was erased, or if the scanner blocks it.
     """
     revision = file.in_force or file.newest
     if file.file_kind != "skill" or revision is None or revision.content.data is None:
         raise SkillNotCopyable(_("Only a skill whose words are here is copied."))
-    if file.in_force is None and revision.verdict == Verdict.BLOCKED:
+    # An invalid file is not in quarantine, but it may contain the same secrets.
+    is_blocked = any(finding["severity"] == "block" for finding in revision.findings)
+    if file.in_force is None and is_blocked:
         raise SkillNotCopyable(
             _("This revision is in quarantine. Mend the file, or have its findings waived first.")
         )

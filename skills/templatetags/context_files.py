@@ -16,6 +16,7 @@ from skills.agent_context.withheld import AgentFiles, get_agent_files
 from skills.files.reasons import KIND_LABELS, describe_usage, list_state_reasons
 from skills.files.visible_text import VisibleText, build_glyph
 from skills.models import FileState
+from skills.scanning import mask_secrets
 from skills.templatetags.text_html import (
     LineBlock,
     RenderedLine,
@@ -73,6 +74,9 @@ def thousands(number: int) -> str:
 def glyphs(text: str) -> SafeString:
     """Render a text as escaped HTML. Each hidden character is shown as a box with its code point."""
     return render_pieces(VisibleText(text).split_chunks())
+
+
+register.filter("mask_secrets", mask_secrets)
 
 
 @register.filter
