@@ -99,14 +99,22 @@ def list_bundled_files(file: ContextFile, folder: str, name: str) -> list[tuple[
 
     For a folder source the list is empty, because only the SKILL.md of each skill is stored.
     """
-    if file.source.source_kind != SourceKind.PUSHED or not folder:
-        return []
+    rows = query_bundled_files(file, folder).select_related("content")
+    return [(f"{name}/{row.path[len(folder) + 1 :]}", bytes(row.content.data or b"")) for row in rows]
+
+
+def list_bundled_paths(file: ContextFile) -> list[str]:
+    """List the paths, relative to the skill's folder, of the files that were pushed with its SKILL.md."""
+    folder, _, _ = file.path.rpartition("/")
+    paths = query_bundled_files(file, folder).order_by("path").values_list("path", flat=True)
+    return [path[len(folder) + 1 :] for path in paths]
+
+
+def query_bundled_files(file: ContextFile, folder: str) -> QuerySet[PushedFile]:
     rows = PushedFile.objects.in_workspace(file.workspace_id).filter(source=file.source)
-    rows = rows.filter(path__startswith=f"{folder}/").exclude(path=file.path)
-    return [
-        (f"{name}/{row.path[len(folder) + 1 :]}", bytes(row.content.data or b""))
-        for row in rows.select_related("content")
-    ]
+    if file.source.source_kind != SourceKind.PUSHED or not folder:
+        return rows.none()
+    return rows.filter(path__startswith=f"{folder}/").exclude(path=file.path)
 
 
 PathsBySource = dict[int, set[str]]

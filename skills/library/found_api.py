@@ -62,6 +62,12 @@ FOUND_SKILL_DETAIL_SCHEMA = object_schema(
         ),
     }
 )
+NOT_COPIED_SCHEMA = array_schema(
+    TEXT_SCHEMA,
+    most=100_000,
+    description="Further files of the skill, relative to its folder. A skill that is written here has none, so they "
+    "are not copied. Of a skill in a folder, those that its instructions name.",
+)
 REACH_SCHEMA = object_schema(
     {
         "reach": enum_schema(Reach.values),
@@ -109,11 +115,13 @@ def assign_found_skill(call: ApiRequest, key: int) -> ApiResponse:
 def copy_to_library(call: ApiRequest, key: int) -> ApiResponse:
     require_unrestricted_key(call)
     try:
-        result = copy_found_skill(found_skill_or_404(call, key), by=call.actor)
+        copied = copy_found_skill(found_skill_or_404(call, key), by=call.actor)
     except InvalidSkillFile as error:
         reasons = [FieldError(problem_to_field_error(problem).detail) for problem in error.problems]
         raise ProblemError(validation_problem(reasons)) from error
-    return import_response(SkillResource(), *result)
+    return import_response(
+        SkillResource(), copied.skill, copied.warnings, {"not_copied": copied.not_copied}
+    )
 
 
 def retrieve_trust_policy(call: ApiRequest) -> ApiResponse:
@@ -247,7 +255,13 @@ urlpatterns: list[URLPattern] = [
         post=Operation(
             copy_to_library,
             "Make a found skill one that is written here",
-            answer=object_schema({"skill": SkillResource().response_schema(), "warnings": WARNINGS_SCHEMA}),
+            answer=object_schema(
+                {
+                    "skill": SkillResource().response_schema(),
+                    "warnings": WARNINGS_SCHEMA,
+                    "not_copied": NOT_COPIED_SCHEMA,
+                }
+            ),
             status=201,
             **WRITE_OPTIONS,
         ),

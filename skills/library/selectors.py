@@ -7,8 +7,10 @@ from django.db.models import Count, Q, QuerySet
 
 from personas.models import Agent, Workspace
 from skills.agent_context.effective import AgentContextLoader, AgentSkill, get_effective_context
-from skills.models import ContextFile, Reach, Skill
+from skills.files.selectors import list_bundled_paths
+from skills.models import ContextFile, Reach, Skill, SourceKind
 from skills.skill_format.parser import parse_skill
+from skills.skill_format.references import list_referenced_paths
 from skills.sources.readers import SourceReader
 
 
@@ -77,6 +79,16 @@ def build_found_instructions(agent_skill: AgentSkill, file: ContextFile) -> Skil
     return (
         SkillInstructions(agent_skill.name, agent_skill.description, parsed.body, origin) if parsed else None
     )
+
+
+def list_uncopied_files(file: ContextFile, body: str) -> list[str]:
+    """List the further files of a discovered skill, which a skill record cannot hold.
+
+    The files of a folder source are not stored, so the list contains those that the instructions name.
+    """
+    if file.source.source_kind == SourceKind.PUSHED:
+        return list_bundled_paths(file)
+    return list_referenced_paths(body)
 
 
 def get_folder_name(path: str) -> str:

@@ -1,7 +1,7 @@
 """Import, copy and export skills as SKILL.md files, and assign skills to agents."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
@@ -16,7 +16,7 @@ from personas.models import Agent, Workspace
 from personas.records.services import create_record, edit_record, lock_record
 from skills.archives import write_zip
 from skills.library.metadata import MAX_METADATA_LENGTH, is_metadata_editable
-from skills.library.selectors import get_folder_name
+from skills.library.selectors import get_folder_name, list_uncopied_files
 from skills.models import ContextFile, FileRevision, Skill
 from skills.skill_format.decode import decode_text
 from skills.skill_format.parser import (
@@ -161,18 +161,32 @@ def find_key_lines(source: bytes | str) -> dict[str, int]:
     return keys | {"body": min(body_line, last)}
 
 
+class CopiedSkill(NamedTuple):
+    """The copy of a discovered skill, the warnings of the import, and the files that were not copied."""
+
+    skill: Skill
+    warnings: tuple[SkillProblem, ...]
+    # Paths relative to the skill's folder.
+    not_copied: list[str]
+
+
 @transaction.atomic
-def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[SkillProblem, ...]]:
-    """Create a skill record from a discovered skill. The copy is not assigned to any agent."""
+def copy_found_skill(file: ContextFile, *, by: Actor) -> CopiedSkill:
+    """Create a skill record from the SKILL.md of a discovered skill.
+
+    The copy is not assigned to any agent. Further files of the skill are listed but not copied, because a
+    skill record consists of its SKILL.md only.
+    """
     source = file.source
     revision = get_copyable_revision(file)
-    return import_skill(
+    skill, warnings = import_skill(
         source.workspace,
         bytes(revision.content.data or b""),
         by=by,
         folder=get_folder_name(file.path),
         message=f"Copied from {source.slug}/{file.path}"[:200],
     )
+    return CopiedSkill(skill, warnings, list_uncopied_files(file, skill.body))
 
 
 def get_copyable_revision(file: ContextFile) -> FileRevision:
