@@ -18,6 +18,8 @@ from prompts.inputs.convert import (
     build_skill_input,
     build_text_input,
     build_tool_input,
+    describe_dropped_skills,
+    describe_withheld_files,
     is_memory_valid,
 )
 from prompts.inputs.inheritance import InheritedSettings, SettingSources
@@ -252,7 +254,7 @@ class InputCollector:
             settings.levels | persona.levels,
             token_budget,
             self.get_next_change(agent),
-            tuple([f"{file.path}: {file.get_state_display().lower()}." for file in context.withheld]),
+            (*describe_withheld_files(context), *describe_dropped_skills(context)),
         )
 
     def list_memories(self, agent: Agent) -> tuple[prompt_inputs.Memory, ...]:

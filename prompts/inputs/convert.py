@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 from personas import models as records
 from prompts.assembly import inputs as prompt_inputs
 from prompts.assembly.segments import Origin
+from prompts.assembly.text import collapse_whitespace
 from skills.agent_context.effective import AgentSkill, EffectiveContext, EffectiveFile
 
 BOM = "\ufeff"
@@ -51,6 +52,19 @@ def build_skill_input(skill: AgentSkill) -> prompt_inputs.Skill:
         disable_model_invocation=skill.disable_model_invocation,
         origin=origin,
     )
+
+
+def describe_withheld_files(context: EffectiveContext) -> list[str]:
+    return [f"{file.path}: {file.get_state_display().lower()}." for file in context.withheld]
+
+
+def describe_dropped_skills(context: EffectiveContext) -> list[str]:
+    """Return a message with the reasons for each skill that is not valid by the rules of the agent's harness."""
+    return [
+        f"The skill “{collapse_whitespace(skill.name)}” is not offered: {' '.join(skill.dropped)}"
+        for skill in context.skills
+        if skill.dropped
+    ]
 
 
 def build_tool_input(row: records.Tool, use: str) -> prompt_inputs.Tool:

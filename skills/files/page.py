@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from core.text.diff import DiffLine, diff_lines
 from personas.tenancy.middleware import WorkspaceRequest
+from skills.agent_context.skill_validity import get_skill_validity
 from skills.files.evaluate import build_skill_reading
 from skills.files.forms import ReachForm, WaiverForm
 from skills.files.reasons import describe_usage, list_state_reasons
@@ -110,6 +111,7 @@ def build_skill_section(
         "trust": describe_trust(file),
         "head": mask_head(revision.head) if revision else {},
         "verdicts": list_harness_verdicts(revision, file.source.harnesses) if revision else [],
+        "validity": get_skill_validity(file, revision) if revision and revision.head else None,
         "conflicts": conflicts,
         "winners": find_effective_skills(file.name, agents) if conflicts else [],
         "reach_form": form or ReachForm(workspace=request.workspace, initial=initial),

@@ -11,7 +11,7 @@ from personas.models import Agent, Workspace
 from skills.models import ContextFile, FileRevision, PushedFile, Reach, RefreshRun, SourceKind, Waiver
 from skills.scanning import mask_secrets
 from skills.sources.models import FINISHED_STATUSES
-from skills.sources.readers import SourceReader, get_readers_by_agent
+from skills.sources.readers import SourceReader
 
 
 def list_context_files(workspace: Workspace) -> QuerySet[ContextFile]:
@@ -120,7 +120,7 @@ def query_bundled_files(file: ContextFile, folder: str) -> QuerySet[PushedFile]:
 PathsBySource = dict[int, set[str]]
 
 
-def get_known_paths(workspace: Workspace, sources: Collection[int]) -> tuple[PathsBySource, PathsBySource]:
+def get_known_paths(workspace: Workspace | int, sources: Collection[int]) -> tuple[PathsBySource, PathsBySource]:
     """Return two mappings from source id to paths: all known paths, and the paths that rules can match now.
 
     Rules can match a file that is not ignored and that is present or still has a revision in force.
@@ -138,10 +138,12 @@ def get_known_paths(workspace: Workspace, sources: Collection[int]) -> tuple[Pat
     return known, live
 
 
-def count_readers(workspace: Workspace, files: Collection[ContextFile], live: PathsBySource) -> Counter[int]:
+def count_readers(
+    readers: Iterable[SourceReader], files: Collection[ContextFile], live: PathsBySource
+) -> Counter[int]:
     """Count, by file id, the active agents whose discovery rules match the file.
 
-    `live` holds the paths that rules can match now, by source id. A missing file is matched as if it were
+    `readers` are the readers of the workspace. `live` holds the paths that rules can match now, by source id. A missing file is matched as if it were
     still present. Skills that users assign to agents are not counted.
     """
     matched_by_rules = [file for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND]
@@ -150,9 +152,7 @@ def count_readers(workspace: Workspace, files: Collection[ContextFile], live: Pa
     for file in matched_by_rules:
         (present if file.path in live[file.source_id] else missing)[file.source_id].add(file.path)
     counts: Counter[tuple[int, str]] = Counter()
-    for reader, agents in (
-        group_source_readers(get_readers_by_agent(workspace).values()) if matched_by_rules else ()
-    ):
+    for reader, agents in group_source_readers(readers) if matched_by_rules else ():
         source = reader.source.pk
         for paths_by_source, stored in ((present, live[source]), (missing, live[source] | missing[source])):
             if paths_by_source[source]:

@@ -19,6 +19,7 @@ from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.counted_paginator import CountedPaginator
 from personas.ui.responses import get_back_url, get_unchanged_response, hash_page_state
+from skills.agent_context.skill_validity import SkillReaders, SkillValidity
 from skills.files.reasons import STATES_BY_SEVERITY, describe_usage, list_state_reasons
 from skills.files.selectors import (
     count_readers,
@@ -41,6 +42,7 @@ from skills.inbox.selectors import (
     list_source_refusals,
 )
 from skills.models import ContextFile, FileState, Reach, RefreshRun
+from skills.sources.readers import get_readers_by_agent
 
 
 def build_filter_context(
@@ -114,6 +116,8 @@ class InboxRow:
     # Number of agents that read the file; None if it is assigned to all agents.
     reader_count: int | None
     checked_values: frozenset[str] = frozenset()
+    # For a skill: the agents for which its newest revision is valid.
+    validity: SkillValidity | None = None
 
     @property
     def reasons(self) -> list[str]:
@@ -227,20 +231,34 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
     )
     files, runs = list(page.object_list), [run for run in runs if is_run_shown(run, filters)]
     known_paths, live_paths = get_known_paths(workspace, {row.source_id for row in (*files, *runs)})
+    readers = get_readers_by_agent(workspace) if files else {}
     reader_counts, checked_values = (
-        count_readers(workspace, files, live_paths),
+        count_readers(readers.values(), files, live_paths),
         frozenset(request.GET.getlist("pick")),
     )
+    validities = judge_skills(SkillReaders(workspace, readers, live_paths), files)
     return build_filter_context(request, filters, counts, page.number) | {
         "mark": mark,
         "page": page,
         "rows": [
-            InboxRow(file, get_reader_count(file, reader_counts[file.pk]), checked_values) for file in files
+            InboxRow(
+                file,
+                get_reader_count(file, reader_counts[file.pk]),
+                checked_values,
+                validities.get(file.pk),
+            )
+            for file in files
         ],
         "refused": list_source_refusals(runs, known_paths),
         "can_approve": any(file.state in APPROVABLE_STATES for file in files),
         "has_sources": bool(files) or has_sources(workspace),
     }
+
+
+def judge_skills(readers: SkillReaders, files: Iterable[ContextFile]) -> dict[int, SkillValidity]:
+    """Return for each skill that could be parsed the agents for which its newest revision is valid."""
+    skills = [(file, file.newest) for file in files if file.file_kind == "skill" and file.is_there]
+    return {file.pk: readers.judge(file, newest) for file, newest in skills if newest and newest.head}
 
 
 def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:

@@ -25,6 +25,7 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from personas.roles import Permission
+from skills.agent_context.skill_validity import get_skill_validity
 from skills.api_helpers import TEXT_SCHEMA, get_agents_by_slug, require_unrestricted_key, row_or_404
 from skills.files.schema import filter_visible_files, list_assigned_slugs
 from skills.files.services import assign_skill_file, set_trust_requirement
@@ -59,6 +60,22 @@ FOUND_SKILL_DETAIL_SCHEMA = object_schema(
         **FOUND_SKILL_PROPERTIES,
         "body": nullable_schema(
             TEXT_SCHEMA | {"description": "The instructions in force; secrets are masked with •••."}
+        ),
+        "valid_for": array_schema(
+            TEXT_SCHEMA,
+            most=100_000,
+            description="Agents that read it and for which it is valid. Each judges it by the rules of its harness.",
+        ),
+        "not_valid_for": array_schema(
+            object_schema(
+                {
+                    "agent": TEXT_SCHEMA,
+                    "rules": array_schema(TEXT_SCHEMA),
+                    "reasons": array_schema(TEXT_SCHEMA, most=100_000),
+                }
+            ),
+            most=100_000,
+            description="Agents that read it and leave it out, with the reasons.",
         ),
     }
 )
@@ -146,7 +163,32 @@ def found_skill_or_404(call: ApiRequest, key: int) -> ContextFile:
 
 
 def found_skill_response(call: ApiRequest, file: ContextFile) -> ApiResponse:
-    return json_response({**found_skills_json(call, [file])[0], "body": get_skill_body(file)})
+    return json_response(
+        {**found_skills_json(call, [file])[0], "body": get_skill_body(file), **skill_validity_json(call, file)}
+    )
+
+
+def skill_validity_json(call: ApiRequest, file: ContextFile) -> dict[str, Any]:
+    """Serialize for which agents the revision in force, otherwise the newest one, is valid.
+
+    Agents that the API key may not access are left out.
+    """
+    revision = file.in_force or file.newest
+    if revision is None or not revision.head:
+        return {"valid_for": [], "not_valid_for": []}
+    validity, can_access = get_skill_validity(file, revision), call.caller.can_access_agent
+    return {
+        "valid_for": [agent.slug for agent in validity.valid_agents if can_access(agent.slug)],
+        "not_valid_for": [
+            {
+                "agent": rejection.agent.slug,
+                "rules": list(rejection.harnesses),
+                "reasons": list(rejection.reasons),
+            }
+            for rejection in validity.rejections
+            if can_access(rejection.agent.slug)
+        ],
+    }
 
 
 def found_skills_json(call: ApiRequest, files: list[ContextFile]) -> list[dict[str, Any]]:

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import BooleanField, Case, CharField, F, IntegerField, Model, Q, QuerySet, Value, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Coalesce, Lower
+from django.utils.translation import gettext as _
 
+from core.text.lists import format_short_list
 from personas.models import Workspace
 from skills.library.duplicates import SKILL_FILE, SKILL_RECORD, SkillKey, SkillUsage, count_skill_usage
 from skills.library.selectors import get_folder_name, list_found_skills, list_skills
@@ -115,6 +117,19 @@ class SkillListItem:
     def agent_count(self) -> int:
         # list_skills annotates the count of a record, because load_skill_items does not always count usage.
         return self.skill.agent_count if self.skill else self.usage.agent_count  # type: ignore[attr-defined]
+
+    @property
+    def validity(self) -> list[str]:
+        """Sentences on the agents for which a discovered skill is valid, and on those whose rules drop it."""
+        if self.file is None:
+            return []
+        names = sorted(self.usage.valid_names), sorted(self.usage.dropped_names)
+        templates = _("Valid for %(agents)s."), _("Left out by the rules of %(agents)s.")
+        return [
+            template % {"agents": format_short_list(agents)}
+            for template, agents in zip(templates, names, strict=True)
+            if agents
+        ]
 
     @property
     def state(self) -> str:

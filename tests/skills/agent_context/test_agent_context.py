@@ -182,7 +182,7 @@ def test_an_assigned_untrusted_skill_is_pending(agent, source, root, as_bob):
 def test_hidden_and_dropped_skills_are_shown_with_reasons(reader, source, root, workspace, as_bob):
     twin = write_skill(root, "tea", folder="docs/")
     odd = "docs/.agents/skills/odd/SKILL.md"
-    write(root / odd, "---\nname: Not Odd\ndescription: Is odd.\n---\n\nBe odd.\n")
+    write(root / odd, "---\nname: not-odd\ndescription: Is odd.\n---\n\nBe odd.\n")
     make_skill(workspace, "tea", for_all_agents=True)
     refreshed(source)
     approve_file_at(source, twin)
@@ -190,7 +190,7 @@ def test_hidden_and_dropped_skills_are_shown_with_reasons(reader, source, root, 
     page = as_bob.get(context_url(reader)).content.decode()
     assert "The same name wins from" in page
     assert "Dropped" in page
-    assert "Use lower-case letters, digits and single hyphens" in page
+    assert "The name must equal its folder" in page
 
 
 def test_the_pages_of_an_agent_link_to_each_other(reader, as_bob):

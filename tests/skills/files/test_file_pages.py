@@ -376,7 +376,7 @@ def test_trust_is_requested_granted_and_lost_after_a_change(tea, as_bob, root):
 
 
 def test_each_harness_shows_its_verdict_on_a_skill(source, root, as_bob):
-    write(root / TEA, "---\nname: Tea Time\ndescription: Makes tea.\n---\n\nBoil.\n")
+    write(root / TEA, "---\nname: tea-time\ndescription: Makes tea.\n---\n\nBoil.\n")
     refreshed(source)
     verdicts = {
         verdict.harness: verdict for verdict in as_bob.get(file_url(file_at(source, TEA))).context["verdicts"]

@@ -246,8 +246,8 @@ def test_the_counts_of_the_list_equal_the_contexts_of_the_agents(workspace, sour
     for agent, harness in zip(agents, ("plain", "opal", "pi", "moltis", "opal"), strict=False):
         choose_source(agent, source, harness)
     write_skill(tree, ".moltis/skills/tea", skill_text("tea"))
-    write_skill(tree, ".moltis/skills/odd", skill_text("Odd Name", more="model: big\n"))
-    write_skill(tree, f"{HERE}/odd", skill_text("Odd Name"))
+    write_skill(tree, ".moltis/skills/odd", skill_text("odd-name", more="model: big\n"))
+    write_skill(tree, f"{HERE}/odd", skill_text("odd-name"))
     refreshed(source)
     for path in (".moltis/skills/tea", ".moltis/skills/odd", f"{HERE}/odd"):
         trust_skill(source, path)
