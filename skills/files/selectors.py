@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from personas.models import Agent, Workspace
 from skills.models import ContextFile, FileRevision, PushedFile, Reach, RefreshRun, SourceKind, Waiver
@@ -17,6 +17,16 @@ from skills.sources.readers import SourceReader
 def list_context_files(workspace: Workspace) -> QuerySet[ContextFile]:
     rows = ContextFile.objects.in_workspace(workspace)
     return rows.select_related("source__workspace", "newest", "agreed", "in_force")
+
+
+def list_untrusted_skills(workspace: Workspace) -> QuerySet[ContextFile]:
+    """Return the skills with a revision in force that nobody has trusted.
+
+    There are such skills only where trust is not needed. Prompts would lose them if it were needed.
+    """
+    rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill", in_force__isnull=False)
+    untrusted = rows.exclude(in_force__digest=F("trusted_digest"))
+    return untrusted.select_related("source__workspace", "in_force").order_by("name", "path", "pk")
 
 
 def get_seen_digest(file: ContextFile) -> str:

@@ -95,6 +95,28 @@ REACH_SCHEMA = object_schema(
 TRUST_POLICY_SCHEMA = object_schema(
     {"is_needed": boolean_schema(description="Whether found skills wait for someone's trust.")}
 )
+TRUST_CHANGE_SCHEMA = object_schema(
+    {
+        **TRUST_POLICY_SCHEMA["properties"],
+        "in_use": enum_schema(
+            ["keep", "remove"],
+            description="When trust becomes needed: keep the skills in use that nobody has trusted, and trust them as "
+            "they are now (the default), or remove them from prompts until someone trusts them.",
+        ),
+    },
+    required=["is_needed"],
+)
+TRUST_RESULT_SCHEMA = object_schema(
+    {
+        **TRUST_POLICY_SCHEMA["properties"],
+        "kept": array_schema(
+            integer_schema(1), most=100_000, description="Ids of skills that were kept in use and trusted."
+        ),
+        "removed": array_schema(
+            integer_schema(1), most=100_000, description="Ids of skills that prompts no longer list."
+        ),
+    }
+)
 WRITE_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "is_retryable": True, "tag": "found-skills"}
 
 
@@ -147,8 +169,12 @@ def retrieve_trust_policy(call: ApiRequest) -> ApiResponse:
 
 def update_trust_policy(call: ApiRequest) -> ApiResponse:
     require_unrestricted_key(call)
-    set_trust_requirement(call.workspace, call.body["is_needed"], by=call.actor)
-    return json_response(call.body)
+    is_needed, is_kept = call.body["is_needed"], call.body.get("in_use", "keep") == "keep"
+    files = set_trust_requirement(call.workspace, is_needed, by=call.actor, is_kept=is_kept)
+    ids = [file.pk for file in files]
+    return json_response(
+        {"is_needed": is_needed, "kept": ids if is_kept else [], "removed": [] if is_kept else ids}
+    )
 
 
 # --- helpers -------------------------------------------------------------------------------------------
@@ -264,8 +290,8 @@ urlpatterns: list[URLPattern] = [
         post=Operation(
             update_trust_policy,
             "Decide whether found skills wait for trust",
-            body=TRUST_POLICY_SCHEMA,
-            answer=TRUST_POLICY_SCHEMA,
+            body=TRUST_CHANGE_SCHEMA,
+            answer=TRUST_RESULT_SCHEMA,
             **{**WRITE_OPTIONS, "permission": Permission.MANAGE_SOURCES},
         ),
     ),

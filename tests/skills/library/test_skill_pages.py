@@ -431,7 +431,7 @@ def test_the_trust_policy_is_shown_and_owners_change_it(workspace, source, as_al
     as_alice.post(f"{address}trust/policy/", {"needed": "0"})
     assert get_skill_file(source, f"{HERE}/wait").in_force is not None
     assert "as soon as they are sound" in as_alice.get(address).content.decode()
-    as_alice.post(f"{address}trust/policy/", {"needed": "1"})
+    as_alice.post(f"{address}trust/policy/", {"needed": "1", "in_use": "remove"})
     assert get_skill_file(source, f"{HERE}/wait").in_force is None
     events = AuditEvent.objects.in_workspace(workspace).filter(kind="workspace", verb="edited")
     assert events.count() == 2

@@ -220,7 +220,8 @@ def test_only_source_managers_set_the_trust_policy(
     admin: TrueApi, bot: TrueApi, workspace: Workspace
 ) -> None:
     for needed in (True, False):
-        assert admin.post("found-skills:trust", {"is_needed": needed}).json() == {"is_needed": needed}
+        answer = {"is_needed": needed, "kept": [], "removed": []}
+        assert admin.post("found-skills:trust", {"is_needed": needed}).json() == answer
         assert admin.get("found-skills:trust").json() == {"is_needed": needed}
     assert bot.post("found-skills:trust", {"is_needed": True}).status_code == 403
 
