@@ -25,7 +25,7 @@ from skills.files.schema import (
     REVISION_DETAIL_SCHEMA,
     REVISION_SCHEMA,
     context_file_detail_json,
-    context_file_json,
+    context_files_json,
     file_revision_json,
     filter_visible_files,
 )
@@ -48,7 +48,7 @@ def index(call: ApiRequest) -> ApiResponse:
         waiting = Q(is_settled=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
         rows = rows.filter(waiting if call.query["is_waiting"] else ~waiting)
     page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_response(call, page, [context_file_json(file) for file in page.rows])
+    return page_response(call, page, context_files_json(page.rows))
 
 
 def retrieve_context_file(call: ApiRequest, key: int) -> ApiResponse:

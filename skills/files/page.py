@@ -13,7 +13,8 @@ from personas.tenancy.middleware import WorkspaceRequest
 from skills.agent_context.skill_validity import get_skill_validity
 from skills.files.evaluate import build_skill_reading
 from skills.files.forms import ReachForm, WaiverForm
-from skills.files.reasons import describe_usage, list_state_reasons
+from skills.files.prompt_usage import describe_usages
+from skills.files.reasons import list_state_reasons
 from skills.files.selectors import (
     get_compared_revisions,
     get_last_scanned_at,
@@ -79,7 +80,7 @@ def build_file_page(
     page = {
         "file": file,
         "reasons": list_state_reasons(file),
-        "usage": describe_usage(file),
+        "usage": describe_usages([file])[file.pk],
         "digest": digest,
         "can_approve": file.state in APPROVABLE_STATES and not file.is_settled,
         "waiver_form": waiver_form or WaiverForm(initial={"digest": digest}),

@@ -1,7 +1,7 @@
 """JSON schemas and serializers for context files, revisions and waivers."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -28,7 +28,8 @@ from skills.api_helpers import (
     problems_json,
 )
 from skills.discovery.harnesses import FILE_KINDS
-from skills.files.reasons import describe_usage, list_state_reasons
+from skills.files.prompt_usage import describe_usages
+from skills.files.reasons import list_state_reasons
 from skills.files.selectors import get_revision_text, get_seen_digest, list_agents_by_id, list_waivers
 from skills.files.state_changes import list_reader_ids
 from skills.models import ContextFile, FileAgent, FileRevision, FileState, Reach, Verdict, Waiver
@@ -107,7 +108,12 @@ REVISION_DETAIL_SCHEMA = object_schema(
 )
 
 
-def context_file_json(file: ContextFile) -> dict[str, Any]:
+def context_files_json(files: Collection[ContextFile]) -> list[dict[str, Any]]:
+    usages = describe_usages(files)
+    return [context_file_json(file, usages[file.pk]) for file in files]
+
+
+def context_file_json(file: ContextFile, usage: str) -> dict[str, Any]:
     return {
         "id": file.pk,
         "source": file.source.slug,
@@ -116,7 +122,7 @@ def context_file_json(file: ContextFile) -> dict[str, Any]:
         "name": file.name,
         "state": file.state,
         "reasons": list_state_reasons(file),
-        "standing": describe_usage(file),
+        "standing": usage,
         "is_there": file.is_there,
         "is_ignored": file.is_ignored,
         "is_settled": file.is_settled,
@@ -133,7 +139,7 @@ def context_file_detail_json(call: ApiRequest, file: ContextFile) -> dict[str, A
     """Serialize a file with the findings of its newest revision and the text of its revision in force."""
     newest, revision_text = file.newest, get_revision_text(file.in_force) if file.in_force else None
     readers = list_agents_by_id(call.workspace, list_reader_ids(file.source, [file]))
-    return context_file_json(file) | {
+    return context_files_json([file])[0] | {
         "text": revision_text.text if revision_text and not revision_text.is_erased else None,
         "is_masked": bool(revision_text and revision_text.is_masked),
         "findings": findings_json(newest.findings) if newest else [],

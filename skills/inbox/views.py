@@ -20,7 +20,8 @@ from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.counted_paginator import CountedPaginator
 from personas.ui.responses import get_back_url, get_unchanged_response, hash_page_state
 from skills.agent_context.skill_validity import SkillReaders, SkillValidity
-from skills.files.reasons import STATES_BY_SEVERITY, describe_usage, list_state_reasons
+from skills.files.prompt_usage import describe_usages, get_prompt_usage_fingerprint
+from skills.files.reasons import STATES_BY_SEVERITY, list_state_reasons
 from skills.files.selectors import (
     count_readers,
     get_compared_revisions,
@@ -115,6 +116,8 @@ class InboxRow:
     file: ContextFile
     # Number of agents that read the file; None if it is assigned to all agents.
     reader_count: int | None
+    # Which revision prompts contain now.
+    usage: str
     checked_values: frozenset[str] = frozenset()
     # For a skill: the agents for which its newest revision is valid.
     validity: SkillValidity | None = None
@@ -122,10 +125,6 @@ class InboxRow:
     @property
     def reasons(self) -> list[str]:
         return list_state_reasons(self.file)
-
-    @property
-    def usage(self) -> str:
-        return describe_usage(self.file)
 
     @property
     def digest(self) -> str:
@@ -162,7 +161,8 @@ def poll_inbox(request: WorkspaceRequest) -> HttpResponse:
     """Render the polled part of the page, or answer 204 if nothing has changed since the last poll."""
     workspace = request.workspace
     mark = hash_page_state(
-        get_inbox_fingerprint(list_inbox_groups(workspace), list_refusal_digests(workspace))
+        get_inbox_fingerprint(list_inbox_groups(workspace), list_refusal_digests(workspace)),
+        get_prompt_usage_fingerprint(workspace),
     )
     if response := get_unchanged_response(request, mark):
         return response
@@ -223,7 +223,8 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
     # Read the fingerprint before the files. If a file changes in between, the next poll detects the change.
     groups, runs = list_inbox_groups(workspace, filters.search), list(list_runs_with_refusals(workspace))
     mark = hash_page_state(
-        get_inbox_fingerprint(groups, [(run.source_id, run.refusals_digest) for run in runs])
+        get_inbox_fingerprint(groups, [(run.source_id, run.refusals_digest) for run in runs]),
+        get_prompt_usage_fingerprint(workspace),
     )
     counts = build_inbox_counts(groups, filters)
     page = CountedPaginator(list_inbox_files(workspace, filters), PAGE_SIZE, counts.total).get_page(
@@ -236,6 +237,7 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
         count_readers(readers.values(), files, live_paths),
         frozenset(request.GET.getlist("pick")),
     )
+    usages = describe_usages(files)
     validities = judge_skills(SkillReaders(workspace, readers, live_paths), files)
     return build_filter_context(request, filters, counts, page.number) | {
         "mark": mark,
@@ -244,6 +246,7 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
             InboxRow(
                 file,
                 get_reader_count(file, reader_counts[file.pk]),
+                usages[file.pk],
                 checked_values,
                 validities.get(file.pk),
             )

@@ -131,7 +131,7 @@ def test_a_withheld_file_is_shown_here_and_on_the_agents_own_page(reader, source
     page = response.content.decode()
     assert [file.path for file in response.context["unusable_files"]] == ["AGENTS.md"]
     assert "Withheld: 1 file" in page
-    assert "Revision 1 stays in force, unchanged." in page
+    assert "Revision 1 is in force, but no prompt holds it." in page
     assert response.context["effective_context"].files[0].text == GOOD
     own = as_bob.get(context_url(reader)[: -len("context/")]).content.decode()
     assert "1 file of this agent is withheld" in own
@@ -211,6 +211,8 @@ def test_the_number_of_queries_does_not_grow_with_the_files(reader, source, root
             as_bob.get(context_url(reader, page))
         return len(captured)
 
+    write_skill(root, "first", folder="docs/")
+    refreshed(source)
     before = count_queries()
     for number in range(12):
         write(root / f"docs/{number}/AGENTS.md", GOOD)
