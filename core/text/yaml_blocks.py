@@ -49,8 +49,8 @@ def read_blocks(head: str, first_line: int, events: Iterator[YamlEvent]) -> tupl
 def join_surrogate_pairs(text: str) -> str:
     r"""Replace each surrogate pair by the character that it encodes.
 
-    JSON writes characters above U+FFFF as two escapes, such as \ud83d\udd0e, and YAML is meant to read JSON. The
-    parsers leave the two halves as they are. A half without its partner stays and is reported as a problem.
+    JSON writes characters above U+FFFF as two escapes, such as \ud83d\udd0e, and YAML is meant to read JSON.
+    The parsers leave the two halves as they are. A half without its partner stays and is reported.
     """
     return SURROGATE_PAIR_PATTERN.sub(
         lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text

@@ -43,9 +43,9 @@ def describe_rejected_skills(skills: Iterable[Skill]) -> list[str]:
 
 def exclude_invalid_names(inputs: PromptInputs) -> tuple[PromptInputs, tuple[str, ...]]:
     """Remove the skills with invalid names, and return a message for each of them."""
-    if all([is_valid_name(skill.name) for skill in inputs.skills]):
-        return inputs, ()
     rejected = [skill for skill in inputs.skills if not is_valid_name(skill.name)]
+    if not rejected:
+        return inputs, ()
     kept = tuple([skill for skill in inputs.skills if is_valid_name(skill.name)])
     return replace(inputs, skills=kept), tuple(describe_rejected_skills(rejected))
 

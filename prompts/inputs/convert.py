@@ -59,7 +59,7 @@ def describe_withheld_files(context: EffectiveContext) -> list[str]:
 
 
 def describe_dropped_skills(context: EffectiveContext) -> list[str]:
-    """Return a message with the reasons for each skill that is not valid by the rules of the agent's harness."""
+    """Return a message for each skill that is not valid by the rules of the agent's harness."""
     return [
         f"The skill “{collapse_whitespace(skill.name)}” is not offered: {' '.join(skill.dropped)}"
         for skill in context.skills

@@ -251,5 +251,7 @@ def list_parts_of_version(parts: QuerySet[VersionPart], pointer: F | Subquery) -
 def get_usage_fingerprint(workspace: Workspace | int) -> tuple[int | None, ...]:
     """Return sums that change when a version is added or a label is moved, with one query."""
     prompts = AgentPrompt.objects.in_workspace(workspace).order_by()
-    sums = prompts.aggregate(versions=Sum("latest_id"), moves=Sum("last_move"), live=Count("pk", filter=Q(is_live=True)))
+    sums = prompts.aggregate(
+        versions=Sum("latest_id"), moves=Sum("last_move"), live=Count("pk", filter=Q(is_live=True))
+    )
     return tuple(sums.values())

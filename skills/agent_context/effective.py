@@ -243,7 +243,7 @@ def list_judging_harnesses(agent: Agent, reader: SourceReader | None) -> tuple[s
 
 
 def evaluate_skill_file(file: ContextFile, harnesses: tuple[str, ...]) -> AgentSkill:
-    """Build the AgentSkill of a skill file. If one of the harnesses ignores it, `dropped` lists the reasons."""
+    """Build the AgentSkill of a skill file. If a harness ignores it, `dropped` lists the reasons."""
     revision = file.in_force
     head = revision.head if revision else {}
     verdict = evaluate_for_harnesses(

@@ -48,24 +48,38 @@ def describe_usage(file: ContextFile, contained: Collection[int]) -> str:
     agent's rules match the file, another file comes before it, or the layout leaves it out.
     """
     used = file.in_force
-    held = ", ".join(map(str, sorted(contained)))
     if used is None:
-        is_waiting = file.file_kind == "skill" and file.state in {FileState.NEW, FileState.CHANGED}
-        if contained:
-            return _("No revision is in force, but prompts still hold revision %(held)s.") % {"held": held}
-        return _("No prompt holds it until someone trusts it.") if is_waiting else _("No prompt holds it.")
-    values = {"number": used.number, "held": held}
+        return describe_unused(file, contained)
     # A file with a problem was found, but its content could not be read: what is in force is older.
     is_newest = used.pk == file.newest_id and file.is_there and not file.problem
     if used.number in contained:
-        if is_newest:
-            return _("Prompts hold this revision.")
-        return _("Revision %(number)s stays in force, unchanged.") % values
+        template = (
+            _("Prompts hold this revision.")
+            if is_newest
+            else _("Revision %(number)s stays in force, unchanged.")
+        )
+    elif contained:
+        template = _("Revision %(number)s is in force, but prompts still hold revision %(held)s.")
+    else:
+        template = (
+            _("This revision is in force, but no prompt holds it.")
+            if is_newest
+            else _("Revision %(number)s is in force, but no prompt holds it.")
+        )
+    return template % {"number": used.number, "held": format_numbers(contained)}
+
+
+def describe_unused(file: ContextFile, contained: Collection[int]) -> str:
+    """Return the sentence for a file without a revision in force."""
     if contained:
-        return _("Revision %(number)s is in force, but prompts still hold revision %(held)s.") % values
-    if is_newest:
-        return _("This revision is in force, but no prompt holds it.")
-    return _("Revision %(number)s is in force, but no prompt holds it.") % values
+        message = _("No revision is in force, but prompts still hold revision %(held)s.")
+        return message % {"held": format_numbers(contained)}
+    is_waiting = file.file_kind == "skill" and file.state in {FileState.NEW, FileState.CHANGED}
+    return _("No prompt holds it until someone trusts it.") if is_waiting else _("No prompt holds it.")
+
+
+def format_numbers(numbers: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def describe_usages(files: Collection[ContextFile]) -> dict[int, str]:

@@ -130,7 +130,9 @@ def query_bundled_files(file: ContextFile, folder: str) -> QuerySet[PushedFile]:
 PathsBySource = dict[int, set[str]]
 
 
-def get_known_paths(workspace: Workspace | int, sources: Collection[int]) -> tuple[PathsBySource, PathsBySource]:
+def get_known_paths(
+    workspace: Workspace | int, sources: Collection[int]
+) -> tuple[PathsBySource, PathsBySource]:
     """Return two mappings from source id to paths: all known paths, and the paths that rules can match now.
 
     Rules can match a file that is not ignored and that is present or still has a revision in force.
@@ -153,8 +155,8 @@ def count_readers(
 ) -> Counter[int]:
     """Count, by file id, the active agents whose discovery rules match the file.
 
-    `readers` are the readers of the workspace. `live` holds the paths that rules can match now, by source id. A missing file is matched as if it were
-    still present. Skills that users assign to agents are not counted.
+    `readers` are the readers of the workspace. `live` holds the paths that rules can match now, by source id.
+    A missing file is matched as if it were still present. Skills that users assign to agents are not counted.
     """
     matched_by_rules = [file for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND]
     present: PathsBySource = defaultdict(set)

@@ -60,7 +60,8 @@ def revision_detail(request: WorkspaceRequest, key: int, number: int) -> HttpRes
 def download_revision(request: WorkspaceRequest, key: int, number: int) -> HttpResponseBase:
     """Send the exact bytes of a revision as an attachment.
 
-    If they contain secrets, which pages mask, only members who may approve get them. A browser then saves the untrusted content instead of rendering it on the origin of this application.
+    A browser then saves the untrusted content instead of rendering it on the origin of this application. If
+    it contains secrets, which pages mask, only members who may approve get it.
     """
     file = get_requested_file(request, key)
     revision = get_object_or_404(list_revisions(file).select_related("content"), number=number)

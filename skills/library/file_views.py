@@ -27,7 +27,6 @@ from skills.models import Skill
 from skills.skill_format.decode import decode_text
 from skills.skill_format.parser import SkillProblem
 
-
 MAX_PATHS_SHOWN = 20
 
 

@@ -64,7 +64,7 @@ FOUND_SKILL_DETAIL_SCHEMA = object_schema(
         "valid_for": array_schema(
             TEXT_SCHEMA,
             most=100_000,
-            description="Agents that read it and for which it is valid. Each judges it by the rules of its harness.",
+            description="Agents that read it and for which it is valid by the rules of their harness.",
         ),
         "not_valid_for": array_schema(
             object_schema(
@@ -82,8 +82,8 @@ FOUND_SKILL_DETAIL_SCHEMA = object_schema(
 NOT_COPIED_SCHEMA = array_schema(
     TEXT_SCHEMA,
     most=100_000,
-    description="Further files of the skill, relative to its folder. A skill that is written here has none, so they "
-    "are not copied. Of a skill in a folder, those that its instructions name.",
+    description="Further files of the skill, relative to its folder. A skill that is written here has none, "
+    "so they are not copied. Of a skill in a folder, those that its instructions name.",
 )
 REACH_SCHEMA = object_schema(
     {
@@ -100,8 +100,8 @@ TRUST_CHANGE_SCHEMA = object_schema(
         **TRUST_POLICY_SCHEMA["properties"],
         "in_use": enum_schema(
             ["keep", "remove"],
-            description="When trust becomes needed: keep the skills in use that nobody has trusted, and trust them as "
-            "they are now (the default), or remove them from prompts until someone trusts them.",
+            description="When trust becomes needed: keep the skills in use that nobody has trusted and trust "
+            "them as they are now (the default), or remove them from prompts until someone trusts them.",
         ),
     },
     required=["is_needed"],
@@ -158,9 +158,7 @@ def copy_to_library(call: ApiRequest, key: int) -> ApiResponse:
     except InvalidSkillFile as error:
         reasons = [FieldError(problem_to_field_error(problem).detail) for problem in error.problems]
         raise ProblemError(validation_problem(reasons)) from error
-    return import_response(
-        SkillResource(), copied.skill, copied.warnings, {"not_copied": copied.not_copied}
-    )
+    return import_response(SkillResource(), copied.skill, copied.warnings, {"not_copied": copied.not_copied})
 
 
 def retrieve_trust_policy(call: ApiRequest) -> ApiResponse:
@@ -190,7 +188,11 @@ def found_skill_or_404(call: ApiRequest, key: int) -> ContextFile:
 
 def found_skill_response(call: ApiRequest, file: ContextFile) -> ApiResponse:
     return json_response(
-        {**found_skills_json(call, [file])[0], "body": get_skill_body(file), **skill_validity_json(call, file)}
+        {
+            **found_skills_json(call, [file])[0],
+            "body": get_skill_body(file),
+            **skill_validity_json(call, file),
+        }
     )
 
 

@@ -115,9 +115,9 @@ class SkillPages(SkillBulkPages):
         if needed not in {"0", "1"}:
             messages.error(request, gettext("Say whether found skills need trust: 1 or 0."))
             return redirect("skills:list", request.workspace.slug)
-        if needed == "1" and in_use not in {"keep", "remove"}:
-            if skills := list_skills_losing_use(request.workspace):
-                return render(request, "skills/trust_confirm.html", {"skills": skills})
+        is_unanswered = needed == "1" and in_use not in {"keep", "remove"}
+        if is_unanswered and (skills := list_skills_losing_use(request.workspace)):
+            return render(request, "skills/trust_confirm.html", {"skills": skills})
         files = set_trust_requirement(
             request.workspace, needed == "1", by=request.actor, is_kept=in_use != "remove"
         )

@@ -17,8 +17,8 @@ PlacementCheck = Callable[[str, int, int], bool]
 
 BOM, ZWSP, ZWNJ, ZWJ = "\ufeff", "\u200b", "\u200c", "\u200d"
 SOFT_HYPHEN = "\u00ad"
-# Soft hyphens mark where a word may be divided, and are common in copied and typeset text. One is ordinary, and
-# two in a row are a typing error. More have no use, but their number could encode a hidden message.
+# Soft hyphens mark where a word may be divided, and are common in copied and typeset text. One is ordinary,
+# and two in a row are a typing error. More have no use, but their number could encode a hidden message.
 MAX_SOFT_HYPHENS = 2
 TEXT_SELECTOR, EMOJI_SELECTOR = "\ufe0e", "\ufe0f"
 

@@ -72,7 +72,10 @@ def mask_spans(text: str, redacted_spans: Sequence[Span]) -> str:
     """Return the text with each span replaced by a mark on each of its lines, so that line numbers stay."""
     parts, position = [], 0
     for start, end in redacted_spans:
-        parts += [text[position:start], LINE_CONTENT_PATTERN.sub(REDACTION_MARK, text[max(start, position) : end])]
+        parts += [
+            text[position:start],
+            LINE_CONTENT_PATTERN.sub(REDACTION_MARK, text[max(start, position) : end]),
+        ]
         position = max(position, end)
     return "".join([*parts, text[position:]])
 

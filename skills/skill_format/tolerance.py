@@ -15,11 +15,11 @@ UNCHECKED_FLAWS = frozenset(
 # Full YAML parsers accept flow style and ignore unknown keys.
 YAML_FLAWS = frozenset({SkillFlaw.FLOW_STYLE, SkillFlaw.UNKNOWN_FIELD})
 # A name that is too long or has other characters than letters, digits and single hyphens is tolerated by no
-# harness, because a model could not load the skill by it, and the name could imitate other text of the prompt.
+# harness: a model could not load the skill by it, and the name could imitate other text of the prompt.
 NAME_FLAWS = frozenset({SkillFlaw.NAME_SCRIPT, SkillFlaw.NAME_FOLDER})
 INVALID_NAME_FLAWS = frozenset({SkillFlaw.NAME_LENGTH, SkillFlaw.NAME_SHAPE})
 INVALID_FOLDER_NAME_MESSAGE = (
-    "The skill has no name of its own, and its folder's name is no name for a skill: use at most 64 lower-case letters, "
+    "The skill has no name, and its folder's name cannot serve as one: use at most 64 lower-case letters, "
     "digits and single hyphens."
 )
 DEFAULT_HARNESS = "plain"

@@ -67,7 +67,10 @@ def test_a_build_reports_the_skills_that_the_agents_rules_drop(source, workspace
 
 
 def test_an_agent_without_a_source_judges_by_its_layout(workspace, source):
-    moltis, nova = make_agent(workspace, "milo", layout="moltis"), make_agent(workspace, "nora", layout="nova")
+    moltis, nova = (
+        make_agent(workspace, "milo", layout="moltis"),
+        make_agent(workspace, "nora", layout="nova"),
+    )
     approve_file_at(source, PATH)
     assign_skill_file(file_at(source, PATH), Reach.ALL, [], by=BY)
     assert (list_used(moltis), list_used(nova)) == (["tea"], [])

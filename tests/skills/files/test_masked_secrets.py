@@ -108,9 +108,7 @@ def test_the_api_masks_secrets_and_says_so(source, workspace, admin):
     assert not has_secret(body["text"])
 
 
-def test_only_members_who_may_approve_download_a_file_with_secrets(
-    source, workspace, as_bob, as_reviewer
-):
+def test_only_members_who_may_approve_download_a_file_with_secrets(source, workspace, as_bob, as_reviewer):
     file = file_at(source)
     assert as_bob.get(url(workspace, file, "revisions/2/raw/")).status_code == 403
     assert as_bob.get(url(workspace, file, "revisions/1/raw/")).status_code == 200
@@ -136,7 +134,11 @@ def test_a_skill_with_a_secret_is_masked_listed_and_neither_copied_nor_exported_
     refreshed(source)
     file = file_at(source, TEA)
     assert file.state == "invalid"
-    for page in (url(workspace, file), f"/w/{workspace.slug}/skills/", f"/w/{workspace.slug}/skills/?format=csv"):
+    for page in (
+        url(workspace, file),
+        f"/w/{workspace.slug}/skills/",
+        f"/w/{workspace.slug}/skills/?format=csv",
+    ):
         text = as_bob.get(page).getvalue().decode()
         assert "Use ghp_" in text
         assert not has_secret(text), page

@@ -220,7 +220,7 @@ def test_only_source_managers_set_the_trust_policy(
     admin: TrueApi, bot: TrueApi, workspace: Workspace
 ) -> None:
     for needed in (True, False):
-        answer = {"is_needed": needed, "kept": [], "removed": []}
+        answer: dict[str, Any] = {"is_needed": needed, "kept": [], "removed": []}
         assert admin.post("found-skills:trust", {"is_needed": needed}).json() == answer
         assert admin.get("found-skills:trust").json() == {"is_needed": needed}
     assert bot.post("found-skills:trust", {"is_needed": True}).status_code == 403

@@ -1,4 +1,4 @@
-"""Requiring trust for found skills: what is in use stays, or is removed after a confirmation that names it."""
+"""Requiring trust for found skills: what is in use stays, or is removed after a confirmation."""
 
 # ruff: noqa: F811  # fixtures are imported and requested by name
 
@@ -61,6 +61,8 @@ def test_skills_in_use_are_kept_and_count_as_trusted(workspace, reader, as_alice
     assert needs_trust(workspace)
     assert list_used(reader) == ["soup", "tea"]
     event = AuditEvent.objects.in_workspace(workspace).filter(kind="workspace", verb="edited").last()
+    assert event is not None
+    assert event.after is not None
     assert event.after["trusted"] == ["house-files/.agents/skills/tea/SKILL.md"]
 
 
