@@ -13,8 +13,11 @@ class PromptsConfig(AppConfig):
         from prompts import receivers  # noqa: F401  # connects the receivers
         from prompts.labels.selectors import list_label_names
         from prompts.ledger.partitions import create_partitions
+        from prompts.provenance.usage import get_usage_fingerprint, list_file_revisions_in_use
+        from skills.files.prompt_usage import PROMPT_USAGE_SOURCES, PromptUsageSource
 
         LABEL_SOURCES.append(list_label_names)
+        PROMPT_USAGE_SOURCES.append(PromptUsageSource(list_file_revisions_in_use, get_usage_fingerprint))
         # The scheduler also creates partitions, but it may not run yet when the first prompts are served.
         post_migrate.connect(
             lambda **_: create_partitions(), sender=self, weak=False, dispatch_uid="ledger-months"

@@ -5,6 +5,7 @@ Every scalar is text, and each block keeps its source lines. The head is the YAM
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
@@ -15,6 +16,7 @@ from core.text.yaml_events import MAX_DEPTH, AmbiguousYaml, YamlEvent, get_next_
 
 NO_KEYS_MESSAGE = 'The front matter must be lines of "key: value", not a list or a single value.'
 KEY_PER_LINE_MESSAGE = "Write one key per line, at the start of the line, without braces around them."
+SURROGATE_PAIR_PATTERN = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 NULL_SCALARS = ("~", "null", "Null", "NULL")
 
 YamlValue: TypeAlias = "str | list[YamlValue] | dict[str, YamlValue]"
@@ -42,6 +44,17 @@ def read_blocks(head: str, first_line: int, events: Iterator[YamlEvent]) -> tupl
     blocks = tuple(reader.iterate_blocks())
     raise_for_problems(reader.problems)
     return blocks
+
+
+def join_surrogate_pairs(text: str) -> str:
+    r"""Replace each surrogate pair by the character that it encodes.
+
+    JSON writes characters above U+FFFF as two escapes, such as \ud83d\udd0e, and YAML is meant to read JSON.
+    The parsers leave the two halves as they are. A half without its partner stays and is reported.
+    """
+    return SURROGATE_PAIR_PATTERN.sub(
+        lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text
+    )
 
 
 class BlockReader:
@@ -154,6 +167,8 @@ class BlockReader:
             raise AmbiguousYaml
         self.end = get_next_line(event)
         text = str(event.value)
+        if self.has_escapes:
+            text = join_surrogate_pairs(text)
         # An escape such as \x00 can produce a forbidden character, so the value must be checked too.
         if self.has_escapes:
             self.problems += find_character_problems(text.replace("\n", " "), field, self.get_line(event))

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("personas", "0010_slugs_by_workspace")]
+    dependencies = [("personas", "0011_directories_and_capabilities")]
 
     operations = [
         migrations.AddField(

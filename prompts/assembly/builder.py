@@ -12,6 +12,7 @@ from prompts.assembly.layout import Layout
 from prompts.assembly.normalize import check_encodable_texts, normalize_inputs
 from prompts.assembly.report import AssemblyReport, PartReport, find_cache_boundaries
 from prompts.assembly.segments import Segment
+from prompts.assembly.skill_rules import exclude_invalid_names
 from prompts.assembly.slots import Message, Slots, fill_segments
 from prompts.assembly.tool_definitions import (
     ToolDefinition,
@@ -39,12 +40,14 @@ class AssembledPrompt(NamedTuple):
 def build_prompt(layout: Layout, inputs: PromptInputs) -> AssembledPrompt:
     """Assemble a prompt without filling its slots: each slot contains its placeholder or default text."""
     limits = inputs.limits
-    assembled = assemble_parts(layout, inputs, limits.parts)
+    listed_inputs, rejected_skills = exclude_invalid_names(inputs)
+    assembled = assemble_parts(layout, listed_inputs, limits.parts)
     text = "".join(assembled.texts)
     if "\r" in text:
         return build_prompt(layout, normalize_inputs(inputs))
+    inputs = listed_inputs
     check_encodable_texts(assembled.texts, assembled.segments)
-    problems = tuple(layout.problems(inputs))
+    problems = (*(rejected_skills if "skills" in layout.used else ()), *layout.problems(inputs))
     if limits.total is not None and len(text) > limits.total:
         assembled, over = fit_to_budget(
             layout, limits.parts, limits.total, partial(assemble_parts, layout, inputs)

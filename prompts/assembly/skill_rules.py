@@ -1,10 +1,14 @@
-"""Validate skills by the rules of the Agent Skills specification."""
+"""Validate skills by the rules of the Agent Skills specification.
+
+No layout lists a skill with an invalid name. The other rules are those of the opal layout.
+"""
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 
-from prompts.assembly.inputs import Skill
+from prompts.assembly.inputs import PromptInputs, Skill
 from prompts.assembly.text import collapse_whitespace
 
 MAX_NAME_LENGTH, MAX_DESCRIPTION_LENGTH = 64, 1_024
@@ -35,6 +39,26 @@ def describe_rejected_skills(skills: Iterable[Skill]) -> list[str]:
         else:
             accepted_names.add(skill.name)
     return messages
+
+
+def exclude_invalid_names(inputs: PromptInputs) -> tuple[PromptInputs, tuple[str, ...]]:
+    """Remove the skills with invalid names, and return a message for each of them."""
+    rejected = [skill for skill in inputs.skills if not is_valid_name(skill.name)]
+    if not rejected:
+        return inputs, ()
+    kept = tuple([skill for skill in inputs.skills if is_valid_name(skill.name)])
+    return replace(inputs, skills=kept), tuple(describe_rejected_skills(rejected))
+
+
+@lru_cache(maxsize=4_096)
+def is_valid_name(name: str) -> bool:
+    """Accept letters and digits of any script, as the reference parser of Agent Skills does."""
+    parts = name.split("-")
+    return (
+        len(name) <= MAX_NAME_LENGTH
+        and name == name.lower()
+        and all(part and all(map(str.isalnum, part)) for part in parts)
+    )
 
 
 # Cached because every build calls this function twice per skill, and skills seldom change.

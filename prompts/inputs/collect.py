@@ -20,8 +20,9 @@ from prompts.inputs.convert import (
     build_skill_input,
     build_text_input,
     build_tool_input,
+    describe_dropped_skills,
+    describe_withheld_files,
     is_memory_valid,
-    list_withheld,
 )
 from prompts.inputs.inheritance import InheritedSettings, SettingSources
 from prompts.inputs.load import LoadedRows, load_effective_files
@@ -284,7 +285,7 @@ class InputCollector:
             settings.levels | persona.levels,
             token_budget,
             self.get_next_change(agent),
-            list_withheld(context),
+            (*describe_withheld_files(context), *describe_dropped_skills(context)),
         )
 
     def list_memories(self, agent: Agent) -> tuple[prompt_inputs.Memory, ...]:

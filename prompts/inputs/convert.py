@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 from personas import models as records
 from prompts.assembly import inputs as prompt_inputs
 from prompts.assembly.segments import Origin
+from prompts.assembly.text import collapse_whitespace
 from skills.agent_context.effective import AgentSkill, EffectiveContext, EffectiveFile
 
 BOM = "\ufeff"
@@ -58,15 +59,17 @@ def build_documentation_input(agent: records.Agent) -> prompt_inputs.Documentati
     return prompt_inputs.Documentation(*paths) if any(paths) else None
 
 
-def list_withheld(context: EffectiveContext) -> tuple[str, ...]:
-    """List the files and skills that are left out, each with the reason."""
-    files = [f"{file.path}: {file.get_state_display().lower()}." for file in context.withheld]
-    skills = [
-        f"Skill {skill.name} ({skill.location}): {' '.join(skill.dropped)}"
+def describe_withheld_files(context: EffectiveContext) -> list[str]:
+    return [f"{file.path}: {file.get_state_display().lower()}." for file in context.withheld]
+
+
+def describe_dropped_skills(context: EffectiveContext) -> list[str]:
+    """Return a message for each skill that is not valid by the rules of the agent's harness."""
+    return [
+        f"The skill “{collapse_whitespace(skill.name)}” is not offered: {' '.join(skill.dropped)}"
         for skill in context.skills
         if skill.dropped
     ]
-    return (*files, *skills)
 
 
 def build_tool_input(row: records.Tool, use: str) -> prompt_inputs.Tool:

@@ -1,16 +1,17 @@
 """Find where a record or file is used: the versions and labels that contain it now or did before."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
+from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Window
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum, Window
 from django.db.models.functions import Lag
 
 from personas.models import Memory, Workspace
 from prompts.assembly.layouts import LAYOUTS
-from prompts.models import LATEST, AgentPrompt, LabelMove, PromptLabel, VersionPart
+from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, PromptLabel, VersionPart
 
 # Maximum number of additions and removals of a record to load, newest first. There is no limit to how often
 # a record is added to prompts and removed again.
@@ -214,3 +215,43 @@ def count_prompts_with_memory(workspace: Workspace | int, ids: Iterable[int]) ->
     rows = parts.filter(object_id__in=list(ids), revision__isnull=False, prompt__is_live=True)
     current = rows.filter(~Exists(later))
     return dict(current.order_by().values_list("object_id").annotate(count=Count("pk")))
+
+
+def list_file_revisions_in_use(workspace: Workspace | int, ids: Collection[int]) -> dict[int, set[int]]:
+    """Return the revision numbers of these context files that live prompts contain, by file id.
+
+    A prompt contains what its latest version or its production version contains.
+    """
+    parts = VersionPart.objects.in_workspace(workspace).filter(kind="context_file", object_id__in=list(ids))
+    labels = PromptLabel.objects.in_workspace(workspace).filter(name=PRODUCTION, prompt=OuterRef("prompt"))
+    in_latest = list_parts_of_version(parts, F("prompt__latest_id"))
+    in_production = list_parts_of_version(parts, Subquery(labels.values("version_id")[:1]))
+    revisions: dict[int, set[int]] = {}
+    for file_id, revision in in_latest.union(in_production):
+        revisions.setdefault(file_id, set()).add(revision)
+    return revisions
+
+
+def list_parts_of_version(parts: QuerySet[VersionPart], pointer: F | Subquery) -> "QuerySet[Any, Any]":
+    """Return object id and revision of the parts that live prompts contain in the version `pointer`.
+
+    VersionPart rows are stored only for changes, so the last row up to the version applies.
+    """
+    later = parts.filter(
+        object_id=OuterRef("object_id"),
+        prompt=OuterRef("prompt"),
+        version_id__gt=OuterRef("version_id"),
+        version_id__lte=OuterRef("pointer"),
+    )
+    upto = parts.annotate(pointer=pointer).filter(version_id__lte=F("pointer"), prompt__is_live=True)
+    rows: QuerySet[Any, Any] = upto.filter(~Exists(later), revision__isnull=False).order_by()
+    return rows.values_list("object_id", "revision")
+
+
+def get_usage_fingerprint(workspace: Workspace | int) -> tuple[int | None, ...]:
+    """Return sums that change when a version is added or a label is moved, with one query."""
+    prompts = AgentPrompt.objects.in_workspace(workspace).order_by()
+    sums = prompts.aggregate(
+        versions=Sum("latest_id"), moves=Sum("last_move"), live=Count("pk", filter=Q(is_live=True))
+    )
+    return tuple(sums.values())

@@ -16,7 +16,7 @@ from personas.models import Agent, Workspace
 from skills.agent_context.preload import WorkspaceSkills
 from skills.files.evaluate import build_skill_reading
 from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
-from skills.skill_format.tolerance import evaluate_for_harness
+from skills.skill_format.tolerance import evaluate_for_harnesses, get_judging_harnesses
 from skills.sources.readers import (
     AgentLineage,
     SourceReader,
@@ -232,17 +232,23 @@ class ContextLoader:
             for file in self.assigned_files
             if file.reach == Reach.ALL or (file.pk, agent.pk) in self.file_links
         ]
-        harness = reader.harness.name if reader else "plain"
+        harnesses = list_judging_harnesses(agent, reader)
         for file in [*by_rule, *by_assignment]:
             if file.in_force is not None:
-                yield evaluate_skill_file(file, harness)
+                yield evaluate_skill_file(file, harnesses)
 
 
-def evaluate_skill_file(file: ContextFile, harness: str) -> AgentSkill:
-    """Build the AgentSkill of a skill file. If the harness ignores it, `dropped` lists the reasons."""
+def list_judging_harnesses(agent: Agent, reader: SourceReader | None) -> tuple[str, ...]:
+    return get_judging_harnesses(reader.harness.name if reader else "", agent.layout)
+
+
+def evaluate_skill_file(file: ContextFile, harnesses: tuple[str, ...]) -> AgentSkill:
+    """Build the AgentSkill of a skill file. If a harness ignores it, `dropped` lists the reasons."""
     revision = file.in_force
     head = revision.head if revision else {}
-    verdict = evaluate_for_harness(build_skill_reading(head, revision.problems if revision else []), harness)
+    verdict = evaluate_for_harnesses(
+        build_skill_reading(head, revision.problems if revision else []), harnesses
+    )
     return AgentSkill(
         head.get("name", file.name),
         head.get("description", ""),

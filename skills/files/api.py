@@ -25,7 +25,7 @@ from skills.files.schema import (
     REVISION_DETAIL_SCHEMA,
     REVISION_SCHEMA,
     context_file_detail_json,
-    context_file_json,
+    context_files_json,
     file_revision_json,
     filter_visible_files,
 )
@@ -48,7 +48,7 @@ def index(call: ApiRequest) -> ApiResponse:
         waiting = Q(is_settled=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
         rows = rows.filter(waiting if call.query["is_waiting"] else ~waiting)
     page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_response(call, page, [context_file_json(file) for file in page.rows])
+    return page_response(call, page, context_files_json(page.rows))
 
 
 def retrieve_context_file(call: ApiRequest, key: int) -> ApiResponse:
@@ -67,7 +67,11 @@ def retrieve_file_revision(call: ApiRequest, key: int, number: int) -> ApiRespon
     row = revision_or_404(context_file_or_404(call, key), number)
     revision_text = get_revision_text(row)
     return json_response(
-        {**file_revision_json(row), "text": None if revision_text.is_erased else revision_text.text}
+        {
+            **file_revision_json(row),
+            "text": None if revision_text.is_erased else revision_text.text,
+            "is_masked": revision_text.is_masked,
+        }
     )
 
 
@@ -149,7 +153,7 @@ urlpatterns: list[URLPattern] = [
             retrieve_file_revision,
             "A revision with its words",
             answer=REVISION_DETAIL_SCHEMA,
-            note="Words in quarantine are shown too, so no bot's key opens this.",
+            note="Words in quarantine are shown too, so no bot's key opens this. Secrets are masked.",
             tag=API_TAG,
         ),
     ),

@@ -8,8 +8,8 @@ from core.text.front_matter import FrontMatterError
 from personas.persona_files.format import parse_identity, parse_user
 from skills.scanning import has_blocking_finding, scan_text
 from skills.skill_format.decode import decode_text, read_workspace_file
+from skills.skill_format.outside_references import list_outside_references
 from skills.skill_format.parser import ParsedSkill, SkillParseResult, SkillProblem, parse_skill
-from skills.skill_format.references import list_outside_references
 from skills.skill_format.tolerance import evaluate_for_harness
 
 PERSONA_PARSERS = {"IDENTITY.md": parse_identity, "USER.md": parse_user}

@@ -10,9 +10,11 @@ from django.utils.translation import gettext as _
 
 from core.text.diff import DiffLine, diff_lines
 from personas.tenancy.middleware import WorkspaceRequest
+from skills.agent_context.skill_validity import get_skill_validity
 from skills.files.evaluate import build_skill_reading
 from skills.files.forms import ReachForm, WaiverForm
-from skills.files.reasons import describe_usage, list_state_reasons
+from skills.files.prompt_usage import describe_usages
+from skills.files.reasons import list_state_reasons
 from skills.files.selectors import (
     get_compared_revisions,
     get_last_scanned_at,
@@ -25,6 +27,7 @@ from skills.files.selectors import (
 from skills.files.state_changes import list_reader_ids
 from skills.library.duplicates import find_effective_skills, find_name_conflicts
 from skills.models import ContextFile, FileAgent, FileRevision, FileState
+from skills.scanning import mask_secrets
 from skills.skill_format.tolerance import HARNESS_TOLERANCES, evaluate_for_harness
 
 
@@ -73,10 +76,11 @@ def build_file_page(
     history = Paginator(list_revisions(file).defer("findings", "problems", "head"), PAGE_SIZE)
     agents = list_agents_by_id(request.workspace, list_reader_ids(file.source, [file]))
     pair = get_compared_revisions(file)
+    lines = diff_revisions(*pair) if pair else None
     page = {
         "file": file,
         "reasons": list_state_reasons(file),
-        "usage": describe_usage(file),
+        "usage": describe_usages([file])[file.pk],
         "digest": digest,
         "can_approve": file.state in APPROVABLE_STATES and not file.is_settled,
         "waiver_form": waiver_form or WaiverForm(initial={"digest": digest}),
@@ -86,7 +90,8 @@ def build_file_page(
         "scanned_at": get_last_scanned_at(file),
         "agents": agents,
         "pair": pair,
-        "lines": diff_revisions(*pair) if pair else None,
+        "lines": lines,
+        "is_masked_change": is_masked_change(lines),
         "in_force_text": get_revision_text(file.in_force) if file.in_force else None,
         "newest_text": get_revision_text(file.newest) if file.newest and not file.in_force else None,
         "flagged": get_flagged_lines(file.newest) if file.newest else set(),
@@ -105,12 +110,18 @@ def build_skill_section(
     revision, conflicts = file.newest or file.in_force, find_name_conflicts(file)
     return {
         "trust": describe_trust(file),
-        "head": revision.head if revision else {},
+        "head": mask_head(revision.head) if revision else {},
         "verdicts": list_harness_verdicts(revision, file.source.harnesses) if revision else [],
+        "validity": get_skill_validity(file, revision) if revision and revision.head else None,
         "conflicts": conflicts,
         "winners": find_effective_skills(file.name, agents) if conflicts else [],
         "reach_form": form or ReachForm(workspace=request.workspace, initial=initial),
     }
+
+
+def mask_head(head: dict[str, Any]) -> dict[str, Any]:
+    """Return the front matter of a skill with the secrets in its texts masked."""
+    return {key: mask_secrets(value) if isinstance(value, str) else value for key, value in head.items()}
 
 
 def describe_trust(file: ContextFile) -> tuple[str, str]:
@@ -127,11 +138,13 @@ def describe_trust(file: ContextFile) -> tuple[str, str]:
 
 def build_revision_page(file: ContextFile, revision: FileRevision) -> dict[str, Any]:
     earlier = list_revisions(file).filter(number__lt=revision.number).select_related("content").first()
+    lines = diff_revisions(earlier, revision) if earlier else None
     return {
         "file": file,
         "revision": revision,
         "earlier": earlier,
-        "lines": diff_revisions(earlier, revision) if earlier else None,
+        "lines": lines,
+        "is_masked_change": is_masked_change(lines),
         "revision_text": get_revision_text(revision),
         "flagged": get_flagged_lines(revision),
         "scanned_at": get_last_scanned_at(file),
@@ -141,15 +154,29 @@ def build_revision_page(file: ContextFile, revision: FileRevision) -> dict[str, 
 def build_diff_preview(file: ContextFile) -> dict[str, Any]:
     """Return the first PREVIEW_LINES changed lines of the diff, and how many changed lines are left out."""
     pair = get_compared_revisions(file)
-    lines = [line for line in (diff_revisions(*pair) if pair else None) or () if line.kind != "same"]
-    return {"pair": pair, "lines": lines[:PREVIEW_LINES], "more": max(0, len(lines) - PREVIEW_LINES)}
+    all_lines = diff_revisions(*pair) if pair else None
+    lines = [line for line in all_lines or () if line.kind != "same"]
+    return {
+        "pair": pair,
+        "lines": lines[:PREVIEW_LINES],
+        "more": max(0, len(lines) - PREVIEW_LINES),
+        "is_masked_change": is_masked_change(all_lines),
+    }
 
 
 def diff_revisions(before: FileRevision, after: FileRevision) -> list[DiffLine] | None:
-    """Return the line diff of two revisions, or None if either text has more than MAX_DIFF_LINES lines."""
+    """Return the line diff of two revisions, or None if either text has more than MAX_DIFF_LINES lines.
+
+    Secrets are masked in both texts.
+    """
     old, new = get_revision_text(before).text, get_revision_text(after).text
     is_long = max(old.count("\n"), new.count("\n")) > MAX_DIFF_LINES
     return None if is_long else diff_lines(old, new)
+
+
+def is_masked_change(lines: list[DiffLine] | None) -> bool:
+    """Return whether the diff of two different revisions shows no change, because only secrets differ."""
+    return lines is not None and all(line.kind == "same" for line in lines)
 
 
 def get_flagged_lines(revision: FileRevision) -> set[int]:

@@ -1,4 +1,4 @@
-"""Texts for users: why a file is in its state, and which of its revisions prompts use. Pure functions."""
+"""Texts for users: why a file is in its state. Pure functions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -47,21 +47,6 @@ def list_state_reasons(file: ContextFile) -> list[str]:
     if file.state == FileState.QUARANTINED:
         return format_messages([finding for finding in newest.findings if finding["severity"] == "block"])
     return format_messages(newest.problems) or [gettext("It cannot be read.")]
-
-
-def describe_usage(file: ContextFile) -> str:
-    """Return a sentence on which revision of the file prompts use now."""
-    used = file.in_force
-    if used is None:
-        is_waiting = file.file_kind == "skill" and file.state in {FileState.NEW, FileState.CHANGED}
-        return (
-            gettext("No prompt holds it until someone trusts it.")
-            if is_waiting
-            else gettext("No prompt holds it.")
-        )
-    if used.pk == file.newest_id and file.is_there:
-        return gettext("Prompts hold this revision.")
-    return gettext("Revision %(number)s stays in force, unchanged.") % {"number": used.number}
 
 
 def format_messages(entries: Iterable[Mapping[str, Any]]) -> list[str]:

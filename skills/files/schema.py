@@ -1,7 +1,7 @@
 """JSON schemas and serializers for context files, revisions and waivers."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -28,7 +28,8 @@ from skills.api_helpers import (
     problems_json,
 )
 from skills.discovery.harnesses import FILE_KINDS
-from skills.files.reasons import describe_usage, list_state_reasons
+from skills.files.prompt_usage import describe_usages
+from skills.files.reasons import list_state_reasons
 from skills.files.selectors import get_revision_text, get_seen_digest, list_agents_by_id, list_waivers
 from skills.files.state_changes import list_reader_ids
 from skills.models import ContextFile, FileAgent, FileRevision, FileState, Reach, Verdict, Waiver
@@ -45,6 +46,7 @@ REVISION_SUMMARY_SCHEMA = object_schema(
 SEEN_DIGEST_SCHEMA = TEXT_SCHEMA | {
     "description": "What you agree to by adopting it now; empty when the file is gone."
 }
+MASKED_SCHEMA = boolean_schema(description="Whether `text` has secrets, which are masked with •••.")
 FILE_PROPERTIES: dict[str, Schema] = {
     "id": integer_schema(1),
     "source": TEXT_SCHEMA,
@@ -82,6 +84,7 @@ FILE_DETAIL_SCHEMA = object_schema(
         "text": nullable_schema(
             TEXT_SCHEMA | {"description": "The words in force; null when no prompt holds any."}
         ),
+        "is_masked": MASKED_SCHEMA,
         "findings": FINDINGS_SCHEMA,
         "problems": PROBLEMS_SCHEMA,
         "agents": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Agents that are given it, by slug."),
@@ -100,10 +103,17 @@ REVISION_PROPERTIES: dict[str, Schema] = {
     "last_seen_at": nullable_schema(datetime_schema()),
 }
 REVISION_SCHEMA = object_schema(REVISION_PROPERTIES)
-REVISION_DETAIL_SCHEMA = object_schema({**REVISION_PROPERTIES, "text": nullable_schema(TEXT_SCHEMA)})
+REVISION_DETAIL_SCHEMA = object_schema(
+    {**REVISION_PROPERTIES, "text": nullable_schema(TEXT_SCHEMA), "is_masked": MASKED_SCHEMA}
+)
 
 
-def context_file_json(file: ContextFile) -> dict[str, Any]:
+def context_files_json(files: Collection[ContextFile]) -> list[dict[str, Any]]:
+    usages = describe_usages(files)
+    return [context_file_json(file, usages[file.pk]) for file in files]
+
+
+def context_file_json(file: ContextFile, usage: str) -> dict[str, Any]:
     return {
         "id": file.pk,
         "source": file.source.slug,
@@ -112,7 +122,7 @@ def context_file_json(file: ContextFile) -> dict[str, Any]:
         "name": file.name,
         "state": file.state,
         "reasons": list_state_reasons(file),
-        "standing": describe_usage(file),
+        "standing": usage,
         "is_there": file.is_there,
         "is_ignored": file.is_ignored,
         "is_settled": file.is_settled,
@@ -129,8 +139,9 @@ def context_file_detail_json(call: ApiRequest, file: ContextFile) -> dict[str, A
     """Serialize a file with the findings of its newest revision and the text of its revision in force."""
     newest, revision_text = file.newest, get_revision_text(file.in_force) if file.in_force else None
     readers = list_agents_by_id(call.workspace, list_reader_ids(file.source, [file]))
-    return context_file_json(file) | {
+    return context_files_json([file])[0] | {
         "text": revision_text.text if revision_text and not revision_text.is_erased else None,
+        "is_masked": bool(revision_text and revision_text.is_masked),
         "findings": findings_json(newest.findings) if newest else [],
         "problems": problems_json(newest.problems) if newest else [],
         "agents": [agent.slug for agent in readers if call.caller.can_access_agent(agent.slug)],

@@ -5,17 +5,28 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from personas.models import Agent, Workspace
 from skills.models import ContextFile, FileRevision, PushedFile, Reach, RefreshRun, SourceKind, Waiver
+from skills.scanning import mask_secrets
 from skills.sources.models import FINISHED_STATUSES
-from skills.sources.readers import SourceReader, get_readers_by_agent
+from skills.sources.readers import SourceReader
 
 
 def list_context_files(workspace: Workspace) -> QuerySet[ContextFile]:
     rows = ContextFile.objects.in_workspace(workspace)
     return rows.select_related("source__workspace", "newest", "agreed", "in_force")
+
+
+def list_untrusted_skills(workspace: Workspace) -> QuerySet[ContextFile]:
+    """Return the skills with a revision in force that nobody has trusted.
+
+    There are such skills only where trust is not needed. Prompts would lose them if it were needed.
+    """
+    rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill", in_force__isnull=False)
+    untrusted = rows.exclude(in_force__digest=F("trusted_digest"))
+    return untrusted.select_related("source__workspace", "in_force").order_by("name", "path", "pk")
 
 
 def get_seen_digest(file: ContextFile) -> str:
@@ -25,18 +36,25 @@ def get_seen_digest(file: ContextFile) -> str:
 
 @dataclass(frozen=True)
 class RevisionText:
-    """The text of a revision, or the fact that its content was erased."""
+    """The text of a revision with its secrets masked, or the fact that its content was erased."""
 
     text: str
     is_erased: bool = False
+    # Whether the text has secrets, which are masked.
+    is_masked: bool = False
 
 
 def get_revision_text(revision: FileRevision) -> RevisionText:
-    """Decode the revision's content for display. Bytes that are not valid UTF-8 become backslash escapes."""
+    """Decode the revision's content for display, and mask its secrets.
+
+    Bytes that are not valid UTF-8 become backslash escapes.
+    """
     data = revision.content.data
     if data is None:
         return RevisionText("", is_erased=True)
-    return RevisionText(bytes(data).decode(errors="backslashreplace"))
+    text = bytes(data).decode(errors="backslashreplace")
+    masked = mask_secrets(text)
+    return RevisionText(masked, is_masked=masked != text)
 
 
 def list_revisions(file: ContextFile) -> QuerySet[FileRevision]:
@@ -91,20 +109,30 @@ def list_bundled_files(file: ContextFile, folder: str, name: str) -> list[tuple[
 
     For a folder source the list is empty, because only the SKILL.md of each skill is stored.
     """
-    if file.source.source_kind != SourceKind.PUSHED or not folder:
-        return []
+    rows = query_bundled_files(file, folder).select_related("content")
+    return [(f"{name}/{row.path[len(folder) + 1 :]}", bytes(row.content.data or b"")) for row in rows]
+
+
+def list_bundled_paths(file: ContextFile) -> list[str]:
+    """List the paths, relative to the skill's folder, of the files that were pushed with its SKILL.md."""
+    folder, _, _ = file.path.rpartition("/")
+    paths = query_bundled_files(file, folder).order_by("path").values_list("path", flat=True)
+    return [path[len(folder) + 1 :] for path in paths]
+
+
+def query_bundled_files(file: ContextFile, folder: str) -> QuerySet[PushedFile]:
     rows = PushedFile.objects.in_workspace(file.workspace_id).filter(source=file.source)
-    rows = rows.filter(path__startswith=f"{folder}/").exclude(path=file.path)
-    return [
-        (f"{name}/{row.path[len(folder) + 1 :]}", bytes(row.content.data or b""))
-        for row in rows.select_related("content")
-    ]
+    if file.source.source_kind != SourceKind.PUSHED or not folder:
+        return rows.none()
+    return rows.filter(path__startswith=f"{folder}/").exclude(path=file.path)
 
 
 PathsBySource = dict[int, set[str]]
 
 
-def get_known_paths(workspace: Workspace, sources: Collection[int]) -> tuple[PathsBySource, PathsBySource]:
+def get_known_paths(
+    workspace: Workspace | int, sources: Collection[int]
+) -> tuple[PathsBySource, PathsBySource]:
     """Return two mappings from source id to paths: all known paths, and the paths that rules can match now.
 
     Rules can match a file that is not ignored and that is present or still has a revision in force.
@@ -122,11 +150,13 @@ def get_known_paths(workspace: Workspace, sources: Collection[int]) -> tuple[Pat
     return known, live
 
 
-def count_readers(workspace: Workspace, files: Collection[ContextFile], live: PathsBySource) -> Counter[int]:
+def count_readers(
+    readers: Iterable[SourceReader], files: Collection[ContextFile], live: PathsBySource
+) -> Counter[int]:
     """Count, by file id, the active agents whose discovery rules match the file.
 
-    `live` holds the paths that rules can match now, by source id. A missing file is matched as if it were
-    still present. Skills that users assign to agents are not counted.
+    `readers` are the readers of the workspace. `live` holds the paths that rules can match now, by source id.
+    A missing file is matched as if it were still present. Skills that users assign to agents are not counted.
     """
     matched_by_rules = [file for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND]
     present: PathsBySource = defaultdict(set)
@@ -134,9 +164,7 @@ def count_readers(workspace: Workspace, files: Collection[ContextFile], live: Pa
     for file in matched_by_rules:
         (present if file.path in live[file.source_id] else missing)[file.source_id].add(file.path)
     counts: Counter[tuple[int, str]] = Counter()
-    for reader, agents in (
-        group_source_readers(get_readers_by_agent(workspace).values()) if matched_by_rules else ()
-    ):
+    for reader, agents in group_source_readers(readers) if matched_by_rules else ():
         source = reader.source.pk
         for paths_by_source, stored in ((present, live[source]), (missing, live[source] | missing[source])):
             if paths_by_source[source]:

@@ -15,6 +15,7 @@ from personas.errors import DomainError, InvalidInput
 from personas.models import Agent, Workspace
 from personas.signals import agent_changed
 from skills.files.policy import policy_for
+from skills.files.selectors import list_untrusted_skills
 from skills.files.state_changes import apply_states, list_reader_ids, notify_readers
 from skills.models import ContextFile, FileAgent, FileState, Reach, Source, Verdict, Waiver
 from skills.sources.locks import lock_source
@@ -177,20 +178,38 @@ def reach_json(file: ContextFile) -> dict[str, Any]:
 
 
 @transaction.atomic
-def set_trust_requirement(workspace: Workspace, needed: bool, *, by: Actor) -> None:
-    """Set whether agents get a discovered skill only after a user has trusted its current content."""
+def set_trust_requirement(
+    workspace: Workspace, needed: bool, *, by: Actor, is_kept: bool = True
+) -> list[ContextFile]:
+    """Set whether agents get a discovered skill only after a user has trusted its current content.
+
+    Return the skills in use that nobody has trusted when trust becomes needed. They stay in use and count as
+    trusted by this user; without `is_kept`, prompts lose them until someone trusts them.
+    """
     workspace = Workspace.objects.select_for_update().get(pk=workspace.pk)
     if workspace.skills_need_trust == needed:
-        return
+        return []
+    sources = [lock_source(source) for source in Source.objects.in_workspace(workspace).order_by("pk")]
+    untrusted = list(list_untrusted_skills(workspace)) if needed else []
+    if is_kept:
+        for file in untrusted:
+            file.trusted_digest = file.in_force.digest if file.in_force else ""
+            file.save(update_fields=["trusted_digest"])
     workspace.skills_need_trust = needed
     workspace.save(update_fields=["skills_need_trust"])
-    state = {"skills_need_trust": needed}
+    paths = [format_audit_label(file) for file in untrusted]
+    state: dict[str, Any] = {"skills_need_trust": needed}
+    if paths:
+        state["trusted" if is_kept else "removed"] = paths
     before = {"skills_need_trust": not needed}
     write_audit_event(
         workspace, "edited", "workspace", workspace.pk, workspace.name, by=by, before=before, after=state
     )
-    for source in Source.objects.in_workspace(workspace).order_by("pk"):
-        reapply_states(lock_source(source))
+    for source in sources:
+        # The lock loaded the workspace before it was changed.
+        source.workspace = workspace
+        reapply_states(source)
+    return untrusted
 
 
 def reapply_states(source: Source) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from io import BytesIO
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import FileResponse, Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -12,14 +13,20 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError, InvalidInput
-from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.roles import Permission, has_permission
+from personas.tenancy.middleware import WorkspaceRequest, describe_required_roles, require_permission
 from personas.ui.responses import get_back_url
 from personas.ui.toasts import add_toast
 from skills.archives import write_zip
 from skills.files.forms import ReachForm, WaiverForm
 from skills.files.page import build_diff_preview, build_file_page, build_revision_page
-from skills.files.selectors import get_skill_folder, list_context_files, list_revisions, list_waivers
+from skills.files.selectors import (
+    get_revision_text,
+    get_skill_folder,
+    list_context_files,
+    list_revisions,
+    list_waivers,
+)
 from skills.files.services import (
     approve_file,
     assign_skill_file,
@@ -28,7 +35,7 @@ from skills.files.services import (
     unignore_file,
     waive_findings,
 )
-from skills.models import ContextFile
+from skills.models import ContextFile, FileRevision
 
 EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 
@@ -53,12 +60,15 @@ def revision_detail(request: WorkspaceRequest, key: int, number: int) -> HttpRes
 def download_revision(request: WorkspaceRequest, key: int, number: int) -> HttpResponseBase:
     """Send the exact bytes of a revision as an attachment.
 
-    A browser then saves the untrusted content instead of rendering it on the origin of this application.
+    A browser then saves the untrusted content instead of rendering it on the origin of this application. If
+    it contains secrets, which pages mask, only members who may approve get it.
     """
     file = get_requested_file(request, key)
-    data = get_object_or_404(list_revisions(file).select_related("content"), number=number).content.data
+    revision = get_object_or_404(list_revisions(file).select_related("content"), number=number)
+    data = revision.content.data
     if data is None:
         raise Http404("Its words were erased.")
+    check_download_permission(request, revision)
     return download_response(bytes(data), file.path.rpartition("/")[2], "text/plain; charset=utf-8")
 
 
@@ -146,9 +156,12 @@ def set_reach(request: WorkspaceRequest, key: int) -> HttpResponse:
 
 def export(request: WorkspaceRequest, key: int) -> HttpResponseBase:
     """Send a skill as a zip archive that contains the skill's folder."""
-    folder = get_skill_folder(get_requested_skill(request, key))
+    file = get_requested_skill(request, key)
+    folder = get_skill_folder(file)
     if folder is None:
         raise Http404("Its words were erased.")
+    if revision := file.in_force or file.newest:
+        check_download_permission(request, revision)
     name, files = folder
     return download_response(write_zip(files), f"{name}.zip", "application/zip")
 
@@ -160,6 +173,11 @@ def get_requested_file(request: WorkspaceRequest, key: int) -> ContextFile:
     rows = list_context_files(request.workspace)
     contents = ("newest__content", "agreed__content", "in_force__content")
     return get_object_or_404(rows.select_related("source__workspace", *contents), pk=key)
+
+
+def check_download_permission(request: WorkspaceRequest, revision: FileRevision) -> None:
+    if get_revision_text(revision).is_masked and not has_permission(request.membership.role, APPROVE):
+        raise PermissionDenied(describe_required_roles(APPROVE))
 
 
 def get_requested_skill(request: WorkspaceRequest, key: int) -> ContextFile:

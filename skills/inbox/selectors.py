@@ -83,7 +83,7 @@ def list_inbox_files(workspace: Workspace, filters: InboxFilter) -> QuerySet[Con
     unused_columns = [
         f"{link}__{name}" for link in ("in_force", "agreed") for name in ("head", "findings", "problems")
     ]
-    rows = rows.defer("newest__head", *unused_columns)
+    rows = rows.defer(*unused_columns)
     rows = rows.annotate(chosen_count=Coalesce(Subquery(chosen), 0), severity=severity)
     return rows.order_by("severity", "-changed_at", "path", "pk")
 

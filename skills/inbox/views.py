@@ -19,7 +19,9 @@ from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.counted_paginator import CountedPaginator
 from personas.ui.responses import get_back_url, get_unchanged_response, hash_page_state
-from skills.files.reasons import STATES_BY_SEVERITY, describe_usage, list_state_reasons
+from skills.agent_context.skill_validity import SkillReaders, SkillValidity
+from skills.files.prompt_usage import describe_usages, get_prompt_usage_fingerprint
+from skills.files.reasons import STATES_BY_SEVERITY, list_state_reasons
 from skills.files.selectors import (
     count_readers,
     get_compared_revisions,
@@ -41,6 +43,7 @@ from skills.inbox.selectors import (
     list_source_refusals,
 )
 from skills.models import ContextFile, FileState, Reach, RefreshRun
+from skills.sources.readers import get_readers_by_agent
 from skills.sources.selectors import list_source_holds
 
 
@@ -114,15 +117,15 @@ class InboxRow:
     file: ContextFile
     # Number of agents that read the file; None if it is assigned to all agents.
     reader_count: int | None
+    # Which revision prompts contain now.
+    usage: str
     checked_values: frozenset[str] = frozenset()
+    # For a skill: the agents for which its newest revision is valid.
+    validity: SkillValidity | None = None
 
     @property
     def reasons(self) -> list[str]:
         return list_state_reasons(self.file)
-
-    @property
-    def usage(self) -> str:
-        return describe_usage(self.file)
 
     @property
     def digest(self) -> str:
@@ -161,7 +164,8 @@ def poll_inbox(request: WorkspaceRequest) -> HttpResponse:
     mark = hash_page_state(
         get_inbox_fingerprint(
             list_inbox_groups(workspace), list_refusal_digests(workspace), list_source_holds(workspace)
-        )
+        ),
+        get_prompt_usage_fingerprint(workspace),
     )
     if response := get_unchanged_response(request, mark):
         return response
@@ -223,7 +227,8 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
     groups, runs = list_inbox_groups(workspace, filters.search), list(list_runs_with_refusals(workspace))
     holds = list(list_source_holds(workspace))
     mark = hash_page_state(
-        get_inbox_fingerprint(groups, [(run.source_id, run.refusals_digest) for run in runs], holds)
+        get_inbox_fingerprint(groups, [(run.source_id, run.refusals_digest) for run in runs], holds),
+        get_prompt_usage_fingerprint(workspace),
     )
     counts = build_inbox_counts(groups, filters)
     page = CountedPaginator(list_inbox_files(workspace, filters), PAGE_SIZE, counts.total).get_page(
@@ -231,21 +236,37 @@ def build_inbox_page(request: WorkspaceRequest) -> dict[str, Any]:
     )
     files, runs = list(page.object_list), [run for run in runs if is_run_shown(run, filters)]
     known_paths, live_paths = get_known_paths(workspace, {row.source_id for row in (*files, *runs)})
+    readers = get_readers_by_agent(workspace) if files else {}
     reader_counts, checked_values = (
-        count_readers(workspace, files, live_paths),
+        count_readers(readers.values(), files, live_paths),
         frozenset(request.GET.getlist("pick")),
     )
+    usages = describe_usages(files)
+    validities = judge_skills(SkillReaders(workspace, readers, live_paths), files)
     return build_filter_context(request, filters, counts, page.number) | {
         "mark": mark,
         "page": page,
         "rows": [
-            InboxRow(file, get_reader_count(file, reader_counts[file.pk]), checked_values) for file in files
+            InboxRow(
+                file,
+                get_reader_count(file, reader_counts[file.pk]),
+                usages[file.pk],
+                checked_values,
+                validities.get(file.pk),
+            )
+            for file in files
         ],
         "refused": list_source_refusals(runs, known_paths),
         "holds": [hold for hold in holds if is_run_shown(hold, filters)],
         "can_approve": any(file.state in APPROVABLE_STATES for file in files),
         "has_sources": bool(files) or has_sources(workspace),
     }
+
+
+def judge_skills(readers: SkillReaders, files: Iterable[ContextFile]) -> dict[int, SkillValidity]:
+    """Return for each skill that could be parsed the agents for which its newest revision is valid."""
+    skills = [(file, file.newest) for file in files if file.file_kind == "skill" and file.is_there]
+    return {file.pk: readers.judge(file, newest) for file, newest in skills if newest and newest.head}
 
 
 def parse_inbox_filter(request: WorkspaceRequest) -> InboxFilter:

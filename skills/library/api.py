@@ -1,6 +1,6 @@
 """API for skill records, with import from and export to SKILL.md."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
@@ -92,9 +92,15 @@ def build_import_url(skills: "SkillResource") -> URLPattern:
     )
 
 
-def import_response(skills: "SkillResource", skill: Skill, warnings: tuple[SkillProblem, ...]) -> ApiResponse:
+def import_response(
+    skills: "SkillResource",
+    skill: Skill,
+    warnings: tuple[SkillProblem, ...],
+    more: Mapping[str, Any] | None = None,
+) -> ApiResponse:
     skill_json = skills.to_json(skills.reload(skill))
     body = {"skill": skill_json, "warnings": [skill_problem_json(warning) for warning in warnings]}
+    body |= more or {}
     return json_response(body, 201, ETag=skill_json["etag"], Location=skills.get_url(skill))
 
 

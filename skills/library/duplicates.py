@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
-from django.db.models import IntegerField, Value
+from django.db.models import CharField, IntegerField, Value
 
 from personas.models import Agent, Workspace
 from skills.agent_context.effective import (
@@ -16,6 +16,7 @@ from skills.agent_context.effective import (
     resolve_duplicate_skills,
 )
 from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
+from skills.skill_format.tolerance import get_judging_harnesses
 from skills.sources.readers import SourceReader, get_readers_by_agent
 
 SKILL_RECORD, SKILL_FILE, LIVE_AGENT = range(3)
@@ -23,20 +24,23 @@ SKILL_RECORD, SKILL_FILE, LIVE_AGENT = range(3)
 SkillKey = tuple[int, int]
 # Paths of the present skill files, by source id.
 SkillPaths = Mapping[int, Collection[str]]
-SkillEvaluator = Callable[[ContextFile, str], AgentSkill]
+SkillEvaluator = Callable[[ContextFile], AgentSkill]
 
 
 @dataclass
 class SkillUsage:
     """Number of agents that use a skill, that have it hidden by another of the same name, or that drop it.
 
-    An agent drops a skill that its harness does not accept.
+    An agent drops a skill that is not valid by the rules of its harness. For the others the skill is valid.
     """
 
     used: int = 0
     # Number of agents by the location of the skill that hides this one.
     hidden: Counter[str] = field(default_factory=Counter)
     dropped: int = 0
+    # Names of the agents for which the skill is valid, and of those that drop it.
+    valid_names: list[str] = field(default_factory=list)
+    dropped_names: list[str] = field(default_factory=list)
 
     @property
     def agent_count(self) -> int:
@@ -58,7 +62,8 @@ class SkillUsage:
 class SkillAssignments:
     """The active agents, and for each skill the agents that it is assigned to individually."""
 
-    live_agent_ids: frozenset[int]
+    # Layout and name of each active agent.
+    agents: Mapping[int, tuple[str, str]]
     holders: Mapping[SkillKey, frozenset[int]]
 
     def is_assigned(self, agent_id: int, key: SkillKey) -> bool:
@@ -78,23 +83,26 @@ def count_skill_usage(
     assignments, readers = get_skill_assignments(workspace), get_readers_by_agent(workspace)
     usage: dict[SkillKey, SkillUsage] = {}
     paths_by_reader: dict[tuple[int, str, str], list[str]] = {}
-    # Cached by file and harness, because many agents share a harness.
-    evaluate = cache(evaluate_skill_file)
-    for agent_id in sorted(assignments.live_agent_ids):
+    # Cached by file and harnesses, because many agents share them.
+    evaluate_cached = cache(evaluate_skill_file)
+    for agent_id, (layout, name) in sorted(assignments.agents.items()):
         reader = readers.get(agent_id)
+        harnesses = get_judging_harnesses(reader.harness.name if reader else "", layout)
+        evaluate = partial(evaluate_cached, harnesses=harnesses)
         matched_paths = list_matched_paths(reader, files, paths, paths_by_reader) if reader else []
         candidates = [
             *list_assigned_skills(agent_id, skills, assignments),
             *list_matched_skills(reader, matched_paths, files, evaluate),
         ]
         for skill in resolve_duplicate_skills(
-            [*candidates, *list_assigned_skill_files(agent_id, files, assignments, reader, evaluate)]
+            [*candidates, *list_assigned_skill_files(agent_id, files, assignments, evaluate)]
         ):
-            add_to_usage(usage.setdefault(get_skill_key(skill), SkillUsage()), skill)
+            add_to_usage(usage.setdefault(get_skill_key(skill), SkillUsage()), skill, name)
     return usage
 
 
-def add_to_usage(usage: SkillUsage, skill: AgentSkill) -> None:
+def add_to_usage(usage: SkillUsage, skill: AgentSkill, agent_name: str) -> None:
+    (usage.dropped_names if skill.dropped else usage.valid_names).append(agent_name)
     if skill.dropped:
         usage.dropped += 1
     elif skill.hidden_by:
@@ -113,6 +121,7 @@ def get_skill_key(agent_skill: AgentSkill) -> SkillKey:
 
 def get_skill_assignments(workspace: Workspace) -> SkillAssignments:
     """Load the active agents and the assignments of skill records and skill files with one UNION query."""
+    no_text = Value("", output_field=CharField())
 
     def number(value: int) -> Value:
         return Value(value, output_field=IntegerField())
@@ -120,19 +129,19 @@ def get_skill_assignments(workspace: Workspace) -> SkillAssignments:
     agents = Agent.objects.in_workspace(workspace).filter(archived_at=None)
     skill_links = SkillLink.objects.in_workspace(workspace)
     file_links = FileAgent.objects.in_workspace(workspace)
-    rows = agents.values_list(number(LIVE_AGENT), "pk", "pk").union(
-        skill_links.values_list(number(SKILL_RECORD), "skill_id", "agent_id"),
-        file_links.values_list(number(SKILL_FILE), "file_id", "agent_id"),
+    rows = agents.values_list(number(LIVE_AGENT), "pk", "pk", "layout", "name").union(
+        skill_links.values_list(number(SKILL_RECORD), "skill_id", "agent_id", no_text, no_text),
+        file_links.values_list(number(SKILL_FILE), "file_id", "agent_id", no_text, no_text),
         all=True,
     )
-    live: set[int] = set()
+    live: dict[int, tuple[str, str]] = {}
     holders: dict[SkillKey, set[int]] = {}
-    for kind, owner, agent in rows:
+    for kind, owner, agent, layout, name in rows:
         if kind == LIVE_AGENT:
-            live.add(agent)
+            live[agent] = (layout, name)
         else:
             holders.setdefault((kind, owner), set()).add(agent)
-    return SkillAssignments(frozenset(live), {key: frozenset(agents) for key, agents in holders.items()})
+    return SkillAssignments(live, {key: frozenset(agents) for key, agents in holders.items()})
 
 
 # --- skills of one agent, in the same order as in `ContextLoader.get_context` ----------------------------
@@ -161,21 +170,19 @@ def list_matched_skills(
     }
     for path in matched_paths:
         if path in files_by_path and is_file_effective(files_by_path[path]):
-            yield evaluate(files_by_path[path], reader.harness.name)
+            yield evaluate(files_by_path[path])
 
 
 def list_assigned_skill_files(
     agent_id: int,
     files: Iterable[ContextFile],
     assignments: SkillAssignments,
-    reader: SourceReader | None,
     evaluate: SkillEvaluator,
 ) -> Iterator[AgentSkill]:
-    harness = reader.harness.name if reader else "plain"
     for row in files:
         is_chosen = row.reach == Reach.CHOSEN and assignments.is_assigned(agent_id, (SKILL_FILE, row.pk))
         if is_file_effective(row) and (row.reach == Reach.ALL or is_chosen):
-            yield evaluate(row, harness)
+            yield evaluate(row)
 
 
 def is_file_effective(file: ContextFile) -> bool:

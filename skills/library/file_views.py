@@ -9,6 +9,7 @@ from django.urls import URLPattern, path
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 
+from core.text.lists import format_short_list
 from personas.errors import DomainError
 from personas.records.views import RecordPages, post_only
 from personas.roles import Permission
@@ -25,6 +26,8 @@ from skills.library.services import (
 from skills.models import Skill
 from skills.skill_format.decode import decode_text
 from skills.skill_format.parser import SkillProblem
+
+MAX_PATHS_SHOWN = 20
 
 
 class SkillFilePages(RecordPages[Skill]):
@@ -56,14 +59,14 @@ class SkillFilePages(RecordPages[Skill]):
 
     @require_permission(Permission.EDIT)
     def copy(self, request: WorkspaceRequest, file_id: int) -> HttpResponse:
-        """Copy a discovered skill to a skill record.
+        """Copy a discovered skill to a skill record, and name the files that are not copied.
 
         If the text is not a valid skill, show the import form with the text and its problems.
         """
         rows = list_found_skills(request.workspace).select_related("newest__content", "in_force__content")
         file = get_object_or_404(rows, pk=file_id)
         try:
-            skill, warnings = copy_found_skill(file, by=request.actor)
+            copied = copy_found_skill(file, by=request.actor)
         except InvalidSkillFile as error:
             text, _warnings = decode_text(bytes(get_copyable_revision(file).content.data or b""))
             context = {"form": SkillImportForm(initial={"text": text}), "problems": error.problems}
@@ -71,10 +74,19 @@ class SkillFilePages(RecordPages[Skill]):
         except DomainError as error:
             messages.error(request, error.message)
             return redirect("files:detail", request.workspace.slug, file.pk)
-        message = _("Copied as “%(skill)s”. Where an agent has both, the copy wins; none has it yet.") % {
-            "skill": skill
-        }
-        return self.redirect_to_skill(request, skill, warnings, message)
+        message = _(
+            "Copied its SKILL.md as “%(skill)s”. Where an agent has both, the copy wins; none has it yet."
+        )
+        if copied.not_copied:
+            paths = format_short_list(copied.not_copied, MAX_PATHS_SHOWN)
+            messages.warning(
+                request,
+                _("Not copied: %(paths)s. A skill that is written here has no further files.")
+                % {"paths": paths},
+            )
+        return self.redirect_to_skill(
+            request, copied.skill, copied.warnings, message % {"skill": copied.skill}
+        )
 
     def redirect_to_skill(
         self, request: WorkspaceRequest, skill: Skill, warnings: Iterable[SkillProblem], message: str

@@ -25,6 +25,7 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from personas.roles import Permission
+from skills.agent_context.skill_validity import get_skill_validity
 from skills.api_helpers import TEXT_SCHEMA, get_agents_by_slug, require_unrestricted_key, row_or_404
 from skills.files.schema import filter_visible_files, list_assigned_slugs
 from skills.files.services import assign_skill_file, set_trust_requirement
@@ -33,6 +34,7 @@ from skills.library.list import FOUND_SKILL_FILTERS, get_found_description, get_
 from skills.library.selectors import get_folder_name, list_found_skills
 from skills.library.services import InvalidSkillFile, copy_found_skill
 from skills.models import ContextFile, Reach, Verdict
+from skills.scanning import mask_secrets
 from skills.skill_format.parser import parse_skill
 
 STATE_CHOICES = [state for state in FOUND_SKILL_FILTERS if state]
@@ -56,8 +58,32 @@ FOUND_SKILL_SCHEMA = object_schema(FOUND_SKILL_PROPERTIES, required=())
 FOUND_SKILL_DETAIL_SCHEMA = object_schema(
     {
         **FOUND_SKILL_PROPERTIES,
-        "body": nullable_schema(TEXT_SCHEMA | {"description": "The instructions in force."}),
+        "body": nullable_schema(
+            TEXT_SCHEMA | {"description": "The instructions in force; secrets are masked with •••."}
+        ),
+        "valid_for": array_schema(
+            TEXT_SCHEMA,
+            most=100_000,
+            description="Agents that read it and for which it is valid by the rules of their harness.",
+        ),
+        "not_valid_for": array_schema(
+            object_schema(
+                {
+                    "agent": TEXT_SCHEMA,
+                    "rules": array_schema(TEXT_SCHEMA),
+                    "reasons": array_schema(TEXT_SCHEMA, most=100_000),
+                }
+            ),
+            most=100_000,
+            description="Agents that read it and leave it out, with the reasons.",
+        ),
     }
+)
+NOT_COPIED_SCHEMA = array_schema(
+    TEXT_SCHEMA,
+    most=100_000,
+    description="Further files of the skill, relative to its folder. A skill that is written here has none, "
+    "so they are not copied. Of a skill in a folder, those that its instructions name.",
 )
 REACH_SCHEMA = object_schema(
     {
@@ -68,6 +94,28 @@ REACH_SCHEMA = object_schema(
 )
 TRUST_POLICY_SCHEMA = object_schema(
     {"is_needed": boolean_schema(description="Whether found skills wait for someone's trust.")}
+)
+TRUST_CHANGE_SCHEMA = object_schema(
+    {
+        **TRUST_POLICY_SCHEMA["properties"],
+        "in_use": enum_schema(
+            ["keep", "remove"],
+            description="When trust becomes needed: keep the skills in use that nobody has trusted and trust "
+            "them as they are now (the default), or remove them from prompts until someone trusts them.",
+        ),
+    },
+    required=["is_needed"],
+)
+TRUST_RESULT_SCHEMA = object_schema(
+    {
+        **TRUST_POLICY_SCHEMA["properties"],
+        "kept": array_schema(
+            integer_schema(1), most=100_000, description="Ids of skills that were kept in use and trusted."
+        ),
+        "removed": array_schema(
+            integer_schema(1), most=100_000, description="Ids of skills that prompts no longer list."
+        ),
+    }
 )
 WRITE_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "is_retryable": True, "tag": "found-skills"}
 
@@ -106,11 +154,11 @@ def assign_found_skill(call: ApiRequest, key: int) -> ApiResponse:
 def copy_to_library(call: ApiRequest, key: int) -> ApiResponse:
     require_unrestricted_key(call)
     try:
-        result = copy_found_skill(found_skill_or_404(call, key), by=call.actor)
+        copied = copy_found_skill(found_skill_or_404(call, key), by=call.actor)
     except InvalidSkillFile as error:
         reasons = [FieldError(problem_to_field_error(problem).detail) for problem in error.problems]
         raise ProblemError(validation_problem(reasons)) from error
-    return import_response(SkillResource(), *result)
+    return import_response(SkillResource(), copied.skill, copied.warnings, {"not_copied": copied.not_copied})
 
 
 def retrieve_trust_policy(call: ApiRequest) -> ApiResponse:
@@ -119,8 +167,12 @@ def retrieve_trust_policy(call: ApiRequest) -> ApiResponse:
 
 def update_trust_policy(call: ApiRequest) -> ApiResponse:
     require_unrestricted_key(call)
-    set_trust_requirement(call.workspace, call.body["is_needed"], by=call.actor)
-    return json_response(call.body)
+    is_needed, is_kept = call.body["is_needed"], call.body.get("in_use", "keep") == "keep"
+    files = set_trust_requirement(call.workspace, is_needed, by=call.actor, is_kept=is_kept)
+    ids = [file.pk for file in files]
+    return json_response(
+        {"is_needed": is_needed, "kept": ids if is_kept else [], "removed": [] if is_kept else ids}
+    )
 
 
 # --- helpers -------------------------------------------------------------------------------------------
@@ -135,7 +187,36 @@ def found_skill_or_404(call: ApiRequest, key: int) -> ContextFile:
 
 
 def found_skill_response(call: ApiRequest, file: ContextFile) -> ApiResponse:
-    return json_response({**found_skills_json(call, [file])[0], "body": get_skill_body(file)})
+    return json_response(
+        {
+            **found_skills_json(call, [file])[0],
+            "body": get_skill_body(file),
+            **skill_validity_json(call, file),
+        }
+    )
+
+
+def skill_validity_json(call: ApiRequest, file: ContextFile) -> dict[str, Any]:
+    """Serialize for which agents the revision in force, otherwise the newest one, is valid.
+
+    Agents that the API key may not access are left out.
+    """
+    revision = file.in_force or file.newest
+    if revision is None or not revision.head:
+        return {"valid_for": [], "not_valid_for": []}
+    validity, can_access = get_skill_validity(file, revision), call.caller.can_access_agent
+    return {
+        "valid_for": [agent.slug for agent in validity.valid_agents if can_access(agent.slug)],
+        "not_valid_for": [
+            {
+                "agent": rejection.agent.slug,
+                "rules": list(rejection.harnesses),
+                "reasons": list(rejection.reasons),
+            }
+            for rejection in validity.rejections
+            if can_access(rejection.agent.slug)
+        ],
+    }
 
 
 def found_skills_json(call: ApiRequest, files: list[ContextFile]) -> list[dict[str, Any]]:
@@ -168,7 +249,7 @@ def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
 
 
 def get_skill_body(file: ContextFile) -> str | None:
-    """Return the instructions in the revision in force, or None.
+    """Return the instructions in the revision in force with their secrets masked, or None.
 
     Text that is quarantined or waits for approval is never returned.
     """
@@ -176,7 +257,7 @@ def get_skill_body(file: ContextFile) -> str | None:
     parsed = (
         parse_skill(bytes(data), folder_name=get_folder_name(file.path)).skill if data is not None else None
     )
-    return parsed.body if parsed else None
+    return mask_secrets(parsed.body) if parsed else None
 
 
 urlpatterns: list[URLPattern] = [
@@ -211,8 +292,8 @@ urlpatterns: list[URLPattern] = [
         post=Operation(
             update_trust_policy,
             "Decide whether found skills wait for trust",
-            body=TRUST_POLICY_SCHEMA,
-            answer=TRUST_POLICY_SCHEMA,
+            body=TRUST_CHANGE_SCHEMA,
+            answer=TRUST_RESULT_SCHEMA,
             **{**WRITE_OPTIONS, "permission": Permission.MANAGE_SOURCES},
         ),
     ),
@@ -244,7 +325,13 @@ urlpatterns: list[URLPattern] = [
         post=Operation(
             copy_to_library,
             "Make a found skill one that is written here",
-            answer=object_schema({"skill": SkillResource().response_schema(), "warnings": WARNINGS_SCHEMA}),
+            answer=object_schema(
+                {
+                    "skill": SkillResource().response_schema(),
+                    "warnings": WARNINGS_SCHEMA,
+                    "not_copied": NOT_COPIED_SCHEMA,
+                }
+            ),
             status=201,
             **WRITE_OPTIONS,
         ),

@@ -8,11 +8,14 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import BooleanField, Case, CharField, F, IntegerField, Model, Q, QuerySet, Value, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Coalesce, Lower
+from django.utils.translation import gettext as _
 
+from core.text.lists import format_short_list
 from personas.models import Workspace
 from skills.library.duplicates import SKILL_FILE, SKILL_RECORD, SkillKey, SkillUsage, count_skill_usage
 from skills.library.selectors import get_folder_name, list_found_skills, list_skills
 from skills.models import ContextFile, FileState, Reach, Skill, Source
+from skills.scanning import mask_secrets
 
 R = TypeVar("R", bound=Model)
 USABLE_STATES = (FileState.NEW, FileState.CURRENT, FileState.CHANGED)
@@ -116,6 +119,19 @@ class SkillListItem:
         return self.skill.agent_count if self.skill else self.usage.agent_count  # type: ignore[attr-defined]
 
     @property
+    def validity(self) -> list[str]:
+        """Sentences on the agents for which a discovered skill is valid, and on those whose rules drop it."""
+        if self.file is None:
+            return []
+        names = sorted(self.usage.valid_names), sorted(self.usage.dropped_names)
+        templates = _("Valid for %(agents)s."), _("Left out by the rules of %(agents)s.")
+        return [
+            template % {"agents": format_short_list(agents)}
+            for template, agents in zip(templates, names, strict=True)
+            if agents
+        ]
+
+    @property
     def state(self) -> str:
         if self.file is not None:
             return get_found_state(self.file)
@@ -123,9 +139,12 @@ class SkillListItem:
 
 
 def get_found_description(file: ContextFile | None) -> str:
-    """Return the skill's description in the revision in force, otherwise in the newest revision."""
+    """Return the skill's description in the revision in force, otherwise in the newest revision.
+
+    Secrets in it are masked.
+    """
     revision = (file.in_force or file.newest) if file else None
-    return str(revision.head.get("description", "")) if revision else ""
+    return mask_secrets(str(revision.head.get("description", ""))) if revision else ""
 
 
 def get_found_state(file: ContextFile) -> str:

@@ -7,9 +7,12 @@ from django.db.models import Count, Q, QuerySet
 
 from personas.models import Agent, Workspace
 from skills.agent_context.effective import AgentContextLoader, AgentSkill, get_effective_context
-from skills.models import ContextFile, Reach, Skill
+from skills.agent_context.skill_validity import SkillReaders
+from skills.files.selectors import get_known_paths, list_bundled_paths, list_untrusted_skills
+from skills.models import ContextFile, Reach, Skill, SourceKind
 from skills.skill_format.parser import parse_skill
-from skills.sources.readers import SourceReader
+from skills.skill_format.references import list_referenced_paths
+from skills.sources.readers import SourceReader, get_readers_by_agent
 
 
 def list_skills(workspace: Workspace) -> QuerySet[Skill]:
@@ -21,6 +24,23 @@ def list_found_skills(workspace: Workspace) -> QuerySet[ContextFile]:
     """Return discovered skills, including ignored ones, with their newest revision and the one in force."""
     rows = ContextFile.objects.in_workspace(workspace).filter(file_kind="skill")
     return rows.select_related("source", "newest", "in_force").order_by("name", "pk")
+
+
+class SkillLosingUse(NamedTuple):
+    """A skill in use that nobody has trusted, and the agents that read it."""
+
+    file: ContextFile
+    agents: list[Agent]
+
+
+def list_skills_losing_use(workspace: Workspace) -> list[SkillLosingUse]:
+    """List the skills that prompts would lose if found skills needed trust."""
+    files = list(list_untrusted_skills(workspace))
+    if workspace.skills_need_trust or not files:
+        return []
+    _known_paths, live_paths = get_known_paths(workspace, {file.source_id for file in files})
+    readers = SkillReaders(workspace, get_readers_by_agent(workspace), live_paths)
+    return [SkillLosingUse(file, readers.list_agents(file)) for file in files]
 
 
 class SkillOrigin(NamedTuple):
@@ -77,6 +97,16 @@ def build_found_instructions(agent_skill: AgentSkill, file: ContextFile) -> Skil
     return (
         SkillInstructions(agent_skill.name, agent_skill.description, parsed.body, origin) if parsed else None
     )
+
+
+def list_uncopied_files(file: ContextFile, body: str) -> list[str]:
+    """List the further files of a discovered skill, which a skill record cannot hold.
+
+    The files of a folder source are not stored, so the list contains those that the instructions name.
+    """
+    if file.source.source_kind == SourceKind.PUSHED:
+        return list_bundled_paths(file)
+    return list_referenced_paths(body)
 
 
 def get_folder_name(path: str) -> str:

@@ -1,7 +1,7 @@
 """Import, copy and export skills as SKILL.md files, and assign skills to agents."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
@@ -16,8 +16,8 @@ from personas.models import Agent, Workspace
 from personas.records.services import create_record, edit_record, lock_record
 from skills.archives import write_zip
 from skills.library.metadata import MAX_METADATA_LENGTH, is_metadata_editable
-from skills.library.selectors import get_folder_name
-from skills.models import ContextFile, FileRevision, Skill, Verdict
+from skills.library.selectors import get_folder_name, list_uncopied_files
+from skills.models import ContextFile, FileRevision, Skill
 from skills.skill_format.decode import decode_text
 from skills.skill_format.parser import (
     FRONT_MATTER_LINE,
@@ -161,29 +161,45 @@ def find_key_lines(source: bytes | str) -> dict[str, int]:
     return keys | {"body": min(body_line, last)}
 
 
+class CopiedSkill(NamedTuple):
+    """The copy of a discovered skill, the warnings of the import, and the files that were not copied."""
+
+    skill: Skill
+    warnings: tuple[SkillProblem, ...]
+    # Paths relative to the skill's folder.
+    not_copied: list[str]
+
+
 @transaction.atomic
-def copy_found_skill(file: ContextFile, *, by: Actor) -> tuple[Skill, tuple[SkillProblem, ...]]:
-    """Create a skill record from a discovered skill. The copy is not assigned to any agent."""
+def copy_found_skill(file: ContextFile, *, by: Actor) -> CopiedSkill:
+    """Create a skill record from the SKILL.md of a discovered skill.
+
+    The copy is not assigned to any agent. Further files of the skill are listed but not copied, because a
+    skill record consists of its SKILL.md only.
+    """
     source = file.source
     revision = get_copyable_revision(file)
-    return import_skill(
+    skill, warnings = import_skill(
         source.workspace,
         bytes(revision.content.data or b""),
         by=by,
         folder=get_folder_name(file.path),
         message=f"Copied from {source.slug}/{file.path}"[:200],
     )
+    return CopiedSkill(skill, warnings, list_uncopied_files(file, skill.body))
 
 
 def get_copyable_revision(file: ContextFile) -> FileRevision:
     """Return the revision to copy: the one in force, otherwise the newest.
 
-    Raise SkillNotCopyable if there is none, if it was erased, or if it is quarantined.
+    Raise SkillNotCopyable if there is none, if it was erased, or if the scanner blocks it.
     """
     revision = file.in_force or file.newest
     if file.file_kind != "skill" or revision is None or revision.content.data is None:
         raise SkillNotCopyable(_("Only a skill whose words are here is copied."))
-    if file.in_force is None and revision.verdict == Verdict.BLOCKED:
+    # An invalid file is not in quarantine, but it may contain the same secrets.
+    is_blocked = any(finding["severity"] == "block" for finding in revision.findings)
+    if file.in_force is None and is_blocked:
         raise SkillNotCopyable(
             _("This revision is in quarantine. Mend the file, or have its findings waived first.")
         )

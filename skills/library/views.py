@@ -15,6 +15,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core.text.lists import format_short_list
 from personas.agents.selectors import list_agents_with_parts
 from personas.records.list_views import get_search_query, set_filter_values
 from personas.records.views import PAGE_SIZE, get_query_param, post_only
@@ -33,9 +34,10 @@ from skills.library.list import (
     list_source_choices,
     load_skill_items,
 )
-from skills.library.selectors import get_agent_skills, list_skills
+from skills.library.selectors import get_agent_skills, list_skills, list_skills_losing_use
 from skills.models import Skill
 
+MAX_NAMES_SHOWN = 20
 LOCATION_CHOICES = [("", _("Everywhere")), ("here", _("Written here")), ("found", _("Found"))]
 STATE_CHOICES = [
     ("", _("In view")),
@@ -104,18 +106,35 @@ class SkillPages(SkillBulkPages):
 
     @require_permission(Permission.MANAGE_SOURCES)
     def update_trust_policy(self, request: WorkspaceRequest) -> HttpResponse:
-        """Set whether a user must trust a discovered skill before agents get it."""
-        needed = request.POST.get("needed")
+        """Set whether a user must trust a discovered skill before agents get it.
+
+        If prompts would lose skills that nobody has trusted, show a page that names them and asks whether to
+        keep them. The answer is the form field `in_use`.
+        """
+        needed, in_use = request.POST.get("needed"), request.POST.get("in_use", "")
         if needed not in {"0", "1"}:
             messages.error(request, gettext("Say whether found skills need trust: 1 or 0."))
-        else:
-            set_trust_requirement(request.workspace, needed == "1", by=request.actor)
-            message = (
-                gettext("Found skills now wait until someone trusts them.")
-                if needed == "1"
-                else gettext("Found skills now are used as soon as they are sound.")
+            return redirect("skills:list", request.workspace.slug)
+        is_unanswered = needed == "1" and in_use not in {"keep", "remove"}
+        if is_unanswered and (skills := list_skills_losing_use(request.workspace)):
+            return render(request, "skills/trust_confirm.html", {"skills": skills})
+        files = set_trust_requirement(
+            request.workspace, needed == "1", by=request.actor, is_kept=in_use != "remove"
+        )
+        message = (
+            gettext("Found skills now wait until someone trusts them.")
+            if needed == "1"
+            else gettext("Found skills now are used as soon as they are sound.")
+        )
+        if files:
+            template = (
+                gettext("Removed from prompts until someone trusts them: %(skills)s.")
+                if in_use == "remove"
+                else gettext("Kept in use and trusted: %(skills)s.")
             )
-            messages.success(request, message)
+            names = format_short_list([file.name or file.path for file in files], MAX_NAMES_SHOWN)
+            message = f"{message} {template % {'skills': names}}"
+        messages.success(request, message)
         return redirect("skills:list", request.workspace.slug)
 
     # --- one skill --------------------------------------------------------------------------------------

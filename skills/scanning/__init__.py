@@ -6,7 +6,7 @@ Pure functions: the package uses no database and reads no files.
 from skills.scanning.characters import mark_hidden_characters
 from skills.scanning.findings import Finding, ScanRule, Severity, TextKind
 from skills.scanning.rules import SCAN_RULES
-from skills.scanning.scanner import has_blocking_finding, scan_text
+from skills.scanning.scanner import has_blocking_finding, mask_secrets, scan_text
 from skills.scanning.secrets import compute_key_checksum
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "compute_key_checksum",
     "has_blocking_finding",
     "mark_hidden_characters",
+    "mask_secrets",
     "scan_text",
 ]

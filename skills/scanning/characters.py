@@ -16,6 +16,10 @@ from skills.scanning.unicode_ranges import (
 PlacementCheck = Callable[[str, int, int], bool]
 
 BOM, ZWSP, ZWNJ, ZWJ = "\ufeff", "\u200b", "\u200c", "\u200d"
+SOFT_HYPHEN = "\u00ad"
+# Soft hyphens mark where a word may be divided, and are common in copied and typeset text. One is ordinary,
+# and two in a row are a typing error. More have no use, but their number could encode a hidden message.
+MAX_SOFT_HYPHENS = 2
 TEXT_SELECTOR, EMOJI_SELECTOR = "\ufe0e", "\ufe0f"
 
 EMOJI_PATTERN, RIGHT_TO_LEFT_PATTERN = (
@@ -99,11 +103,14 @@ def get_adjacent_characters(text: str, start: int, end: int) -> tuple[str, str]:
 def is_valid_joiner(text: str, start: int, end: int) -> bool:
     """Accept one invisible character, or the same one twice, next to a letter of a script that needs it.
 
-    A BOM at the start of the text and a joiner inside an emoji are accepted too.
+    A BOM at the start of the text, a joiner inside an emoji, and up to MAX_SOFT_HYPHENS soft hyphens are
+    accepted too.
     """
     run, (before, after) = text[start:end], get_adjacent_characters(text, start, end)
     if run == BOM:
         return start == 0
+    if run == SOFT_HYPHEN * len(run):
+        return len(run) <= MAX_SOFT_HYPHENS
     if run == ZWJ and is_in_emoji(before, after):
         return True
     neighbours = ALLOWED_NEIGHBOURS.get(run[0])

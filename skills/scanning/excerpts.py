@@ -8,6 +8,7 @@ from skills.scanning.characters import mark_hidden_characters
 from skills.scanning.findings import RuleMatch
 
 LINE_END_PATTERN = re.compile(r"\r\n?|\n")
+LINE_CONTENT_PATTERN = re.compile(r"[^\r\n]+")
 LINE_END_CHARACTERS = ("\r", "\n")
 # In characters. Longer matches are cut; some context is shown before and after the match.
 MAX_MATCH_LENGTH, CONTEXT_LENGTH, MAX_EXCERPT_LENGTH = 48, 12, 240
@@ -65,6 +66,18 @@ def redact_text(text: str, low: int, high: int, redacted_spans: Sequence[Span]) 
             parts += [text[position:start], REDACTION_MARK]
             position = end
     return "".join([*parts, text[position:high]])
+
+
+def mask_spans(text: str, redacted_spans: Sequence[Span]) -> str:
+    """Return the text with each span replaced by a mark on each of its lines, so that line numbers stay."""
+    parts, position = [], 0
+    for start, end in redacted_spans:
+        parts += [
+            text[position:start],
+            LINE_CONTENT_PATTERN.sub(REDACTION_MARK, text[max(start, position) : end]),
+        ]
+        position = max(position, end)
+    return "".join([*parts, text[position:]])
 
 
 def truncate_excerpt(excerpt: str, *, is_cut: bool) -> str:

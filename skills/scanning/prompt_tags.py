@@ -30,7 +30,8 @@ SECTION_NAMES = (
 # close the field. These names are also common in other XML.
 FIELD_NAMES = ("description", "location", "name")
 
-TAG_NAME_REGEX = "[a-z_-]{2,24}"
+# The longest name has 20 characters. Soft hyphens may stand in a name, up to two behind each letter.
+TAG_NAME_REGEX = r"[a-z_\u00AD-]{2,72}"
 
 
 def compile_tag_pattern(opening_bracket: str) -> re.Pattern[str]:
@@ -66,7 +67,7 @@ class TagFinder:
     def find_tags(self, text: str) -> Iterator[tuple[re.Match[str], str]]:
         pattern = ANY_TAG_PATTERN if has_bracket_look_alike(text) else ASCII_TAG_PATTERN
         for match in pattern.finditer(text):
-            name = match[match.lastgroup or 0]
+            name = match[match.lastgroup or 0].replace("\u00ad", "")
             if normalize_tag_name(name) in self.names or (
                 not name.isascii() and self.name_pattern.fullmatch(name)
             ):

@@ -4,10 +4,16 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice
 
-from skills.scanning.excerpts import Span, build_excerpt, build_position_lookup, get_redacted_span
+from skills.scanning.excerpts import (
+    Span,
+    build_excerpt,
+    build_position_lookup,
+    get_redacted_span,
+    mask_spans,
+)
 from skills.scanning.findings import Finding, RuleMatch, ScanRule, Severity, TextKind
 from skills.scanning.prefilter import extract_text_features
-from skills.scanning.rules import SCAN_RULES
+from skills.scanning.rules import SCAN_RULES, SECRET_RULES
 
 MAX_FINDINGS = 100
 SEVERITY_ORDER: dict[Severity, int] = {"block": 0, "warn": 1, "note": 2}
@@ -37,6 +43,19 @@ def scan_text(
 def has_blocking_finding(findings: Iterable[Finding]) -> bool:
     """Return whether any finding blocks the text until it is reviewed."""
     return any(finding.severity == "block" for finding in findings)
+
+
+def mask_secrets(text: str) -> str:
+    """Return the text with all secrets masked as in the excerpts of findings. Line numbers do not change."""
+    features = extract_text_features(text)
+    secrets = sorted(
+        match.secret
+        for rule in SECRET_RULES
+        if rule.needs in features.names and rule.may_find(features)
+        for match in rule.find(text)
+        if match.secret
+    )
+    return mask_spans(text, sorted(map(get_redacted_span, secrets))) if secrets else text
 
 
 def build_findings(text: str, matches: list[MatchedRule], kind: TextKind) -> tuple[Finding, ...]:

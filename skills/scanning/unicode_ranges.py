@@ -82,9 +82,9 @@ VARIANT_BASES = (
 # Models read look-alikes of brackets and slashes like the originals.
 LESS_THAN_LOOK_ALIKES = "\uff1c\ufe64\u2039\u27e8\u3008"
 GREATER_THAN_SIGNS, SLASH_SIGNS = r">\uFF1E\uFE65\u203A\u27E9\u3009", r"/\uFF0F\u2215\u2044"
-# Characters that are ignored inside a tag: white space, and the marks and selectors that other rules allow or
-# only warn about. Otherwise they could hide a tag from the tag rules.
-TAG_GAP_CHARACTERS = r"\s\u061C\u200E\u200F\uFE0E\uFE0F"
+# Characters that are ignored inside a tag: white space, and the soft hyphens, marks and selectors that other
+# rules allow or only warn about. Otherwise they could hide a tag from the tag rules.
+TAG_GAP_CHARACTERS = r"\s\u00AD\u061C\u200E\u200F\uFE0E\uFE0F"
 # The slash between the bracket and the name of a closing tag, with gaps and an optional backslash before it.
 # Adjacent parts match different characters, so that matching takes linear time.
 CLOSING_SLASH_REGEX = rf"[{TAG_GAP_CHARACTERS}]*(?:\\[{TAG_GAP_CHARACTERS}]*)?[{SLASH_SIGNS}]"

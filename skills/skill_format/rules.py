@@ -136,13 +136,13 @@ def find_name_flaws(value: YamlValue) -> FlawMessages:
     name = normalize_skill_name(value)
     if len(name) > MAX_NAME_LENGTH:
         yield SkillFlaw.NAME_LENGTH, format_length_message("name", name, MAX_NAME_LENGTH)
-    if not _is_valid_name(name):
+    if not is_valid_skill_name(name):
         yield SkillFlaw.NAME_SHAPE, NAME_FORMAT_MESSAGE
     elif not name.isascii():
         yield SkillFlaw.NAME_SCRIPT, "The name has letters beyond a to z, which not every reader accepts."
 
 
-def _is_valid_name(name: str) -> bool:
+def is_valid_skill_name(name: str) -> bool:
     """Accept letters and digits of any script, like the reference parser. Forms only accept a to z."""
     parts = name.split("-")
     return name == name.lower() and all(part and all(map(str.isalnum, part)) for part in parts)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from skills.skill_format.parser import SkillFlaw, SkillParseResult, SkillProblem
+from skills.skill_format.rules import MAX_NAME_LENGTH, is_valid_skill_name
 
 # Problems that the reference validator of Agent Skills does not check.
 UNCHECKED_FLAWS = frozenset(
@@ -13,9 +14,15 @@ UNCHECKED_FLAWS = frozenset(
 )
 # Full YAML parsers accept flow style and ignore unknown keys.
 YAML_FLAWS = frozenset({SkillFlaw.FLOW_STYLE, SkillFlaw.UNKNOWN_FIELD})
-NAME_FLAWS = frozenset(
-    {SkillFlaw.NAME_LENGTH, SkillFlaw.NAME_SHAPE, SkillFlaw.NAME_SCRIPT, SkillFlaw.NAME_FOLDER}
+# A name that is too long or has other characters than letters, digits and single hyphens is tolerated by no
+# harness: a model could not load the skill by it, and the name could imitate other text of the prompt.
+NAME_FLAWS = frozenset({SkillFlaw.NAME_SCRIPT, SkillFlaw.NAME_FOLDER})
+INVALID_NAME_FLAWS = frozenset({SkillFlaw.NAME_LENGTH, SkillFlaw.NAME_SHAPE})
+INVALID_FOLDER_NAME_MESSAGE = (
+    "The skill has no name, and its folder's name cannot serve as one: use at most 64 lower-case letters, "
+    "digits and single hyphens."
 )
+DEFAULT_HARNESS = "plain"
 LENGTH_FLAWS = frozenset({SkillFlaw.DESCRIPTION_LENGTH, SkillFlaw.COMPATIBILITY})
 # Problems because of which a value is not kept as written. Users get at least a warning, even if the harness
 # ignores the problem.
@@ -53,7 +60,7 @@ HARNESS_TOLERANCES: Mapping[str, FlawTolerance] = {
         warned=UNCHECKED_FLAWS | NAME_FLAWS | LENGTH_FLAWS | LOSSY_FLAWS | {SkillFlaw.NAME_MISSING},
         ignored=YAML_FLAWS,
     ),
-    # Keeps everything that can be parsed.
+    # Keeps everything that can be parsed and has a valid name.
     "moltis": FlawTolerance(
         warned=LOSSY_FLAWS,
         ignored=(UNCHECKED_FLAWS - LOSSY_FLAWS)
@@ -85,9 +92,37 @@ def evaluate_for_harness(result: SkillParseResult, harness: str) -> SkillVerdict
     return apply_tolerance(result, HARNESS_TOLERANCES[harness])
 
 
+def get_judging_harnesses(rules: str, layout: str) -> tuple[str, ...]:
+    """Return the harnesses by whose rules the skills of an agent are judged.
+
+    `rules` is the harness by which the agent reads its source, empty if it reads none. If its layout is the
+    prompt of a harness, the rules of that harness apply as well, because its prompts follow them.
+    """
+    names = [name for name in (rules, layout) if name in HARNESS_TOLERANCES]
+    return tuple(dict.fromkeys(names)) or (DEFAULT_HARNESS,)
+
+
+def evaluate_for_harnesses(result: SkillParseResult, harnesses: Iterable[str]) -> SkillVerdict:
+    """Return whether all these harnesses keep the skill, with the warnings and reasons of each, once."""
+    verdicts = [evaluate_for_harness(result, name) for name in harnesses]
+    warnings = dict.fromkeys(problem for verdict in verdicts for problem in verdict.warnings)
+    reasons = dict.fromkeys(problem for verdict in verdicts for problem in verdict.reasons)
+    return SkillVerdict(all(verdict.kept for verdict in verdicts), tuple(warnings), tuple(reasons))
+
+
+def find_invalid_folder_name(result: SkillParseResult) -> tuple[SkillProblem, ...]:
+    """Return a problem if the folder's name serves as the name of the skill and is not valid."""
+    name = result.skill.name if result.skill else ""
+    is_valid = not name or (len(name) <= MAX_NAME_LENGTH and is_valid_skill_name(name))
+    if is_valid or any(problem.flaw in INVALID_NAME_FLAWS for problem in result.problems):
+        return ()
+    return (SkillProblem("name", INVALID_FOLDER_NAME_MESSAGE, 1, SkillFlaw.NAME_SHAPE),)
+
+
 def apply_tolerance(result: SkillParseResult, tolerance: FlawTolerance) -> SkillVerdict:
     """Decide whether a skill is kept with this tolerance. A skill that cannot be parsed is always dropped."""
-    relevant = [problem for problem in result.problems if problem.flaw not in tolerance.ignored]
+    problems = (*result.problems, *find_invalid_folder_name(result))
+    relevant = [problem for problem in problems if problem.flaw not in tolerance.ignored]
     warned = tolerance.warned | BODY_FLAWS
     warnings = tuple(problem for problem in relevant if problem.flaw in warned)
     reasons = tuple(problem for problem in relevant if problem.flaw not in warned)

@@ -1,7 +1,7 @@
 """Template tags for context files: states, kinds, texts and diffs. Hidden characters are made visible."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from django import template
 from django.utils.html import format_html, format_html_join
@@ -13,9 +13,11 @@ from personas.models import Agent
 from personas.templatetags.ui import badge
 from skills.agent_context.effective import SKILL_RECORD_PATH
 from skills.agent_context.withheld import AgentFiles, get_agent_files
-from skills.files.reasons import KIND_LABELS, describe_usage, list_state_reasons
+from skills.files.prompt_usage import describe_usages
+from skills.files.reasons import KIND_LABELS, list_state_reasons
 from skills.files.visible_text import VisibleText, build_glyph
-from skills.models import FileState
+from skills.models import ContextFile, FileState
+from skills.scanning import mask_secrets
 from skills.templatetags.text_html import (
     LineBlock,
     RenderedLine,
@@ -60,7 +62,17 @@ def location_label(location: str) -> str:
 
 
 register.filter("reasons", list_state_reasons)
-register.filter("usage", describe_usage)
+
+
+@register.simple_tag
+def file_usages(*file_lists: Iterable[ContextFile]) -> dict[int, str]:
+    """Return for each file a sentence on the revision that prompts contain, by file id."""
+    return describe_usages([file for files in file_lists for file in files])
+
+
+@register.filter
+def usage_of(usages: dict[int, str], file: ContextFile) -> str:
+    return usages[file.pk]
 
 
 @register.filter
@@ -73,6 +85,9 @@ def thousands(number: int) -> str:
 def glyphs(text: str) -> SafeString:
     """Render a text as escaped HTML. Each hidden character is shown as a box with its code point."""
     return render_pieces(VisibleText(text).split_chunks())
+
+
+register.filter("mask_secrets", mask_secrets)
 
 
 @register.filter

@@ -57,7 +57,7 @@ def test_a_quarantined_revision_is_shown_explained_and_waived(alices: Visit, poi
 
     alices.follow("AGENTS.md")
     alices.sees("Revision 2 is in quarantine")
-    alices.sees("Revision 1 stays in force, unchanged.")
+    alices.sees("Revision 1 is in force, but no prompt holds it.")
     box = page.locator(".dr-diff-line.is-added .dr-glyph").filter(has_text="U+202E").first
     expect(box).to_be_visible()
     expect(box).to_have_attribute("title", "U+202E RIGHT-TO-LEFT OVERRIDE")

@@ -48,6 +48,7 @@ NASTY = {
     "byte order mark inside": ("name: Ada\n\ufeffvibe: dry\n", 2, "U+FEFF"),
     "half a surrogate pair": ("name: \ud83d\n", 1, "U+D83D"),
     "half a surrogate pair by escape": ('name: "\\ud83d"\n', 1, "U+D83D"),
+    "the halves in the wrong order": ('name: "\\udd0e\\ud83d"\n', 1, "U+DD0E"),
     "escape of no character": ('name: "\\UFFFFFFFF"\n', 1, "does not stand for any character"),
     "20 KiB": ("name: " + "x" * 20 * 1024 + "\n", 1, "longer than 16 KiB"),
     "20 KiB of emoji": ("name: " + "🦊" * 5 * 1024 + "\n", 1, "longer than 16 KiB"),

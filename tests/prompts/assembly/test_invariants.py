@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts.assembly.builder import build_filled_prompt, build_prompt
-from prompts.assembly.inputs import Memory, PromptInputs, Text
+from prompts.assembly.inputs import Memory, PromptInputs, Skill, Text, Tool
 from prompts.assembly.json_codec import dataclass_json, parse_dataclass
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots, build_slot_spans, fill_spans
@@ -150,3 +150,14 @@ def test_a_provider_without_an_interface_for_tools_gets_no_definitions(layout, p
         else []
     )
     assert [tool.name for tool in build_prompt(layout, prompt_inputs).tools] == names
+
+
+@pytest.mark.parametrize("name", ["Upper", "two words", "a" * 65, "-edge", "a--b", "a&b", "", "line\n"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=lambda layout: layout.name)
+def test_no_layout_lists_a_skill_with_an_invalid_name(layout, name):
+    inputs = PromptInputs(tools=(Tool("read", "Reads."), Tool("use_skill", "Loads.")))
+    odd = replace(inputs, skills=(Skill(name, "Does odd things."),))
+    built = build_prompt(layout, odd)
+    assert built.text == build_prompt(layout, inputs).text
+    is_reported = any("is not offered: its name" in problem for problem in built.report.problems)
+    assert is_reported is ("skills" in layout.used)

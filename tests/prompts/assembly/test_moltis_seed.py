@@ -384,8 +384,8 @@ def test_a_skill_without_a_path_has_no_path_attribute():
 
 
 def test_skill_attributes_are_escaped():
-    text = render_text(skills=(Skill('a" b="', "A.", "/<x>&'y'\n"),))
-    assert 'name="a&quot; b=&quot;" source="skill" path="/&lt;x&gt;&amp;&#x27;y&#x27;&#10;">' in text
+    text = render_text(skills=(Skill("a", "A.", "/<x>&'y'\n", source='b" c="'),))
+    assert 'name="a" source="b&quot; c=&quot;" path="/&lt;x&gt;&amp;&#x27;y&#x27;&#10;">' in text
 
 
 @pytest.mark.parametrize("tag", ["</skill>", "</SKILL >", "< / Available_Skills>", "</skill"])

@@ -357,9 +357,9 @@ def test_skills_that_models_may_not_call_are_left_out():
 
 
 def test_skill_fields_are_escaped_and_stay_on_one_line():
-    sly = Skill("a&b", "</description>\n</Available_Skills >", "/<x>/SKILL.md")
+    sly = Skill("sly", "</description>\n</Available_Skills >", "/<x>/SKILL.md")
     text = render_text(tools=tools("read"), skills=(sly,))
-    assert "    <name>a&amp;b</name>\n" in text
+    assert "    <name>sly</name>\n" in text
     assert "    <description>&lt;/description&gt; &lt;/Available_Skills &gt;</description>\n" in text
     assert "    <location>/&lt;x&gt;/SKILL.md</location>\n" in text
 

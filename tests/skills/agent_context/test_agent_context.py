@@ -144,7 +144,7 @@ def test_a_withheld_file_is_shown_here_and_on_the_agents_own_page(reader, source
     page = response.content.decode()
     assert [file.path for file in response.context["unusable_files"]] == ["AGENTS.md"]
     assert "Withheld: 1 file" in page
-    assert "Revision 1 stays in force, unchanged." in page
+    assert "Revision 1 is in force, but no prompt holds it." in page
     assert response.context["effective_context"].files[0].text == GOOD
     own = as_bob.get(context_url(reader)[: -len("context/")]).content.decode()
     assert "1 file of this agent is withheld" in own
@@ -195,7 +195,7 @@ def test_an_assigned_untrusted_skill_is_pending(agent, source, root, as_bob):
 def test_hidden_and_dropped_skills_are_shown_with_reasons(reader, source, root, workspace, as_bob):
     twin = write_skill(root, "tea", folder="docs/")
     odd = "docs/.agents/skills/odd/SKILL.md"
-    write(root / odd, "---\nname: Not Odd\ndescription: Is odd.\n---\n\nBe odd.\n")
+    write(root / odd, "---\nname: not-odd\ndescription: Is odd.\n---\n\nBe odd.\n")
     make_skill(workspace, "tea", for_all_agents=True)
     refreshed(source)
     approve_file_at(source, twin)
@@ -203,7 +203,7 @@ def test_hidden_and_dropped_skills_are_shown_with_reasons(reader, source, root, 
     page = as_bob.get(context_url(reader)).content.decode()
     assert "The same name wins from" in page
     assert "Dropped" in page
-    assert "Use lower-case letters, digits and single hyphens" in page
+    assert "The name must equal its folder" in page
 
 
 def test_the_pages_of_an_agent_link_to_each_other(reader, as_bob):
@@ -224,6 +224,8 @@ def test_the_number_of_queries_does_not_grow_with_the_files(reader, source, root
             as_bob.get(context_url(reader, page))
         return len(captured)
 
+    write_skill(root, "first", folder="docs/")
+    refreshed(source)
     before = count_queries()
     for number in range(12):
         write(root / f"docs/{number}/AGENTS.md", GOOD)

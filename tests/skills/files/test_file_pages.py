@@ -112,7 +112,7 @@ def test_a_quarantined_revision_is_shown_with_glyphs_reasons_and_the_text_in_for
     page = as_bob.get(file_url(poisoned)).content.decode()
     assert "Revision 2 is in quarantine" in page
     assert "A control character makes text read in another order than it is written." in page
-    assert "Revision 1 stays in force, unchanged." in page
+    assert "Revision 1 is in force, but no prompt holds it." in page
     assert OVERRIDE in page
     assert "\u202e" not in page
     assert "\u200b" not in page
@@ -141,7 +141,10 @@ def test_a_change_in_force_is_compared_with_the_last_approved_revision(source, r
 def test_a_new_file_shows_its_text_and_no_diff(source, as_bob):
     response = as_bob.get(file_url(file_at(source)))
     assert response.context["pair"] is None
-    assert "Nobody has looked at it yet. Prompts hold this revision." in response.content.decode()
+    assert (
+        "Nobody has looked at it yet. This revision is in force, but no prompt holds it."
+        in response.content.decode()
+    )
 
 
 def test_text_that_is_not_in_force_is_labelled(tea, as_bob):
@@ -376,7 +379,7 @@ def test_trust_is_requested_granted_and_lost_after_a_change(tea, as_bob, root):
 
 
 def test_each_harness_shows_its_verdict_on_a_skill(source, root, as_bob):
-    write(root / TEA, "---\nname: Tea Time\ndescription: Makes tea.\n---\n\nBoil.\n")
+    write(root / TEA, "---\nname: tea-time\ndescription: Makes tea.\n---\n\nBoil.\n")
     refreshed(source)
     verdicts = {
         verdict.harness: verdict for verdict in as_bob.get(file_url(file_at(source, TEA))).context["verdicts"]

@@ -228,6 +228,22 @@ def test_a_copy_has_the_text_in_force(workspace, tree, as_bob):
     assert only_skill(workspace).body == "Boil."
 
 
+def test_a_copy_names_the_files_that_its_instructions_refer_to(workspace, tree, as_bob):
+    body = (
+        "See [the leaves](references/leaves.md#green) and run `scripts/boil.py`.\n"
+        "Not these: [home](https://tea.example/a.md), [below](#below), [up](../other/SKILL.md), `a/b`."
+    )
+    write_skill(tree, ".agents/skills/tea", skill_text("tea", body=body))
+    source = make_source(workspace, tree, adoption="automatic")
+    refreshed(source)
+    response = as_bob.post(
+        f"/w/{workspace.slug}/skills/copy/{get_skill_file(source, '.agents/skills/tea').pk}/", follow=True
+    )
+    page = response.content.decode()
+    assert "Not copied: references/leaves.md, scripts/boil.py." in page
+    assert "tea.example" not in page.partition("Not copied")[2].partition("</")[0]
+
+
 def test_a_copy_of_a_nonstandard_skill_opens_in_the_import_form(workspace, tree, as_bob):
     source = make_refreshed_source(
         workspace, tree, skill_text("tea", more="model: big\n"), ".agents/skills/tea"

@@ -246,8 +246,8 @@ def test_the_counts_of_the_list_equal_the_contexts_of_the_agents(workspace, sour
     for agent, harness in zip(agents, ("plain", "opal", "pi", "moltis", "opal"), strict=False):
         choose_source(agent, source, harness)
     write_skill(tree, ".moltis/skills/tea", skill_text("tea"))
-    write_skill(tree, ".moltis/skills/odd", skill_text("Odd Name", more="model: big\n"))
-    write_skill(tree, f"{HERE}/odd", skill_text("Odd Name"))
+    write_skill(tree, ".moltis/skills/odd", skill_text("odd-name", more="model: big\n"))
+    write_skill(tree, f"{HERE}/odd", skill_text("odd-name"))
     refreshed(source)
     for path in (".moltis/skills/tea", ".moltis/skills/odd", f"{HERE}/odd"):
         trust_skill(source, path)
@@ -431,7 +431,7 @@ def test_the_trust_policy_is_shown_and_owners_change_it(workspace, source, as_al
     as_alice.post(f"{address}trust/policy/", {"needed": "0"})
     assert get_skill_file(source, f"{HERE}/wait").in_force is not None
     assert "as soon as they are sound" in as_alice.get(address).content.decode()
-    as_alice.post(f"{address}trust/policy/", {"needed": "1"})
+    as_alice.post(f"{address}trust/policy/", {"needed": "1", "in_use": "remove"})
     assert get_skill_file(source, f"{HERE}/wait").in_force is None
     events = AuditEvent.objects.in_workspace(workspace).filter(kind="workspace", verb="edited")
     assert events.count() == 2

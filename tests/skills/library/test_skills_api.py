@@ -186,6 +186,7 @@ def test_discovered_skills_are_read_assigned_and_copied(admin: TrueApi, pushed: 
     assert (assigned["reach"], assigned["agents"]) == ("chosen", ["mira"])
     copied = admin.post(f"found-skills/{row['id']}:copy")
     assert (copied.status_code, copied.json()["skill"]["name"]) == (201, "tea")
+    assert copied.json()["not_copied"] == []
     assert admin.post(f"found-skills/{row['id']}:copy").status_code == 422
     for query in ("q=kettle", "state=waiting", "source=no-such"):
         assert admin.get(f"found-skills?{query}").json()["data"] == []
@@ -193,6 +194,15 @@ def test_discovered_skills_are_read_assigned_and_copied(admin: TrueApi, pushed: 
         len(admin.get(f"found-skills?q=Makes&state=trusted&source={pushed.slug}&fields=id").json()["data"])
         == 1
     )
+
+
+def test_a_copy_lists_the_files_of_the_skill_that_it_does_not_have(admin: TrueApi, pushed: Source) -> None:
+    folder = SKILL_PATH.rpartition("/")[0]
+    more = {f"{folder}/references/leaves.md": "Green.\n", f"{folder}/scripts/boil.py": "boil()\n"}
+    push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT, f"{folder}-pot/x.md": "Not in it.\n", **more})
+    copied = admin.post(f"found-skills/{file_in(pushed, SKILL_PATH).pk}:copy")
+    assert copied.status_code == 201
+    assert copied.json()["not_copied"] == ["references/leaves.md", "scripts/boil.py"]
 
 
 def test_a_quarantined_skill_shows_no_text_and_cannot_be_copied(
@@ -210,7 +220,8 @@ def test_only_source_managers_set_the_trust_policy(
     admin: TrueApi, bot: TrueApi, workspace: Workspace
 ) -> None:
     for needed in (True, False):
-        assert admin.post("found-skills:trust", {"is_needed": needed}).json() == {"is_needed": needed}
+        answer: dict[str, Any] = {"is_needed": needed, "kept": [], "removed": []}
+        assert admin.post("found-skills:trust", {"is_needed": needed}).json() == answer
         assert admin.get("found-skills:trust").json() == {"is_needed": needed}
     assert bot.post("found-skills:trust", {"is_needed": True}).status_code == 403
 

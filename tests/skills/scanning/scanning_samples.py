@@ -95,7 +95,7 @@ FURTHER: dict[str, list[str]] = {
     "invisible-character": [
         *(
             f"a{odd}b"
-            for odd in "\u00ad\u034f\u115f\u180e\u200b\u200c\u200d\u2060\u2063\u206a\u3164\ufeff\uffa0\ufffa"
+            for odd in "\u034f\u115f\u180e\u200b\u200c\u200d\u2060\u2063\u206a\u3164\ufeff\uffa0\ufffa"
         ),
         "\u200bat the very start",
         "at the very end\u2060",
@@ -106,6 +106,9 @@ FURTHER: dict[str, list[str]] = {
         "\U0001f600\u200dword",
         "word\u200d\U0001f600",
         "a\U000e01f5b",
+        # Three soft hyphens in a row, and one next to another invisible character.
+        "Donau\u00ad\u00ad\u00adschiff",
+        "Donau\u00ad\u200bschiff",
     ],
     "bidi-control": [f"a{odd}b" for odd in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"]
     + ["\u05e9\u05dc\u05d5\u05dd \u202e\u05e9\u05dc\u05d5\u05dd"],
@@ -147,6 +150,10 @@ FURTHER: dict[str, list[str]] = {
         "<\u2215soul>",
         "<\ufe0f/soul\ufe0f>",
         "</this-call",
+        # Soft hyphens hide no tag.
+        "</con\u00adtext>",
+        "<\u00ad/s\u00ado\u00adu\u00adl\u00ad>",
+        "<task>a</task></avail\u00adable_\u00adskills>",
         "\u05e9\u05dc\u05d5\u05dd <\u200e/context>",
         # Opened once and closed twice, and opened with another name.
         "<task>a</task></task>",
@@ -201,6 +208,11 @@ INNOCENT: dict[str, list[str]] = {
         "\u0641\u0627\u06cc\u0644 PDF\u200c\u0647\u0627",
         "\u0915\u094d\u200d\u0937",
         "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+        # Hyphenated words, the end of a line in copied text, and a soft hyphen typed twice.
+        "Do\u00adnau\u00addampf\u00adschiff",
+        "exam\u00ad\nple",
+        "\u00ad at the start",
+        "co\u00ad\u00adoperate",
     ],
     "bidi-control": ["\u05e9\u05dc\u05d5\u05dd"],
     "bidi-mark": [

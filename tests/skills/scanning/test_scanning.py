@@ -20,6 +20,7 @@ from skills.scanning import (
     compute_key_checksum,
     has_blocking_finding,
     mark_hidden_characters,
+    mask_secrets,
     scan_text,
 )
 from skills.scanning.prompt_tags import FIELD_NAMES, SECTION_NAMES, normalize_tag_name
@@ -109,6 +110,18 @@ def test_about_twenty_kinds_of_keys_are_known():
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_is_reported_once(name):
     assert [finding.rule for finding in scan_text(SECRETS[name])] == [name]
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_masked_text_has_no_finding_of_that_rule_and_the_same_lines(name):
+    text = f"Before.\n{SECRETS[name]}\nAfter {SECRETS[name]} again.\n"
+    masked = mask_secrets(text)
+    assert name not in list_matched_rules(masked)
+    assert "•••" in masked
+    assert masked.count("\n") == text.count("\n")
+    assert masked.startswith("Before.\n")
+    assert masked.endswith(" again.\n")
+    assert mask_secrets(MARKDOWN) == MARKDOWN
 
 
 def test_what_hides_reorders_closes_or_is_secret_blocks():

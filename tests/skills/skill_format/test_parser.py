@@ -185,6 +185,8 @@ def test_the_largest_file_allowed_is_read_and_the_limit_can_be_lowered():
         ("disable-model-invocation: True\n", "disable_model_invocation", True),
         ("disable-model-invocation: false\n", "disable_model_invocation", False),
         ("disable-model-invocation: yes\n", "disable_model_invocation", False),
+        ('metadata:\n  emoji: "\\ud83d\\udd0e"\n', "metadata", (("emoji", "\U0001f50e"),)),
+        ('metadata: {"a": {"emoji": "\\uD83D\\uDD0E"}}\n', "metadata", (("a", '{"emoji": "\U0001f50e"}'),)),
         ("hint: '[x]'\nlicense: MIT\n# why\nmodel: big\n", "extra", "hint: '[x]'\n# why\nmodel: big\n"),
     ],
 )  # fmt: skip

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from prompts.assembly.file_sections import remove_leading_comments
 from prompts.assembly.inputs import ContextFile
 from skills.skill_format.parser import SkillFlaw, parse_skill, read_workspace_file, strip_leading_comments
-from skills.skill_format.tolerance import HARNESS_TOLERANCES, evaluate_for_harness
+from skills.skill_format.tolerance import (
+    HARNESS_TOLERANCES,
+    evaluate_for_harness,
+    evaluate_for_harnesses,
+    get_judging_harnesses,
+)
 from tests.skills.skill_format.skill_corpus import HEAD, SAMPLES
 
 KEPT, WARNED, DROPPED = "kept", "warned", "dropped"
@@ -25,7 +30,9 @@ ROWS = {
     "license: 'open":       (DROPPED, DROPPED, DROPPED, DROPPED, DROPPED, DROPPED),
 }  # fmt: skip
 NAME_ROWS = {
-    "name: A-b\ndescription: d":   (DROPPED, WARNED,  KEPT,    WARNED,  WARNED,  DROPPED),
+    "name: A-b\ndescription: d":   (DROPPED, DROPPED, DROPPED, DROPPED, DROPPED, DROPPED),
+    "name: a b\ndescription: d":   (DROPPED, DROPPED, DROPPED, DROPPED, DROPPED, DROPPED),
+    f"name: {'a' * 65}\ndescription: d": (DROPPED, DROPPED, DROPPED, DROPPED, DROPPED, DROPPED),
     "name: b-a\ndescription: d":   (DROPPED, WARNED,  KEPT,    WARNED,  WARNED,  DROPPED),
     "description: d":              (DROPPED, WARNED,  KEPT,    DROPPED, KEPT,    DROPPED),
     "name: a-b":                   (DROPPED, DROPPED, KEPT,    DROPPED, WARNED,  DROPPED),
@@ -55,6 +62,28 @@ def test_a_dropped_skill_always_has_a_reason_and_a_warning_is_none():
     damaged = evaluate_for_harness(parse_skill(f"---\n{HEAD}metadata: x\n---\n\x00"), "plain")
     assert [reason.flaw for reason in damaged.reasons] == ["unreadable"]
     assert [warning.flaw for warning in damaged.warnings] == ["metadata-shape"]
+
+
+@pytest.mark.parametrize("folder", ["My Skill", "a" * 65, "a_b"])
+def test_a_folder_name_that_is_no_skill_name_does_not_replace_a_missing_name(folder):
+    reading = parse_skill("---\ndescription: d\n---\n", folder_name=folder)
+    for harness in HARNESSES:
+        verdict = evaluate_for_harness(reading, harness)
+        assert not verdict.kept
+        assert "name-shape" in [reason.flaw for reason in verdict.reasons]
+
+
+def test_the_rules_of_the_layout_apply_beside_those_of_the_reader():
+    assert get_judging_harnesses("pi", "opal") == ("pi", "opal")
+    assert get_judging_harnesses("opal", "opal") == ("opal",)
+    assert get_judging_harnesses("claude-code", "dramatis") == ("claude-code",)
+    assert get_judging_harnesses("", "moltis") == ("moltis",)
+    assert get_judging_harnesses("", "nova") == ("plain",)
+    reading = parse_skill("---\nname: a-b\ndescription: d\n---\n", folder_name="other")
+    assert evaluate_for_harnesses(reading, ["pi"]).kept
+    verdict = evaluate_for_harnesses(reading, ["pi", "opal"])
+    assert not verdict.kept
+    assert [reason.flaw for reason in verdict.reasons] == ["name-folder"]
 
 
 def test_only_opal_drops_a_name_beyond_ascii():

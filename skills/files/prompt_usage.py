@@ -1,0 +1,89 @@
+"""Which revisions of context files prompts contain, and the sentence about it for users.
+
+The app `prompts` knows what prompts contain and may not be imported here, so it registers its functions in
+PROMPT_USAGE_SOURCES when it starts.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from personas.models import Workspace
+from skills.models import ContextFile, FileState
+
+# The numbers of the revisions that prompts contain, by file id. A file that no prompt contains may be absent.
+RevisionNumbers = dict[int, set[int]]
+
+
+@dataclass(frozen=True)
+class PromptUsageSource:
+    """The functions that answer which revisions prompts contain."""
+
+    list_revisions: Callable[[Workspace | int, Collection[int]], RevisionNumbers]
+    # A value that changes whenever prompts may contain other revisions than before.
+    get_fingerprint: Callable[[Workspace | int], object]
+
+
+PROMPT_USAGE_SOURCES: list[PromptUsageSource] = []
+
+
+def get_prompt_usage(workspace: Workspace | int, files: Iterable[ContextFile]) -> RevisionNumbers:
+    """Return the revision numbers of these files that prompts contain, in a fixed number of queries."""
+    numbers: RevisionNumbers = {file.pk: set() for file in files}
+    for source in PROMPT_USAGE_SOURCES if numbers else ():
+        for file_id, found in source.list_revisions(workspace, list(numbers)).items():
+            numbers[file_id] |= found
+    return numbers
+
+
+def get_prompt_usage_fingerprint(workspace: Workspace | int) -> list[object]:
+    return [source.get_fingerprint(workspace) for source in PROMPT_USAGE_SOURCES]
+
+
+def describe_usage(file: ContextFile, contained: Collection[int]) -> str:
+    """Return a sentence on which revision of the file prompts contain now.
+
+    `contained` are the revision numbers that prompts contain. The revision in force may be in no prompt: no
+    agent's rules match the file, another file comes before it, or the layout leaves it out.
+    """
+    used = file.in_force
+    if used is None:
+        return describe_unused(file, contained)
+    # A file with a problem was found, but its content could not be read: what is in force is older.
+    is_newest = used.pk == file.newest_id and file.is_there and not file.problem
+    if used.number in contained:
+        template = (
+            _("Prompts hold this revision.")
+            if is_newest
+            else _("Revision %(number)s stays in force, unchanged.")
+        )
+    elif contained:
+        template = _("Revision %(number)s is in force, but prompts still hold revision %(held)s.")
+    else:
+        template = (
+            _("This revision is in force, but no prompt holds it.")
+            if is_newest
+            else _("Revision %(number)s is in force, but no prompt holds it.")
+        )
+    return template % {"number": used.number, "held": format_numbers(contained)}
+
+
+def describe_unused(file: ContextFile, contained: Collection[int]) -> str:
+    """Return the sentence for a file without a revision in force."""
+    if contained:
+        message = _("No revision is in force, but prompts still hold revision %(held)s.")
+        return message % {"held": format_numbers(contained)}
+    is_waiting = file.file_kind == "skill" and file.state in {FileState.NEW, FileState.CHANGED}
+    return _("No prompt holds it until someone trusts it.") if is_waiting else _("No prompt holds it.")
+
+
+def format_numbers(numbers: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
+
+
+def describe_usages(files: Collection[ContextFile]) -> dict[int, str]:
+    """Return a sentence for each file of one workspace, by file id."""
+    workspace = next((file.workspace_id for file in files), 0)
+    numbers = get_prompt_usage(workspace, files)
+    return {file.pk: describe_usage(file, numbers[file.pk]) for file in files}
