@@ -62,7 +62,7 @@ def test_the_tour_leads_from_sign_in_to_a_served_change_and_the_demo_is_accessib
     tour.press("link")
     tour.press("link")
 
-    # The editor replaces its textarea while the page loads; a click that found the textarea would wait in vain.
+    # The editor replaces its textarea while the page loads; a click on the textarea would wait in vain.
     editor = field(page, "Text").and_(page.locator("[contenteditable]"))
     editor.click()
     page.keyboard.press("Control+Home")
