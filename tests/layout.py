@@ -12,9 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 APPS = ("core", "project", "personas", "skills", "prompts")
 
-MAX_MODULES = 560
+# The limit grows with features; it is there so that growth is noticed.
+MAX_MODULES = 640
 MAX_LOOSE_MODULES = {"project": 17}
-MAX_PACKAGE_MODULES = {"prompts/assembly": 31}
+MAX_PACKAGE_MODULES = {"prompts/assembly": 34}
 DEFAULT_LOOSE_MODULES, DEFAULT_PACKAGE_MODULES = 10, 20
 MAX_LINES = 450
 MAX_DUPLICATE_FUNCTIONS = 0.04

@@ -16,9 +16,10 @@ from personas.api_keys.services import save_last_used
 from personas.models import Workspace
 from prompts.hashed_rows import build_block_row
 from prompts.models import LedgerBlock, LedgerEntry
+from prompts.proof import ledger_blocks as proof
 from prompts.proof.hashed_rows import ledger_rows_digest
-from prompts.proof.ledger_blocks import SETTLE_DELAY
 
+SETTLE_DELAY = proof.SETTLE_DELAY
 MAX_BLOCK_ROWS = 10_000
 # Per workspace and run of the job. A long backlog takes several runs.
 MAX_BLOCKS_PER_RUN = 20

@@ -1,6 +1,7 @@
 """Import of a nova agent's configuration: the legacy role, identity and instructions, responsibilities."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def read_prompt(workspace, agent) -> str:
 def test_a_legacy_role_becomes_the_identity_and_there_are_no_instructions(workspace, by_alice):
     data = {"name": "Nova", "role": ROLE, "instructions": "Ignored.", "directories": ["/srv"], "trust": None}
     result = import_agent(workspace, data, by=by_alice)
-    agent = result.agent
+    agent: Any = result.agent
     assert (agent.slug, agent.layout, agent.instructions) == ("nova", "nova", "")
     assert (agent.identity.label, agent.identity.text) == ("Nova", ROLE)
     assert result.not_imported == ["directories", "instructions"]
@@ -64,7 +65,8 @@ def test_identity_instructions_and_responsibilities_are_imported_in_order(worksp
 
 def test_with_an_identity_the_role_is_not_imported(workspace, by_alice):
     result = import_agent(workspace, CURRENT | {"role": "Old."}, by=by_alice)
-    assert (result.agent.identity.text, result.not_imported) == ("You are Nova.", ["role"])
+    agent: Any = result.agent
+    assert (agent.identity.text, result.not_imported) == ("You are Nova.", ["role"])
 
 
 def test_a_derived_slug_is_free_and_a_given_one_must_be(workspace, by_alice):

@@ -50,7 +50,7 @@ def test_metadata_is_kept_and_other_keys_are_listed(workspace, by_alice):
         "tags": ["tea"],
     }
     result = import_memories(workspace, [entry], by=by_alice)
-    memory = result.created[0].memory
+    memory: Any = result.created[0].memory
     assert (memory.source, memory.valid_from.isoformat()) == ("onboarding", "2026-03-07T13:55:05+00:00")
     assert result.ignored_keys == ["createdAt", "tags"]
 

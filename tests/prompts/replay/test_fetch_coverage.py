@@ -24,7 +24,7 @@ def stage(workspace) -> Stage:
 
 
 @pytest.fixture
-def entry(stage) -> LedgerEntry:
+def entry(stage: Stage) -> LedgerEntry:
     stage.fetch()
     return stage.rows[-1]
 
