@@ -90,7 +90,7 @@ PROMPTS: dict[str, Page] = {
         changes=False,
     ),
     "prompt-settings:list": Page(),
-    "prompt-settings:workspace": form(token_budget=900),
+    "prompt-settings:workspace": form(token_budget=900, revision=1),
     "prompt-settings:agent": Page(
         read=EDIT, write=EDIT, objects=AGENT, body=lambda s, h: {"token_budget": 900}
     ),

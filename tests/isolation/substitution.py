@@ -173,7 +173,7 @@ def run_settings_form(stage: Stage) -> Outcome:
             path = route_named("prompt-settings:workspace").path(
                 {"workspace": stage.workspaces[HARBOUR].slug}
             )
-            body = {field: stage.row(ELSEWHERE, kind).pk}
+            body = {field: stage.row(ELSEWHERE, kind).pk, "revision": 1}
             answer = send_request(requester, "POST", path, body)
             findings = leaks(stage, requester, answer, str(body)) + changes(stage, requester, answer, None)
             findings += [] if answer.status == 422 else [f"expected 422, got {answer.status}"]
