@@ -97,7 +97,8 @@ EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
 }
 # Fields that refer to no row: text, choices, numbers, positions.
 PLAIN_NAMES = """
-    adoption allow_hard_links allowed_tools append at base64 belief body channel_name compatibility context creature cursor
+    allow_hard_links
+    adoption allowed_tools append at base64 belief body channel_name compatibility context creature cursor
     description disable_model_invocation emoji entry error expires_at extra fields files folder for_all_agents
     formatting guidelines harness harnesses host instructions is_background is_complete is_done is_needed
     is_protected is_version is_waiting key kind label labels layout license limit location message messages
