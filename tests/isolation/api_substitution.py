@@ -99,7 +99,6 @@ EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
 }
 # Fields that refer to no row: text, choices, numbers, positions.
 PLAIN_NAMES = """
-<<<<<<< HEAD
     adoption all_files allowed_tools append at base64 belief body capabilities channel_name compatibility
     context creature cursor description directories disable_model_invocation documentation_additional
     documentation_examples documentation_main emoji entry error expires_at extra fields files folder
@@ -110,7 +109,6 @@ PLAIN_NAMES = """
     reason record refresh_minutes release_policy replace role sample_data sandbox scopes section_limits
     session signature since slug snippet state status steps string_truncate text timezone title token_budget
     total_characters until updated_since valid_from valid_until values verb verbs vibe working_directory
-=======
     allow_hard_links
     adoption allowed_tools append at base64 belief body channel_name compatibility context creature cursor
     description disable_model_invocation emoji entry error expires_at extra fields files folder for_all_agents
@@ -120,7 +118,6 @@ PLAIN_NAMES = """
     previous_error prompts q reach reason record refresh_minutes release_policy replace role sandbox scopes
     session signature since slug snippet state status steps text timezone title token_budget total_characters
     until updated_since valid_from valid_until values verb verbs vibe working_directory
->>>>>>> s1
 """
 PLAIN = frozenset(PLAIN_NAMES.split())
 # A reported digest is stored as sent and not trusted.
