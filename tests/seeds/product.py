@@ -1,0 +1,102 @@
+"""The product as an admin script and a bot use it: REST and files on disk, nothing else.
+
+Workers run in the test's process: a refresh and the builds that a change causes are done when a call returns.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.core.management import call_command
+from django.test import TestCase
+
+from personas.models import Workspace
+from skills.models import RefreshRun
+from skills.refresh.runs import claim_run
+from skills.refresh.services import refresh_source
+from tests.api_client import Api
+
+# Every new workspace has this channel.
+CHANNEL = "web"
+
+
+@dataclass
+class Product:
+    """A workspace with one channel, an admin key, a bot key, and a folder for sources."""
+
+    workspace: Workspace
+    admin: Api
+    bot: Api
+    folder: Path
+    # Warnings and tool definitions of the last prompt that was served.
+    warnings: list[str] = field(default_factory=list)
+    tools: list[dict[str, Any]] = field(default_factory=list)
+
+    # --- as an admin script -------------------------------------------------------------------------
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        """Call the API with the admin key, let the builds of the change run, and return the JSON."""
+        with TestCase.captureOnCommitCallbacks(execute=True):
+            answer = self.admin.call(method, path, body, **headers)
+        data = json.loads(answer.content) if answer.content else {}
+        assert answer.status_code < 300, (method, path, data)
+        return data
+
+    def create(self, collection: str, **values: Any) -> dict[str, Any]:
+        created: dict[str, Any] = self.call("POST", collection, values)
+        return created
+
+    def edit(self, path: str, **values: Any) -> dict[str, Any]:
+        edited: dict[str, Any] = self.call("PATCH", path, values, If_Match="*")
+        return edited
+
+    def put(self, path: str, **values: Any) -> dict[str, Any]:
+        etag = self.admin.get(path)["ETag"]
+        written: dict[str, Any] = self.call("PUT", path, values, If_Match=etag)
+        return written
+
+    def create_agent(self, slug: str, layout: str, **values: Any) -> dict[str, Any]:
+        name = slug.replace("-", " ").title()
+        return self.create("agents", slug=slug, name=name, layout=layout, channels=[CHANNEL], **values)
+
+    # --- files on disk ------------------------------------------------------------------------------
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file below the folder for sources."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+    def grant(self, folder: str) -> None:
+        """Grant a folder to the workspace, which only an operator can do."""
+        (self.folder / folder).mkdir(parents=True, exist_ok=True)
+        call_command("grant_source", self.workspace.slug, str(self.folder / folder), verbosity=0)
+
+    def refresh(self, source: str) -> None:
+        """Request a refresh of the source by REST and run it as a worker would."""
+        run = self.call("POST", f"sources/{source}:refresh", {})
+        with TestCase.captureOnCommitCallbacks(execute=True):
+            claimed = claim_run(
+                self.workspace.pk, RefreshRun.objects.in_workspace(self.workspace).latest("pk").pk
+            )
+            assert claimed is not None, run
+            refresh_source(claimed)
+
+    # --- as a bot -----------------------------------------------------------------------------------
+
+    def fetch(self, agent: str) -> str:
+        """Fetch the prompt as a bot does, and return its text; `warnings` holds the warnings."""
+        return self.serve("GET", f"agents/{agent}/prompt?channel={CHANNEL}")
+
+    def render(self, agent: str, **facts: Any) -> str:
+        """Fetch the prompt with facts of a call."""
+        return self.serve("POST", f"agents/{agent}/prompt:render", {"channel": CHANNEL, **facts})
+
+    def serve(self, method: str, path: str, body: Any = None) -> str:
+        answer = self.bot.call(method, path, body)
+        data = json.loads(answer.content)
+        assert answer.status_code == 200, data
+        self.warnings, self.tools = data["warnings"], data["tools"]
+        text: str = data["text"]
+        return text
