@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from personas.models import Agent, Workspace
 from skills.models import ContextFile, FileRevision, PushedFile, Reach, RefreshRun, SourceKind, Waiver
 from skills.sources.models import FINISHED_STATUSES
-from skills.sources.readers import SourceReader, get_readers_by_agent
+from skills.sources.readers import ContextReader, get_readers_by_agent
 
 
 def list_context_files(workspace: Workspace) -> QuerySet[ContextFile]:
@@ -137,25 +137,25 @@ def count_readers(workspace: Workspace, files: Collection[ContextFile], live: Pa
     for reader, agents in (
         group_source_readers(get_readers_by_agent(workspace).values()) if matched_by_rules else ()
     ):
-        source = reader.source.pk
-        for paths_by_source, stored in ((present, live[source]), (missing, live[source] | missing[source])):
-            if paths_by_source[source]:
-                paths = {path for _, path in reader.paths(stored)} & paths_by_source[source]
-                counts.update({(source, path): agents for path in paths})
+        for paths_by_source, others in ((present, {}), (missing, missing)):
+            if any(paths_by_source.get(source) for source in reader.source_ids):
+                stored = {pk: live[pk] | others.get(pk, set()) for pk in reader.source_ids}
+                for one in reader.match_files(stored):
+                    if one.path in paths_by_source.get(one.source, ()):
+                        counts[one.source, one.path] += agents
     return Counter({file.pk: counts[file.source_id, file.path] for file in matched_by_rules})
 
 
-def group_source_readers(readers: Iterable[SourceReader]) -> list[tuple[SourceReader, int]]:
-    """Group the readers of active agents by source, harness and working directory.
+def group_source_readers(readers: Iterable[ContextReader]) -> list[tuple[ContextReader, int]]:
+    """Group the readers of active agents by sources, rules and working directory.
 
     The rules match the same files for all agents of a group, so this expensive step is needed only once per
     group. Return one reader of each group with the number of agents in the group.
     """
-    sizes: Counter[tuple[int, str, str]] = Counter()
-    examples: dict[tuple[int, str, str], SourceReader] = {}
+    sizes: Counter[tuple[object, ...]] = Counter()
+    examples: dict[tuple[object, ...], ContextReader] = {}
     for reader in readers:
         if reader.agent.archived_at is None:
-            key = (reader.source.pk, reader.harness.name, reader.working_directory)
-            sizes[key] += 1
-            examples[key] = reader
+            sizes[reader.match_key] += 1
+            examples[reader.match_key] = reader
     return [(examples[key], size) for key, size in sizes.items()]

@@ -9,7 +9,7 @@ from personas.models import Agent, Workspace
 from skills.agent_context.effective import AgentContextLoader, AgentSkill, get_effective_context
 from skills.models import ContextFile, Reach, Skill
 from skills.skill_format.parser import parse_skill
-from skills.sources.readers import SourceReader
+from skills.sources.readers import ContextReader
 
 
 def list_skills(workspace: Workspace) -> QuerySet[Skill]:
@@ -104,7 +104,7 @@ class AgentSkillEntry:
         return row.pk if row else 0
 
 
-def get_agent_skills(agent: Agent) -> tuple[SourceReader | None, list[AgentSkillEntry]]:
+def get_agent_skills(agent: Agent) -> tuple[ContextReader | None, list[AgentSkillEntry]]:
     """Return the agent's source reader and all its skills, with three queries.
 
     Skills that are hidden by another skill of the same name are included.

@@ -21,8 +21,8 @@ from skills.models import (
     is_folder_allowed,
 )
 from skills.refresh.runs import LostRun, save_run_progress
-from skills.rule_sets.effective import list_effective_harnesses
 from skills.sources.locks import lock_source
+from skills.sources.readers import list_source_harnesses
 
 
 def get_pushed_content(source: Source, known_stamps: Mapping[str, FileStamp]) -> dict[str, PushedContent]:
@@ -52,9 +52,7 @@ def refresh_source(run: RefreshRun) -> RefreshRun:
     """Execute a claimed run: discover and evaluate the files, then store the result in one transaction."""
     original = run.source
     report_progress = build_progress_reporter(run)
-    result = discover_source(
-        original, list_effective_harnesses(original.workspace, original.harnesses), report_progress
-    )
+    result = discover_source(original, list_source_harnesses(original), report_progress)
     verdicts = evaluate_discovered_files(original, result, report_progress)
     with transaction.atomic():
         source = lock_source(original)

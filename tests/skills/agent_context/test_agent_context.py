@@ -88,8 +88,9 @@ def context_url(agent, page=""):
 
 
 def form_data(agent, chosen, **more):
-    values = {"source": chosen.pk if chosen else "", "harness": "plain", "working_directory": ""}
-    return values | {"revision": agent.revision} | more
+    values = {"source_1": chosen.pk if chosen else "", "harness": "plain", "working_directory": ""}
+    switches = {"has_context_files": "on", "has_skills": "on"}
+    return values | switches | {"revision": agent.revision} | more
 
 
 def get_reader(browser, agent):
@@ -291,8 +292,8 @@ def test_a_sub_agent_inherits_until_it_chooses_and_again_after_dropping_its_choi
 
 
 BAD_CHOICES = {
-    "no such source": ({"source": "999999"}, "source"),
-    "no number": ({"source": "x"}, "source"),
+    "no such source": ({"source_1": "999999"}, "source_1"),
+    "no number": ({"source_1": "x"}, "source_1"),
     "no rules": ({"harness": ""}, "harness"),
     "unknown rules": ({"harness": "vim"}, "harness"),
     "over-long folder": ({"working_directory": "x" * 1_001}, "working_directory"),
