@@ -100,7 +100,7 @@ class ContextForm(ActionForm):
             use = uses[number - 1] if number <= len(uses) else None
             self.add_row(number, choices, use.source_id if use else None)
             if use:
-                self.initial |= {f"scope_{number}": use.scope, f"location_{number}": use.location}
+                self.initial.update({f"scope_{number}": use.scope, f"location_{number}": use.location})
 
     def add_row(self, number: int, choices: Any, chosen: int | None) -> None:
         source = RecordChoiceField(label=_("Source"), required=False, empty_label=_("None"))

@@ -185,7 +185,7 @@ def load_agent_lineage(agent: Agent) -> AgentLineage:
     has_own_rules = False
     for row in rows:
         choices[row.agent_id] = row
-        has_own_rules |= row.has_own_rules  # type: ignore[attr-defined]  # annotated
+        has_own_rules |= row.has_own_rules
     return AgentLineage(agents, choices, has_own_rules)
 
 
@@ -244,7 +244,9 @@ def build_context_reader(
 
 def build_agent_harness(row: AgentContext, harness: Harness) -> Harness:
     """Apply the settings of an agent to the rules of its harness."""
-    off = [*([] if row.has_context_files else CONTEXT_KINDS), *([] if row.has_skills else ["skill"])]
+    off: list[FileKind] = [] if row.has_context_files else list(CONTEXT_KINDS)
+    if not row.has_skills:
+        off.append("skill")
     return customize_harness(harness, row.file_names, off) if off or row.file_names else harness
 
 
