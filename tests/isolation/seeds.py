@@ -96,7 +96,9 @@ class Seeder:
     def files(self) -> None:
         """Create one file in each state that an action needs."""
         source, agent = self.row("sources", "plain"), self.row("agents", "plain")
-        context = self.create(AgentContext, agent=agent, harness="plain")
+        lists = {name: [self.word(f"AgentContext.{name}")] for name in ("file_names", "extra_skill_folders")}
+        lists["file_names"].append("AGENTS.md")
+        context = self.create(AgentContext, agent=agent, harness="plain", **lists)
         self.create(AgentSource, context=context, source=source)
         rules = {"harness": "plain", "rules": self.rules()}
         by = Actor(self.word("Actor.label"), self.owner)
