@@ -12,6 +12,7 @@ from personas.admin import ChangeOnlyAdmin, ReadOnlyAdmin, RecordAdmin, get_oper
 from personas.errors import DomainError
 from skills.models import (
     AgentContext,
+    AgentSource,
     ContextFile,
     FileAgent,
     FileRevision,
@@ -136,4 +137,6 @@ class RefreshRunAdmin(WorkspaceRowAdmin):
 
 
 admin.site.register(Skill, RecordAdmin)
-admin.site.register([AgentContext, FileAgent, FileRevision, PushedFile, RuleSet, Waiver], WorkspaceRowAdmin)
+admin.site.register(
+    [AgentContext, AgentSource, FileAgent, FileRevision, PushedFile, RuleSet, Waiver], WorkspaceRowAdmin
+)

@@ -84,7 +84,10 @@ def get_readable_source_ids(workspace: Workspace, agents: Iterable[str]) -> set[
     slugs = set(agents)
     readers = get_readers_by_agent(workspace).values()
     return {
-        reader.source.pk for reader in readers if reader.agent.slug in slugs and not reader.agent.is_archived
+        source_id
+        for reader in readers
+        if reader.agent.slug in slugs and not reader.agent.is_archived
+        for source_id in reader.source_ids
     }
 
 

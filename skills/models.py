@@ -6,18 +6,21 @@ from skills.rule_sets.models import RuleSet
 from skills.sources.models import (
     Adoption,
     AgentContext,
+    AgentSource,
     PushedFile,
     RefreshRun,
     RunStatus,
     Source,
     SourceGrant,
     SourceKind,
+    SourceScope,
     is_folder_allowed,
 )
 
 __all__ = [
     "Adoption",
     "AgentContext",
+    "AgentSource",
     "ContextFile",
     "FileAgent",
     "FileRevision",
@@ -32,6 +35,7 @@ __all__ = [
     "Source",
     "SourceGrant",
     "SourceKind",
+    "SourceScope",
     "Verdict",
     "Waiver",
     "is_folder_allowed",

@@ -79,4 +79,5 @@ def exclude_blank_files(files: Sequence[ContextFile]) -> list[ContextFile]:
 
 
 def get_file_name(file: ContextFile) -> str:
-    return file.path.rpartition("/")[2]
+    # A path on Windows has backslashes.
+    return file.path[max(file.path.rfind("/"), file.path.rfind("\\")) + 1 :]

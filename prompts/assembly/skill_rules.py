@@ -12,8 +12,9 @@ from prompts.assembly.inputs import PromptInputs, Skill
 from prompts.assembly.text import collapse_whitespace
 
 MAX_NAME_LENGTH, MAX_DESCRIPTION_LENGTH = 64, 1_024
+SEPARATOR_PATTERN = re.compile(r"[/\\]")
 NAME_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-SKILL_FILE_SUFFIX = "/SKILL.md"
+SKILL_FILE_NAME = "SKILL.md"
 
 
 def list_valid_skills(skills: Iterable[Skill]) -> list[Skill]:
@@ -73,15 +74,20 @@ def find_skill_fault(name: str, description: str, location: str) -> str:
         return "it has no description"
     if len(description) > MAX_DESCRIPTION_LENGTH:
         return f"its description is longer than {MAX_DESCRIPTION_LENGTH:,} characters"
-    if (
-        location
-        and not location.endswith(f"/{name}{SKILL_FILE_SUFFIX}")
-        and get_folder_name(location) != name
-    ):
+    if location and get_folder_name(location) != name:
         return f"its folder is called “{collapse_whitespace(get_folder_name(location))}”"
     return ""
 
 
 def get_folder_name(location: str) -> str:
     """Return the name of a skill's folder; `location` is the path of the folder or of its SKILL.md."""
-    return location.removesuffix(SKILL_FILE_SUFFIX).rstrip("/").rpartition("/")[2]
+    return SEPARATOR_PATTERN.split(get_folder_path(location))[-1]
+
+
+def get_folder_path(location: str) -> str:
+    """Return the path of a skill's folder; `location` is the path of the folder or of its SKILL.md.
+
+    On Windows the names are separated by backslashes.
+    """
+    folder = location.removesuffix(SKILL_FILE_NAME)
+    return folder.rstrip("/\\") if folder.endswith(("/", "\\")) else location

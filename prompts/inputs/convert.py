@@ -4,11 +4,14 @@ import json
 from datetime import datetime
 from typing import Any, Literal, cast
 
+from django.conf import settings
+
 from personas import models as records
 from prompts.assembly import inputs as prompt_inputs
 from prompts.assembly.segments import Origin
 from prompts.assembly.text import collapse_whitespace
 from skills.agent_context.effective import AgentSkill, EffectiveContext, EffectiveFile
+from skills.sources.locations import join_location
 
 BOM = "\ufeff"
 
@@ -36,15 +39,16 @@ def build_file_input(context: EffectiveContext, kind: str) -> prompt_inputs.Text
 
 
 def build_context_file(file: EffectiveFile) -> prompt_inputs.ContextFile:
-    return prompt_inputs.ContextFile(file.file.path, get_file_text(file), origin=build_file_origin(file))
+    path = file.bot_path or file.file.path
+    return prompt_inputs.ContextFile(path, get_file_text(file), origin=build_file_origin(file))
 
 
-def build_skill_input(skill: AgentSkill) -> prompt_inputs.Skill:
+def build_skill_input(skill: AgentSkill, context: EffectiveContext) -> prompt_inputs.Skill:
     if skill.file is not None:
         origin = build_file_origin(EffectiveFile("skill", skill.file))
-        location = skill.file.path
+        location = skill.bot_path or skill.file.path
     else:
-        origin, location = build_record_origin(skill.skill), f"dramatis:skills/{skill.name}"
+        origin, location = build_record_origin(skill.skill), build_skill_location(skill.name, context)
     return prompt_inputs.Skill(
         skill.name,
         skill.description,
@@ -52,6 +56,14 @@ def build_skill_input(skill: AgentSkill) -> prompt_inputs.Skill:
         disable_model_invocation=skill.disable_model_invocation,
         origin=origin,
     )
+
+
+def build_skill_location(name: str, context: EffectiveContext) -> str:
+    """Return where bots read a skill without a file: below the folder of `dramatis pull`, or at its URL."""
+    folder = context.settings.pulled_skills_folder if context.settings else ""
+    if folder:
+        return join_location(folder, name, "SKILL.md")
+    return f"{settings.PUBLIC_URL}/api/v1/skills/{name}/SKILL.md"
 
 
 def build_documentation_input(agent: records.Agent) -> prompt_inputs.Documentation | None:

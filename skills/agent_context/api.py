@@ -1,6 +1,7 @@
-"""API for an agent's context: its source and harness, and the effective, withheld and pending files."""
+"""API for an agent's context: sources, rules, settings, and the effective, withheld and pending files."""
 
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 
 from django.db import transaction
@@ -10,7 +11,7 @@ from personas.api.etags import check_etag
 from personas.api.exception_handler import validation_problem
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError
-from personas.api.responses import ApiResponse, json_response, no_content_response
+from personas.api.responses import ApiResponse, encode_json, json_response, no_content_response
 from personas.api.schema import (
     Schema,
     array_schema,
@@ -27,18 +28,42 @@ from personas.models import Agent
 from personas.records.services import lock_record
 from personas.roles import Permission
 from skills.agent_context.effective import EffectiveFile
-from skills.agent_context.page import ContextChoice, get_context_and_pending, get_context_choice
-from skills.agent_context.services import choose_context, inherit_context
+from skills.agent_context.page import (
+    ContextChoice,
+    get_context_and_pending,
+    get_context_choice,
+    request_context_refresh,
+)
+from skills.agent_context.services import (
+    MAX_NAMES,
+    MAX_SOURCES,
+    SETTING_NAMES,
+    ContextSettings,
+    SourceUse,
+    choose_context,
+    context_choice_json,
+    inherit_context,
+)
 from skills.api_helpers import TEXT_SCHEMA, agent_or_404
 from skills.discovery.harnesses import FILE_KINDS, HARNESSES
-from skills.models import ContextFile, FileRevision, FileState, Source
+from skills.models import (
+    AgentContext,
+    AgentSource,
+    ContextFile,
+    FileRevision,
+    FileState,
+    Source,
+    SourceScope,
+)
 from skills.sources.api import SourceResource
+from skills.sources.readers import list_context_rows
 
 MAX_ITEMS = 100_000
 EFFECTIVE_FILE_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
         "path": TEXT_SCHEMA,
+        "bot_path": TEXT_SCHEMA | {"description": "The path that prompts print."},
         "kind": enum_schema(FILE_KINDS),
         "revision": integer_schema(1),
         "digest": TEXT_SCHEMA,
@@ -51,8 +76,30 @@ WITHHELD_FILES_SCHEMA = array_schema(
 AGENT_CONTEXT_SCHEMA: Schema = object_schema(
     {
         "agent": TEXT_SCHEMA,
-        "source": nullable_schema(TEXT_SCHEMA),
+        "source": nullable_schema(
+            TEXT_SCHEMA | {"description": "The last of its sources, which has the highest priority."}
+        ),
+        "sources": array_schema(
+            object_schema(
+                {
+                    "source": TEXT_SCHEMA,
+                    "scope": enum_schema(SourceScope.values),
+                    "location": TEXT_SCHEMA | {"description": "As set at the agent; empty: the source's."},
+                    "effective_location": TEXT_SCHEMA
+                    | {"description": "Where its root lies for the agent's bots; empty: not known."},
+                }
+            ),
+            most=MAX_SOURCES,
+            description="Lowest priority first, as they are read.",
+        ),
         "harness": nullable_schema(TEXT_SCHEMA),
+        "has_context_files": boolean_schema(),
+        "has_skills": boolean_schema(),
+        "file_names": array_schema(TEXT_SCHEMA, most=MAX_NAMES),
+        "extra_skill_folders": array_schema(TEXT_SCHEMA, most=MAX_NAMES),
+        "pulled_skills_folder": TEXT_SCHEMA,
+        "bot_directory": TEXT_SCHEMA
+        | {"description": "The working directory on the bot's machine; empty: not known."},
         "working_directory": TEXT_SCHEMA,
         "working_directory_problem": TEXT_SCHEMA
         | {"description": "Why the working directory cannot be used, and the root is; empty if it can."},
@@ -69,15 +116,62 @@ AGENT_CONTEXT_SCHEMA: Schema = object_schema(
         "etag": TEXT_SCHEMA,
     }
 )
+SOURCE_USE_SCHEMA = object_schema(
+    {
+        "source": slug_schema(),
+        "scope": enum_schema(
+            SourceScope.values,
+            default=str(SourceScope.BOTH),
+            description="Which files are read: those of the home directory, of the project, or both.",
+        ),
+        "location": line_schema(
+            1_000, description="Absolute path of its root for the agent's bots; absent: the source's."
+        ),
+    },
+    required=["source"],
+)
 CONTEXT_CHOICE_SCHEMA = object_schema(
     {
         "source": nullable_schema(
-            slug_schema(description="Null: it reads nothing, also not what its parent reads.")
+            slug_schema(
+                description="One source, read as project and home directory. Null: it reads nothing, also "
+                "not what its parent reads. Leave it out if you send sources."
+            )
+        ),
+        "sources": array_schema(
+            SOURCE_USE_SCHEMA,
+            most=MAX_SOURCES,
+            description="Lowest priority first, for example home before project. Empty: it reads nothing.",
         ),
         "harness": enum_schema(HARNESSES),
-        "working_directory": line_schema(1_000, description="Below the source's root; absent: as it is."),
+        "working_directory": line_schema(
+            1_000,
+            description="Below the project's root, below ~/, or absolute; absent: as it is.",
+        ),
+        "has_context_files": boolean_schema(
+            description="Whether prompts hold context files; absent: as it is, first true."
+        ),
+        "has_skills": boolean_schema(
+            description="Whether prompts offer skills; absent: as it is, first true."
+        ),
+        "file_names": array_schema(
+            line_schema(500, least=1),
+            most=MAX_NAMES,
+            description="Names of context files; empty: those of the rule set; absent: as it is.",
+        ),
+        "extra_skill_folders": array_schema(
+            line_schema(500, least=1),
+            most=MAX_NAMES,
+            description="Further folders of skills: below the project's root, below ~/, or absolute; "
+            "absent: as it is.",
+        ),
+        "pulled_skills_folder": line_schema(
+            1_000,
+            description="Absolute path of the folder that dramatis pull fills; empty: prompts hold the "
+            "URLs of skills written here; absent: as it is.",
+        ),
     },
-    required=["source", "harness"],
+    required=["harness"],
 )
 WRITE_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "is_conditional": True, "tag": "agents"}
 
@@ -90,14 +184,17 @@ def retrieve_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
 def update_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
     row = lock_agent_if_match(call, agent)
     body: dict[str, Any] = call.body
-    choose_context(
+    own = list_context_rows(call.workspace).filter(agent=row).first() or AgentContext()
+    saved = choose_context(
         row,
-        get_source_by_slug(call, body["source"]),
+        list_requested_uses(call, body),
         body["harness"],
         working_directory=body.get("working_directory", row.working_directory),
         expected=row.revision,
         by=call.actor,
+        settings=ContextSettings(**{name: body.get(name, getattr(own, name)) for name in SETTING_NAMES}),
     )
+    request_context_refresh(saved, by=call.actor)
     return agent_context_response(agent_or_404(call, agent))
 
 
@@ -117,26 +214,41 @@ def lock_agent_if_match(call: ApiRequest, slug: str) -> Agent:
     return agent
 
 
-def get_source_by_slug(call: ApiRequest, slug: str | None) -> Source | None:
-    if slug is None:
-        return None
+def list_requested_uses(call: ApiRequest, body: dict[str, Any]) -> list[SourceUse]:
+    """Return the sources in the request's body: `sources`, or the shorter form `source`."""
+    if ("source" in body) == ("sources" in body):
+        raise ProblemError(validation_problem([FieldError("Send either source or sources.", "/sources")]))
+    if "source" in body:
+        slug = body["source"]
+        return [] if slug is None else [SourceUse(get_source_by_slug(call, slug, "/source"))]
+    return [
+        SourceUse(
+            get_source_by_slug(call, use["source"], f"/sources/{index}/source"),
+            use.get("scope", SourceScope.BOTH),
+            use.get("location", ""),
+        )
+        for index, use in enumerate(body["sources"])
+    ]
+
+
+def get_source_by_slug(call: ApiRequest, slug: str, pointer: str) -> Source:
     source: Source | None = (
         SourceResource().list_visible(call.caller).filter(slug=slug, archived_at=None).first()
     )
     if source is None:
-        raise ProblemError(validation_problem([FieldError("There is no such record here.", "/source")]))
+        raise ProblemError(validation_problem([FieldError("There is no such record here.", pointer)]))
     return source
 
 
 def context_etag(agent: Agent, choice: ContextChoice) -> str:
     """Return the ETag of an agent's context.
 
-    It contains the chosen source and harness in addition to the agent's revision number, because choosing
-    them does not change the revision number.
+    It contains a hash of the chosen sources and settings in addition to the agent's revision number, because
+    choosing them does not change the revision number.
     """
     chooser, row = choice.chosen_by, choice.row
-    source = row.source.slug if row and row.source else ""
-    return f'"{agent.revision}.{chooser.slug if chooser else ""}.{source}.{row.harness if row else ""}"'
+    chosen = sha256(encode_json(context_choice_json(row))).hexdigest()[:16] if row else ""
+    return f'"{agent.revision}.{chooser.slug if chooser else ""}.{chosen}"'
 
 
 def agent_context_response(agent: Agent) -> ApiResponse:
@@ -148,10 +260,14 @@ def agent_context_response(agent: Agent) -> ApiResponse:
 def agent_context_json(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
     effective, pending = get_context_and_pending(agent)
     row, chooser = choice.row, choice.chosen_by
+    uses = list(row.uses.all()) if row else []
     return {
         "agent": agent.slug,
-        "source": row.source.slug if row and row.source else None,
+        "source": uses[-1].source.slug if uses else None,
+        "sources": [source_use_json(use) for use in uses],
         "harness": row.harness if row else None,
+        **{name: getattr(row or AgentContext(), name) for name in SETTING_NAMES},
+        "bot_directory": effective.bot_directory,
         "working_directory": choice.directory,
         "working_directory_problem": effective.reader.directory_problem if effective.reader else "",
         "chosen_by": chooser.slug if chooser else None,
@@ -167,10 +283,20 @@ def agent_context_json(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
     }
 
 
+def source_use_json(use: AgentSource) -> dict[str, Any]:
+    return {
+        "source": use.source.slug,
+        "scope": use.scope,
+        "location": use.location,
+        "effective_location": use.bot_location,
+    }
+
+
 def effective_file_json(entry: EffectiveFile, revision: FileRevision) -> dict[str, Any]:
     return {
         "id": entry.file.pk,
         "path": entry.file.path,
+        "bot_path": entry.bot_path,
         "kind": entry.kind,
         "revision": revision.number,
         "digest": revision.digest,
@@ -194,7 +320,7 @@ urlpatterns: list[URLPattern] = [
         ),
         put=Operation(
             update_agent_context,
-            "Choose the source an agent reads",
+            "Choose the sources an agent reads, and its settings for files and skills",
             body=CONTEXT_CHOICE_SCHEMA,
             answer=AGENT_CONTEXT_SCHEMA,
             **WRITE_OPTIONS,

@@ -1,6 +1,6 @@
 """Load the effective context of agents: their context files, and their skills without duplicate names.
 
-A harness is the program that runs an agent; its rules decide which files of the source the agent reads. The
+A harness is the program that runs an agent; its rules decide which files of its sources the agent reads. The
 revision of a file that prompts use is called the revision in force.
 """
 
@@ -15,13 +15,15 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from personas.models import Agent, Workspace
 from skills.agent_context.preload import WorkspaceSkills
 from skills.files.evaluate import build_skill_reading
-from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
+from skills.models import AgentContext, ContextFile, FileAgent, Reach, Skill, SkillLink
 from skills.skill_format.tolerance import evaluate_for_harnesses, get_judging_harnesses
 from skills.sources.readers import (
     AgentLineage,
-    SourceReader,
-    build_source_reader,
-    get_source_reader,
+    ContextReader,
+    build_bot_path,
+    build_context_reader,
+    find_context_row,
+    get_context_reader,
     has_no_source,
     load_agent_lineage,
 )
@@ -36,10 +38,14 @@ SKILL_RECORD_PATH = "written here"
 
 @dataclass(frozen=True)
 class EffectiveFile:
-    """A file in an agent's context, with the file kind of the harness rule that matched it."""
+    """A file in an agent's context, with the file kind of the harness rule that matched it.
+
+    `bot_path` is the path that prompts print: absolute if the location of the source is known.
+    """
 
     kind: str
     file: ContextFile
+    bot_path: str = ""
 
     @property
     def text(self) -> str:
@@ -62,6 +68,8 @@ class AgentSkill:
     hidden_by: str = ""
     # The reasons why the agent's harness ignores this skill; empty if the harness accepts it.
     dropped: tuple[str, ...] = ()
+    # The path of the file that prompts print; empty for a record.
+    bot_path: str = ""
 
     @property
     def is_used(self) -> bool:
@@ -76,12 +84,19 @@ class AgentSkill:
 class EffectiveContext:
     """The effective files and skills of one agent."""
 
-    reader: SourceReader | None
+    reader: ContextReader | None
     files: tuple[EffectiveFile, ...] = ()
     skills: tuple[AgentSkill, ...] = ()
     # Files that the agent's rules match but whose state is invalid, quarantined or missing. A file is listed
     # here even if prompts still use an older revision of it.
     withheld: tuple[ContextFile, ...] = ()
+    # The settings of the agent for files and skills, its own or inherited; None if there are none.
+    settings: AgentContext | None = None
+
+    @property
+    def bot_directory(self) -> str:
+        """The absolute working directory of the agent's bots; empty if it is unknown."""
+        return self.reader.directory.absolute if self.reader else ""
 
     def list_files(self, *kinds: str) -> list[EffectiveFile]:
         return [file for file in self.files if file.kind in kinds]
@@ -129,14 +144,19 @@ class ContextLoader:
         self.workspace, self.agents, self.draft = workspace, agents, draft
         self.workspace_skills = workspace_skills or WorkspaceSkills.load(workspace, agents)
         self.readers = {agent.pk: reader for agent in agents if (reader := self.build_reader(agent))}
-        self.matches: dict[tuple[int, str, str], MatchedFiles] = {}
+        self.matches: dict[tuple[object, ...], MatchedFiles] = {}
 
-    def build_reader(self, agent: Agent) -> SourceReader | None:
+    def build_reader(self, agent: Agent) -> ContextReader | None:
         if has_no_source(agent):
             return None
-        return build_source_reader(
+        return build_context_reader(
             agent, self.agents_by_id, self.workspace_skills.choices, self.workspace_skills.harnesses
         )
+
+    def get_settings(self, agent: Agent) -> AgentContext | None:
+        if has_no_source(agent):
+            return None
+        return find_context_row(agent, self.agents_by_id, self.workspace_skills.choices)
 
     @cached_property
     def agents_by_id(self) -> dict[int, Agent]:
@@ -147,29 +167,38 @@ class ContextLoader:
         return self.workspace_skills.parents | {agent.pk: agent for agent in self.agents}
 
     def get_context(self, agent: Agent) -> EffectiveContext:
-        reader = self.readers.get(agent.pk)
+        reader, settings = self.readers.get(agent.pk), self.get_settings(agent)
         matches = self.list_matched_files(reader) if reader else []
-        skills = resolve_duplicate_skills(
-            [*self.list_record_skills(agent), *self.list_file_skills(agent, matches, reader)]
-        )
+        skills: Iterable[AgentSkill] = ()
+        if settings is None or settings.has_skills:
+            skills = resolve_duplicate_skills(
+                [*self.list_record_skills(agent), *self.list_file_skills(agent, matches, reader)]
+            )
         return EffectiveContext(
             reader,
             tuple(
-                [EffectiveFile(kind, file) for kind, file in matches if kind != "skill" and file.in_force_id]
+                [
+                    EffectiveFile(kind, file, get_bot_path(file, reader))
+                    for kind, file in matches
+                    if kind != "skill" and file.in_force_id
+                ]
             ),
             tuple(skills),
             tuple([file for _, file in matches if file.state in WITHHELD_STATES]),
+            settings,
         )
 
-    def list_matched_files(self, reader: SourceReader) -> MatchedFiles:
+    def list_matched_files(self, reader: ContextReader) -> MatchedFiles:
         """Return the files that the reader's rules match, each with its kind.
 
-        Cached by source, harness and working directory, because many agents have the same three values.
+        Cached, because many agents have the same sources, rules and working directory.
         """
-        key = (reader.source.pk, reader.harness.name, reader.working_directory)
+        key = reader.match_key
         if key not in self.matches:
-            files = self.files.get(reader.source.pk, {})
-            self.matches[key] = [(kind, files[path]) for kind, path in reader.paths(files)]
+            files = self.files
+            self.matches[key] = [
+                (kind, files[source][path]) for kind, source, path in reader.match_files(files)
+            ]
         return self.matches[key]
 
     @cached_property
@@ -178,7 +207,7 @@ class ContextLoader:
 
         A file that is missing from its source is included only if prompts still use one of its revisions.
         """
-        sources = {reader.source.pk for reader in self.readers.values()}
+        sources = {source for reader in self.readers.values() for source in reader.source_ids}
         by_source: dict[int, dict[str, ContextFile]] = defaultdict(dict)
         if sources:
             rows = ContextFile.objects.in_workspace(self.workspace).filter(
@@ -223,7 +252,7 @@ class ContextLoader:
                 yield AgentSkill(row.name, row.description, row.disable_model_invocation, skill=row)
 
     def list_file_skills(
-        self, agent: Agent, matches: MatchedFiles, reader: SourceReader | None
+        self, agent: Agent, matches: MatchedFiles, reader: ContextReader | None
     ) -> Iterable[AgentSkill]:
         """Yield skill files: first those that the agent's rules match, in rule order, then assigned ones."""
         by_rule = [file for kind, file in matches if kind == "skill" and file.reach == Reach.FOUND]
@@ -235,10 +264,17 @@ class ContextLoader:
         harnesses = list_judging_harnesses(agent, reader)
         for file in [*by_rule, *by_assignment]:
             if file.in_force is not None:
-                yield evaluate_skill_file(file, harnesses)
+                yield replace(evaluate_skill_file(file, harnesses), bot_path=get_bot_path(file, reader))
 
 
-def list_judging_harnesses(agent: Agent, reader: SourceReader | None) -> tuple[str, ...]:
+def get_bot_path(file: ContextFile, reader: ContextReader | None) -> str:
+    """Return the path of a file that prompts print: absolute if the location of its source is known."""
+    if reader is None:
+        return build_bot_path(file.source.location, file.path)
+    return reader.get_bot_path(file.source, file.path)
+
+
+def list_judging_harnesses(agent: Agent, reader: ContextReader | None) -> tuple[str, ...]:
     return get_judging_harnesses(reader.harness.name if reader else "", agent.layout)
 
 
@@ -276,7 +312,7 @@ def resolve_duplicate_skills(skills: Iterable[AgentSkill]) -> Iterable[AgentSkil
 class AgentContextLoader(ContextLoader):
     """Loads the context of a single agent. Files and skills take one query each.
 
-    With `has_contents`, all files of the agent's source are loaded with their contents. Without it, only
+    With `has_contents`, all files of the agent's sources are loaded with their contents. Without it, only
     skill files are loaded, without contents.
     """
 
@@ -284,8 +320,11 @@ class AgentContextLoader(ContextLoader):
         self.workspace, self.agents, self.draft = agent.workspace_id, [agent], None
         self.agent, self.has_contents, self.matches = agent, has_contents, {}
         self.lineage: AgentLineage = load_agent_lineage(agent)
-        self.reader: SourceReader | None = get_source_reader(agent, self.lineage)
+        self.reader: ContextReader | None = get_context_reader(agent, self.lineage)
         self.readers = {agent.pk: self.reader} if self.reader else {}
+
+    def get_settings(self, agent: Agent) -> AgentContext | None:
+        return find_context_row(agent, self.lineage.line, self.lineage.choices)
 
     @cached_property
     def rows(self) -> list[list[Any]]:
@@ -293,13 +332,13 @@ class AgentContextLoader(ContextLoader):
 
     @property
     def candidate_files(self) -> list[ContextFile]:
-        """The files of the agent's source, and the skill files of any source assigned to the agent."""
+        """The files of the agent's sources, and the skill files of any source assigned to the agent."""
         return self.rows[0]
 
     def query_candidate_files(self) -> QuerySet[ContextFile]:
         links = FileAgent.objects.in_workspace(self.workspace).filter(file=OuterRef("pk"), agent=self.agent)
         rows = ContextFile.objects.in_workspace(self.workspace).filter(is_ignored=False)
-        in_own_source = Q(source=self.reader.source) if self.reader else Q(pk=None)
+        in_own_source = Q(source__in=self.reader.source_ids) if self.reader else Q(pk=None)
         in_own_source &= Q() if self.has_contents else Q(file_kind="skill")
         assigned = Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, is_mine=True)
         skills = Q(file_kind="skill", source__archived_at=None)
@@ -311,13 +350,11 @@ class AgentContextLoader(ContextLoader):
     def files(self) -> dict[int, dict[str, ContextFile]]:
         if self.reader is None:
             return {}
-        source = self.reader.source.pk
-        present = [
-            row
-            for row in self.candidate_files
-            if row.source_id == source and (row.is_there or row.in_force_id)
-        ]
-        return {source: {row.path: row for row in present}}
+        by_source: dict[int, dict[str, ContextFile]] = {pk: {} for pk in self.reader.source_ids}
+        for row in self.candidate_files:
+            if row.source_id in by_source and (row.is_there or row.in_force_id):
+                by_source[row.source_id][row.path] = row
+        return by_source
 
     @cached_property
     def offered_files(self) -> list[ContextFile]:

@@ -1,4 +1,4 @@
-"""Data for the context page of one agent: the chosen source, the effective files, the pending files."""
+"""Data for the context page of one agent: the chosen sources, the effective files, the pending files."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,17 +6,21 @@ from typing import Any
 from django.db.models import Count, Exists, Max, OuterRef, Q, Sum
 from django.utils.translation import gettext as _
 
+from personas.actors import Actor
 from personas.models import Agent
 from skills.agent_context.effective import AgentContextLoader, EffectiveContext
+from skills.agent_context.services import list_sources_to_refresh
 from skills.models import AgentContext, ContextFile, FileAgent, FileState, Reach, Skill
-from skills.sources.readers import AgentLineage, SourceReader, load_agent_lineage
+from skills.refresh.runs import request_refresh
+from skills.sources.readers import AgentLineage, ContextReader, load_agent_lineage
+from skills.tasks import enqueue_refresh_run
 
 PENDING_STATES = (FileState.NEW, FileState.CHANGED)
 
 
 @dataclass(frozen=True)
 class ContextChoice:
-    """The effective source and working directory of an agent, each with the agent that has set it.
+    """The effective sources and working directory of an agent, each with the agent that has set it.
 
     The agent that has set a value is the agent itself or an ancestor; None if the value is not set.
     """
@@ -31,10 +35,11 @@ class ContextChoice:
         """The reason why the agent reads no files. Use it only for an agent that reads none."""
         if self.row is None:
             return _("Nobody has chosen a source for it yet.")
-        if self.row.source is None:
+        sources = [use.source for use in self.row.uses.all()]
+        if not sources:
             return _("It was decided that it reads no files.")
-        if self.row.source.is_archived:
-            return _("Its source “%(source)s” is archived.") % {"source": self.row.source}
+        if all(source.is_archived for source in sources):
+            return _("Its source “%(source)s” is archived.") % {"source": sources[-1]}
         return _("Its rule set is not known any more.")
 
 
@@ -70,7 +75,13 @@ def get_context_and_pending(
     return loader.get_context(agent), [file for file in unused if file.state in PENDING_STATES]
 
 
-def get_context_fingerprint(agent: Agent, reader: SourceReader | None) -> list[Any]:
+def request_context_refresh(row: AgentContext, *, by: Actor) -> None:
+    """Request a refresh of the sources in which the settings of an agent add paths to search."""
+    for source in list_sources_to_refresh(row):
+        enqueue_refresh_run(request_refresh(source, cause="edited", by=by))
+
+
+def get_context_fingerprint(agent: Agent, reader: ContextReader | None) -> list[Any]:
     """Return database aggregates that change whenever the content of the context page changes.
 
     They are cheap enough to be computed for every poll.
@@ -78,7 +89,7 @@ def get_context_fingerprint(agent: Agent, reader: SourceReader | None) -> list[A
     links = FileAgent.objects.in_workspace(agent.workspace_id).filter(file=OuterRef("pk"), agent=agent)
     rows = ContextFile.objects.in_workspace(agent.workspace_id).order_by().annotate(is_mine=Exists(links))
     skills = Q(file_kind="skill") & ~Q(reach=Reach.FOUND)
-    relevant = rows.filter(Q(source=reader.source) | skills if reader else skills)
+    relevant = rows.filter(Q(source__in=reader.source_ids) | skills if reader else skills)
     files = relevant.values_list("state", "reach", "is_mine").annotate(
         Count("pk"), Sum("pk"), Sum("newest_id"), Sum("in_force_id"), Max("changed_at")
     )
@@ -90,13 +101,8 @@ def get_context_fingerprint(agent: Agent, reader: SourceReader | None) -> list[A
     ]
 
 
-def get_source_reader_key(reader: SourceReader | None) -> tuple[Any, ...]:
+def get_source_reader_key(reader: ContextReader | None) -> tuple[Any, ...]:
     if reader is None:
         return ()
-    return (
-        reader.source.pk,
-        reader.source.label,
-        repr(reader.harness),
-        reader.working_directory,
-        reader.directory_problem,
-    )
+    sources = [(use.source_id, use.source.label, use.bot_location) for use in reader.uses]
+    return (sources, repr(reader.harness), reader.searched_sources, reader.directory)

@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from personas.models import Agent, Workspace
 from skills.discovery.harnesses import HARNESSES, Harness
 from skills.models import AgentContext, ContextFile, FileAgent, Reach, RuleSet, Skill, SkillLink
+from skills.sources.readers import list_context_rows
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def build_skill_queries(
         SkillLink.objects.in_workspace(workspace).values_list("skill_id", "agent_id"),
         list_assigned_files(workspace),
         FileAgent.objects.in_workspace(workspace).values_list("file_id", "agent_id"),
-        choices.select_related("source__grant", "source__workspace"),
+        list_context_rows(workspace),
         list_parent_agents(workspace, parent_ids).filter(Exists(choices)),
         RuleSet.objects.in_workspace(workspace).filter(archived_at=None),
     ]

@@ -1,4 +1,7 @@
-"""Set or clear the source and harness of an agent."""
+"""Set or clear the sources, harness and settings for files and skills of an agent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -9,41 +12,159 @@ from personas.errors import InvalidInput
 from personas.models import Agent
 from personas.records.services import edit_record
 from personas.signals import agent_changed
+from skills.discovery.harness_json import find_plain_folder_problem
 from skills.discovery.harnesses import HARNESSES
-from skills.models import AgentContext, Source
+from skills.models import AgentContext, AgentSource, Source, SourceScope
+from skills.sources.locations import (
+    find_location_problem,
+    is_absolute_path,
+    is_home_path,
+    normalize_location,
+)
+from skills.sources.readers import list_context_rows
+
+MAX_SOURCES, MAX_NAMES = 10, 20
+
+
+@dataclass(frozen=True)
+class SourceUse:
+    """A source that an agent reads, as what, and where its root lies for the agent's bots if it differs."""
+
+    source: Source
+    scope: str = SourceScope.BOTH
+    location: str = ""
+
+
+@dataclass(frozen=True)
+class ContextSettings:
+    """Settings of an agent for files and skills, with the defaults of an agent that has none."""
+
+    has_context_files: bool = True
+    has_skills: bool = True
+    file_names: Sequence[str] = field(default_factory=list)
+    extra_skill_folders: Sequence[str] = field(default_factory=list)
+    pulled_skills_folder: str = ""
+
+
+SETTING_NAMES = (
+    *("has_context_files", "has_skills", "file_names", "extra_skill_folders"),
+    "pulled_skills_folder",
+)
 
 
 @transaction.atomic
 def choose_context(
-    agent: Agent, source: Source | None, harness: str, *, working_directory: str, expected: int, by: Actor
+    agent: Agent,
+    sources: Source | Sequence[SourceUse] | None,
+    harness: str,
+    *,
+    working_directory: str,
+    expected: int,
+    by: Actor,
+    settings: ContextSettings | None = None,
 ) -> AgentContext:
-    """Set the source, harness and working directory of an agent.
+    """Set the sources, harness, settings and working directory of an agent.
 
-    With the source None, the agent reads no files and does not inherit its parent's source either.
-    `expected` is the agent's revision number that the edit is based on.
+    The sources are ordered: the last has the highest priority. A source alone is read as project and as home
+    directory. Without a source, the agent reads no files and does not inherit its parent's sources either.
+    `expected` is the agent's revision number that the edit is based on. Without `settings`, they stay.
     """
-    if harness not in HARNESSES:
-        raise InvalidInput.on("harness", _("That is none of the rule sets."))
-    if source is not None and harness not in source.harnesses:
-        raise InvalidInput.on(
-            "harness",
-            _("“%(source)s” is not looked through by these rules. Edit the source first.")
-            % {"source": source},
-        )
+    if isinstance(sources, Source):
+        sources = [SourceUse(sources)]
+    uses = [normalize_use(use) for use in sources or ()]
+    check_source_uses(uses, harness)
+    if settings is not None:
+        check_context_settings(settings)
     agent = edit_record(agent, {"working_directory": working_directory}, expected=expected, by=by)
-    rows = AgentContext.objects.in_workspace(agent.workspace_id).select_related("source")
+    rows = list_context_rows(agent.workspace_id)
     row = rows.filter(agent=agent).first() or AgentContext(workspace_id=agent.workspace_id, agent=agent)
     before = context_choice_json(row) if row.pk else None
-    row.source, row.harness = source, harness
+    row.harness = harness
+    if settings is not None:
+        set_context_settings(row, settings)
     row.save()
+    save_source_uses(row, uses)
+    row = rows.get(pk=row.pk)
     log_context_change(agent, "chose context", before, context_choice_json(row), by=by)
     return row
 
 
+def normalize_use(use: SourceUse) -> SourceUse:
+    """Remove a location that only repeats that of the source, so that it follows the source's."""
+    location = normalize_location(use.location.strip())
+    return SourceUse(use.source, use.scope, "" if location == use.source.location else location)
+
+
+def check_source_uses(uses: Sequence[SourceUse], harness: str) -> None:
+    if harness not in HARNESSES:
+        raise InvalidInput.on("harness", _("That is none of the rule sets."))
+    if len(uses) > MAX_SOURCES:
+        raise InvalidInput.on("sources", _("At most %(count)s sources.") % {"count": MAX_SOURCES})
+    if len({use.source.pk for use in uses}) < len(uses):
+        raise InvalidInput.on("sources", _("Each source can be chosen once."))
+    for use in uses:
+        if harness not in use.source.harnesses:
+            raise InvalidInput.on(
+                "harness",
+                _("“%(source)s” is not looked through by these rules. Edit the source first.")
+                % {"source": use.source},
+            )
+        if use.scope not in SourceScope.values:
+            raise InvalidInput.on("sources", _("A source is read as project, home directory, or both."))
+        if problem := find_location_problem(use.location):
+            raise InvalidInput.on("sources", f"{use.source}: {problem}")
+
+
+def check_context_settings(settings: ContextSettings) -> None:
+    for name, values, find_problem in (
+        ("file_names", settings.file_names, find_file_name_problem),
+        ("extra_skill_folders", settings.extra_skill_folders, find_skill_folder_problem),
+    ):
+        if len(values) > MAX_NAMES:
+            raise InvalidInput.on(name, _("At most %(count)s.") % {"count": MAX_NAMES})
+        for value in values:
+            if problem := find_problem(value):
+                raise InvalidInput.on(name, f"{value}: {problem}")
+    if problem := find_location_problem(settings.pulled_skills_folder):
+        raise InvalidInput.on("pulled_skills_folder", problem)
+
+
+def find_file_name_problem(name: str) -> str:
+    problem = find_plain_folder_problem(name)
+    return problem or (_("Write the name of a file, without folders.") if "/" in name else "")
+
+
+def find_skill_folder_problem(folder: str) -> str:
+    """Return why this is not a path below the project's root, below `~/`, or absolute; or an empty string."""
+    if is_absolute_path(folder):
+        return find_location_problem(folder)
+    return find_plain_folder_problem(folder[2:] if is_home_path(folder) else folder)
+
+
+def set_context_settings(row: AgentContext, settings: ContextSettings) -> None:
+    row.has_context_files, row.has_skills = settings.has_context_files, settings.has_skills
+    row.file_names = list(dict.fromkeys(settings.file_names))
+    row.extra_skill_folders = list(dict.fromkeys(settings.extra_skill_folders))
+    row.pulled_skills_folder = normalize_location(settings.pulled_skills_folder.strip())
+
+
+def save_source_uses(row: AgentContext, uses: Sequence[SourceUse]) -> None:
+    AgentSource.objects.in_workspace(row.workspace_id).filter(context=row).delete()
+    for position, use in enumerate(uses):
+        AgentSource(
+            workspace_id=row.workspace_id,
+            context=row,
+            source=use.source,
+            scope=use.scope,
+            location=use.location,
+            position=position,
+        ).save()
+
+
 @transaction.atomic
 def inherit_context(agent: Agent, *, by: Actor) -> None:
-    """Remove the agent's own source and harness, so that it inherits those of its parent."""
-    row = AgentContext.objects.in_workspace(agent.workspace_id).filter(agent=agent).first()
+    """Remove the agent's own sources, harness and settings, so that it inherits those of its parent."""
+    row = list_context_rows(agent.workspace_id).filter(agent=agent).first()
     if row is None:
         return
     before = context_choice_json(row)
@@ -52,7 +173,16 @@ def inherit_context(agent: Agent, *, by: Actor) -> None:
 
 
 def context_choice_json(row: AgentContext) -> dict[str, object]:
-    return {"source": row.source_id, "harness": row.harness}
+    """Return the values for the audit log."""
+    uses = [{"source": use.source_id, "scope": use.scope, "location": use.location} for use in row.uses.all()]
+    return {"sources": uses, "harness": row.harness} | {name: getattr(row, name) for name in SETTING_NAMES}
+
+
+def list_sources_to_refresh(row: AgentContext) -> list[Source]:
+    """List the sources whose files must be searched again, because the agent's settings add paths to it."""
+    uses = [use for use in row.uses.all() if not use.source.is_archived]
+    has_paths = bool(row.file_names or row.extra_skill_folders)
+    return [use.source for use in uses if has_paths or use.scope == SourceScope.HOME]
 
 
 def log_context_change(

@@ -14,7 +14,7 @@ from skills.files.evaluate import build_skill_reading
 from skills.files.selectors import get_known_paths
 from skills.models import ContextFile, FileAgent, FileRevision, Reach
 from skills.skill_format.tolerance import evaluate_for_harnesses
-from skills.sources.readers import SourceReader, get_readers_by_agent
+from skills.sources.readers import ContextReader, get_readers_by_agent
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class SkillReaders:
     def __init__(
         self,
         workspace: Workspace | int,
-        readers: Mapping[int, SourceReader],
+        readers: Mapping[int, ContextReader],
         live_paths: Mapping[int, Collection[str]],
     ) -> None:
         """Take the readers of the workspace by agent id, and by source id the paths that rules can match."""
         self.workspace, self.readers, self.live_paths = workspace, readers, live_paths
-        self.matched_paths: dict[tuple[int, str, str, str], set[str]] = {}
+        self.matched_files: dict[tuple[object, ...], set[tuple[int, str]]] = {}
 
     @cached_property
     def agents(self) -> list[Agent]:
@@ -87,20 +87,21 @@ class SkillReaders:
         agents = [reader.agent for reader in readers if self.is_matched(reader, file)]
         return sorted(agents, key=lambda agent: (agent.name, agent.pk))
 
-    def is_matched(self, reader: SourceReader, file: ContextFile) -> bool:
+    def is_matched(self, reader: ContextReader, file: ContextFile) -> bool:
         """Return whether the reader's rules match the file. A missing file is matched as if it were present.
 
-        Cached, because many agents have the same source, rules and working directory.
+        Cached, because many agents have the same sources, rules and working directory.
         """
-        if reader.source.pk != file.source_id:
+        if file.source_id not in reader.source_ids:
             return False
-        live = self.live_paths.get(file.source_id, ())
-        missing = "" if file.path in live else file.path
-        key = (file.source_id, reader.harness.name, reader.working_directory, missing)
-        if key not in self.matched_paths:
-            stored = {*live, missing} if missing else set(live)
-            self.matched_paths[key] = {path for _kind, path in reader.paths(stored)}
-        return file.path in self.matched_paths[key]
+        missing = "" if file.path in self.live_paths.get(file.source_id, ()) else file.path
+        key = (reader.match_key, file.source_id, missing)
+        if key not in self.matched_files:
+            stored = {pk: set(self.live_paths.get(pk, ())) for pk in reader.source_ids}
+            if missing:
+                stored[file.source_id].add(missing)
+            self.matched_files[key] = {(one.source, one.path) for one in reader.match_files(stored)}
+        return (file.source_id, file.path) in self.matched_files[key]
 
     def judge(self, file: ContextFile, revision: FileRevision) -> SkillValidity:
         """Judge a revision of a skill by the rules of each agent that reads the skill."""

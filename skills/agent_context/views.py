@@ -1,4 +1,4 @@
-"""Context page of an agent: choose its source, see effective, withheld and pending files."""
+"""Context page of an agent: choose its sources and settings, see effective, withheld and pending files."""
 
 from typing import Any
 
@@ -22,9 +22,11 @@ from skills.agent_context.page import (
     get_context_and_pending,
     get_context_choice,
     get_context_fingerprint,
+    request_context_refresh,
 )
-from skills.agent_context.services import choose_context, inherit_context
+from skills.agent_context.services import SETTING_NAMES, choose_context, inherit_context
 from skills.agent_context.withheld import UNUSABLE_STATES
+from skills.models import AgentContext
 
 DETAIL_TEMPLATE = "skills/contexts/detail.html"
 
@@ -52,10 +54,10 @@ def poll_context(request: WorkspaceRequest, agent: str) -> HttpResponse:
 @require_POST
 def choose_source(request: WorkspaceRequest, agent: str) -> HttpResponse:
     row = get_requested_agent(request, agent)
-    form = ContextForm(request.POST, agent=row)
+    form = ContextForm(request.POST, agent=row, row=get_context_choice(row).row)
     if form.is_valid():
         try:
-            save_context_form(request, row, form)
+            saved = save_context_form(request, row, form)
         except InvalidInput as error:
             form.add_service_errors(error)
         except EditConflict:
@@ -66,6 +68,7 @@ def choose_source(request: WorkspaceRequest, agent: str) -> HttpResponse:
                 status=409,
             )
         else:
+            request_context_refresh(saved, by=request.actor)
             messages.success(request, _("Saved what %(agent)s reads.") % {"agent": row})
             return redirect(context_url(request, row))
     return render(request, DETAIL_TEMPLATE, build_context_page(request, row, form), status=422)
@@ -97,15 +100,16 @@ def context_url(request: WorkspaceRequest, agent: Agent) -> str:
     return reverse("contexts:detail", args=[request.workspace.slug, agent.slug])
 
 
-def save_context_form(request: WorkspaceRequest, agent: Agent, form: ContextForm) -> None:
+def save_context_form(request: WorkspaceRequest, agent: Agent, form: ContextForm) -> AgentContext:
     values = form.cleaned_data
-    choose_context(
+    return choose_context(
         agent,
-        values["source"],
+        form.list_uses(),
         values["harness"],
         working_directory=values["working_directory"],
         expected=values["revision"],
         by=request.actor,
+        settings=form.build_settings(),
     )
 
 
@@ -116,7 +120,7 @@ def build_conflict_form(request: WorkspaceRequest, agent: Agent) -> ContextForm:
     """
     data = request.POST.copy()
     data["revision"] = str(agent.revision)
-    form = ContextForm(data, agent=agent)
+    form = ContextForm(data, agent=agent, row=get_context_choice(agent).row)
     form.add_error(
         None, _("Someone changed this agent after you opened the page. Look once more, then save.")
     )
@@ -136,15 +140,15 @@ def build_context_page(
         "mark": mark,
         "choice": choice,
         "has_own": choice.chosen_by is not None and choice.chosen_by.pk == agent.pk,
-        "form": form or ContextForm(agent=agent, initial=get_initial_values(agent, choice)),
+        "form": form or ContextForm(agent=agent, row=choice.row, initial=get_initial_values(agent, choice)),
     }
 
 
 def get_initial_values(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
-    row = choice.row
-    return {
-        "source": row.source_id if row else None,
-        "harness": row.harness if row else "plain",
+    row = choice.row or AgentContext()
+    values = {name: getattr(row, name) for name in SETTING_NAMES}
+    return values | {
+        "harness": row.harness,
         "working_directory": agent.working_directory,
         "revision": agent.revision,
     }

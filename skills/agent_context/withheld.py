@@ -8,7 +8,7 @@ from django.db.models import Q
 from personas.models import Agent
 from skills.agent_context.effective import EffectiveFile, MatchedFiles
 from skills.models import ContextFile, FileState, Reach
-from skills.sources.readers import SourceReader, get_source_reader
+from skills.sources.readers import ContextReader, get_context_reader
 
 UNUSABLE_STATES = (FileState.QUARANTINED, FileState.INVALID)
 LOADED_FIELDS = ("workspace", "source", "path", "file_kind", "state", "reach", "is_there", "in_force")
@@ -30,7 +30,7 @@ def get_agent_files(agent: Agent) -> AgentFiles:
 
     If there are unusable files, one more query loads their findings.
     """
-    reader = get_source_reader(agent)
+    reader = get_context_reader(agent)
     files = list_candidate_files(agent, reader)
     matches = list_matched_files(reader, files) if reader else []
     matched_ids = {file.pk for _, file in matches}
@@ -43,20 +43,22 @@ def get_agent_files(agent: Agent) -> AgentFiles:
     return AgentFiles(list_files_with_findings(agent, unusable_ids) if unusable_ids else [], persona)
 
 
-def list_candidate_files(agent: Agent, reader: SourceReader | None) -> list[ContextFile]:
-    """Return the files of the agent's source, and the skill files assigned to it."""
+def list_candidate_files(agent: Agent, reader: ContextReader | None) -> list[ContextFile]:
+    """Return the files of the agent's sources, and the skill files assigned to it."""
     assigned = Q(file_kind="skill") & (Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, agent_links__agent=agent))
-    in_own_source = Q(source=reader.source) if reader else Q(pk=None)
+    in_own_source = Q(source__in=reader.source_ids) if reader else Q(pk=None)
     rows = ContextFile.objects.in_workspace(agent.workspace_id).filter(is_ignored=False)
     candidates = rows.filter(in_own_source | assigned, source__archived_at=None).only(*LOADED_FIELDS)
     return list(candidates.distinct().order_by("path", "pk"))
 
 
-def list_matched_files(reader: SourceReader, files: Sequence[ContextFile]) -> MatchedFiles:
+def list_matched_files(reader: ContextReader, files: Sequence[ContextFile]) -> MatchedFiles:
     """Return the files that the agent's rules match, in rule order, each with its kind."""
-    own_files = [file for file in files if file.source_id == reader.source.pk]
-    stored = {file.path: file for file in own_files if file.is_there or file.in_force_id}
-    return [(kind, stored[path]) for kind, path in reader.paths(stored)]
+    stored: dict[int, dict[str, ContextFile]] = {pk: {} for pk in reader.source_ids}
+    for file in files:
+        if file.source_id in stored and (file.is_there or file.in_force_id):
+            stored[file.source_id][file.path] = file
+    return [(kind, stored[source][path]) for kind, source, path in reader.match_files(stored)]
 
 
 def is_assigned(file: ContextFile) -> bool:

@@ -11,7 +11,7 @@ from personas.models import Agent, Workspace
 from skills.models import ContextFile, FileRevision, PushedFile, Reach, RefreshRun, SourceKind, Waiver
 from skills.scanning import mask_secrets
 from skills.sources.models import FINISHED_STATUSES
-from skills.sources.readers import SourceReader
+from skills.sources.readers import ContextReader
 
 
 def list_context_files(workspace: Workspace) -> QuerySet[ContextFile]:
@@ -151,7 +151,7 @@ def get_known_paths(
 
 
 def count_readers(
-    readers: Iterable[SourceReader], files: Collection[ContextFile], live: PathsBySource
+    readers: Iterable[ContextReader], files: Collection[ContextFile], live: PathsBySource
 ) -> Counter[int]:
     """Count, by file id, the active agents whose discovery rules match the file.
 
@@ -165,25 +165,25 @@ def count_readers(
         (present if file.path in live[file.source_id] else missing)[file.source_id].add(file.path)
     counts: Counter[tuple[int, str]] = Counter()
     for reader, agents in group_source_readers(readers) if matched_by_rules else ():
-        source = reader.source.pk
-        for paths_by_source, stored in ((present, live[source]), (missing, live[source] | missing[source])):
-            if paths_by_source[source]:
-                paths = {path for _, path in reader.paths(stored)} & paths_by_source[source]
-                counts.update({(source, path): agents for path in paths})
+        for paths_by_source, others in ((present, {}), (missing, missing)):
+            if any(paths_by_source.get(source) for source in reader.source_ids):
+                stored = {pk: live[pk] | others.get(pk, set()) for pk in reader.source_ids}
+                for one in reader.match_files(stored):
+                    if one.path in paths_by_source.get(one.source, ()):
+                        counts[one.source, one.path] += agents
     return Counter({file.pk: counts[file.source_id, file.path] for file in matched_by_rules})
 
 
-def group_source_readers(readers: Iterable[SourceReader]) -> list[tuple[SourceReader, int]]:
-    """Group the readers of active agents by source, harness and working directory.
+def group_source_readers(readers: Iterable[ContextReader]) -> list[tuple[ContextReader, int]]:
+    """Group the readers of active agents by sources, rules and working directory.
 
     The rules match the same files for all agents of a group, so this expensive step is needed only once per
     group. Return one reader of each group with the number of agents in the group.
     """
-    sizes: Counter[tuple[int, str, str]] = Counter()
-    examples: dict[tuple[int, str, str], SourceReader] = {}
+    sizes: Counter[tuple[object, ...]] = Counter()
+    examples: dict[tuple[object, ...], ContextReader] = {}
     for reader in readers:
         if reader.agent.archived_at is None:
-            key = (reader.source.pk, reader.harness.name, reader.working_directory)
-            sizes[key] += 1
-            examples[key] = reader
+            sizes[reader.match_key] += 1
+            examples[reader.match_key] = reader
     return [(examples[key], size) for key, size in sizes.items()]

@@ -1,5 +1,6 @@
 """Recompute states and effective revisions of files, and notify the agents that read them."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
@@ -57,18 +58,16 @@ def list_reader_ids(source: Source, files: Iterable[ContextFile]) -> list[int]:
     """Return the ids of the active agents that get any of the files, by discovery rules or by assignment."""
     files = list(files)
     changed = {file.path for file in files if file.file_kind != "skill" or file.reach == Reach.FOUND}
-    all_paths = set(
-        ContextFile.objects.in_workspace(source.workspace_id)
-        .filter(source=source)
-        .values_list("path", flat=True)
-    )
     readers = [
         reader
         for reader in get_readers_by_agent(source.workspace_id).values()
-        if reader.source.pk == source.pk
+        if source.pk in reader.source_ids
     ]
+    stored = get_stored_paths(source, {pk for reader in readers for pk in reader.source_ids})
     matched_ids = {
-        reader.agent.pk for reader in readers if has_changed_path(reader.paths(all_paths), changed)
+        reader.agent.pk
+        for reader in readers
+        if any(one.source == source.pk and one.path in changed for one in reader.match_files(stored))
     }
     agents = Agent.objects.in_workspace(source.workspace_id).filter(archived_at=None)
     live_ids = set(agents.values_list("pk", flat=True))
@@ -78,5 +77,10 @@ def list_reader_ids(source: Source, files: Iterable[ContextFile]) -> list[int]:
     return sorted(live_ids & (matched_ids | set(links.values_list("agent_id", flat=True))))
 
 
-def has_changed_path(matches: Iterable[tuple[str, str]], changed: set[str]) -> bool:
-    return any(path in changed for _, path in matches)
+def get_stored_paths(source: Source, source_ids: Iterable[int]) -> dict[int, set[str]]:
+    """Return the paths of all stored files of these sources, by source id."""
+    rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source__in=[source.pk, *source_ids])
+    stored: dict[int, set[str]] = defaultdict(set)
+    for source_id, path in rows.values_list("source_id", "path"):
+        stored[source_id].add(path)
+    return stored

@@ -109,7 +109,7 @@ def problem_to_field_error(problem: SkillProblem) -> FieldError:
     return FieldError(f"{prefix}{problem.message}", "/text")
 
 
-def build_export_url(skills: "SkillResource") -> URLPattern:
+def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
     def export_file(call: ApiRequest, key: str) -> ApiResponse:
         skill = skills.find_record(call, key)
         text = render_skill_file(skill)
@@ -117,23 +117,38 @@ def build_export_url(skills: "SkillResource") -> URLPattern:
             return json_response({"name": skill.name, "text": text.decode()})
         return ApiResponse(200, text, content_type=f"{MARKDOWN_TYPE}; charset=utf-8")
 
-    pattern = endpoint(
-        f"skills/<{skills.lookup_converter}:key>/file",
-        "skills-file",
-        get=Operation(
-            export_file,
-            "A skill as a SKILL.md",
-            bots=True,
-            answer=SKILL_FILE_SCHEMA,
-            extra_content={MARKDOWN_TYPE: {"schema": TEXT_SCHEMA}},
-            refusals={409: "refused"},
-            note="Markdown, unless application/json is what you accept.",
-            tag=skills.name,
+    options: dict[str, Any] = {
+        "bots": True,
+        "answer": SKILL_FILE_SCHEMA,
+        "extra_content": {MARKDOWN_TYPE: {"schema": TEXT_SCHEMA}},
+        "refusals": {409: "refused"},
+        "tag": skills.name,
+    }
+    note = "Markdown, unless application/json is what you accept."
+    path = f"skills/<{skills.lookup_converter}:key>"
+    patterns = [
+        endpoint(
+            f"{path}/file",
+            "skills-file",
+            get=Operation(export_file, "A skill as a SKILL.md", note=note, **options),
         ),
-    )
-    if view := get_api_view(pattern):
-        view.renderer_classes = (MarkdownRenderer, JSONRenderer)
-    return pattern
+        # The location of a skill in prompts. The path ends like that of a file, because some layouts print
+        # the folder only, and bots append the file's name.
+        endpoint(
+            f"{path}/{SKILL_FILE_NAME}",
+            "skills-location",
+            get=Operation(
+                export_file,
+                "A skill as a SKILL.md, at the location that prompts name",
+                note=f"{note} The same as /file.",
+                **options,
+            ),
+        ),
+    ]
+    for pattern in patterns:
+        if view := get_api_view(pattern):
+            view.renderer_classes = (MarkdownRenderer, JSONRenderer)
+    return patterns
 
 
 def render_skill_file(skill: Skill) -> bytes:
@@ -224,7 +239,7 @@ class SkillResource(RecordResource[Skill]):
         return super().list_history(call, key)
 
     def extra_urls(self) -> list[URLPattern]:
-        return [build_import_url(self), build_export_url(self)]
+        return [build_import_url(self), *build_export_urls(self)]
 
 
 def clean_skill_metadata(raw: dict[str, str]) -> dict[str, str]:

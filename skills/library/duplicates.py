@@ -15,9 +15,10 @@ from skills.agent_context.effective import (
     get_effective_contexts,
     resolve_duplicate_skills,
 )
+from skills.discovery.agent_search import AgentFile
 from skills.models import ContextFile, FileAgent, Reach, Skill, SkillLink
 from skills.skill_format.tolerance import get_judging_harnesses
-from skills.sources.readers import SourceReader, get_readers_by_agent
+from skills.sources.readers import ContextReader, get_readers_by_agent
 
 SKILL_RECORD, SKILL_FILE, LIVE_AGENT = range(3)
 # A pair: SKILL_RECORD or SKILL_FILE, and the id of the record or file.
@@ -82,17 +83,19 @@ def count_skill_usage(
     files = sorted(files, key=lambda row: (row.name, row.pk))
     assignments, readers = get_skill_assignments(workspace), get_readers_by_agent(workspace)
     usage: dict[SkillKey, SkillUsage] = {}
-    paths_by_reader: dict[tuple[int, str, str], list[str]] = {}
+    matches_by_reader: dict[tuple[object, ...], list[AgentFile]] = {}
     # Cached by file and harnesses, because many agents share them.
     evaluate_cached = cache(evaluate_skill_file)
     for agent_id, (layout, name) in sorted(assignments.agents.items()):
         reader = readers.get(agent_id)
+        if reader is not None and not reader.row.has_skills:
+            continue
         harnesses = get_judging_harnesses(reader.harness.name if reader else "", layout)
         evaluate = partial(evaluate_cached, harnesses=harnesses)
-        matched_paths = list_matched_paths(reader, files, paths, paths_by_reader) if reader else []
+        matches = list_skill_matches(reader, files, paths, matches_by_reader) if reader else []
         candidates = [
             *list_assigned_skills(agent_id, skills, assignments),
-            *list_matched_skills(reader, matched_paths, files, evaluate),
+            *list_matched_skills(reader, matches, files, evaluate),
         ]
         for skill in resolve_duplicate_skills(
             [*candidates, *list_assigned_skill_files(agent_id, files, assignments, evaluate)]
@@ -158,19 +161,18 @@ def list_assigned_skills(
 
 
 def list_matched_skills(
-    reader: SourceReader | None,
-    matched_paths: Iterable[str],
+    reader: ContextReader | None,
+    matches: Iterable[AgentFile],
     files: Iterable[ContextFile],
     evaluate: SkillEvaluator,
 ) -> Iterator[AgentSkill]:
     if reader is None:
         return
-    files_by_path = {
-        row.path: row for row in files if row.source_id == reader.source.pk and row.reach == Reach.FOUND
-    }
-    for path in matched_paths:
-        if path in files_by_path and is_file_effective(files_by_path[path]):
-            yield evaluate(files_by_path[path])
+    files_by_path = {(row.source_id, row.path): row for row in files if row.reach == Reach.FOUND}
+    for match in matches:
+        file = files_by_path.get((match.source, match.path))
+        if file is not None and is_file_effective(file):
+            yield evaluate(file)
 
 
 def list_assigned_skill_files(
@@ -189,26 +191,32 @@ def is_file_effective(file: ContextFile) -> bool:
     return file.in_force_id is not None and not file.is_ignored
 
 
-def list_matched_paths(
-    reader: SourceReader,
+def list_skill_matches(
+    reader: ContextReader,
     files: Iterable[ContextFile],
     paths: SkillPaths,
-    cached: dict[tuple[int, str, str], list[str]],
-) -> list[str]:
-    """Return the paths of these files that the reader's rules match, in rule order.
+    cached: dict[tuple[object, ...], list[AgentFile]],
+) -> list[AgentFile]:
+    """Return those of these files that the reader's rules match, in rule order.
 
-    The result is stored in `cached`, because it is the same for all agents with the same source, harness and
+    The result is stored in `cached`, because it is the same for all agents with the same sources, rules and
     working directory.
     """
-    key = (reader.source.pk, reader.harness.name, reader.working_directory)
+    key = reader.match_key
     if key not in cached:
-        candidates = {row.path for row in files if row.source_id == reader.source.pk and not row.is_ignored}
+        candidates: dict[int, set[str]] = {pk: set() for pk in reader.source_ids}
+        for row in files:
+            if row.source_id in candidates and not row.is_ignored:
+                candidates[row.source_id].add(row.path)
         # A "first match" rule depends on all paths of the source, not only on the candidates.
         is_first_match = any(
             rule.kind == "skill" and rule.take == "first" for rule in reader.harness.active_rules
         )
-        stored = {*candidates, *paths.get(reader.source.pk, ())} if is_first_match else candidates
-        cached[key] = [path for kind, path in reader.paths(stored) if kind == "skill" and path in candidates]
+        stored = candidates
+        if is_first_match:
+            stored = {pk: {*candidates[pk], *paths.get(pk, ())} for pk in candidates}
+        matches = reader.match_files(stored)
+        cached[key] = [one for one in matches if one.kind == "skill" and one.path in candidates[one.source]]
     return cached[key]
 
 

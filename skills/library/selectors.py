@@ -12,7 +12,7 @@ from skills.files.selectors import get_known_paths, list_bundled_paths, list_unt
 from skills.models import ContextFile, Reach, Skill, SourceKind
 from skills.skill_format.parser import parse_skill
 from skills.skill_format.references import list_referenced_paths
-from skills.sources.readers import SourceReader, get_readers_by_agent
+from skills.sources.readers import ContextReader, get_readers_by_agent
 
 
 def list_skills(workspace: Workspace) -> QuerySet[Skill]:
@@ -134,7 +134,7 @@ class AgentSkillEntry:
         return row.pk if row else 0
 
 
-def get_agent_skills(agent: Agent) -> tuple[SourceReader | None, list[AgentSkillEntry]]:
+def get_agent_skills(agent: Agent) -> tuple[ContextReader | None, list[AgentSkillEntry]]:
     """Return the agent's source reader and all its skills, with three queries.
 
     Skills that are hidden by another skill of the same name are included.

@@ -22,9 +22,9 @@ from skills.models import (
 )
 from skills.refresh.holds import find_mass_removal, hold_run, log_ended_hold
 from skills.refresh.runs import LostRun, save_run_progress
-from skills.rule_sets.effective import list_effective_harnesses
 from skills.skill_format.rules import SkillFlaw
 from skills.sources.locks import lock_source
+from skills.sources.readers import list_source_harnesses
 
 
 def get_pushed_content(source: Source, known_stamps: Mapping[str, FileStamp]) -> dict[str, PushedContent]:
@@ -55,9 +55,7 @@ def refresh_source(run: RefreshRun) -> RefreshRun:
     """Execute a claimed run: discover and evaluate the files, then store the result in one transaction."""
     original = run.source
     report_progress = build_progress_reporter(run)
-    result = discover_source(
-        original, list_effective_harnesses(original.workspace, original.harnesses), report_progress
-    )
+    result = discover_source(original, list_source_harnesses(original), report_progress)
     verdicts = evaluate_discovered_files(original, result, report_progress)
     with transaction.atomic():
         source = lock_source(original)

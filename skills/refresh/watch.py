@@ -14,7 +14,7 @@ from skills.discovery.harnesses import DiscoveryCaps
 from skills.discovery.tree_rules import RuleNode, TreeRules
 from skills.models import Source, SourceKind, is_folder_allowed
 from skills.refresh.runs import request_refresh
-from skills.rule_sets.effective import list_effective_harnesses
+from skills.sources.readers import list_source_harnesses
 from skills.tasks import enqueue_refresh_run
 
 log = structlog.get_logger(__name__)
@@ -128,7 +128,7 @@ def build_watched_source(source: Source) -> WatchedSource:
     Symbolic links and skipped folders are left out. MAX_WATCHED_FOLDERS and MAX_WATCH_DEPTH apply.
     """
     watched = WatchedSource(source)
-    rules = TreeRules(list_effective_harnesses(source.workspace, source.harnesses))
+    rules = TreeRules(list_source_harnesses(source))
     try:
         with open_source_root(source) as root:
             top = root.path

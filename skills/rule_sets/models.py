@@ -47,7 +47,7 @@ class RuleSet(Record):
 
         choices = AgentContext.objects.in_workspace(self.workspace_id).filter(harness=self.harness)
         sources = Source.objects.in_workspace(self.workspace_id).filter(
-            pk__in=choices.values("source_id"), archived_at=None
+            pk__in=choices.values("uses__source_id"), archived_at=None
         )
         agent_ids: set[int] = set()
         for source in sources:

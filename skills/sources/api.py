@@ -64,6 +64,11 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
     "grant": nullable_schema(
         line_schema(1_000, least=1, description="The path that operators granted; null if pushed.")
     ),
+    "location": line_schema(
+        1_000,
+        description="Absolute path of the root for the bots that read it. Prompts print paths below it; "
+        "empty: relative paths.",
+    ),
     "harnesses": array_schema(
         enum_schema(HARNESSES),
         minItems=1,

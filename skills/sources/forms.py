@@ -30,17 +30,22 @@ def get_harness_choices() -> list[tuple[str, str]]:
 
 class SourceForm(RecordForm):
     model = Source
-    model_fields = ("label", "folder", "adoption", "allow_hard_links")
+    model_fields = ("label", "folder", "location", "adoption", "allow_hard_links")
     fixed = ("source_kind",)
     widgets = {"adoption": forms.RadioSelect}
     labels = {
         "folder": _("Folder below it"),
+        "location": _("Location for bots"),
         "adoption": _("New revisions"),
         "allow_hard_links": _("Read files with several hard links"),
     }
     help_texts = {
         "label": _("What your team calls this source in lists."),
         "folder": _("A path such as teams/support. Left empty, the whole granted folder is looked through."),
+        "location": _(
+            "The absolute path of the root on the machine of the bots, such as /home/user/project. Prompts "
+            "print paths below it. Left empty, they print paths relative to the root."
+        ),
         "adoption": _("A file with a finding waits in quarantine either way."),
         "allow_hard_links": _(
             "Such a file can be a second name of a file outside the folder. Leave this off unless you know "
@@ -50,6 +55,7 @@ class SourceForm(RecordForm):
     fieldsets = (
         (_("Source"), "", ("label", "source_kind")),
         (_("Folder"), _("What workers read, and how often. They never leave it."), FOLDER_FIELDS),
+        (_("Bots"), _("Where the bots that read this source find its files."), ("location",)),
         (
             _("Rules"),
             _("What counts as a context file or a skill, and who lets it in."),

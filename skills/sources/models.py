@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from core.db.fields import LineField
 from personas.models import Agent, Content, Named, WorkspaceOwned
 from skills.discovery.harnesses import HARNESSES
+from skills.sources.locations import find_location_problem, normalize_location
 
 
 class SourceGrant(WorkspaceOwned):
@@ -74,13 +75,19 @@ class Source(Named):
     """A granted folder, or a set of pushed files, in which context files and skills are discovered."""
 
     kind = "source"
-    content = ("label", "grant", "folder", "harnesses", "adoption", "refresh_minutes", "allow_hard_links")
+    content = (
+        *("label", "grant", "folder", "location", "harnesses", "adoption", "refresh_minutes"),
+        "allow_hard_links",
+    )
 
     source_kind = models.CharField(max_length=6, choices=SourceKind.choices, default=SourceKind.FOLDER)
     grant = models.ForeignKey(
         SourceGrant, null=True, blank=True, on_delete=models.PROTECT, related_name="sources"
     )
     folder = LineField(max_length=1_000, blank=True)
+    # Where the bots that read this source find its root: an absolute path on their machine. Prompts print
+    # paths below it. Empty: prompts print paths relative to the root.
+    location = LineField(max_length=1_000, blank=True, default="", db_default="")
     # Names of rule sets. A refresh stores the files that any of them matches. Each agent that reads this
     # source uses one of them.
     harnesses = models.JSONField(default=every_harness, blank=True)
@@ -116,6 +123,9 @@ class Source(Named):
             problems["allow_hard_links"] = gettext("Pushed files have no hard links.")
         if problem := find_source_folder_problem(self.folder):
             problems["folder"] = problem
+        if problem := find_location_problem(self.location):
+            problems["location"] = problem
+        self.location = normalize_location(self.location)
         if not isinstance(self.harnesses, list) or not self.harnesses or set(self.harnesses) - set(HARNESSES):
             problems["harnesses"] = gettext("Choose at least one of the rule sets.")
         if problems:
@@ -124,7 +134,7 @@ class Source(Named):
     def agent_ids(self) -> list[int]:
         """List the ids of the active agents that read this source, including those that inherit it."""
         choices = AgentContext.objects.in_workspace(self.workspace_id)
-        choosing_ids = set(choices.filter(source=self).values_list("agent_id", flat=True))
+        choosing_ids = set(choices.filter(uses__source=self).values_list("agent_id", flat=True))
         deciding_ids = set(choices.values_list("agent_id", flat=True))
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
         parents: dict[int, int | None] = dict(agents.values_list("pk", "parent_id"))
@@ -158,19 +168,67 @@ def find_source_folder_problem(folder: str) -> str:
 
 
 class AgentContext(WorkspaceOwned):
-    """The source and rule set that an agent uses. Without a source, the agent reads no files.
+    """The rule set of an agent and its settings for context files and skills. `uses` are its sources.
 
-    An agent that has no such row inherits the row of its nearest ancestor.
+    Without a source, the agent reads no files. An agent that has no such row inherits the row of its nearest
+    ancestor.
     """
 
     agent = models.OneToOneField(Agent, on_delete=models.CASCADE, related_name="context")
-    source = models.ForeignKey(
-        Source, null=True, blank=True, on_delete=models.PROTECT, related_name="agent_contexts"
-    )
     harness = LineField(max_length=40, default="plain")
+    # Whether prompts contain context files and workspace files, and whether they contain skills.
+    has_context_files = models.BooleanField(default=True, db_default=True)
+    has_skills = models.BooleanField(default=True, db_default=True)
+    # Names of context files, such as AGENTS.md. Empty: the names in the rule set.
+    file_names = models.JSONField(
+        default=list, blank=True, db_default=models.Value([], output_field=models.JSONField())
+    )
+    # Further folders of skills: below the project's root, below the home directory (~/…), or absolute.
+    extra_skill_folders = models.JSONField(
+        default=list, blank=True, db_default=models.Value([], output_field=models.JSONField())
+    )
+    # The folder on the bot's machine that `dramatis pull` fills with the skills that have no file. Empty:
+    # prompts print the URL of each skill.
+    pulled_skills_folder = LineField(max_length=1_000, blank=True, default="", db_default="")
 
     def __str__(self) -> str:
-        return f"{self.agent} · {self.source} · {self.harness}"
+        return f"{self.agent} · {self.harness}"
+
+
+class SourceScope(models.TextChoices):
+    """Which files of a source an agent reads: those of the home directory, of the project, or both."""
+
+    BOTH = "both", _("Project and home directory")
+    PROJECT = "project", _("Project")
+    HOME = "home", _("Home directory")
+
+
+class AgentSource(WorkspaceOwned):
+    """A source that an agent reads. The last of an agent's sources has the highest priority."""
+
+    context = models.ForeignKey(AgentContext, on_delete=models.CASCADE, related_name="uses")
+    source = models.ForeignKey(Source, on_delete=models.PROTECT, related_name="agent_uses")
+    scope = models.CharField(max_length=7, choices=SourceScope.choices, default=SourceScope.BOTH)
+    # Replaces the location of the source for this agent. Empty: the location of the source.
+    location = LineField(max_length=1_000, blank=True)
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta(WorkspaceOwned.Meta):
+        ordering = ["position", "pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["context", "source"], name="agent_source_once"),
+            models.CheckConstraint(
+                condition=Q(scope__in=SourceScope.values), name="agent_source_scope_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.context} · {self.source}"
+
+    @property
+    def bot_location(self) -> str:
+        """Where the root of the source lies for this agent's bots, or an empty string."""
+        return self.location or self.source.location
 
 
 class PushedFile(WorkspaceOwned):

@@ -1,25 +1,41 @@
-"""Resolve which source, working directory and rules each agent uses, itself or inherited from an ancestor."""
+"""Resolve which sources, working directory and rules each agent uses, its own or those of an ancestor."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
 
-from django.db.models import Exists, OuterRef
-from django.utils.translation import gettext as _
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet
 
 from personas.models import Agent, Workspace
-from skills.discovery import list_applicable_files
-from skills.discovery.harnesses import HARNESSES, Harness
-from skills.models import AgentContext, RuleSet, Source
+from skills.discovery.agent_search import (
+    AgentFile,
+    SearchedSource,
+    add_skill_folders,
+    customize_harness,
+    list_agent_files,
+)
+from skills.discovery.harnesses import HARNESSES, FileKind, Harness
+from skills.models import AgentContext, AgentSource, RuleSet, Source, SourceScope
 from skills.rule_sets.effective import get_custom_harnesses
+from skills.sources.folders import (
+    MappedDirectory,
+    find_project_use,
+    get_home_folder,
+    list_skill_folders,
+    map_directory,
+)
+from skills.sources.locations import join_location
+
+# The kinds that the setting "context files" turns off.
+CONTEXT_KINDS: tuple[FileKind, ...] = ("context", "workspace")
 
 
 @dataclass(frozen=True)
 class SourceReader:
-    """The source, rules and working directory of one agent."""
+    """One source of an agent, with the agent's rules and its working directory in this source."""
 
     agent: Agent
-    source: Source
+    use: AgentSource
     harness: Harness
     working_directory: str
     # The agent whose AgentContext row applies: this agent, or the ancestor that it inherits from.
@@ -28,32 +44,123 @@ class SourceReader:
     directory_problem: str = ""
 
     @property
+    def source(self) -> Source:
+        return self.use.source
+
+    @property
     def is_inherited(self) -> bool:
         return self.chosen_by.pk != self.agent.pk
 
-    def paths(self, stored: Collection[str]) -> list[tuple[str, str]]:
-        """List kind and path of those stored files that this agent's rules match, in rule order."""
+
+@dataclass(frozen=True)
+class ContextReader:
+    """The sources of one agent, lowest priority first, with its rules, settings and working directory."""
+
+    agent: Agent
+    row: AgentContext
+    uses: tuple[AgentSource, ...]
+    # The rules with the settings of the AgentContext row.
+    harness: Harness
+    directory: MappedDirectory
+    chosen_by: Agent
+
+    @property
+    def is_inherited(self) -> bool:
+        return self.chosen_by.pk != self.agent.pk
+
+    @property
+    def sources(self) -> list[SourceReader]:
         return [
-            (kind, path) for kind, path in list_applicable_files(self.harness, self.working_directory, stored)
+            SourceReader(self.agent, use, self.harness, folder or "", self.chosen_by, self.directory.problem)
+            for use, folder in zip(self.uses, self.directory.relative, strict=True)
         ]
+
+    @property
+    def source(self) -> Source:
+        """The source that contains relative working directories: the project."""
+        return find_project_use(self.uses).source
+
+    @property
+    def directory_problem(self) -> str:
+        return self.directory.problem
+
+    @property
+    def source_ids(self) -> list[int]:
+        return [use.source_id for use in self.uses]
+
+    @property
+    def working_directory(self) -> str:
+        """The working directory as a path in `source`."""
+        return self.directory.relative[self.uses.index(find_project_use(self.uses))] or ""
+
+    @cached_property
+    def searched_sources(self) -> tuple[SearchedSource, ...]:
+        row, folders = self.row, self.directory.folders
+        return tuple(
+            [
+                SearchedSource(
+                    use.source_id,
+                    folders[index],
+                    use.scope != SourceScope.PROJECT,
+                    use.scope != SourceScope.HOME,
+                    get_home_folder(use, self.harness),
+                    list_skill_folders(use, row.extra_skill_folders, self.harness),
+                )
+                for index, use in enumerate(self.uses)
+            ]
+        )
+
+    @cached_property
+    def match_key(self) -> tuple[object, ...]:
+        """A key that is equal for agents whose rules match the same files."""
+        names = tuple([(one.key, tuple(one.folders.each), *one[2:]) for one in self.searched_sources])
+        project = tuple([one.folders.project for one in self.searched_sources])
+        row = self.row
+        return (self.harness.name, row.has_context_files, row.has_skills, *row.file_names, names, project)
+
+    def match_files(self, stored: Mapping[int, Collection[str]]) -> list[AgentFile]:
+        """List those stored files that this agent's rules match, in rule order.
+
+        `stored` maps ids of sources to the paths of their files.
+        """
+        return list_agent_files(self.harness, self.searched_sources, stored)
+
+    def get_bot_path(self, source: Source, path: str) -> str:
+        """Return the absolute path of a file for this agent's bots, or its relative path if it is unknown.
+
+        A skill can be assigned from a source that the agent does not read. Then the source's own location
+        applies.
+        """
+        use = next((use for use in self.uses if use.source_id == source.pk), None)
+        return build_bot_path(use.bot_location if use else source.location, path)
+
+
+def build_bot_path(location: str, path: str) -> str:
+    return join_location(location, path) if location else path
+
+
+def list_context_rows(workspace: Workspace | int) -> "QuerySet[AgentContext]":
+    """Return the AgentContext rows with their sources in order."""
+    uses = AgentSource.objects.in_workspace(workspace).order_by("position", "pk")
+    uses = uses.select_related("source__grant", "source__workspace")
+    return AgentContext.objects.in_workspace(workspace).prefetch_related(Prefetch("uses", queryset=uses))
 
 
 def get_readers_by_agent(
     workspace: Workspace | int, drafted: Iterable[Agent] = ()
-) -> dict[int, SourceReader]:
-    """Return the readers of all agents that have a source, by agent id, with three queries in total.
+) -> dict[int, ContextReader]:
+    """Return the readers of all agents that have a source, by agent id, with four queries in total.
 
     `drafted` are agents with unsaved edits. They are used instead of the saved agents with the same ids,
     because an edited working directory changes which files apply.
     """
-    rows = AgentContext.objects.in_workspace(workspace).select_related("source__grant", "source__workspace")
-    choices = {row.agent_id: row for row in rows}
+    choices = {row.agent_id: row for row in list_context_rows(workspace)}
     if not choices:
         return {}
     agents = {row.pk: row for row in Agent.objects.in_workspace(workspace)}
     agents |= {agent.pk: agent for agent in drafted}
     rules = HARNESSES | get_custom_harnesses(workspace)
-    readers = (build_source_reader(agent, agents, choices, rules) for agent in agents.values())
+    readers = (build_context_reader(agent, agents, choices, rules) for agent in agents.values())
     return {reader.agent.pk: reader for reader in readers if reader}
 
 
@@ -68,7 +175,7 @@ class AgentLineage:
 
 
 def load_agent_lineage(agent: Agent) -> AgentLineage:
-    """Load the lineage of one agent with one query, plus one query for each ancestor above the parent.
+    """Load the lineage of one agent with two queries, plus one query for each ancestor above the parent.
 
     No query is made if the loaded agent already shows that it has no source, see `has_no_source`.
     """
@@ -78,10 +185,8 @@ def load_agent_lineage(agent: Agent) -> AgentLineage:
     custom_rules = RuleSet.objects.in_workspace(agent.workspace_id).filter(
         harness=OuterRef("harness"), archived_at=None
     )
-    rows = AgentContext.objects.in_workspace(agent.workspace_id).filter(agent__in=list(agents))
-    rows = rows.annotate(has_own_rules=Exists(custom_rules)).select_related(
-        "source__grant", "source__workspace"
-    )
+    rows = list_context_rows(agent.workspace_id).filter(agent__in=list(agents))
+    rows = rows.annotate(has_own_rules=Exists(custom_rules))
     choices: dict[int, AgentContext] = {}
     has_own_rules = False
     for row in rows:
@@ -108,31 +213,71 @@ def load_ancestors(agent: Agent) -> Iterable[Agent]:
         current = current.parent
 
 
-def get_source_reader(agent: Agent, lineage: AgentLineage | None = None) -> SourceReader | None:
+def get_context_reader(agent: Agent, lineage: AgentLineage | None = None) -> ContextReader | None:
     """Return the reader of one agent, or None if the agent reads no source."""
     lineage = lineage or load_agent_lineage(agent)
     rules = HARNESSES | (get_custom_harnesses(agent.workspace_id) if lineage.has_own_rules else {})
-    return build_source_reader(agent, lineage.line, lineage.choices, rules)
+    return build_context_reader(agent, lineage.line, lineage.choices, rules)
 
 
-def build_source_reader(
-    agent: Agent, agents: dict[int, Agent], choices: dict[int, AgentContext], rules: dict[str, Harness]
-) -> SourceReader | None:
+def find_context_row(
+    agent: Agent, agents: dict[int, Agent], choices: Mapping[int, AgentContext]
+) -> AgentContext | None:
+    """Return the AgentContext row that applies to an agent: its own, or that of its nearest ancestor."""
+    return next(
+        (choices[ancestor.pk] for ancestor in iter_ancestors(agent, agents) if ancestor.pk in choices), None
+    )
+
+
+def build_context_reader(
+    agent: Agent, agents: dict[int, Agent], choices: Mapping[int, AgentContext], rules: Mapping[str, Harness]
+) -> ContextReader | None:
     lineage = list(iter_ancestors(agent, agents))
     chooser = next((ancestor for ancestor in lineage if ancestor.pk in choices), None)
     if chooser is None:
         return None
-    choice = choices[chooser.pk]
-    if choice.source is None or choice.source.is_archived or choice.harness not in rules:
+    row = choices[chooser.pk]
+    uses = tuple([use for use in row.uses.all() if not use.source.is_archived])
+    if not uses or row.harness not in rules:
         return None
     up_to_chooser = lineage[: lineage.index(chooser) + 1]
     folder = next(
         (ancestor.working_directory for ancestor in up_to_chooser if ancestor.working_directory), ""
     )
-    directory = locate_working_directory(folder, choice.source)
-    return SourceReader(
-        agent, choice.source, rules[choice.harness], directory.path, chooser, directory.problem
-    )
+    harness = build_agent_harness(row, rules[row.harness])
+    return ContextReader(agent, row, uses, harness, map_directory(folder, uses, harness), chooser)
+
+
+def build_agent_harness(row: AgentContext, harness: Harness) -> Harness:
+    """Apply the settings of an agent to the rules of its harness."""
+    off: list[FileKind] = [] if row.has_context_files else list(CONTEXT_KINDS)
+    if not row.has_skills:
+        off.append("skill")
+    return customize_harness(harness, row.file_names, off) if off or row.file_names else harness
+
+
+def list_source_harnesses(source: Source) -> list[Harness]:
+    """List the rules for a refresh of a source.
+
+    These are the source's rule sets, and variants of them for agents with other file names or skill folders.
+    """
+    rules = HARNESSES | get_custom_harnesses(source.workspace_id)
+    harnesses = {name: rules[name] for name in source.harnesses}
+    uses = AgentSource.objects.in_workspace(source.workspace_id).filter(source=source)
+    variants = [
+        build_refresh_harness(use, harnesses[use.context.harness])
+        for use in uses.select_related("context", "source__grant").order_by("pk")
+        if use.context.harness in harnesses
+    ]
+    return list(dict.fromkeys([*harnesses.values(), *variants]))
+
+
+def build_refresh_harness(use: AgentSource, harness: Harness) -> Harness:
+    row = use.context
+    folders = list_skill_folders(use, row.extra_skill_folders, harness)
+    named = customize_harness(harness, row.file_names) if row.file_names else harness
+    home = get_home_folder(use, harness)
+    return add_skill_folders(named, home, folders) if folders or home != harness.global_folder else named
 
 
 def iter_ancestors(agent: Agent, agents: dict[int, Agent]) -> Iterable[Agent]:
@@ -146,54 +291,3 @@ def iter_ancestors(agent: Agent, agents: dict[int, Agent]) -> Iterable[Agent]:
         seen_ids.add(current.pk)
         yield current
         current = agents.get(current.parent_id) if current.parent_id is not None else None
-
-
-class WorkingDirectory(NamedTuple):
-    """A working directory relative to the source's root ("" for the root), and why it could not be used."""
-
-    path: str
-    problem: str = ""
-
-
-def locate_working_directory(directory: str, source: Source, *, root_location: str = "") -> WorkingDirectory:
-    """Find the working directory of an agent below the root of its source.
-
-    An absolute path must be below the folder that workers read, or below `root_location`, the place where
-    bots see the root. Otherwise the root is used, and the problem says so.
-    """
-    names = [name for name in directory.split("/") if name not in {"", "."}]
-    if ".." in names:
-        message = _(
-            "Working directory %(directory)s contains “..”. Write it without. Until then, files are read "
-            "from the root of the source."
-        )
-        return WorkingDirectory("", message % {"directory": directory})
-    if not directory.startswith("/"):
-        return WorkingDirectory("/".join(names))
-    roots = [root for root in (root_location.rstrip("/"), get_root_path(source)) if root]
-    path = "/" + "/".join(names)
-    for root in roots:
-        if f"{path}/".startswith(f"{root}/"):
-            return WorkingDirectory(path[len(root) :].strip("/"))
-    return WorkingDirectory("", describe_outside_problem(directory, roots))
-
-
-def get_root_path(source: Source) -> str:
-    """Return the absolute path of the folder that workers read; empty for pushed files."""
-    if source.grant is None:
-        return ""
-    return "/".join(part for part in (source.grant.path.rstrip("/"), source.folder) if part)
-
-
-def describe_outside_problem(directory: str, roots: Sequence[str]) -> str:
-    if not roots:
-        message = _(
-            "Working directory %(directory)s cannot be found: pushed files have no folder on disk. Set a "
-            "path relative to their root. Until then, files are read from the root."
-        )
-        return message % {"directory": directory}
-    message = _(
-        "Working directory %(directory)s is not below the root of the source, %(root)s. Correct the working "
-        "directory of the agent. Until then, files are read from the root."
-    )
-    return message % {"directory": directory, "root": roots[0]}

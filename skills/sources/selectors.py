@@ -102,11 +102,12 @@ def sort_state_counts(counts: Counter[str]) -> dict[str, int]:
 def get_readers_by_source(workspace: Workspace) -> dict[int, list[SourceReader]]:
     """Return, by source id, the readers of the active agents that read the source, sorted by agent name."""
     readers: dict[int, list[SourceReader]] = defaultdict(list)
-    for reader in sorted(
+    for context_reader in sorted(
         get_readers_by_agent(workspace).values(), key=lambda reader: reader.agent.name.casefold()
     ):
-        if not reader.agent.is_archived:
-            readers[reader.source.pk].append(reader)
+        if not context_reader.agent.is_archived:
+            for reader in context_reader.sources:
+                readers[reader.source.pk].append(reader)
     return readers
 
 
@@ -147,6 +148,6 @@ def count_pushed_files(source: Source) -> int:
 
 def list_lost_readers(source: Source, harnesses: Iterable[str]) -> list[AgentContext]:
     """List the AgentContext rows of active agents that use this source with a rule set not in `harnesses`."""
-    choices = AgentContext.objects.in_workspace(source.workspace_id).filter(source=source)
+    choices = AgentContext.objects.in_workspace(source.workspace_id).filter(uses__source=source)
     others = choices.filter(agent__archived_at=None).exclude(harness__in=list(harnesses))
     return list(others.select_related("agent").order_by("agent__name"))

@@ -14,7 +14,7 @@ from skills.files.policy import policy_for
 from skills.files.store import evaluate_discovered_files
 from skills.models import ContextFile, Source
 from skills.refresh.api import REFUSAL_SCHEMA, RUN_SCHEMA
-from skills.rule_sets.effective import list_effective_harnesses
+from skills.sources.readers import list_source_harnesses
 
 MAX_OUTCOME_ITEMS = 100_000
 POINTER_PROPERTIES = {"pointer": TEXT_SCHEMA | {"description": "Where it stands in the body."}}
@@ -50,7 +50,7 @@ def push_outcome_json(source: Source, files: Mapping[str, bytes]) -> dict[str, A
 
     Unchanged files are evaluated too, so that a repeated request returns the same outcome.
     """
-    result = discover_pushed_files(files, list_effective_harnesses(source.workspace_id, source.harnesses))
+    result = discover_pushed_files(files, list_source_harnesses(source))
     verdicts = evaluate_discovered_files(source, result, lambda *_: None)
     digests = {entry.path: entry.stamp.digest for entry in (*result.files, *result.skills)}
     waived = get_waived_contents(source)

@@ -56,6 +56,50 @@ def test_render_takes_facts_as_json_or_text(stub_server, capfd):
     assert main(["render", "pilot", "deck", "--fact", "task"]) == 2
 
 
+def skill_entry(name: str, *, kind: str = "skill", is_used: bool = True) -> dict[str, object]:
+    return {"name": name, "is_used": is_used, "origin": {"kind": kind}}
+
+
+def skill_responses(**texts: str) -> list[StubResponse]:
+    listed = [skill_entry(name) for name in texts]
+    others = [skill_entry("found", kind="file"), skill_entry("hidden", is_used=False)]
+    files = [json_response({"name": name, "text": text}) for name, text in texts.items()]
+    return [json_response({"data": [*listed, *others]}), *files]
+
+
+def test_pull_writes_one_folder_per_skill_and_removes_those_that_are_gone(stub_server, capfd, tmp_path):
+    folder = tmp_path / "skills"
+    stub_server.respond_with(*skill_responses(tea="Boil water.\n", pot="Warm it.\n"))
+    assert main(["pull", "pilot", str(folder)]) == 0
+    assert capfd.readouterr().err == "dramatis: 2 written, 0 unchanged, 0 removed.\n"
+    assert (folder / "tea/SKILL.md").read_bytes() == b"Boil water.\n"
+    assert [request.path for request in stub_server.requests] == [
+        "/api/v1/agents/pilot/skills",
+        "/api/v1/skills/tea/SKILL.md",
+        "/api/v1/skills/pot/SKILL.md",
+    ]
+    (folder / "pot/notes.md").write_text("Mine.")
+    stub_server.respond_with(*skill_responses(tea="Boil water.\n"))
+    assert main(["pull", "pilot", str(folder)]) == 0
+    assert capfd.readouterr().err == "dramatis: 0 written, 1 unchanged, 1 removed.\n"
+    assert sorted(path.name for path in (folder / "pot").iterdir()) == ["notes.md"]
+
+
+def test_pull_leaves_other_folders_and_bad_names_alone(stub_server, capfd, tmp_path):
+    (tmp_path / "tea").mkdir()
+    (tmp_path / "tea/SKILL.md").write_text("Mine.")
+    (tmp_path / "linked").symlink_to(tmp_path / "tea")
+    stub_server.respond_with(*skill_responses(**{"tea": "x", "../up": "x", "linked": "x"}))
+    assert main(["pull", "pilot", str(tmp_path)]) == 1
+    err = capfd.readouterr().err
+    assert "left out: tea: The folder exists and was not written by a pull." in err
+    assert "left out: ../up: The name cannot be the name of a folder." in err
+    assert "left out: linked: It is a link" in err
+    assert (tmp_path / "tea/SKILL.md").read_text() == "Mine."
+    stub_server.respond_with(*skill_responses(tea="x"))
+    assert main(["pull", "pilot", str(tmp_path / "tea/SKILL.md")]) == 2
+
+
 def test_push_sends_the_files_of_the_dry_run(stub_server, capfd, tmp_path):
     (tmp_path / "AGENTS.md").write_text("Be kind.\n")
     (tmp_path / "README.md").write_text("Not for agents.")

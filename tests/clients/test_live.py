@@ -118,7 +118,7 @@ def test_a_new_version_is_fetched_in_the_background_and_so_is_a_roll_back(stage,
 
 
 def test_every_other_call(stage, make_client_of):
-    """Render with facts, remember, tick, skill and push."""
+    """Render with facts, remember, tick, skill, pull and push."""
     workspace, agent = stage.workspace, stage.agent
     steps = [{"title": "Fetch water"}, {"title": "Scrub"}]
     task = make_task(workspace, "Scrub the deck", agent=agent, steps=steps)
@@ -167,6 +167,9 @@ def a_step_is_ticked_and_opened_again(client: Driver, task: Task) -> None:
 
 def a_skill_is_loaded(client: Driver) -> None:
     assert "Boil water first." in client.call("skill", "pilot", "tea").body
+    [(name, text)] = client.call("pull", "pilot").items()
+    assert (name, text[:15]) == ("tea", "---\nname: tea\nd")
+    assert text.endswith("Boil water first.\n")
     with pytest.raises(Problem) as refused:
         client.call("skill", "pilot", "coffee")
     assert refused.value.code == "not_found"

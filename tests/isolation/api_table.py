@@ -172,6 +172,7 @@ def pick_files(stage: Stage, home: str) -> Any:
 SKILLS: dict[str, Row] = {
     "POST skills-import": Row(body=constant({"text": TEXT}), narrow=403),
     "GET skills-file": Row({"key": row("skills")}),
+    "GET skills-location": Row({"key": row("skills")}),
     "GET agent-skills-list": Row(AGENT),
     "GET agent-skills-one": Row({**AGENT, "name": row("skills")}),
     "GET found-skills-list": Row(),

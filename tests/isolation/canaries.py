@@ -19,6 +19,8 @@ SHAPE = re.compile(r"cnry[0-9a-f]{12}")
 FORMATS = {
     "email": "{0}@example.com",
     "extra": "{0}: {0}",
+    "location": "/{0}",
+    "pulled_skills_folder": "/{0}",
     "parameters": '{{"title": "{0}"}}',
     "sample_data": '{{"title": "{0}"}}',
 }

@@ -45,6 +45,7 @@ from skills.discovery.harness_json import harness_to_json
 from skills.discovery.harnesses import PLAIN
 from skills.models import (
     AgentContext,
+    AgentSource,
     ContextFile,
     FileAgent,
     FileRevision,
@@ -96,7 +97,10 @@ class Seeder:
     def files(self) -> None:
         """Create one file in each state that an action needs."""
         source, agent = self.row("sources", "plain"), self.row("agents", "plain")
-        self.create(AgentContext, agent=agent, source=source, harness="plain")
+        lists = {name: [self.word(f"AgentContext.{name}")] for name in ("file_names", "extra_skill_folders")}
+        lists["file_names"].append("AGENTS.md")
+        context = self.create(AgentContext, agent=agent, harness="plain", **lists)
+        self.create(AgentSource, context=context, source=source)
         rules = {"harness": "plain", "rules": self.rules()}
         by = Actor(self.word("Actor.label"), self.owner)
         self.keep("rule-sets", "plain", create_record(RuleSet, self.workspace, rules, by=by))

@@ -16,6 +16,7 @@ from prompts.assembly.layout import Layout, LayoutPart, SectionBuilder, build_sl
 from prompts.assembly.runtime_lines import format_runtime_lines
 from prompts.assembly.sections import NO_CHUNKS, format_identity_sentences
 from prompts.assembly.segments import REFRESH, SESSION, USER, TextChunk, TextChunks
+from prompts.assembly.skill_rules import get_folder_path
 from prompts.assembly.slots import Slots, register_slot
 from prompts.assembly.text import escape_attributes, escape_closing_tags
 from prompts.assembly.texts.default_soul import DEFAULT_SOUL
@@ -91,11 +92,11 @@ def render_moltis_runtime(slots: Slots, slot_data: Mapping[str, Any]) -> str:
 
 
 def build_moltis_skills(inputs: PromptInputs) -> TextChunks:
-    """List the skills that the model may invoke, in order of registration."""
+    """List the skills that the model may invoke, in order of registration, each with its folder."""
     skills = [skill for skill in inputs.skills if not skill.disable_model_invocation]
     names = escape_attributes([skill.name for skill in skills])
     sources = escape_attributes([skill.source for skill in skills])
-    paths = escape_attributes([skill.location for skill in skills])
+    paths = escape_attributes([get_folder_path(skill.location) for skill in skills])
     fields = zip(names, sources, paths, skills, strict=True)
     return [
         (format_skill_element(name, source, path, skill.description), skill.origin)

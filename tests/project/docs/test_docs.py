@@ -70,6 +70,9 @@ ELSEWHERE = {
     ("clients/python/README.md", r"dramatis replay "): (
         "tests/clients/test_command.py::test_replay_prints_the_recorded_text_or_nothing"
     ),
+    ("clients/python/README.md", r"dramatis pull "): (
+        "tests/clients/test_command.py::test_pull_writes_one_folder_per_skill_and_removes_those_that_are_gone"
+    ),
     ("clients/python/README.md", r"dramatis diff "): (
         "tests/clients/test_command.py::test_diff_prints_changed_lines"
     ),

@@ -28,7 +28,7 @@ from personas.roles import Role
 from prompts.erasure.services import erase_record
 from prompts.models import PromptLabel, PromptSettings, PromptVersion
 from prompts.versions.selectors import get_version_text
-from skills.models import AgentContext
+from skills.agent_context.services import choose_context
 from tests.factories import (
     BY,
     join,
@@ -261,7 +261,7 @@ def test_a_review_takes_few_queries_with_files_and_reviewed_agents(
     source = make_source(workspace, tmp_path)
     refreshed(source)
     for agent in deck.agents:
-        AgentContext(workspace=workspace, agent=agent, source=source, harness="pi").save()
+        choose_context(agent, source, "pi", working_directory="", expected=agent.revision, by=BY)
     make_skill(workspace, "knots", agents=[cook])
     deck.build()
     as_alice.post(studio_url("save"), soul_form(), **HTMX)

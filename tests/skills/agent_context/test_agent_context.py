@@ -15,7 +15,7 @@ from personas.records.services import archive_record, edit_record
 from personas.roles import Role
 from skills.agent_context.services import choose_context
 from skills.files.services import assign_skill_file
-from skills.models import AgentContext, Reach, Source
+from skills.models import AgentContext, Reach, RefreshRun, Source
 from tests.factories import BY, join, make_agent, make_skill, make_source, make_user, refreshed, signed_in
 from tests.module_fixtures import put_back
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -88,8 +88,9 @@ def context_url(agent, page=""):
 
 
 def form_data(agent, chosen, **more):
-    values = {"source": chosen.pk if chosen else "", "harness": "plain", "working_directory": ""}
-    return values | {"revision": agent.revision} | more
+    values = {"source_1": chosen.pk if chosen else "", "harness": "plain", "working_directory": ""}
+    switches = {"has_context_files": "on", "has_skills": "on"}
+    return values | switches | {"revision": agent.revision} | more
 
 
 def get_reader(browser, agent):
@@ -286,6 +287,43 @@ def test_an_editor_chooses_source_rules_and_folder(agent, source, as_bob):
     )
 
 
+def test_an_editor_adds_orders_and_removes_sources(agent, source, workspace, root, as_bob):
+    home = make_source(workspace, root, "Home", location="/home/user")
+    rows = {"source_2": home.pk, "scope_2": "home", "position_1": 2, "position_2": 1, "scope_1": "project"}
+    rows |= {"location_1": "/home/user/app", "file_names": "AGENTS.md\n\n TEAM.md ", "has_skills": ""}
+    response = as_bob.post(context_url(agent, "choose/"), form_data(agent, source, **rows))
+    assert response.status_code == 302
+    chosen = get_reader(as_bob, agent)
+    assert [(use.source, use.scope, use.bot_location) for use in chosen.uses] == [
+        (home, "home", "/home/user"),
+        (source, "project", "/home/user/app"),
+    ]
+    assert (chosen.row.file_names, chosen.row.has_skills) == (["AGENTS.md", "TEAM.md"], False)
+    page = as_bob.get(context_url(agent)).content.decode()
+    assert f'<option value="{home.pk}" selected' in page
+    assert "/home/user/app" in page
+    assert page.count("Turned off") == 1
+    agent.refresh_from_db()
+    assert as_bob.post(context_url(agent, "choose/"), form_data(agent, source)).status_code == 302
+    assert [use.source for use in get_reader(as_bob, agent).uses] == [source]
+
+
+def test_saving_the_form_unchanged_keeps_the_choice(reader, source, as_bob):
+    before = get_reader(as_bob, reader)
+    form = as_bob.get(context_url(reader)).context["form"]
+    data = {name: form[name].value() for name in form.fields if form[name].value() not in (None, False)}
+    assert as_bob.post(context_url(reader, "choose/"), data).status_code == 302
+    after = get_reader(as_bob, reader)
+    assert (after.match_key, after.source) == (before.match_key, before.source)
+
+
+def test_new_file_names_request_a_refresh(agent, source, as_bob):
+    runs = RefreshRun.objects.in_workspace(source.workspace_id).filter(source=source, status="queued")
+    assert not runs.exists()
+    as_bob.post(context_url(agent, "choose/"), form_data(agent, source, file_names="TEAM.md"))
+    assert runs.exists()
+
+
 def test_an_agent_can_be_set_to_read_nothing(reader, as_bob):
     assert as_bob.post(context_url(reader, "choose/"), form_data(reader, None)).status_code == 302
     assert get_reader(as_bob, reader) is None
@@ -306,8 +344,12 @@ def test_a_sub_agent_inherits_until_it_chooses_and_again_after_dropping_its_choi
 
 
 BAD_CHOICES = {
-    "no such source": ({"source": "999999"}, "source"),
-    "no number": ({"source": "x"}, "source"),
+    "no such source": ({"source_1": "999999"}, "source_1"),
+    "no number": ({"source_1": "x"}, "source_1"),
+    "a source twice": ({"source_2": "again"}, "source_1"),
+    "a relative location": ({"location_1": "srv"}, "__all__"),
+    "a path as file name": ({"file_names": "docs/AGENTS.md"}, "file_names"),
+    "a relative folder of skills": ({"pulled_skills_folder": "skills"}, "pulled_skills_folder"),
     "no rules": ({"harness": ""}, "harness"),
     "unknown rules": ({"harness": "vim"}, "harness"),
     "over-long folder": ({"working_directory": "x" * 1_001}, "working_directory"),
@@ -319,9 +361,10 @@ BAD_CHOICES = {
 @SOME_OR_ALL
 def test_an_invalid_choice_shows_the_field_error_and_changes_nothing(reader, source, as_bob, chosen):
     for case, (values, field) in chosen(BAD_CHOICES.items()):
-        response = as_bob.post(context_url(reader, "choose/"), form_data(reader, source, **values))
+        filled = {name: source.pk if value == "again" else value for name, value in values.items()}
+        response = as_bob.post(context_url(reader, "choose/"), form_data(reader, source, **filled))
         assert response.status_code == 422, case
-        assert list(response.context["form"].errors) == [field], case
+        assert next(iter(response.context["form"].errors)) == field, case
     assert get_reader(as_bob, reader).working_directory == "docs"
 
 

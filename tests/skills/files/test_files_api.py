@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from personas.models import Agent, User, Workspace
+from personas.models import Agent, AuditEvent, User, Workspace
 from skills.models import ContextFile, Source, Waiver
 from tests.factories import join, make_agent, make_user
 from tests.personas.api.response_checker import TrueApi, without_id
@@ -320,6 +320,74 @@ def test_a_working_directory_that_cannot_be_found_is_reported(
     assert "/home/bot/docs" in chosen.json()["working_directory_problem"]
     corrected = admin.put("agents/mira/context", body | {"working_directory": "docs"}, chosen["ETag"])
     assert corrected.json()["working_directory_problem"] == ""
+
+
+def test_several_sources_and_settings_are_chosen_in_order(
+    admin: TrueApi, bot: TrueApi, pushed: Source, mira: Agent, workspace: Workspace
+) -> None:
+    home = make_pushed(workspace, "Home", location="/home/user")
+    push_and_refresh(home, {"AGENTS.md": GOOD})
+    push_and_refresh(pushed, {"AGENTS.md": GOOD})
+    body = {
+        "sources": [
+            {"source": home.slug, "scope": "home"},
+            {"source": pushed.slug, "scope": "project", "location": "/home/user/app/"},
+        ],
+        "harness": "opal",
+        "working_directory": "src",
+        "file_names": ["AGENTS.md", "TEAM.md"],
+        "extra_skill_folders": ["~/library"],
+        "pulled_skills_folder": "/home/user/skills",
+    }
+    first = admin.put("agents/mira/context", body, "*")
+    assert first.status_code == 200, first.content
+    context = first.json()
+    assert [(one["source"], one["scope"], one["effective_location"]) for one in context["sources"]] == [
+        (home.slug, "home", "/home/user"),
+        (pushed.slug, "project", "/home/user/app"),
+    ]
+    assert (context["source"], context["bot_directory"]) == (pushed.slug, "/home/user/app/src")
+    assert (context["has_context_files"], context["has_skills"]) == (True, True)
+    assert [(file["path"], file["bot_path"]) for file in context["files"]] == [
+        ("AGENTS.md", "/home/user/AGENTS.md"),
+        ("AGENTS.md", "/home/user/app/AGENTS.md"),
+    ]
+    # Reversed, shorter, and with settings that stay as they are.
+    again = admin.put("agents/mira/context", {"sources": [], "harness": "opal"}, first["ETag"])
+    assert again["ETag"] != first["ETag"]
+    assert (again.json()["sources"], again.json()["file_names"]) == ([], ["AGENTS.md", "TEAM.md"])
+    assert again.json()["pulled_skills_folder"] == "/home/user/skills"
+    event: Any = AuditEvent.objects.in_workspace(workspace).filter(verb="chose context").latest("pk")
+    assert (event.before["sources"][1]["location"], event.after["sources"]) == ("/home/user/app", [])
+
+
+INVALID_CONTEXTS: dict[str, tuple[dict[str, Any], str]] = {
+    "neither": ({}, "/sources"),
+    "both": ({"source": None, "sources": []}, "/sources"),
+    "an unknown source": ({"sources": [{"source": "no-such"}]}, "/sources/0/source"),
+    "an unknown scope": ({"sources": [{"source": "house", "scope": "root"}]}, "/sources/0/scope"),
+    "a relative location": ({"sources": [{"source": "house", "location": "srv"}]}, "/sources"),
+    "a location with ..": ({"sources": [{"source": "house", "location": "/srv/../x"}]}, "/sources"),
+    "a source twice": ({"sources": [{"source": "house"}, {"source": "house"}]}, "/sources"),
+    "a path as a file name": ({"source": None, "file_names": ["docs/AGENTS.md"]}, "/file_names"),
+    "a skill folder above the root": (
+        {"source": None, "extra_skill_folders": ["../x"]},
+        "/extra_skill_folders",
+    ),
+    "a relative pulled folder": ({"source": None, "pulled_skills_folder": "skills"}, "/pulled_skills_folder"),
+}
+
+
+def test_an_invalid_context_is_refused_at_its_place(admin: TrueApi, pushed: Source, mira: Agent) -> None:
+    for case, (values, pointer) in INVALID_CONTEXTS.items():
+        sources = [
+            one | {"source": pushed.slug} if one["source"] == "house" else one
+            for one in values.get("sources", [])
+        ]
+        body = values | ({"sources": sources} if "sources" in values else {}) | {"harness": HARNESS}
+        response = admin.put("agents/mira/context", body, "*")
+        assert response.status_code == 422, case
+        assert response.json()["errors"][0]["pointer"] == pointer, case
 
 
 def test_choosing_a_source_requires_if_match(

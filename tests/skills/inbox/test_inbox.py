@@ -295,7 +295,7 @@ def test_the_inbox_needs_few_queries_whatever_its_length(source, inbox, as_bob, 
     long = list_queries(as_bob, inbox)
     assert len(long) == len(short), long
     # Authentication takes three: session, user, memberships. The rest are the page's own queries.
-    assert len(long) <= 3 + 11, long
+    assert len(long) <= 3 + 12, long
 
 
 def test_a_poll_without_changes_needs_three_queries(source, inbox, as_bob):

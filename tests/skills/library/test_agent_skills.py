@@ -10,7 +10,7 @@ from skills.agent_context.services import choose_context
 from skills.files.services import assign_skill_file
 from skills.library.selectors import get_agent_skills
 from skills.models import Reach
-from skills.sources.readers import get_readers_by_agent, get_source_reader
+from skills.sources.readers import get_context_reader, get_readers_by_agent
 from tests.factories import BY, make_agent, make_skill, make_source, refreshed
 from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
@@ -98,7 +98,7 @@ def test_the_tabs_of_an_agent_with_files_need_few_queries(reader, as_bob, django
     for tab in ("", "skills/", "context/", "channels/"):
         path = f"/w/harbour/agents/{reader.slug}/{tab}"
         as_bob.get(path)
-        with django_assert_max_num_queries(12, info=tab):
+        with django_assert_max_num_queries(15, info=tab):
             as_bob.get(path)
 
 
@@ -113,8 +113,8 @@ def test_the_reader_of_one_agent_equals_its_reader_among_all(workspace, reader):
     child = make_agent(workspace, "child", parent=reader, working_directory="docs")
     grandchild = make_agent(workspace, "grandchild", parent=child)
     for one in (reader, child, grandchild, make_agent(workspace, "alone")):
-        assert get_source_reader(one) == get_readers_by_agent(workspace).get(one.pk)
-    inherited = get_source_reader(grandchild)
+        assert get_context_reader(one) == get_readers_by_agent(workspace).get(one.pk)
+    inherited = get_context_reader(grandchild)
     assert inherited is not None
     assert (inherited.chosen_by, inherited.working_directory) == (reader, "docs")
 

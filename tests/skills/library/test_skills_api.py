@@ -97,7 +97,7 @@ def test_foreign_agents_and_skills_look_like_missing_ones(
 ) -> None:
     make_agent(elsewhere, "theirs")
     make_skill(elsewhere, "secret")
-    for path in ("skills/{}", "skills/{}/file", "skills/{}/revisions"):
+    for path in ("skills/{}", "skills/{}/file", "skills/{}/SKILL.md", "skills/{}/revisions"):
         assert without_id(admin.get(path.format("secret"))) == without_id(admin.get(path.format("no-such")))
     one = admin.post("skills", {**TEA, "agents": ["theirs"]})
     other = admin.post("skills", {**TEA, "agents": ["no-such"]})
@@ -145,6 +145,7 @@ def test_a_skill_is_imported_and_exported_as_a_file(admin: TrueApi) -> None:
     assert (created.json()["skill"]["body"], created.json()["warnings"]) == ("Boil water.", [])
     for accept in ("*/*", "text/markdown"):
         file = admin.get("skills/tea/file", Accept=accept)
+        assert admin.get("skills/tea/SKILL.md", Accept=accept).content == file.content
         assert (file.status_code, file["Content-Type"]) == (200, "text/markdown; charset=utf-8")
         assert file.content.decode() == SKILL_TEXT
     as_json = admin.get("skills/tea/file", Accept="application/json").json()

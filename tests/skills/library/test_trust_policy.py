@@ -73,7 +73,7 @@ def test_skills_in_use_are_removed_only_on_request_and_named(workspace, reader, 
 
 
 def test_without_untrusted_skills_in_use_nothing_is_asked(workspace, reader, as_alice):
-    source = reader.context.source
+    source = reader.context.uses.get().source
     approve_file_at(source, ".agents/skills/tea/SKILL.md")
     assert "Found skills now wait until someone trusts them." in post(as_alice, workspace).content.decode()
     assert needs_trust(workspace)
@@ -83,21 +83,21 @@ def test_without_untrusted_skills_in_use_nothing_is_asked(workspace, reader, as_
 def test_a_kept_skill_waits_again_when_its_text_changes(workspace, reader, tmp_path, as_alice):
     post(as_alice, workspace, in_use="keep")
     write_skill(tmp_path, "tea", description="Makes coffee.")
-    source = reader.context.source
+    source = reader.context.uses.get().source
     refreshed(source)
     file = file_at(source, ".agents/skills/tea/SKILL.md")
     assert (file.in_force.number, file.newest.number) == (1, 2)
 
 
 def test_the_api_keeps_skills_in_use_by_default_and_lists_them(workspace, reader, admin):
-    tea = file_at(reader.context.source, ".agents/skills/tea/SKILL.md").pk
+    tea = file_at(reader.context.uses.get().source, ".agents/skills/tea/SKILL.md").pk
     body = admin.post("found-skills:trust", {"is_needed": True}).json()
     assert body == {"is_needed": True, "kept": [tea], "removed": []}
     assert list_used(reader) == ["soup", "tea"]
 
 
 def test_the_api_removes_skills_in_use_on_request(workspace, reader, admin):
-    tea = file_at(reader.context.source, ".agents/skills/tea/SKILL.md").pk
+    tea = file_at(reader.context.uses.get().source, ".agents/skills/tea/SKILL.md").pk
     body = admin.post("found-skills:trust", {"is_needed": True, "in_use": "remove"}).json()
     assert body == {"is_needed": True, "kept": [], "removed": [tea]}
     assert list_used(reader) == ["soup"]

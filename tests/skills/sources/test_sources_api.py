@@ -110,6 +110,8 @@ def test_an_edit_requests_a_refresh(admin: TrueApi, pushed: Source, workspace: W
         ({"kind": "folder"}, "/grant"),
         ({"kind": "cloud"}, "/kind"),
         ({"kind": "pushed", "folder": "a"}, "/folder"),
+        ({"kind": "pushed", "location": "srv/app"}, "/location"),
+        ({"kind": "pushed", "location": "/srv/../app"}, "/location"),
         ({"kind": "pushed", "refresh_minutes": 5}, "/refresh_minutes"),
         ({"kind": "pushed", "harnesses": []}, "/harnesses"),
         ({"kind": "pushed", "harnesses": ["none"]}, "/harnesses/0"),

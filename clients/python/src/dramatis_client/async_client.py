@@ -66,6 +66,10 @@ class AsyncClient:
         """Return the full instructions of one of the agent's skills."""
         return await self._run(self._core.skill(agent, name))
 
+    async def pull(self, agent: str) -> dict[str, str]:
+        """Return the SKILL.md of each skill of the agent that was written on the server, by name."""
+        return await self._run(self._core.pull(agent))
+
     async def report(
         self, prompt: Prompt, *, text: str | None = None, request_id: str = ""
     ) -> dict[str, Any]:

@@ -71,6 +71,10 @@ class Client:
         """Return the full instructions of one of the agent's skills."""
         return self._run(self._core.skill(agent, name))
 
+    def pull(self, agent: str) -> dict[str, str]:
+        """Return the SKILL.md of each skill of the agent that was written on the server, by name."""
+        return self._run(self._core.pull(agent))
+
     def report(self, prompt: Prompt, *, text: str | None = None, request_id: str = "") -> dict[str, Any]:
         """Report the digest of the text that was used: the prompt's, or `text` if the bot changed it."""
         return self._run(self._core.report(prompt, text, request_id))

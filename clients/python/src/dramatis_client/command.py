@@ -19,6 +19,7 @@ from dramatis_client.command_output import (
 from dramatis_client.context_files import ContextFiles, PushTooLarge, find_context_files
 from dramatis_client.problems import Problem, Unreachable
 from dramatis_client.prompts import Prompt
+from dramatis_client.skill_folders import write_skill_folders
 
 EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, EXIT_UNAVAILABLE = 0, 1, 2, 3
 EXIT_CODES = (
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return print_notes(format_problem(problem), EXIT_REFUSED)
     except Unreachable as error:
         return print_notes([str(error)], EXIT_UNAVAILABLE)
-    except (UsageError, PushTooLarge, NotADirectoryError, ValueError) as error:
+    except (UsageError, PushTooLarge, OSError, ValueError) as error:
         return print_notes([str(error)], EXIT_USAGE)
 
 
@@ -54,6 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_render_arguments(commands.add_parser("render", help="print it with facts of one call"))
     add_push_arguments(commands.add_parser("push", help="push a project's context files to a source"))
+    add_pull_arguments(commands.add_parser("pull", help="write an agent's skills to a folder"))
     add_history_commands(commands)
     return top
 
@@ -84,6 +86,12 @@ def add_push_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--partial", action="store_true", help="keep files that are not in this push")
     command.add_argument("--personal", action="store_true", help="CLAUDE.local.md files too")
     command.set_defaults(run=run_push)
+
+
+def add_pull_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("agent")
+    command.add_argument("folder", help="the agent's folder of pulled skills; one subfolder for each")
+    command.set_defaults(run=run_pull)
 
 
 def add_history_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -127,6 +135,16 @@ def run_push(options: argparse.Namespace) -> int:
         result = server.push(options.source, context.files, is_complete=is_complete)
     print_notes([*format_push(result), f"{result['taken']} of {len(context.files)} files pushed."], EXIT_DONE)
     return EXIT_REFUSED if context.skipped or has_rejected_files(result) else EXIT_DONE
+
+
+def run_pull(options: argparse.Namespace) -> int:
+    with open_client(options) as server:
+        result = write_skill_folders(options.folder, server.pull(options.agent))
+    print_notes([f"left out: {escape(name)}: {reason}" for name, reason in result.skipped.items()], EXIT_DONE)
+    counts = (
+        f"{len(result.written)} written, {len(result.unchanged)} unchanged, {len(result.removed)} removed"
+    )
+    return print_notes([f"{counts}."], EXIT_REFUSED if result.skipped else EXIT_DONE)
 
 
 def run_replay(options: argparse.Namespace) -> int:

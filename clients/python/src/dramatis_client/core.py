@@ -76,6 +76,16 @@ class ClientCore:
         response = yield from self.call(request)
         return parse_record(Skill.from_json, response)
 
+    def pull(self, agent: str) -> Plan[dict[str, str]]:
+        response = yield from self.call(requests.get_request(f"agents/{quote_segment(agent)}/skills"))
+        names = parse_record(list_stored_skills, response)
+        files: dict[str, str] = {}
+        for name in names:
+            request = requests.get_request(f"skills/{quote_segment(name)}/SKILL.md")
+            response = yield from self.call(request)
+            files[name] = parse_record(lambda document: str(document["text"]), response)
+        return files
+
     def report(self, prompt: Prompt, text: str | None, request_id: str) -> Plan[dict[str, Any]]:
         used_text = prompt.text if text is None else text
         body: dict[str, Any] = {
@@ -119,6 +129,15 @@ class ClientCore:
         if isinstance(error, Problem) and error.status == UNAUTHORIZED:
             yield from self.cache.clear()
         raise error
+
+
+def list_stored_skills(document: Mapping[str, Any]) -> list[str]:
+    """List the names of the skills that the agent uses and that are stored on the server without a file."""
+    return [
+        str(skill["name"])
+        for skill in document["data"]
+        if skill["is_used"] and skill["origin"]["kind"] == "skill"
+    ]
 
 
 def parse_record(parse: Callable[[Mapping[str, Any]], T], response: Response) -> T:
