@@ -118,6 +118,15 @@ PLAIN_NAMES = """
     previous_error prompts q reach reason record refresh_minutes release_policy replace role sandbox scopes
     session signature since slug snippet state status steps text timezone title token_budget total_characters
     until updated_since valid_from valid_until values verb verbs vibe working_directory
+    adoption allowed_tools append at base64 belief body channel_name compatibility content context
+    creature cursor description disable_model_invocation emoji entry error expires_at extra fields files
+    folder for_all_agents formatting guidelines harness harnesses host instructions is_background
+    is_complete is_done is_needed is_protected is_version is_waiting key kind label labels layout license
+    limit location memories memory message messages metadata mission mode name native_tools note notes now
+    number overlap_hours parameters path plan_path previous_error prompts q reach reason record
+    refresh_minutes release_policy replace responsibilities role sandbox scopes session signature since
+    slug snippet state status steps text timezone title token_budget total_characters until updated_since
+    valid_from valid_until values verb verbs vibe working_directory
 """
 PLAIN = frozenset(PLAIN_NAMES.split())
 # A reported digest is stored as sent and not trusted.
