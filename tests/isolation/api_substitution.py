@@ -97,13 +97,14 @@ EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
 # Fields that refer to no row: text, choices, numbers, positions.
 PLAIN_NAMES = """
     adoption allowed_tools append at base64 belief body channel_name compatibility context creature cursor
-    description disable_model_invocation emoji entry error expires_at extra fields files folder for_all_agents
-    formatting guidelines harness harnesses host instructions is_background is_complete is_done is_needed
-    is_protected is_version is_waiting key kind label labels layout license limit location message messages
-    metadata mission mode name native_tools note notes now number overlap_hours parameters path plan_path
-    previous_error prompts q reach reason record refresh_minutes release_policy replace role sandbox scopes
-    session signature since slug snippet state status steps text timezone title token_budget total_characters
-    until updated_since valid_from valid_until values verb verbs vibe working_directory
+    description disable_model_invocation emoji entry error expires_at extra extra_skill_folders fields
+    file_names files folder for_all_agents formatting guidelines harness harnesses has_context_files
+    has_skills host instructions is_background is_complete is_done is_needed is_protected is_version
+    is_waiting key kind label labels layout license limit location message messages metadata mission mode
+    name native_tools note notes now number overlap_hours parameters path plan_path previous_error prompts
+    pulled_skills_folder q reach reason record refresh_minutes release_policy replace role sandbox scope
+    scopes session signature since slug snippet sources state status steps text timezone title token_budget
+    total_characters until updated_since valid_from valid_until values verb verbs vibe working_directory
 """
 PLAIN = frozenset(PLAIN_NAMES.split())
 # A reported digest is stored as sent and not trusted.
