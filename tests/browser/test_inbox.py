@@ -132,7 +132,7 @@ def test_an_agents_context_is_chosen_and_follows_the_disk(bobs: Visit, workspace
     bobs.go("agents/pilot/")
     bobs.follow("Context")
     bobs.sees("Nobody has chosen a source for it yet.")
-    field(bobs.page, "Source").select_option(label="House files")
+    field(bobs.page, "Source").first.select_option(label="House files")
     bobs.press("Save")
     bobs.sees_message("Saved what Pilot reads.")
     bobs.sees("1 file, 31 characters")

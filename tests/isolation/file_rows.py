@@ -69,7 +69,7 @@ FILES: dict[str, Page] = {
     "contexts:live": Page(objects=AGENT),
     "contexts:choose": action(
         objects=AGENT,
-        body=lambda s, h: {"source": "", "harness": "pi", "revision": s.row(h, "agents").revision},
+        body=lambda s, h: {"source_1": "", "harness": "pi", "revision": s.row(h, "agents").revision},
     ),
     "contexts:inherit": action(objects=AGENT),
 }

@@ -213,6 +213,7 @@ VIOLATIONS: dict[str, dict[str, Any]] = {
     "ledger_kept_half_a_year_at_least": {"ledger_months": 5},
     "source_has_its_grant": {"source_kind": "pushed"},
     "source_adoption_known": {"adoption": "never"},
+    "agent_source_scope_known": {"scope": "odd"},
     "source_schedule_sane": {"refresh_minutes": 0},
     "run_status_known": {"status": "odd"},
     "file_state_known": {"state": "odd"},

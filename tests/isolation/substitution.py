@@ -26,7 +26,7 @@ from tests.isolation.walk import Route
 OTHER_FORMS: dict[type[forms.BaseForm], tuple[str, dict[str, str]]] = {
     SuccessorForm: ("memories:supersede", {"successor": "memories"}),
     ReachForm: ("files:reach", {"agents": "agents"}),
-    ContextForm: ("contexts:choose", {"source": "sources"}),
+    ContextForm: ("contexts:choose", {"source_1": "sources"}),
 }
 MORE_ROWS: dict[type[Model], str] = {SourceGrant: "grants"}
 # Query parameters of filters.
