@@ -2,7 +2,7 @@
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 HARD = "DRAMATIS_TEST_HARD"
 FEW = 40
@@ -12,9 +12,10 @@ def choose(markers: str) -> None:
     """Set the profile before tests are loaded; xdist workers inherit the environment variable."""
     if "not hard" not in markers:
         os.environ[HARD] = "yes"
-    if HARD not in os.environ:
-        settings.register_profile("every run", max_examples=FEW)
-        settings.load_profile("every run")
+    count = {} if HARD in os.environ else {"max_examples": FEW}
+    # How long the generation takes depends on the load of the machine.
+    settings.register_profile("this run", suppress_health_check=[HealthCheck.too_slow], **count)
+    settings.load_profile("this run")
 
 
 def examples(few: int, *, hard: int) -> int:

@@ -17,6 +17,7 @@ PROBLEM_TITLES = {
     "no_version": "No version yet",
     "method_not_allowed": "Method not allowed",
     "not_acceptable": "No such representation",
+    "inputs_not_stored": "The version has no stored inputs",
     "conflict": "Changed meanwhile",
     "in_use": "Still in use",
     "in_progress": "Still being carried out",

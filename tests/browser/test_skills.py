@@ -1,5 +1,6 @@
 """Skills in a browser: live validation, import, assignment, and warnings about hidden characters."""
 
+import re
 import zipfile
 
 import pytest
@@ -129,6 +130,10 @@ def test_skill_lists_are_accessible_filtered_and_trust_is_one_button(alices, cro
     alices.press("Use them without asking")
     alices.sees_message("Found skills now are used as soon as they are sound.")
     alices.press("Ask for trust first")
+    alices.sees("Nobody has trusted the skills below")
+    problems = axe_violations(alices.page) + find_overflows(alices.page)
+    assert not problems, "\n\n".join(problems)
+    alices.page.get_by_role("button", name=re.compile("^Keep in use and trust")).click()
     alices.sees_message("Found skills now wait until someone trusts them.")
 
 

@@ -273,7 +273,7 @@ def keeps_unique(
     """Insert a duplicate that differs in all other unique values, bypassing our own code."""
     # NULLs are not duplicates.
     not_null = {f"{name}__isnull": False for name in fields if model._meta.get_field(name).null}
-    rows = model._base_manager.filter(condition or models.Q(), **({} if condition else not_null))
+    rows = model._base_manager.filter(condition or models.Q(), **not_null)
     row = rows.filter(pk__in=[row.pk for row in rows_of(model, stage.workspaces[HARBOUR])]).first()
     if row is None:
         return False

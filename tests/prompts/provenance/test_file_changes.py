@@ -28,6 +28,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("commits")]
 def source(workspace, tmp_path, settings):
     settings.DRAMATIS_SOURCE_ROOTS = [tmp_path]
     write(tmp_path / "AGENTS.md", GOOD)
+    # A second file, because a refresh that finds nothing at all is held.
+    write(tmp_path / "CLAUDE.md", GOOD)
     source = make_source(workspace, tmp_path)
     refreshed(source)
     approve_file_at(source)
