@@ -64,7 +64,6 @@ class ContextFile:
 
     path: str
     text: str
-    harness: str = ""
     origin: Origin = Origin("context_file")
 
 
@@ -75,7 +74,6 @@ class Skill:
     name: str
     description: str
     location: str = ""
-    source: str = "skill"
     disable_model_invocation: bool = False
     origin: Origin = Origin("skill")
 

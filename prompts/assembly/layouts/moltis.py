@@ -95,19 +95,17 @@ def build_moltis_skills(inputs: PromptInputs) -> TextChunks:
     """List the skills that the model may invoke, in order of registration, each with its folder."""
     skills = [skill for skill in inputs.skills if not skill.disable_model_invocation]
     names = escape_attributes([skill.name for skill in skills])
-    sources = escape_attributes([skill.source for skill in skills])
     paths = escape_attributes([get_folder_path(skill.location) for skill in skills])
-    fields = zip(names, sources, paths, skills, strict=True)
+    fields = zip(names, paths, skills, strict=True)
     return [
-        (format_skill_element(name, source, path, skill.description), skill.origin)
-        for name, source, path, skill in fields
+        (format_skill_element(name, path, skill.description), skill.origin) for name, path, skill in fields
     ]
 
 
-def format_skill_element(name: str, source: str, path: str, description: str) -> str:
+def format_skill_element(name: str, path: str, description: str) -> str:
     path_attribute = f' path="{path}"' if path else ""
     body = escape_closing_tags(description, "skill", "available_skills")
-    return f'\n<skill name="{name}" source="{source}"{path_attribute}>\n{body}\n</skill>'
+    return f'\n<skill name="{name}" source="skill"{path_attribute}>\n{body}\n</skill>'
 
 
 def list_moltis_problems(inputs: PromptInputs) -> list[str]:

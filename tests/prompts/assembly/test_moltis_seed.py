@@ -378,14 +378,12 @@ def test_a_skill_kept_from_the_model_is_not_listed():
 
 
 def test_a_skill_without_a_path_has_no_path_attribute():
-    assert '<skill name="a" source="personal">\n' in render_text(
-        skills=(Skill("a", "A.", source="personal"),)
-    )
+    assert '<skill name="a" source="skill">\n' in render_text(skills=(Skill("a", "A."),))
 
 
 def test_skill_attributes_are_escaped():
-    text = render_text(skills=(Skill("a", "A.", "/<x>&'y'\n", source='b" c="'),))
-    assert 'name="a" source="b&quot; c=&quot;" path="/&lt;x&gt;&amp;&#x27;y&#x27;&#10;">' in text
+    text = render_text(skills=(Skill("a", "A.", "/\"<x>&'y'\n"),))
+    assert 'name="a" source="skill" path="/&quot;&lt;x&gt;&amp;&#x27;y&#x27;&#10;">' in text
 
 
 @pytest.mark.parametrize("tag", ["</skill>", "</SKILL >", "< / Available_Skills>", "</skill"])
