@@ -7,7 +7,8 @@ from personas.models import Agent
 from prompts.assembly import inputs as prompt_inputs
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.text import collapse_whitespace
-from prompts.assembly.tool_signatures import parse_tool_signature
+from prompts.assembly.tool_signatures import parse_context_signature, parse_tool_signature
+from prompts.models import PromptSettings
 
 MAX_DESCRIPTION_LENGTH = 300
 UNKNOWN_RESULT = ":any"
@@ -22,17 +23,22 @@ PARAMETERS = {
 }
 
 
-def complete_agent_tool(tool: prompt_inputs.Tool, agent: Agent, mission: str) -> prompt_inputs.Tool:
+def complete_agent_tool(
+    tool: prompt_inputs.Tool, agent: Agent, settings: PromptSettings | None
+) -> prompt_inputs.Tool:
     """Return the tool with a description, parameters and a signature.
 
-    Fields that the tool's record has are kept. `mission` is the mission in the agent's own settings.
+    Fields that the tool's record has are kept. `settings` are the agent's own settings.
     """
-    prompt = get_agent_prompt(agent, mission)
+    prompt = get_agent_prompt(agent, settings.mission if settings else "")
     changes: dict[str, object] = {}
     if not tool.description.strip() and not tool.snippet.strip():
         changes["description"] = agent.description.strip() or get_first_sentence(prompt)
     if tool.parameters is None and not tool.signature.strip():
-        changes["signature"] = f"{tool.name}(prompt :string) -> {find_result_type(prompt)}"
+        # Only the ptc layout has the signature of the data, and so its result type, in the prompt.
+        data_signature = settings.signature if settings and agent.layout == "ptc" else ""
+        result = find_result_type(prompt, data_signature)
+        changes["signature"] = f"{tool.name}(prompt :string) -> {result}"
     if tool.parameters is None:
         changes["parameters"] = PARAMETERS
     return replace(tool, **changes)  # type: ignore[arg-type]  # the values have the types of these fields
@@ -57,11 +63,19 @@ def get_first_sentence(text: str) -> str:
     return f"{sentence[: MAX_DESCRIPTION_LENGTH - 1].rstrip()}…" if is_long else sentence
 
 
-def find_result_type(text: str) -> str:
-    """Return the type in the last line “Return format: …”, or `:any` if there is none that parses."""
+def find_result_type(text: str, data_signature: str = "") -> str:
+    """Return the type in the last line “Return format: …” that parses.
+
+    Without such a line, return the result type of the signature of the data, or else `:any`.
+    """
     for result in reversed(RETURN_FORMAT.findall(text)):
         try:
             return parse_tool_signature(f"() -> {result.strip()}", "signature").returns
         except AssemblyError:
             continue
-    return UNKNOWN_RESULT
+    try:
+        returns = parse_context_signature(data_signature, "signature").returns
+    except AssemblyError:
+        # The signature is empty, or a draft that is not valid yet.
+        returns = ""
+    return returns or UNKNOWN_RESULT

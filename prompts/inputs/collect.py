@@ -132,12 +132,12 @@ class InputCollector:
             tool = build_tool_input(row, use)
             if row.agent is not None:
                 agent = self.apply_draft(row.agent)
-                tool = complete_agent_tool(tool, agent, self.get_agent_mission(agent))
+                tool = complete_agent_tool(tool, agent, self.find_agent_settings(agent))
             self.tool_inputs[row.pk, use] = tool
         return self.tool_inputs[row.pk, use]
 
-    def get_agent_mission(self, agent: Agent) -> str:
-        """Return the mission in the agent's own settings, or an empty string.
+    def find_agent_settings(self, agent: Agent) -> PromptSettings | None:
+        """Return the agent's own settings, or None.
 
         The settings of the agents that saved tools call are loaded; those of a tool in a draft are queried.
         """
@@ -145,7 +145,7 @@ class InputCollector:
         if settings is None and self.draft and self.draft.tools is not None:
             rows = PromptSettings.objects.in_workspace(self.loaded.workspace)
             settings = rows.filter(agent=agent, archived_at=None).first()
-        return settings.mission if settings else ""
+        return settings
 
     @cached_property
     def responsibilities(self) -> dict[int, list[prompt_inputs.Responsibility]]:

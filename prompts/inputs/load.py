@@ -73,7 +73,7 @@ def list_active_memories(workspace: Workspace | int, agents: Sequence[int]) -> "
 
 def list_prompt_settings(workspace: Workspace | int, agents: Sequence[int]) -> "QuerySet[PromptSettings]":
     rows = PromptSettings.objects.in_workspace(workspace).filter(archived_at=None)
-    # Include the settings of agents that are tools of these agents: descriptions are derived from missions.
+    # Include the settings of agents that are tools of these agents: descriptions and signatures are derived.
     links = AgentTool.objects.in_workspace(workspace).filter(agent__in=agents, tool__agent__isnull=False)
     condition = Q(agent=None) | Q(agent__in=agents) | Q(agent__in=links.values("tool__agent"))
     return rows.filter(condition).select_related("identity", "soul", "user_profile")

@@ -130,7 +130,7 @@ class PromptSettings(Record):
     def agent_ids(self) -> list[int]:
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)
         if self.agent_id is not None:
-            # The mission can be in the prompts of agents that have this agent as a tool.
+            # Prompts of agents that have this agent as a tool can show its mission and result type.
             agents = agents.filter(Q(pk=self.agent_id) | Q(tool_links__tool__agent=self.agent_id)).distinct()
         if self.channel_id is not None:
             agents = agents.filter(channel_links__channel=self.channel_id)

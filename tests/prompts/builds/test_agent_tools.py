@@ -132,6 +132,29 @@ def test_a_mission_of_the_called_agent_builds_a_version(workspace, stage, commit
     assert "email_agent(prompt :string) -> [:int]" in stage.fetch().text
 
 
+def test_the_signature_of_a_ptc_agent_has_the_result_type(workspace, stage, commit, email_agent):
+    """Its prompt ends with this type as `Return format: …`, unless the mission has such a line."""
+    values = {"agent": email_agent, "mission": "Sort mail.", "signature": "(box :string) -> {sorted :int}"}
+    with commit():
+        settings = create_record(PromptSettings, workspace, values, by=BY)
+    assert "email_agent(prompt :string) -> {sorted :int}" in stage.fetch().text
+    with commit():
+        settings = edit(settings, signature="(box :string)")
+    assert "email_agent(prompt :string) -> :any" in stage.fetch().text
+    with commit():
+        edit(settings, mission="Go.\nReturn format: :int", signature="() -> :map")
+    assert "email_agent(prompt :string) -> :int" in stage.fetch().text
+
+
+def test_the_signature_of_another_layout_is_not_in_its_prompt_and_gives_no_type(
+    workspace, stage, commit, email_agent
+):
+    with commit():
+        edit(email_agent, layout="nova", instructions="Sort mail.")
+        create_record(PromptSettings, workspace, {"agent": email_agent, "signature": "() -> :int"}, by=BY)
+    assert "email_agent(prompt :string) -> :any" in stage.fetch().text
+
+
 def test_an_agent_cannot_call_itself(workspace, email_agent, tool):
     for field in ("tools", "planning_tools"):
         with pytest.raises(InvalidInput, match="cannot call itself"):
