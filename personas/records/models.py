@@ -1,5 +1,6 @@
 """Base models of records (content with revisions), and the revisions."""
 
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, ClassVar, cast
 
@@ -67,7 +68,8 @@ class Record(WorkspaceOwned):
     def agent_ids(self) -> list[int]:
         """Return the ids of the agents whose prompts currently depend on this record."""
         ids = self.query_agent_ids()
-        return [] if ids is None else sorted(set(ids))
+        others = [pk for source in AGENT_ID_SOURCES for pk in source(self)]
+        return sorted({*([] if ids is None else ids), *others})
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int] | None":
         """Return the ids of `agent_ids()` as a queryset, for use in a larger query.
@@ -80,6 +82,11 @@ class Record(WorkspaceOwned):
         field = self._meta.get_field(name)
         value = getattr(self, getattr(field, "attname", name))
         return value.isoformat() if isinstance(value, datetime) else value
+
+
+# Other apps register functions here that return the agents which use a record in a way that this app does not
+# know, such as in prompt settings.
+AGENT_ID_SOURCES: list[Callable[[Record], Iterable[int]]] = []
 
 
 class Named(Record):

@@ -12,6 +12,7 @@ from personas.models import Agent, Memory, Record, Responsibility, Workspace
 from personas.records.forms import RecordForm
 from prompts.inputs import DraftRecord
 from prompts.models import PromptSettings
+from prompts.settings.selectors import list_agents_by_settings
 from skills.models import Skill
 
 
@@ -78,7 +79,8 @@ def list_current_agents(record: Record) -> "QuerySet[Any, int] | list[int]":
     if not record.pk:
         return []
     fed = record.query_agent_ids()
-    return record.agent_ids() if fed is None else fed.order_by()
+    # A query without rows in memory, unless the settings of some level use the record as well.
+    return record.agent_ids() if fed is None or list_agents_by_settings(record) else fed.order_by()
 
 
 def is_for_all_agents(record: Record) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import IntegerField, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
-from personas.models import Workspace
+from personas.models import Record, Workspace
 from prompts.models import PromptSettings
 
 LINKED_FIELDS = ("identity", "soul", "user_profile")
@@ -16,6 +16,14 @@ def list_levels_with_settings(workspace: Workspace) -> list[PromptSettings]:
     rows = PromptSettings.objects.in_workspace(workspace).select_related("agent", "channel", *LINKED_FIELDS)
     ordered = rows.order_by("agent__name", "channel__name", "pk")
     return [row for row in ordered if row.has_values]
+
+
+def list_agents_by_settings(record: Record) -> list[int]:
+    """List the ids of the agents for which prompt settings choose this identity, soul or user profile."""
+    if record.kind not in LINKED_FIELDS or record.pk is None:
+        return []
+    rows = PromptSettings.objects.in_workspace(record.workspace_id).filter(archived_at=None)
+    return sorted({pk for row in rows.filter(**{record.kind: record.pk}) for pk in row.agent_ids()})
 
 
 def build_effective_budget(workspace: Workspace | int) -> Coalesce:
