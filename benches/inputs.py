@@ -61,7 +61,7 @@ def context_files(count: int) -> tuple[ContextFile, ...]:
     texts = [f"# Rules\n\n{make_text(at, 9)}\n\n{make_text(at + 3, 9)}" for at in range(count)]
     return tuple(
         [
-            ContextFile(path, text, "plain", Origin("context_file", path, 1))
+            ContextFile(path, text, Origin("context_file", path, 1))
             for path, text in zip(paths, texts, strict=True)
         ]
     )

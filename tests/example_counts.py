@@ -1,6 +1,7 @@
 """Number of generated examples (Hypothesis): few in normal runs, all in `hard` tests."""
 
 import os
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 
@@ -12,7 +13,7 @@ def choose(markers: str) -> None:
     """Set the profile before tests are loaded; xdist workers inherit the environment variable."""
     if "not hard" not in markers:
         os.environ[HARD] = "yes"
-    count = {} if HARD in os.environ else {"max_examples": FEW}
+    count: dict[str, Any] = {} if HARD in os.environ else {"max_examples": FEW}
     # How long the generation takes depends on the load of the machine.
     settings.register_profile("this run", suppress_health_check=[HealthCheck.too_slow], **count)
     settings.load_profile("this run")

@@ -54,8 +54,8 @@ PROBLEM_ADVICE = {
     "not_the_same": _("What was built again differs from what was recorded. Verify the record."),
     "not_yours": _("An admin key acts for its maker alone."),
     "inputs_not_stored": _(
-        "The version was built before versions stored their inputs. Release a newer version, or leave out data, "
-        "mission, limits, tools as objects and directories."
+        "The version was built before versions stored their inputs. Release a newer version, or leave out "
+        "data, mission, limits, tools as objects and directories."
     ),
     "nothing_then": _("There was no version, or the label pointed at none, at that moment."),
     "nothing_to_release": _("The label points there already."),

@@ -12,7 +12,7 @@ from django.utils import timezone
 from personas.models import Agent
 from prompts.assembly.call_inputs import apply_call_inputs
 from prompts.assembly.inputs import PromptInputs
-from prompts.assembly.json_codec import get_field_default
+from prompts.assembly.json_codec import get_field_default, parse_dataclass
 from prompts.assembly.slots import Slots
 from prompts.inputs import collect_inputs
 from prompts.serving.render_api import CALL_INPUT_SCHEMAS
@@ -157,10 +157,10 @@ def test_a_key_that_nothing_sets_is_found(collected):
 
 def test_the_fields_of_a_request_change_the_inputs():
     """Each field of the request that names an input changes it."""
-    values = {
+    values: dict[str, Any] = {
         "data": '{"id": 1}',
         "signature": "(id :int)",
-        "hidden": ("pin",),
+        "hidden": ["pin"],
         "mission": "Sail.",
         "limits": {"total": 500},
         "working_directory": "/srv",
@@ -169,5 +169,5 @@ def test_the_fields_of_a_request_change_the_inputs():
     }
     assert values.keys() == CALL_INPUT_SCHEMAS.keys()
     for name, value in values.items():
-        slots = Slots(**{name: value if name != "limits" else type(Slots().limits)(**value)})
+        slots = parse_dataclass(Slots, {name: value})
         assert apply_call_inputs(PromptInputs(), slots) != PromptInputs(), name

@@ -1,5 +1,7 @@
 """Identities, souls and profiles that prompt settings choose: edits rebuild, and archiving is refused."""
 
+from typing import Any
+
 import pytest
 
 from personas.errors import RecordInUse
@@ -24,7 +26,11 @@ def test_an_edit_of_a_record_that_only_settings_choose_rebuilds_the_prompts(
     channel = make_channel(workspace, "deck")
     agent = make_agent(workspace, "pilot", channels=[channel])
     soul = make_soul(workspace, text="Be brave.")
-    place = {"workspace": {}, "channel": {"channel": channel}, "prompt": {"agent": agent, "channel": channel}}
+    place: dict[str, Any] = {
+        "workspace": {},
+        "channel": {"channel": channel},
+        "prompt": {"agent": agent, "channel": channel},
+    }
     with django_capture_on_commit_callbacks(execute=True):
         put_settings(workspace, {"soul": soul}, expected=0, by=BY, **place[level])
     assert "Be brave." in latest_text(workspace)
