@@ -22,6 +22,12 @@ TOUR = (DOCS / "tour.md").read_text()
 [NEW_LINE] = re.findall(r"^```text\n(.*)\n```$", TOUR, re.MULTILINE)
 # Directory for new screenshots of the tour: TOUR_PICTURES=docs/img.
 PICTURES = os.environ.get("TOUR_PICTURES", "")
+# Lines of the demo's prompts that come from stored data, capabilities and documentation.
+DEMO_LINES = {
+    "field-research": ("ctx/stations", "(3 items)", "[Hidden]", "Return format: {answer :string"),
+    "night-shift": ("<Storage>", "</Storage>"),
+    "release-captain": ("Pi documentation (read only when", "- Main documentation: docs/README.md"),
+}
 PASSWORD = "under-the-larkfell"  # the demo prints it
 
 
@@ -98,6 +104,10 @@ def test_the_tour_leads_from_sign_in_to_a_served_change_and_the_demo_is_accessib
     commands = re.sub(r"https?://[^/\"]+", live_server.url, "\n".join(blocks))
     assert NEW_LINE in shell(commands, {"PATH": f"{curl_beside(tmp_path)}:{os.environ['PATH']}"})
     # The demo is loaded and its owner signed in, so its pages are checked here too.
+    for agent, lines in DEMO_LINES.items():
+        page.goto(f"/w/{demo.slug}/studio/{agent}/")
+        for line in lines:
+            expect(page.locator("#studio-preview")).to_contain_text(line)
     check_pages(page, representative_pages(demo))
 
 
