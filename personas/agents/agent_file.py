@@ -1,6 +1,6 @@
 """Import an agent of nova from its JSON configuration."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +42,7 @@ class AgentConfig:
     identity: str
     identity_key: str
     instructions: str
+    directories: list[Any]
     responsibilities: list[tuple[str, str]]
     not_imported: list[str]
 
@@ -63,6 +64,7 @@ def import_agent(workspace: Workspace, data: Any, *, by: Actor) -> AgentImport:
         "slug": config.slug or find_free_slug(Agent, workspace, config.name),
         "description": config.description,
         "instructions": config.instructions,
+        "directories": config.directories,
         "identity": identity,
         "layout": LAYOUT,
     }
@@ -91,7 +93,7 @@ def parse_agent_config(data: Any) -> AgentConfig:
     if not texts["name"].strip():
         raise InvalidInput.on("name", _("This field is required."))
     identity_key = "role" if texts["role"].strip() and not texts["identity"].strip() else "identity"
-    used = {"name", "slug", "description", "responsibilities", identity_key}
+    used = {"name", "slug", "description", "directories", "responsibilities", identity_key}
     if identity_key == "identity":
         used.add("instructions")
     return AgentConfig(
@@ -101,7 +103,8 @@ def parse_agent_config(data: Any) -> AgentConfig:
         identity=texts[identity_key].strip(),
         identity_key=identity_key,
         instructions=texts["instructions"] if "instructions" in used else "",
-        responsibilities=_parse_responsibilities(data.get("responsibilities")),
+        directories=_get_list(data, "directories"),
+        responsibilities=_parse_responsibilities(_get_list(data, "responsibilities")),
         not_imported=sorted(str(key)[:80] for key, value in data.items() if key not in used and value)[
             :MAX_REPORTED_KEYS
         ],
@@ -117,11 +120,16 @@ def _get_text(data: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _parse_responsibilities(rows: Any) -> list[tuple[str, str]]:
-    if rows is None:
+def _get_list(data: Mapping[str, Any], key: str) -> list[Any]:
+    value = data.get(key)
+    if value is None:
         return []
-    if not isinstance(rows, Sequence) or isinstance(rows, str):
-        raise InvalidInput.on("responsibilities", _("Expected a list."))
+    if not isinstance(value, list):
+        raise InvalidInput.on(key, _("Expected a list."))
+    return value
+
+
+def _parse_responsibilities(rows: list[Any]) -> list[tuple[str, str]]:
     if len(rows) > MAX_RESPONSIBILITIES:
         message = _("At most %(limit)s responsibilities can be imported.") % {"limit": MAX_RESPONSIBILITIES}
         raise InvalidInput.on("responsibilities", message)

@@ -48,6 +48,11 @@ AGENT_CONFIG_SCHEMA: Schema = {
         "role": nullable_schema(
             prose_schema(20_000, description="Legacy: becomes the identity; there are no instructions then.")
         ),
+        "directories": nullable_schema(
+            array_schema(
+                line_schema(1_000, least=1), description="Additional directories, stored as they are."
+            )
+        ),
         "responsibilities": array_schema(
             {
                 "type": "object",

@@ -1,4 +1,4 @@
-"""Import of a nova agent's configuration: the legacy role, identity and instructions, responsibilities."""
+"""Import of a nova agent's configuration: legacy role, identity, directories, responsibilities."""
 
 import json
 from typing import Any
@@ -38,12 +38,12 @@ def read_prompt(workspace, agent) -> str:
 
 
 def test_a_legacy_role_becomes_the_identity_and_there_are_no_instructions(workspace, by_alice):
-    data = {"name": "Nova", "role": ROLE, "instructions": "Ignored.", "directories": ["/srv"], "trust": None}
+    data = {"name": "Nova", "role": ROLE, "instructions": "Ignored.", "model": "large", "trust": None}
     result = import_agent(workspace, data, by=by_alice)
     agent: Any = result.agent
     assert (agent.slug, agent.layout, agent.instructions) == ("nova", "nova", "")
     assert (agent.identity.label, agent.identity.text) == ("Nova", ROLE)
-    assert result.not_imported == ["directories", "instructions"]
+    assert result.not_imported == ["instructions", "model"]
     text = read_prompt(workspace, agent)
     assert f"<Identity>\n{ROLE}\n</Identity>" in text
     assert "<Instructions>" not in text
@@ -61,6 +61,15 @@ def test_identity_instructions_and_responsibilities_are_imported_in_order(worksp
     assert "<Identity>\nYou are Nova.\n</Identity>" in text
     assert "<Instructions>\nAnswer in one line.\n</Instructions>" in text
     assert text.index('title="Agent routing"') < text.index('title="Onboarding"')
+
+
+@pytest.mark.parametrize("key", ["identity", "role"])
+def test_directories_are_imported_as_they_are(workspace, by_alice, key):
+    result = import_agent(
+        workspace, {"name": "N", key: ROLE, "directories": ["/srv", "~/notes"]}, by=by_alice
+    )
+    assert (result.agent.directories, result.not_imported) == (["/srv", "~/notes"], [])
+    assert "directories:\n- /srv\n- ~/notes\n</Directories>" in read_prompt(workspace, result.agent)
 
 
 def test_with_an_identity_the_role_is_not_imported(workspace, by_alice):
@@ -88,6 +97,8 @@ def test_a_derived_slug_is_free_and_a_given_one_must_be(workspace, by_alice):
         ({"name": "N", "role": "x" * 20_001}, "role"),
         ({"name": "N", "identity": "x" * 20_001}, "identity"),
         ({"name": "N", "slug": "Not A Slug"}, "slug"),
+        ({"name": "N", "directories": "/srv"}, "directories"),
+        ({"name": "N", "directories": ["/srv", 7]}, "directories"),
         ({"name": "N", "responsibilities": "x"}, "responsibilities"),
         ({"name": "N", "responsibilities": [{}] * 101}, "responsibilities"),
         ({"name": "N", "responsibilities": [CURRENT["responsibilities"][0], 7]}, "responsibilities.1"),
@@ -104,7 +115,7 @@ def test_an_error_names_the_value_and_nothing_is_created(workspace, by_alice, da
 
 
 def test_the_api_imports_and_lists_what_was_not_imported(admin, workspace):
-    answer = admin.post("agents:import", {"name": "Nova", "role": ROLE, "directories": ["/srv"]})
+    answer = admin.post("agents:import", {"name": "Nova", "role": ROLE, "model": "large"})
     assert answer.status_code == 201, answer.content
     body = answer.json()
     assert (body["agent"]["slug"], body["agent"]["identity"], body["agent"]["layout"]) == (
@@ -112,7 +123,7 @@ def test_the_api_imports_and_lists_what_was_not_imported(admin, workspace):
         "nova",
         "nova",
     )
-    assert (body["responsibilities"], body["not_imported"]) == (0, ["directories"])
+    assert (body["responsibilities"], body["not_imported"]) == (0, ["model"])
     assert answer["Location"] == "/api/v1/agents/nova"
     refused = admin.post("agents:import", {"name": "N", "responsibilities": [{"content": "x"}]})
     assert refused.status_code == 422
@@ -128,11 +139,11 @@ def test_bots_and_keys_for_some_agents_cannot_import_agents(key_for, workspace, 
 def test_the_page_imports_an_agent(as_alice, workspace):
     url = f"/w/{workspace.slug}/agents/import/"
     assert "Import nova agent" in as_alice.get(f"/w/{workspace.slug}/agents/").content.decode()
-    data = {"name": "Nova", "role": ROLE, "directories": ["/srv"]}
+    data = {"name": "Nova", "role": ROLE, "model": "large"}
     page = as_alice.post(url, {"text": json.dumps(data)}, follow=True)
     text = page.content.decode()
     assert "Agent “Nova” imported." in text
-    assert "Not imported: directories." in text
+    assert "Not imported: model." in text
 
 
 def test_the_page_shows_what_is_wrong_with_the_configuration(as_alice, workspace):
