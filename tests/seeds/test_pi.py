@@ -503,7 +503,12 @@ def test_skills_with_disable_model_invocation_are_excluded(product):
     }
     refresh_with(product, "home", files)
     product.create(
-        "skills", name="manual", description="Manual.", body="x", for_all_agents=True, disable_model_invocation=True
+        "skills",
+        name="manual",
+        description="Manual.",
+        body="x",
+        for_all_agents=True,
+        disable_model_invocation=True,
     )
     text = product.fetch("pi")
     assert list_skill_names(text) == ["commit-outstanding", "tidy"]
@@ -593,10 +598,10 @@ def test_other_active_tools_change_tool_lines_guidelines_and_skills(product):
 
 
 def test_the_tools_of_one_call_give_the_same_prompt_as_stored_tools(product, served):
-    called = product.render("pi", tools=["bash", "grep"], **NOW)
+    called = product.render("pi", tools=["write", "bash"], **NOW)
     definitions = product.tools
     assert product.render("pi", **NOW) == served
-    product.edit("agents/pi", tools=["bash", "grep"])
+    product.edit("agents/pi", tools=["write", "bash"])
     assert product.render("pi", **NOW) == called
     assert product.tools == definitions
 
@@ -609,6 +614,14 @@ def test_a_call_can_define_tools(product):
     assert list_guidelines(text) == [OWN, "- Announce it.", CONCISE, PATHS]
     assert SKILLS in text
     assert product.render("pi", **NOW) == PROMPT
+
+
+def test_a_tool_that_only_a_call_names_has_a_line_and_a_warning(product):
+    text = product.render("pi", tools=["bash", "grep"], **NOW)
+    assert [line.split(":")[0] for line in list_tool_lines(text)] == ["- bash", "- grep"]
+    assert list_guidelines(text) == [PREFER, CONCISE, PATHS]
+    assert [tool["name"] for tool in product.tools] == ["bash"]
+    assert "The call names the tool grep, which has no definition." in product.warnings
 
 
 def test_a_refresh_reloads_system_md_append_system_md_context_files_and_skills(product):
