@@ -51,13 +51,13 @@ OWN = "- [extension tool promptGuidelines inserted here]"
 CONCISE = "- Be concise in your responses"
 PATHS = "- Show file paths clearly when working with files"
 TOOLS_BLOCK = "\n".join(["Available tools:", *TOOL_LINES.values()])
-GUIDELINES_BLOCK = "\n".join(["Guidelines:", BASH, READ, EDIT, WRITE, SUMMARY, OWN, CONCISE, PATHS])
+GUIDELINES_BLOCK = f"Guidelines:\n{BASH}\n{READ}\n{EDIT}\n{WRITE}\n{SUMMARY}\n{OWN}\n{CONCISE}\n{PATHS}"
 DOCUMENTATION = """\
 Pi documentation (read only when the user asks about pi itself...):
 - Main documentation: /opt/pi/README.md
 - Additional docs: /opt/pi/docs
 - Examples: /opt/pi/examples"""
-BASE = "\n\n".join([SENTENCE, TOOLS_BLOCK, NOTE, GUIDELINES_BLOCK, DOCUMENTATION])
+BASE = f"{SENTENCE}\n\n{TOOLS_BLOCK}\n\n{NOTE}\n\n{GUIDELINES_BLOCK}\n\n{DOCUMENTATION}"
 APPEND = "Answer in British English."
 CONTEXT = """\
 # Project Context
@@ -85,7 +85,7 @@ SKILLS = f"{SKILLS_INTRODUCTION}\n\n<available_skills>\n{COMMIT_SKILL}\n</availa
 TIME = "Current date and time: Saturday, March 7, 2026 at 08:55:05 AM CST"
 DIRECTORY = "Current working directory: /Users/you/projects/myapp"
 END = f"{TIME}\n{DIRECTORY}"
-PROMPT = "\n\n".join([BASE, APPEND, CONTEXT, SKILLS, END])
+PROMPT = f"{BASE}\n\n{APPEND}\n\n{CONTEXT}\n\n{SKILLS}\n\n{END}"
 SYSTEM = "You are a poet. You write no code."
 
 NOW = {"now": "2026-03-07T14:55:05Z"}
@@ -266,7 +266,7 @@ def test_documentation_that_is_not_set_has_no_line(product):
 def test_system_md_of_the_project_replaces_the_base_completely(replaced):
     context = CONTEXT.replace("myapp", "poems").replace("[project AGENTS.md content]", "Rhyme.")
     end = END.replace("myapp", "poems")
-    assert replaced == "\n\n".join([SYSTEM, APPEND, context, SKILLS, end])
+    assert replaced == f"{SYSTEM}\n\n{APPEND}\n\n{context}\n\n{SKILLS}\n\n{end}"
 
 
 def test_the_global_system_md_replaces_the_base(product):
@@ -410,6 +410,11 @@ def test_append_system_md_works_with_a_custom_system_md(replaced):
     assert replaced.startswith(f"{SYSTEM}\n\n{APPEND}\n\n# Project Context\n")
 
 
+def test_instructions_of_the_agent_follow_append_system_md(product):
+    product.edit("agents/pi", instructions="Answer in one line.")
+    assert product.render("pi", **NOW) == PROMPT.replace(APPEND, f"{APPEND}\n\nAnswer in one line.")
+
+
 # --- Section 3: project context files ------------------------------------------------------------------
 
 
@@ -461,7 +466,7 @@ def test_without_context_files_there_is_no_header(product):
 
 
 def test_the_text_of_a_file_is_not_changed(product):
-    text = "\n# Rules\n\n\n* One  two <b>three</b>\n\n"
+    text = "\n# Rules\n\n\n* One  two <b>three</b>"
     refresh_with(product, "empty", {"empty/AGENTS.md": text})
     assert f"## /srv/empty/AGENTS.md\n\n{text}\n\nCurrent date and time:" in product.fetch("newcomer")
 
@@ -523,9 +528,9 @@ def test_the_listing_has_no_instructions_and_an_agent_loads_them_on_demand(produ
 
 
 def test_skills_of_the_project_and_the_home_directory_have_absolute_locations(product):
-    folders = ["home/projects/myapp/.agents/skills", "home/projects/myapp/.sf/skills", "home/.sf/agent/skills"]
+    folders = ["projects/myapp/.agents/skills", "projects/myapp/.sf/skills", ".sf/agent/skills"]
     for number, folder in enumerate(folders):
-        product.write(f"{folder}/skill-{number}/SKILL.md", make_skill_file(f"skill-{number}"))
+        product.write(f"home/{folder}/skill-{number}/SKILL.md", make_skill_file(f"skill-{number}"))
     product.refresh("home")
     product.refresh("myapp")
     assert set(re.findall(r"<location>(.+)</location>", product.fetch("pi"))) == {
