@@ -220,6 +220,11 @@ class ToolResource(RecordResource[Tool]):
     # The name of a tool that calls an agent is derived from the agent's slug if it is absent.
     optional_fields = ("name",)
     links = {"agent": (Agent, "slug")}
+    schema_overrides = {
+        "snippet": prose_schema(
+            2_000, description="Line breaks become spaces. At most 300 characters are stored."
+        )
+    }
 
     def get_queryset(self, workspace: Workspace) -> QuerySet[Tool]:
         return list_tools(workspace)

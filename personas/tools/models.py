@@ -54,8 +54,12 @@ class Tool(Record):
         return self.name
 
     def set_values(self, values: dict[str, Any]) -> None:
-        """Set the content fields. Without a name, a tool that calls an agent gets its name from the slug."""
+        """Set the content fields, and collapse the whitespace of the snippet so that it is one line.
+
+        Without a name, a tool that calls an agent gets its name from the slug.
+        """
         super().set_values(values)
+        self.snippet = " ".join(self.snippet.split())
         if not self.name and self.agent is not None:
             self.name = get_agent_tool_name(self.agent.slug)
 

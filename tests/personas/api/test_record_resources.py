@@ -78,6 +78,15 @@ def test_one_set_of_tools_stays_when_the_other_is_named(admin: Api) -> None:
     assert (changed["tools"], changed["planning_tools"]) == ([], ["write"])
 
 
+def test_the_snippet_of_a_tool_is_stored_as_one_line(admin: Api) -> None:
+    created = admin.post("tools", {"name": "deploy", "snippet": " Roll\r\n out\n\na build \n"})
+    assert created.json()["snippet"] == "Roll out a build"
+    changed = admin.patch("tools/deploy", {"snippet": "\n"}, created["ETag"])
+    assert changed.json()["snippet"] == ""
+    refused = admin.post("tools", {"name": "publish", "snippet": "word\n" * 100})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/snippet")
+
+
 def test_lists_come_in_pages(admin: Api, workspace: Workspace) -> None:
     for number in range(5):
         make_soul(workspace, label=f"Soul {number}")

@@ -1,0 +1,748 @@
+"""The pi layout against its seed, as a script and a bot see it: every rule in the order of the seed."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.test.utils import override_settings
+
+from personas.actors import Actor
+from personas.api_keys.format import ADMIN
+from personas.api_keys.services import create_key
+from personas.models import Workspace
+from tests.api_client import Api
+from tests.module_fixtures import commits_heard, put_back
+from tests.seeds.product import CHANNEL, Product
+from tests.shared_cast import (  # noqa: F401  # fixtures
+    SharedCast,
+    shared_alice,
+    shared_bob,
+    shared_cast,
+    shared_workspace,
+)
+
+pytestmark = pytest.mark.django_db
+HAS_ELSEWHERE = False
+
+SENTENCE = (
+    "You are a purpose-driven software compiler. You take bounded intent, produce a falsifiable purpose "
+    "contract (the PDD/TDD gate), then write failing tests before implementation. You help users by reading "
+    "files, executing commands, editing code, and writing new files."
+)
+TOOL_LINES = {
+    "read": "- read: Read file contents",
+    "bash": "- bash: Execute bash commands (ls, grep, find, etc.)",
+    "edit": "- edit: Make surgical edits to files (find exact text and replace)",
+    "write": "- write: Create or overwrite files",
+    "my_custom_tool": "- my_custom_tool: [promptSnippet or description]",
+}
+NOTE = "In addition to the tools above, you may have access to other custom tools\ndepending on the project."
+BASH = "- Use bash for file operations like ls, rg, find"
+PREFER = "- Prefer grep/find/ls tools over bash for file exploration"
+READ = "- Use read to examine files before editing. You must use this tool instead of cat or sed."
+EDIT = "- Use edit for precise changes (old text must match exactly)"
+WRITE = "- Use write only for new files or complete rewrites"
+SUMMARY = "- When summarizing your actions, output plain text directly"
+OWN = "- [extension tool promptGuidelines inserted here]"
+CONCISE = "- Be concise in your responses"
+PATHS = "- Show file paths clearly when working with files"
+TOOLS_BLOCK = "\n".join(["Available tools:", *TOOL_LINES.values()])
+GUIDELINES_BLOCK = f"Guidelines:\n{BASH}\n{READ}\n{EDIT}\n{WRITE}\n{SUMMARY}\n{OWN}\n{CONCISE}\n{PATHS}"
+DOCUMENTATION = """\
+Pi documentation (read only when the user asks about pi itself...):
+- Main documentation: /opt/pi/README.md
+- Additional docs: /opt/pi/docs
+- Examples: /opt/pi/examples"""
+BASE = f"{SENTENCE}\n\n{TOOLS_BLOCK}\n\n{NOTE}\n\n{GUIDELINES_BLOCK}\n\n{DOCUMENTATION}"
+APPEND = "Answer in British English."
+CONTEXT = """\
+# Project Context
+
+Project-specific instructions and guidelines:
+
+## /Users/you/.sf/agent/AGENTS.md
+
+[global AGENTS.md content]
+
+## /Users/you/projects/myapp/AGENTS.md
+
+[project AGENTS.md content]"""
+SKILLS_INTRODUCTION = """\
+The following skills provide specialized instructions for specific tasks.
+Use the read tool to load a skill's file when the task matches its description.
+When a skill file references a relative path, resolve it against the skill directory."""
+COMMIT_SKILL = """\
+  <skill>
+    <name>commit-outstanding</name>
+    <description>Commit all uncommitted files in logical groups</description>
+    <location>/Users/you/.agents/skills/commit-outstanding/SKILL.md</location>
+  </skill>"""
+SKILLS = f"{SKILLS_INTRODUCTION}\n\n<available_skills>\n{COMMIT_SKILL}\n</available_skills>"
+TIME = "Current date and time: Saturday, March 7, 2026 at 08:55:05 AM CST"
+DIRECTORY = "Current working directory: /Users/you/projects/myapp"
+END = f"{TIME}\n{DIRECTORY}"
+PROMPT = f"{BASE}\n\n{APPEND}\n\n{CONTEXT}\n\n{SKILLS}\n\n{END}"
+SYSTEM = "You are a poet. You write no code."
+
+NOW = {"now": "2026-03-07T14:55:05Z"}
+FOUR_TOOLS = ["read", "bash", "edit", "write"]
+BUILT_IN_TOOLS = [*FOUR_TOOLS, "grep", "find", "ls"]
+SCHEMA = '{"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}'
+SCHEMA_JSON = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+FILES = {
+    "home/.sf/agent/AGENTS.md": "[global AGENTS.md content]",
+    "home/.agents/skills/commit-outstanding/SKILL.md": (
+        "---\nname: commit-outstanding\ndescription: Commit all uncommitted files in logical groups\n---\n"
+        "Group the files by purpose.\n"
+    ),
+    "home/projects/myapp/AGENTS.md": "[project AGENTS.md content]",
+    "home/projects/myapp/.sf/APPEND_SYSTEM.md": APPEND,
+    "home/projects/poems/.sf/SYSTEM.md": SYSTEM,
+    "home/projects/poems/.sf/APPEND_SYSTEM.md": APPEND,
+    "home/projects/poems/AGENTS.md": "Rhyme.",
+    "empty/README.md": "No rule reads this file.",
+}
+LOCATIONS = {
+    "home": "/Users/you",
+    "home/projects/myapp": "/Users/you/projects/myapp",
+    "home/projects/poems": "/Users/you/projects/poems",
+    "empty": "/srv/empty",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(cast: SharedCast, django_db_blocker: Any, tmp_path_factory: Any) -> Iterator[Path]:
+    """The folder for sources, and by REST: tools, four sources and four agents.
+
+    `pi` reads the home directory and the project myapp, `poet` a project with its own SYSTEM.md, `newcomer` a
+    project without files, and `bare` no files.
+    """
+    top: Path = tmp_path_factory.mktemp("pi")
+    with override_settings(DRAMATIS_SOURCE_ROOTS=[str(top)]):
+        with django_db_blocker.unblock(), commits_heard():
+            _, secret = create_key(cast.workspace, "Script", {}, by=Actor.person(cast.alice), kind=ADMIN)
+            key = Api(secret, Client())
+            create_records(Product(cast.workspace, key, key, top / "files"))
+        shutil.copytree(top / "files", top / "pristine")
+        yield top / "files"
+
+
+def create_records(script: Product) -> None:
+    script.create("found-skills:trust", is_needed=False)
+    for path, text in FILES.items():
+        script.write(path, text)
+    for folder, location in LOCATIONS.items():
+        script.grant(folder)
+        slug, grant = Path(folder).name, str(script.folder / folder)
+        script.create("sources", slug=slug, label=slug, grant=grant, location=location, harnesses=["pi"])
+        script.refresh(slug)
+    for name in BUILT_IN_TOOLS:
+        script.create("tools", name=name, description=f"Described for {name}.", parameters=SCHEMA)
+    custom = {"snippet": "[promptSnippet or description]", "guidelines": OWN.removeprefix("- ")}
+    script.create("tools", name="my_custom_tool", description="Described.", parameters=SCHEMA, **custom)
+    script.create("user-profiles", slug="you", label="You", timezone="America/Chicago")
+    values: dict[str, Any] = {
+        "tools": [*FOUR_TOOLS, "my_custom_tool"],
+        "user_profile": "you",
+        "documentation_main": "/opt/pi/README.md",
+        "documentation_additional": "/opt/pi/docs",
+        "documentation_examples": "/opt/pi/examples",
+    }
+    script.create_agent("pi", "pi", **values)
+    choose_sources(script, "pi", "myapp")
+    script.create_agent("poet", "pi", **values)
+    choose_sources(script, "poet", "poems")
+    script.create_agent("newcomer", "pi", **values)
+    script.put("agents/newcomer/context", source="empty", harness="pi")
+    script.create_agent("bare", "pi")
+
+
+def choose_sources(script: Product, agent: str, project: str, **settings: Any) -> None:
+    """Let the agent read the home directory and a project, in which it works."""
+    uses = [{"source": "home", "scope": "home"}, {"source": project, "scope": "project"}]
+    script.put(f"agents/{agent}/context", sources=uses, harness="pi", **settings)
+
+
+@pytest.fixture
+def product(folder: Path, workspace: Workspace, admin: Api, bot: Api) -> Iterator[Product]:
+    yield Product(workspace, admin, bot, folder)
+    put_back(folder, folder.parent / "pristine")
+
+
+@pytest.fixture
+def served(product: Product) -> str:
+    """The prompt with every section."""
+    return product.render("pi", **NOW)
+
+
+@pytest.fixture
+def replaced(product: Product) -> str:
+    """The prompt of the agent whose project has a SYSTEM.md."""
+    return product.render("poet", **NOW)
+
+
+def refresh_with(product: Product, source: str, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        product.write(path, text)
+    product.refresh(source)
+
+
+def give_tools(product: Product, *names: str) -> str:
+    """Set the tools of the agent without files, and return its prompt."""
+    product.edit("agents/bare", tools=list(names))
+    return product.fetch("bare")
+
+
+def list_lines(text: str, heading: str) -> list[str]:
+    """Return the lines below a heading, up to the next blank line."""
+    return text.split(f"{heading}\n", 1)[1].split("\n\n", 1)[0].splitlines()
+
+
+def list_tool_lines(text: str) -> list[str]:
+    return list_lines(text, "Available tools:")
+
+
+def list_guidelines(text: str) -> list[str]:
+    return list_lines(text, "Guidelines:")
+
+
+def list_context_headings(text: str) -> list[str]:
+    return re.findall(r"^## (.+)$", text, re.MULTILINE)
+
+
+def list_skill_names(text: str) -> list[str]:
+    return re.findall(r"<name>(.+)</name>", text)
+
+
+def make_skill_file(name: str, head: str = "") -> str:
+    return f"---\nname: {name}\ndescription: Does {name}.\n{head}---\nThe instructions of {name}.\n"
+
+
+# --- The final prompt structure ------------------------------------------------------------------------
+
+
+def test_the_prompt_is_the_five_sections_in_this_order(served):
+    assert served == PROMPT
+
+
+def test_a_fetch_without_facts_of_a_call_serves_the_same_sections(product):
+    text = re.sub(r"^Current date and time: .+$", TIME, product.fetch("pi"), flags=re.MULTILINE)
+    assert text == PROMPT
+    assert product.warnings == []
+
+
+def test_text_of_the_call_comes_after_all_sections(product):
+    assert product.render("pi", append="Just now.", **NOW) == f"{PROMPT}\n\nJust now."
+
+
+# --- Section 1: the base prompt ------------------------------------------------------------------------
+
+
+def test_the_base_without_system_md_is_the_built_in_one(product):
+    end = f"{TIME}\nCurrent working directory: /srv/empty"
+    assert product.render("newcomer", **NOW) == f"{BASE}\n\n{end}"
+
+
+def test_an_identity_of_the_agent_replaces_the_first_sentence(product):
+    product.create("identities", slug="rio", label="Rio", text="You watch the tests.")
+    product.edit("agents/pi", identity="rio")
+    assert product.render("pi", **NOW) == PROMPT.replace(SENTENCE, "You watch the tests.")
+
+
+def test_documentation_that_is_not_set_has_no_line(product):
+    product.edit("agents/newcomer", documentation_additional="")
+    lines = list_lines(product.fetch("newcomer"), DOCUMENTATION.splitlines()[0])
+    assert lines == ["- Main documentation: /opt/pi/README.md", "- Examples: /opt/pi/examples"]
+    assert "Pi documentation" not in product.fetch("bare")
+
+
+# SYSTEM.md
+
+
+def test_system_md_of_the_project_replaces_the_base_completely(replaced):
+    context = CONTEXT.replace("myapp", "poems").replace("[project AGENTS.md content]", "Rhyme.")
+    end = END.replace("myapp", "poems")
+    assert replaced == f"{SYSTEM}\n\n{APPEND}\n\n{context}\n\n{SKILLS}\n\n{end}"
+
+
+def test_the_global_system_md_replaces_the_base(product):
+    refresh_with(product, "home", {"home/.sf/agent/SYSTEM.md": "The global base."})
+    assert product.render("pi", **NOW) == PROMPT.replace(BASE, "The global base.")
+
+
+def test_the_project_takes_precedence_over_the_global_and_only_one_is_used(product, replaced):
+    refresh_with(product, "home", {"home/.sf/agent/SYSTEM.md": "The global base."})
+    assert product.render("poet", **NOW) == replaced
+
+
+def test_a_system_md_in_a_parent_directory_is_not_used(product):
+    refresh_with(product, "home", {"home/projects/.sf/SYSTEM.md": "A parent's base."})
+    assert product.render("pi", **NOW) == PROMPT
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [APPEND, "# Project Context", "## /Users/you/projects/poems/AGENTS.md\n\nRhyme.", SKILLS, TIME, "/poems"],
+    ids=["APPEND_SYSTEM.md", "context", "AGENTS.md", "skills", "time", "directory"],
+)
+def test_this_is_still_appended_with_a_custom_system_md(replaced, kept):
+    assert kept in replaced
+
+
+def test_skills_with_a_custom_system_md_need_the_read_tool(product):
+    text = product.render("poet", tools=["bash"], **NOW)
+    assert text.startswith(SYSTEM)
+    assert "skill" not in text
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [SENTENCE, "Available tools:", "- read:", NOTE, "Guidelines:", CONCISE, "Pi documentation", OWN],
+    ids=["identity", "tools", "read", "note", "guidelines", "always", "documentation", "promptGuidelines"],
+)
+def test_this_is_lost_with_a_custom_system_md(replaced, lost):
+    assert lost in PROMPT
+    assert lost not in replaced
+
+
+def test_what_is_lost_is_in_the_warnings(product, replaced):
+    assert product.warnings == [
+        "The layout has no place for tools.",
+        "The layout has no place for documentation.",
+    ]
+
+
+# How tool descriptions appear
+
+
+def test_each_active_tool_has_one_line(served):
+    assert list_tool_lines(served) == list(TOOL_LINES.values())
+
+
+def test_the_snippet_of_a_tool_comes_before_the_built_in_description(product):
+    product.edit("tools/read", snippet="Read a file or an image")
+    assert list_tool_lines(product.fetch("pi"))[0] == "- read: Read a file or an image"
+
+
+def test_seven_tools_have_a_built_in_description(product):
+    lines = list_tool_lines(give_tools(product, *BUILT_IN_TOOLS))
+    assert lines[:4] == list(TOOL_LINES.values())[:4]
+    for name, line in zip(["grep", "find", "ls"], lines[4:], strict=True):
+        assert re.fullmatch(rf"- {name}: \w.+", line)
+        assert line not in (f"- {name}: {name}", f"- {name}: Described for {name}.")
+
+
+def test_the_name_of_a_tool_is_the_fallback(product):
+    product.create("tools", name="deploy", description="Described.")
+    assert list_tool_lines(give_tools(product, "deploy")) == ["- deploy: deploy"]
+
+
+def test_a_snippet_is_collapsed_to_one_line(product):
+    product.create("tools", name="deploy", snippet="  Roll out\n  a build,\n\nthen wait \n")
+    line = "- deploy: Roll out a build, then wait"
+    assert list_tool_lines(give_tools(product, "deploy")) == [line]
+    call = [{"name": "deploy", "snippet": " Roll out\r\na build,\n\n then wait\n"}]
+    assert list_tool_lines(product.render("newcomer", tools=call)) == [line]
+
+
+def test_without_tools_the_list_is_none(product):
+    assert list_tool_lines(product.fetch("bare")) == ["(none)"]
+
+
+# How guidelines are built
+
+
+@pytest.mark.parametrize(
+    ("tools", "lines"),
+    [
+        (["bash"], [BASH]),
+        (["bash", "grep"], [PREFER]),
+        (["bash", "find"], [PREFER]),
+        (["bash", "ls"], [PREFER]),
+        (["grep", "find", "ls"], []),
+        (["read", "edit"], [READ, EDIT, SUMMARY]),
+        (["read"], []),
+        (["edit"], [EDIT, SUMMARY]),
+        (["write"], [WRITE, SUMMARY]),
+        (["edit", "write"], [EDIT, WRITE, SUMMARY]),
+        ([], []),
+        (BUILT_IN_TOOLS, [PREFER, READ, EDIT, WRITE, SUMMARY]),
+    ],
+    ids=lambda value: "+".join(value) or "none",
+)
+def test_guidelines_depend_on_the_active_tools(product, tools, lines):
+    text = give_tools(product, *tools)
+    assert list_guidelines(text) == [*lines, CONCISE, PATHS]
+
+
+def test_guidelines_of_tools_follow_the_built_in_ones_and_occur_once(product):
+    first, second = "Announce a deployment.", "Wait for the checks."
+    product.create("tools", name="deploy", guidelines=f"{first}\n{WRITE[2:]}\n{CONCISE[2:]}\n{second}")
+    product.create("tools", name="publish", guidelines=f"{second}\n{first}")
+    lines = list_guidelines(give_tools(product, "deploy", "write", "publish"))
+    assert lines == [WRITE, SUMMARY, f"- {first}", CONCISE, f"- {second}", PATHS]
+
+
+# --- Section 2: append system prompt -------------------------------------------------------------------
+
+
+def test_append_system_md_of_the_project_follows_the_base(served):
+    assert served.startswith(f"{BASE}\n\n{APPEND}\n\n# Project Context\n")
+
+
+def test_the_global_append_system_md_follows_the_base(product):
+    refresh_with(product, "home", {"home/.sf/agent/APPEND_SYSTEM.md": "Appended for all projects."})
+    choose_sources(product, "newcomer", "empty")
+    text = product.fetch("newcomer")
+    assert text.startswith(f"{BASE}\n\nAppended for all projects.\n\n# Project Context\n")
+
+
+def test_append_system_md_of_the_project_takes_precedence(product):
+    refresh_with(product, "home", {"home/.sf/agent/APPEND_SYSTEM.md": "Appended for all projects."})
+    assert product.render("pi", **NOW) == PROMPT
+
+
+def test_append_system_md_works_with_a_custom_system_md(replaced):
+    assert replaced.startswith(f"{SYSTEM}\n\n{APPEND}\n\n# Project Context\n")
+
+
+def test_instructions_of_the_agent_follow_append_system_md(product):
+    product.edit("agents/pi", instructions="Answer in one line.")
+    assert product.render("pi", **NOW) == PROMPT.replace(APPEND, f"{APPEND}\n\nAnswer in one line.")
+
+
+# --- Section 3: project context files ------------------------------------------------------------------
+
+
+def test_context_files_are_below_the_header_with_absolute_paths(served):
+    assert f"\n\n{APPEND}\n\n{CONTEXT}\n\n{SKILLS_INTRODUCTION}" in served
+
+
+def test_the_global_file_comes_first_then_ancestors_and_the_working_directory_last(product):
+    refresh_with(product, "home", {"home/AGENTS.md": "Home.", "home/projects/CLAUDE.md": "Projects."})
+    assert list_context_headings(product.fetch("pi")) == [
+        "/Users/you/.sf/agent/AGENTS.md",
+        "/Users/you/AGENTS.md",
+        "/Users/you/projects/CLAUDE.md",
+        "/Users/you/projects/myapp/AGENTS.md",
+    ]
+
+
+def test_a_working_directory_below_the_root_adds_its_folders(product):
+    refresh_with(product, "empty", {"empty/AGENTS.md": "Root.", "empty/a/b/CLAUDE.md": "Folder."})
+    product.put("agents/newcomer/context", source="empty", harness="pi", working_directory="a/b")
+    text = product.fetch("newcomer")
+    assert list_context_headings(text) == ["/srv/empty/AGENTS.md", "/srv/empty/a/b/CLAUDE.md"]
+    assert text.endswith("\nCurrent working directory: /srv/empty/a/b")
+
+
+def test_agents_md_is_checked_first_and_claude_md_in_the_same_directory_is_skipped(product):
+    files = {"home/projects/AGENTS.md": "Agents.", "home/projects/CLAUDE.md": "Claude."}
+    refresh_with(product, "home", files)
+    text = product.fetch("pi")
+    assert "## /Users/you/projects/AGENTS.md\n\nAgents.\n\n## /Users/you/projects/myapp/AGENTS.md" in text
+    assert "Claude." not in text
+
+
+def test_claude_md_is_treated_like_agents_md(product):
+    refresh_with(product, "empty", {"empty/CLAUDE.md": "[project CLAUDE.md content]"})
+    context = """\
+# Project Context
+
+Project-specific instructions and guidelines:
+
+## /srv/empty/CLAUDE.md
+
+[project CLAUDE.md content]"""
+    assert f"{DOCUMENTATION}\n\n{context}\n\nCurrent date and time:" in product.fetch("newcomer")
+
+
+def test_without_context_files_there_is_no_header(product):
+    assert "# Project Context" not in product.fetch("newcomer")
+
+
+def test_the_text_of_a_file_is_not_changed(product):
+    text = "\n# Rules\n\n\n* One  two <b>three</b>"
+    refresh_with(product, "empty", {"empty/AGENTS.md": text})
+    assert f"## /srv/empty/AGENTS.md\n\n{text}\n\nCurrent date and time:" in product.fetch("newcomer")
+
+
+def test_without_a_location_paths_are_relative_and_an_agent_can_set_its_own(product):
+    refresh_with(product, "empty", {"empty/AGENTS.md": "Root."})
+    product.edit("sources/empty", location="")
+    assert list_context_headings(product.fetch("newcomer")) == ["AGENTS.md"]
+    use = {"source": "empty", "scope": "project", "location": "/Users/me/app"}
+    product.put("agents/newcomer/context", sources=[use], harness="pi")
+    assert list_context_headings(product.fetch("newcomer")) == ["/Users/me/app/AGENTS.md"]
+
+
+# --- Section 4: skills listing -------------------------------------------------------------------------
+
+
+def test_the_skills_block_follows_the_context_files(served):
+    assert f"{CONTEXT}\n\n{SKILLS}\n\n{TIME}" in served
+
+
+def test_without_the_read_tool_there_is_no_skills_block(product):
+    product.edit("agents/pi", tools=["bash", "edit", "write", "my_custom_tool"])
+    text = product.render("pi", **NOW)
+    assert f"{CONTEXT}\n\n{END}" in text
+    assert product.warnings == ["The layout has no place for skills."]
+
+
+def test_without_skills_there_is_no_skills_block(product):
+    text = product.fetch("newcomer")
+    assert "- read:" in text
+    assert "skill" not in text
+
+
+def test_skills_with_disable_model_invocation_are_excluded(product):
+    secret = make_skill_file("secret", "disable-model-invocation: true\n")
+    files = {
+        "home/.agents/skills/secret/SKILL.md": secret,
+        "home/.agents/skills/tidy/SKILL.md": make_skill_file("tidy", "disable-model-invocation: false\n"),
+    }
+    refresh_with(product, "home", files)
+    product.create(
+        "skills",
+        name="manual",
+        description="Manual.",
+        body="x",
+        for_all_agents=True,
+        disable_model_invocation=True,
+    )
+    text = product.fetch("pi")
+    assert list_skill_names(text) == ["commit-outstanding", "tidy"]
+    assert "secret" not in text
+    assert "manual" not in text
+
+
+def test_the_listing_has_no_instructions_and_an_agent_loads_them_on_demand(product, served):
+    assert "Group the files by purpose." not in served
+    skill = product.call("GET", "agents/pi/skills/commit-outstanding")
+    assert "Group the files by purpose." in skill["body"]
+
+
+def test_skills_of_the_project_and_the_home_directory_have_absolute_locations(product):
+    folders = ["projects/myapp/.agents/skills", "projects/myapp/.sf/skills", ".sf/agent/skills"]
+    for number, folder in enumerate(folders):
+        product.write(f"home/{folder}/skill-{number}/SKILL.md", make_skill_file(f"skill-{number}"))
+    product.refresh("home")
+    product.refresh("myapp")
+    assert set(re.findall(r"<location>(.+)</location>", product.fetch("pi"))) == {
+        "/Users/you/projects/myapp/.agents/skills/skill-0/SKILL.md",
+        "/Users/you/projects/myapp/.sf/skills/skill-1/SKILL.md",
+        "/Users/you/.sf/agent/skills/skill-2/SKILL.md",
+        "/Users/you/.agents/skills/commit-outstanding/SKILL.md",
+    }
+
+
+def test_a_new_skill_file_waits_for_approval_if_the_workspace_requires_it(product):
+    product.create("found-skills:trust", is_needed=True)
+    refresh_with(product, "home", {"home/.agents/skills/tidy/SKILL.md": make_skill_file("tidy")})
+    assert list_skill_names(product.fetch("pi")) == ["commit-outstanding"]
+    [waiting] = product.call("GET", "agents/pi/context")["waiting"]
+    file = product.call("GET", f"context-files/{waiting['id']}")
+    product.create(f"context-files/{file['id']}:adopt", digest=file["seen_digest"])
+    assert list_skill_names(product.fetch("pi")) == ["commit-outstanding", "tidy"]
+
+
+# --- Section 5: date, time and working directory -------------------------------------------------------
+
+
+def test_date_time_and_directory_come_last(served):
+    assert served.endswith(
+        "\n\nCurrent date and time: Saturday, March 7, 2026 at 08:55:05 AM CST\n"
+        "Current working directory: /Users/you/projects/myapp"
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        ({"now": "2026-07-04T18:00:09Z"}, "Saturday, July 4, 2026 at 01:00:09 PM CDT"),
+        ({"now": "2026-03-07T06:00:00Z"}, "Saturday, March 7, 2026 at 12:00:00 AM CST"),
+        (NOW | {"timezone": "Europe/Paris"}, "Saturday, March 7, 2026 at 03:55:05 PM CET"),
+    ],
+    ids=["summer", "midnight", "timezone of the call"],
+)
+def test_the_time_is_in_the_zone_of_the_user_profile_or_of_the_call(product, facts, line):
+    assert f"\n\nCurrent date and time: {line}\n" in product.render("pi", **facts)
+
+
+def test_a_fetch_has_the_time_of_the_server(product):
+    pattern = r"\nCurrent date and time: [A-Z]\w+day, [A-Z]\w+ \d+, \d{4} at \d\d:\d\d:\d\d [AP]M C[DS]T\n"
+    assert re.search(pattern, product.fetch("pi"))
+
+
+def test_a_call_can_name_its_working_directory(product):
+    text = product.render("pi", working_directory="/Users/you/projects/myapp/docs", **NOW)
+    assert text == f"{PROMPT}/docs"
+
+
+# --- When the system prompt is rebuilt -----------------------------------------------------------------
+
+
+def test_a_new_agent_has_a_prompt_with_its_tools_at_once(product):
+    product.create_agent("late", "pi", tools=["bash"], user_profile="you")
+    assert product.render("late", **NOW).endswith(f"Guidelines:\n{BASH}\n{CONCISE}\n{PATHS}\n\n{TIME}")
+
+
+def test_other_active_tools_change_tool_lines_guidelines_and_skills(product):
+    product.edit("agents/pi", tools=["bash", "ls"])
+    text = product.fetch("pi")
+    assert list_tool_lines(text)[0] == TOOL_LINES["bash"]
+    assert list_guidelines(text) == [PREFER, CONCISE, PATHS]
+    assert "<available_skills>" not in text
+    product.edit("agents/pi", tools=[*FOUR_TOOLS, "my_custom_tool"])
+    assert product.render("pi", **NOW) == PROMPT
+
+
+def test_the_tools_of_one_call_give_the_same_prompt_as_stored_tools(product, served):
+    called = product.render("pi", tools=["write", "bash"], **NOW)
+    definitions = product.tools
+    assert product.render("pi", **NOW) == served
+    product.edit("agents/pi", tools=["write", "bash"])
+    assert product.render("pi", **NOW) == called
+    assert product.tools == definitions
+
+
+def test_a_call_can_define_tools(product):
+    deploy = {"name": "deploy", "snippet": "Roll out a build", "guidelines": ["Announce it.", OWN[2:]]}
+    text = product.render("pi", tools=["read", "my_custom_tool", deploy], **NOW)
+    lines = [TOOL_LINES["read"], TOOL_LINES["my_custom_tool"], "- deploy: Roll out a build"]
+    assert list_tool_lines(text) == lines
+    assert list_guidelines(text) == [OWN, "- Announce it.", CONCISE, PATHS]
+    assert SKILLS in text
+    assert product.render("pi", **NOW) == PROMPT
+
+
+def test_a_tool_that_only_a_call_names_has_a_line_and_a_warning(product):
+    text = product.render("pi", tools=["bash", "grep"], **NOW)
+    assert [line.split(":")[0] for line in list_tool_lines(text)] == ["- bash", "- grep"]
+    assert list_guidelines(text) == [PREFER, CONCISE, PATHS]
+    assert [tool["name"] for tool in product.tools] == ["bash"]
+    assert "The call names the tool grep, which has no definition." in product.warnings
+
+
+def test_a_refresh_reloads_system_md_append_system_md_context_files_and_skills(product):
+    product.write("home/projects/poems/.sf/SYSTEM.md", "Another base.")
+    product.write("home/projects/poems/.sf/APPEND_SYSTEM.md", "Another addition.")
+    product.write("home/projects/poems/AGENTS.md", "Do not rhyme.")
+    product.write("home/projects/poems/.agents/skills/tidy/SKILL.md", make_skill_file("tidy"))
+    assert product.fetch("poet").startswith(f"{SYSTEM}\n\n{APPEND}\n\n")
+    product.refresh("poems")
+    text = product.fetch("poet")
+    assert text.startswith("Another base.\n\nAnother addition.\n\n# Project Context\n")
+    assert "## /Users/you/projects/poems/AGENTS.md\n\nDo not rhyme.\n\n" in text
+    assert list_skill_names(text) == ["tidy", "commit-outstanding"]
+
+
+def test_skills_from_further_folders_are_added(product):
+    refresh_with(product, "home", {"home/extension/skills/tidy/SKILL.md": make_skill_file("tidy")})
+    assert list_skill_names(product.fetch("pi")) == ["commit-outstanding"]
+    choose_sources(product, "pi", "myapp", extra_skill_folders=["~/extension/skills"])
+    product.refresh("home")
+    text = product.fetch("pi")
+    assert list_skill_names(text) == ["commit-outstanding", "tidy"]
+    assert "<location>/Users/you/extension/skills/tidy/SKILL.md</location>" in text
+
+
+def test_skills_written_in_the_product_are_added_with_a_location_that_the_bot_can_open(product):
+    product.create("skills", name="tidy", description="Tidy up.", body="Sweep.", agents=["pi"])
+    location = re.search(r"<location>(\S+/skills/tidy/SKILL.md)</location>", product.fetch("pi"))
+    assert location
+    path = location[1].removeprefix("http://localhost:8000")
+    assert b"Sweep." in product.bot.get(path).content
+    choose_sources(product, "pi", "myapp", pulled_skills_folder="/Users/you/.agents/skills")
+    assert "<location>/Users/you/.agents/skills/tidy/SKILL.md</location>" in product.fetch("pi")
+
+
+def test_a_changed_tool_changes_the_prompt(product):
+    product.edit("tools/my_custom_tool", snippet="Changed", guidelines="A new guideline")
+    text = product.render("pi", **NOW)
+    changed = PROMPT.replace(TOOL_LINES["my_custom_tool"], "- my_custom_tool: Changed")
+    assert text == changed.replace(OWN, "- A new guideline")
+
+
+# Per-prompt modifications
+
+
+def test_text_appended_in_one_call_is_not_in_the_next(product):
+    modified = product.render("pi", append="Only in this call.", **NOW)
+    assert modified == f"{PROMPT}\n\nOnly in this call."
+    assert product.render("pi", **NOW) == PROMPT
+    assert product.render("pi", append="Only in this call.", **NOW) == modified
+
+
+def test_a_prompt_replaced_in_one_call_is_restored_in_the_next(product):
+    assert product.render("pi", replace="Only this.", **NOW) == "Only this."
+    assert product.render("pi", **NOW) == PROMPT
+
+
+def test_a_call_can_replace_the_prompt_and_append_to_it(product):
+    assert product.render("pi", replace="This.", append="And that.", **NOW) == "This.\n\nAnd that."
+
+
+def test_modifications_of_a_call_store_no_version(product):
+    path = f"agents/pi/prompts/{CHANNEL}/versions"
+    before = product.call("GET", path)
+    product.render("pi", replace="This.", tools=["bash"], working_directory="/srv")
+    assert product.call("GET", path) == before
+
+
+# --- Every lever for shaping the system prompt ---------------------------------------------------------
+
+
+def test_system_md_stays_in_force_until_the_file_changes(product, replaced):
+    product.refresh("poems")
+    assert product.render("poet", **NOW) == replaced
+
+
+def test_messages_of_a_call_are_returned_beside_the_prompt_with_the_user_role(product):
+    messages = [{"text": "Welcome back."}, {"text": "Thank you.", "role": "assistant"}]
+    body = {"channel": CHANNEL, "messages": messages, **NOW}
+    answer = product.bot.post("agents/pi/prompt:render", body).json()
+    assert answer["messages"] == [
+        {"role": "user", "text": "Welcome back."},
+        {"role": "assistant", "text": "Thank you."},
+    ]
+    assert answer["text"] == PROMPT
+
+
+# --- Practical tradeoffs -------------------------------------------------------------------------------
+
+
+def test_guidelines_of_a_tool_appear_and_disappear_with_it(product):
+    without = product.render("pi", tools=FOUR_TOOLS, **NOW)
+    assert without == PROMPT.replace(f"\n{TOOL_LINES['my_custom_tool']}", "").replace(f"\n{OWN}", "")
+
+
+# --- The full context surface area ---------------------------------------------------------------------
+
+
+def test_tool_definitions_have_name_description_and_schema_of_active_tools(product, served):
+    assert product.tools == [
+        {"name": name, "description": description, "parameters": SCHEMA_JSON}
+        for name, description in [
+            *((name, f"Described for {name}.") for name in FOUR_TOOLS),
+            ("my_custom_tool", "Described."),
+        ]
+    ]
+
+
+def test_tools_that_are_not_active_have_no_definition(product):
+    product.edit("agents/pi", tools=["read"], planning_tools=["bash"])
+    text = product.fetch("pi")
+    assert [tool["name"] for tool in product.tools] == ["read"]
+    assert list_tool_lines(text) == [TOOL_LINES["read"]]
+    product.render("pi", tools=[])
+    assert product.tools == []
+
+
+def test_tool_definitions_do_not_depend_on_system_md(product, replaced):
+    assert [tool["name"] for tool in product.tools] == [*FOUR_TOOLS, "my_custom_tool"]
