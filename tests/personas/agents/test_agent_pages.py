@@ -35,7 +35,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 )
 
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 12
+MOST_QUERIES = 14
 TABS = ("", "memory/", "skills/", "tools/", "context/", "channels/", "versions/", "activity/")
 
 

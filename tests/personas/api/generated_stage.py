@@ -115,6 +115,9 @@ def files(workspace: Workspace, agent: Agent) -> Names:
     read_source(agent, source)
     poisoned, skill_file = file_in(source), file_in(source, SKILL_PATH)
     run = RefreshRun.objects.in_workspace(workspace).filter(source=source).latest("pk")
+    gone = make_pushed(workspace, "Gone")
+    held = RefreshRun(workspace=workspace, source=gone, status="held", missing=1, missing_paths=["AGENTS.md"])
+    held.save()
     grant = SourceGrant(workspace=workspace, path="/srv/granted")
     grant.save()
     return {
@@ -126,6 +129,8 @@ def files(workspace: Workspace, agent: Agent) -> Names:
         "context-files.key": poisoned.pk,
         "path": "AGENTS.md",
         "/api/v1/sources/{key}/runs/{number}.number": run.pk,
+        "POST /api/v1/sources/{key}:confirm-removal": gone.slug,
+        "body of POST /api/v1/sources/{key}:confirm-removal": {"run": held.pk},
         "POST /api/v1/context-files/{key}:adopt": proposed.pk,
         "body of POST /api/v1/context-files/{key}:adopt": {"digest": digest_of(proposed)},
         "body of POST /api/v1/context-files/{key}:waive": {

@@ -14,6 +14,7 @@ from personas.drafts.services import DraftChanged, DraftLimitExceeded, apply_dra
 from personas.errors import DomainError
 from personas.members.services import remove_member
 from personas.models import (
+    Agent,
     KeptDraft,
     Membership,
     Memory,
@@ -260,7 +261,7 @@ def test_a_review_takes_few_queries_with_files_and_reviewed_agents(
     (tmp_path / "AGENTS.md").write_text("Knock first.", encoding="utf-8")
     source = make_source(workspace, tmp_path)
     refreshed(source)
-    for agent in deck.agents:
+    for agent in Agent.objects.in_workspace(workspace).filter(pk__in=[one.pk for one in deck.agents]):
         choose_context(agent, source, "pi", working_directory="", expected=agent.revision, by=BY)
     make_skill(workspace, "knots", agents=[cook])
     deck.build()
