@@ -176,7 +176,19 @@ class Agent(Record):
                 ).save()
 
     def agent_ids(self) -> list[int]:
-        return [self.pk, *self.sub_agents.values_list("pk", flat=True), *list_tool_user_ids(self)]
+        """List this agent, its descendants, which inherit its folder and sources, and users of its tool."""
+        return [self.pk, *self.list_descendant_ids(), *list_tool_user_ids(self)]
+
+    def list_descendant_ids(self) -> list[int]:
+        """List the ids of the sub-agents, of their sub-agents, and so on, with one query per level."""
+        agents = Agent.objects.in_workspace(self.workspace_id)
+        found: list[int] = []
+        level = [self.pk]
+        while level:
+            children = agents.filter(parent__in=level).exclude(pk__in=[self.pk, *found])
+            level = list(children.values_list("pk", flat=True))
+            found += level
+        return found
 
     def _save_tools(self, active: list[Tool], planning: list[Tool]) -> None:
         if both := {tool.name for tool in active} & {tool.name for tool in planning}:

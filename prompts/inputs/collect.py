@@ -263,7 +263,7 @@ class InputCollector:
             skills=tuple([build_skill_input(skill, context) for skill in context.skills if skill.is_used]),
             tools=tuple(self.tools[agent.pk]),
             native_tools=settings.get_value("native_tools", default=True),
-            working_directory=context.bot_directory or agent.working_directory,
+            working_directory=context.working_directory,
             directories=tuple(agent.directories),
             capabilities=None if agent.capabilities is None else tuple(agent.capabilities),
             channel=prompt_inputs.Channel(channel.name, channel.formatting, build_record_origin(channel)),

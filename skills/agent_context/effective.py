@@ -15,6 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from personas.models import Agent, Workspace
 from skills.agent_context.preload import WorkspaceSkills
 from skills.files.evaluate import build_skill_reading
+from skills.files.states import WITHHELD_STATES
 from skills.models import AgentContext, ContextFile, FileAgent, Reach, Skill, SkillLink
 from skills.skill_format.tolerance import evaluate_for_harnesses, get_judging_harnesses
 from skills.sources.readers import (
@@ -25,11 +26,11 @@ from skills.sources.readers import (
     find_context_row,
     get_context_reader,
     has_no_source,
+    iter_ancestors,
     load_agent_lineage,
 )
 
 MatchedFiles = list[tuple[str, ContextFile]]
-WITHHELD_STATES = {"invalid", "quarantined", "missing"}
 
 # Used in place of a path for a skill that is stored as a record and has no file. The API returns this text,
 # so it is never translated.
@@ -92,6 +93,8 @@ class EffectiveContext:
     withheld: tuple[ContextFile, ...] = ()
     # The settings of the agent for files and skills, its own or inherited; None if there are none.
     settings: AgentContext | None = None
+    # The working directory that prompts print: absolute if it is known, its own or inherited.
+    working_directory: str = ""
 
     @property
     def bot_directory(self) -> str:
@@ -186,7 +189,16 @@ class ContextLoader:
             tuple(skills),
             tuple([file for _, file in matches if file.state in WITHHELD_STATES]),
             settings,
+            self.get_working_directory(agent),
         )
+
+    def get_working_directory(self, agent: Agent) -> str:
+        """Return the directory that prompts print; a sub-agent without one works where its parent works."""
+        for ancestor in iter_ancestors(agent, self.agents_by_id):
+            reader = self.readers.get(ancestor.pk) or self.build_reader(ancestor)
+            if directory := (reader.directory.absolute if reader else "") or ancestor.working_directory:
+                return directory
+        return ""
 
     def list_matched_files(self, reader: ContextReader) -> MatchedFiles:
         """Return the files that the reader's rules match, each with its kind.
@@ -322,6 +334,13 @@ class AgentContextLoader(ContextLoader):
         self.lineage: AgentLineage = load_agent_lineage(agent)
         self.reader: ContextReader | None = get_context_reader(agent, self.lineage)
         self.readers = {agent.pk: self.reader} if self.reader else {}
+
+    @property
+    def agents_by_id(self) -> dict[int, Agent]:
+        return self.lineage.line
+
+    def build_reader(self, agent: Agent) -> ContextReader | None:
+        return get_context_reader(agent, self.lineage)
 
     def get_settings(self, agent: Agent) -> AgentContext | None:
         return find_context_row(agent, self.lineage.line, self.lineage.choices)

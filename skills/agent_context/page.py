@@ -12,7 +12,7 @@ from skills.agent_context.effective import AgentContextLoader, EffectiveContext
 from skills.agent_context.services import list_sources_to_refresh
 from skills.models import AgentContext, ContextFile, FileAgent, FileState, Reach, Skill
 from skills.refresh.runs import request_refresh
-from skills.sources.readers import AgentLineage, ContextReader, load_agent_lineage
+from skills.sources.readers import AgentLineage, ContextReader, list_active_uses, load_agent_lineage
 from skills.tasks import enqueue_refresh_run
 
 PENDING_STATES = (FileState.NEW, FileState.CHANGED)
@@ -46,12 +46,13 @@ class ContextChoice:
 def get_context_choice(agent: Agent, lineage: AgentLineage | None = None) -> ContextChoice:
     """Return the source and working directory set on the agent or, if unset, on its nearest ancestor.
 
-    A working directory is not inherited from beyond the agent whose source is used.
+    A working directory is not inherited from beyond the agent whose sources are used.
     """
     lineage = lineage or load_agent_lineage(agent)
     agents, choices = list(lineage.line.values()), lineage.choices
     chooser = next((candidate for candidate in agents if candidate.pk in choices), None)
-    inheriting = agents[: agents.index(chooser) + 1] if chooser else [agent]
+    has_sources = chooser is not None and list_active_uses(choices[chooser.pk])
+    inheriting = agents[: agents.index(chooser) + 1] if chooser and has_sources else agents
     directory_owner = next((candidate for candidate in inheriting if candidate.working_directory), None)
     return ContextChoice(
         choices[chooser.pk] if chooser else None,

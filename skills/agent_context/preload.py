@@ -56,7 +56,6 @@ def build_skill_queries(
 
     They are returned unevaluated, so that a caller can run them together with its own queries.
     """
-    choices = AgentContext.objects.in_workspace(workspace)
     skills = Skill.objects.in_workspace(workspace).filter(archived_at=None)
     return [
         # Prompts do not contain the bodies of skills, so this large column is loaded only on access.
@@ -65,7 +64,7 @@ def build_skill_queries(
         list_assigned_files(workspace),
         FileAgent.objects.in_workspace(workspace).values_list("file_id", "agent_id"),
         list_context_rows(workspace),
-        list_parent_agents(workspace, parent_ids).filter(Exists(choices)),
+        list_parent_agents(workspace, parent_ids),
         RuleSet.objects.in_workspace(workspace).filter(archived_at=None),
     ]
 

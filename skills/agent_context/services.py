@@ -21,7 +21,7 @@ from skills.sources.locations import (
     is_home_path,
     normalize_location,
 )
-from skills.sources.readers import list_context_rows
+from skills.sources.readers import list_active_uses, list_context_rows
 
 MAX_SOURCES, MAX_NAMES = 10, 20
 
@@ -180,7 +180,7 @@ def context_choice_json(row: AgentContext) -> dict[str, object]:
 
 def list_sources_to_refresh(row: AgentContext) -> list[Source]:
     """List the sources whose files must be searched again, because the agent's settings add paths to it."""
-    uses = [use for use in row.uses.all() if not use.source.is_archived]
+    uses = list_active_uses(row)
     has_paths = bool(row.file_names or row.extra_skill_folders)
     return [use.source for use in uses if has_paths or use.scope == SourceScope.HOME]
 
@@ -193,17 +193,6 @@ def log_context_change(
     write_audit_event(
         agent.workspace_id, action, "agent", agent.pk, str(agent), by=by, before=before, after=after
     )
-    agent_ids = list_descendant_ids(agent)
+    # Descendants may inherit the sources.
+    agent_ids = sorted([agent.pk, *agent.list_descendant_ids()])
     agent_changed.send(sender=Agent, workspace_id=agent.workspace_id, agent_ids=agent_ids, cause=None)
-
-
-def list_descendant_ids(agent: Agent) -> list[int]:
-    """Return the ids of the agent and all its descendants, because they may inherit its source."""
-    children: dict[int | None, list[int]] = {}
-    for pk, parent in Agent.objects.in_workspace(agent.workspace_id).values_list("pk", "parent_id"):
-        children.setdefault(parent, []).append(pk)
-    ids, queue = [], [agent.pk]
-    while queue:
-        ids.append(agent_id := queue.pop())
-        queue += children.get(agent_id, [])
-    return sorted(ids)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from personas.models import Agent
 from personas.signals import agent_changed
-from skills.files.states import FilePolicy, get_effective_revision, get_file_state
+from skills.files.states import WITHHELD_STATES, FilePolicy, get_effective_revision, get_file_state
 from skills.models import ContextFile, FileAgent, Reach, RefreshRun, Source
 from skills.sources.readers import get_readers_by_agent
 
@@ -29,16 +29,19 @@ SAVED_COLUMNS = [
 def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: datetime) -> list[ContextFile]:
     """Recompute and save the state and the revision in force of each file.
 
-    Return the files whose text in prompts changes.
+    Return the files whose text in prompts changes, and those that become or cease to be withheld: prompts
+    are served with a warning for each withheld file.
     """
     changed = []
     for file in files:
         used = get_effective_revision(file, policy)
+        state = get_file_state(file, policy)
         if (used.digest if used else "") != (file.in_force.digest if file.in_force else ""):
             changed.append(file)
             file.changed_at = now
-        file.in_force = used
-        file.state = get_file_state(file, policy)
+        elif state != file.state and not WITHHELD_STATES.isdisjoint((state, file.state)):
+            changed.append(file)
+        file.in_force, file.state = used, state
         # One UPDATE per row is faster than bulk_update, because Django needs long to build that statement.
         file.save(update_fields=SAVED_COLUMNS)
     return changed

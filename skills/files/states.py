@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from skills.models import Adoption, ContextFile, FileRevision, FileState, Verdict
 
+# Prompts are served with a warning for each file in one of these states, even if they use an older revision.
+WITHHELD_STATES = frozenset({FileState.INVALID, FileState.QUARANTINED, FileState.MISSING})
+
 
 @dataclass(frozen=True)
 class FilePolicy:

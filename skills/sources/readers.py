@@ -237,7 +237,7 @@ def build_context_reader(
     if chooser is None:
         return None
     row = choices[chooser.pk]
-    uses = tuple([use for use in row.uses.all() if not use.source.is_archived])
+    uses = list_active_uses(row)
     if not uses or row.harness not in rules:
         return None
     up_to_chooser = lineage[: lineage.index(chooser) + 1]
@@ -246,6 +246,10 @@ def build_context_reader(
     )
     harness = build_agent_harness(row, rules[row.harness])
     return ContextReader(agent, row, uses, harness, map_directory(folder, uses, harness), chooser)
+
+
+def list_active_uses(row: AgentContext) -> tuple[AgentSource, ...]:
+    return tuple([use for use in row.uses.all() if not use.source.is_archived])
 
 
 def build_agent_harness(row: AgentContext, harness: Harness) -> Harness:
