@@ -12,7 +12,6 @@ from django.core.management import call_command
 from django.test import TestCase
 
 from personas.models import Workspace
-from skills.models import RefreshRun
 from skills.refresh.runs import claim_run
 from skills.refresh.services import refresh_source
 from tests.api_client import Api
@@ -77,9 +76,7 @@ class Product:
         """Request a refresh of the source by REST and run it as a worker would."""
         run = self.call("POST", f"sources/{source}:refresh", {})
         with TestCase.captureOnCommitCallbacks(execute=True):
-            claimed = claim_run(
-                self.workspace.pk, RefreshRun.objects.in_workspace(self.workspace).latest("pk").pk
-            )
+            claimed = claim_run(self.workspace.pk, run["id"])
             assert claimed is not None, run
             refresh_source(claimed)
 
