@@ -137,7 +137,7 @@ def texts(cast: SharedCast, folder: Path, django_db_blocker: Any) -> dict[str, s
         product.create_agent(BARE, "moltis")
         product.create_agent(PILOT, "moltis", tools=["exec", "browser", "memory_search"])
         for path, text in FILES.items():
-            product.write(path, text)
+            product.write(path, f"{text}\n")
         for name, location in LOCATIONS.items():
             add_source(product, name, location)
         uses = [("machine", "project"), ("home", "home"), ("project", "project")]
