@@ -710,7 +710,7 @@ def test_the_minimal_entry_point_sends_no_tool_definitions(product: Product) -> 
 # Size Estimates
 
 # The agent of each row of the table; the context files of these agents have 1,280 characters each.
-SIZED = {
+SIZED: dict[str, dict[str, Any]] = {
     "minimal": {"entry": "minimal"},
     "soul": {"has_identity": True},
     "typical": {"has_identity": True, "tools": 8},

@@ -139,7 +139,7 @@ def test_without_a_location_paths_are_relative_to_the_root(workspace: Workspace,
 def test_line_breaks_at_the_end_of_a_file_leave_no_blank_lines(
     workspace: Workspace, agent: Agent, roots: Path, layout: str
 ):
-    texts = {}
+    texts: dict[str, str] = {}
     for ending in ("", "\n", "\r\n\r\n"):
         for path in ("AGENTS.md", ".sf/SYSTEM.md", ".moltis/AGENTS.md", ".moltis/SOUL.md"):
             write(roots / "project" / path, f"Text of {path}{ending}")
