@@ -30,7 +30,11 @@ def build_text_input(text: str, row: Any) -> prompt_inputs.Text | None:
 
 
 def get_file_text(file: EffectiveFile) -> str:
-    return file.text.removeprefix(BOM)
+    """Return the text without a byte order mark, and without the line breaks at its end.
+
+    These line breaks would be blank lines before the next part of a prompt.
+    """
+    return file.text.removeprefix(BOM).rstrip("\r\n")
 
 
 def build_file_input(context: EffectiveContext, kind: str) -> prompt_inputs.Text | None:

@@ -135,6 +135,21 @@ def test_without_a_location_paths_are_relative_to_the_root(workspace: Workspace,
     assert "Current working directory: src" in text
 
 
+@pytest.mark.parametrize("layout", ["opal", "pi", "moltis", "dramatis"])
+def test_line_breaks_at_the_end_of_a_file_leave_no_blank_lines(
+    workspace: Workspace, agent: Agent, roots: Path, layout: str
+):
+    texts: dict[str, str] = {}
+    for ending in ("", "\n", "\r\n\r\n"):
+        for path in ("AGENTS.md", ".sf/SYSTEM.md", ".moltis/AGENTS.md", ".moltis/SOUL.md"):
+            write(roots / "project" / path, f"Text of {path}{ending}")
+        source = make_source(workspace, roots / "project", f"Source {len(texts)}", location=PROJECT)
+        choose(agent, source, "plain" if layout == "dramatis" else layout)
+        texts[ending] = build(agent, layout).text
+    assert "Text of AGENTS.md" in texts[""]
+    assert texts["\n"] == texts["\r\n\r\n"] == texts[""]
+
+
 def test_origins_keep_the_relative_path(workspace: Workspace, agent: Agent, roots: Path):
     write_files(roots / "project", "AGENTS.md", ".agents/skills/tea/SKILL.md")
     choose(agent, make_source(workspace, roots / "project", location=PROJECT), "pi")
