@@ -205,7 +205,7 @@ render_prompt_view.operations = {  # type: ignore[attr-defined]  # published; th
         body=RENDER_REQUEST_SCHEMA,
         extra_content={"text/markdown": {"schema": {"type": "string"}}},
         refusals={410: "erased"},
-        body_example={"channel": "web", "is_background": True, "host": {"name": "deck-3"}},
+        body_example={"channel": "web", "is_background": True, "host": {"host": "deck-3"}},
         tag="prompts",
     )
 }
