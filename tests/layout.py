@@ -7,6 +7,7 @@ import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -186,11 +187,16 @@ def find_bad_module_names(root: Path = ROOT) -> list[str]:
     return problems
 
 
+@cache
+def parse_module(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def find_banned_names(root: Path = ROOT) -> list[str]:
     """Definitions, parameters, assignments and attributes with a banned name."""
     problems = []
     for path in list_modules(root):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parse_module(path)
         for line, name in iterate_defined_names(tree):
             if (relative(path, root), name) in FIXED_NAMES:
                 continue
@@ -225,7 +231,7 @@ def find_duplicate_names(root: Path = ROOT) -> list[str]:
         for path in list_modules(root):
             if path.relative_to(root).parts[0] != app:
                 continue
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            for node in parse_module(path).body:
                 if isinstance(node, ast.ClassDef) and node.name not in FRAMEWORK_CLASSES:
                     classes[node.name].add(relative(path, root))
                 elif isinstance(node, ast.FunctionDef) and is_counted(node.name):
@@ -254,6 +260,8 @@ def find_banned_phrases(root: Path = ROOT) -> list[str]:
     return [
         f"{relative(path, root)}:{line}: {match.group(0)}"
         for path in list_modules(root)
+        # Most modules have no such text at all, not even outside of comments.
+        if BANNED_PHRASES.search(path.read_text(encoding="utf-8"))
         for line, text in iterate_comments(path)
         if (match := BANNED_PHRASES.search(text))
     ]
@@ -265,7 +273,7 @@ def iterate_comments(path: Path) -> Iterator[tuple[int, str]]:
         for token in tokenize.tokenize(file.readline):
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse_module(path)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
 
@@ -288,7 +296,7 @@ def find_wrong_places(rows: Iterable[tuple[str, str, str, str]], root: Path = RO
 
 def list_symbols(path: Path) -> set[str]:
     symbols: set[str] = set()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in parse_module(path).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             symbols.add(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
