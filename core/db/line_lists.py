@@ -81,6 +81,9 @@ class LineListFormField(forms.CharField):
 
     widget = forms.Textarea
 
+    def widget_attrs(self, widget: Any) -> dict[str, Any]:
+        return super().widget_attrs(widget) | {"rows": 4}
+
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(map(str, value)) if isinstance(value, list | tuple) else value
 

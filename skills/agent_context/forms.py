@@ -15,7 +15,7 @@ from skills.discovery.harnesses import HARNESSES
 from skills.models import AgentContext, Source, SourceScope
 
 # Rows for further sources below the rows of the chosen ones.
-EMPTY_ROWS = 2
+EMPTY_ROWS, MIN_ROWS = 1, 2
 
 
 class SourceRow(NamedTuple):
@@ -95,7 +95,7 @@ class ContextForm(ActionForm):
         sources = Source.objects.in_workspace(agent.workspace_id).order_by("label", "pk")
         current = sources.filter(pk__in=[use.source_id for use in uses])
         choices = sources.filter(archived_at=None) | current
-        self.row_count = min(len(uses) + EMPTY_ROWS, MAX_SOURCES)
+        self.row_count = min(max(len(uses) + EMPTY_ROWS, MIN_ROWS), MAX_SOURCES)
         for number in range(1, self.row_count + 1):
             use = uses[number - 1] if number <= len(uses) else None
             self.add_row(number, choices, use.source_id if use else None)
