@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from prompts.assembly.data_inventory import is_hidden_field
 from prompts.assembly.errors import AssemblyError
 from prompts.assembly.inputs import Data, JsonObject, Limits, PromptInputs, Text, Tool
 from prompts.assembly.segments import Origin
@@ -99,7 +100,7 @@ def mask_hidden_fields(value: Any, hidden: frozenset[str]) -> Any:
     """
     if isinstance(value, Mapping):
         return {
-            name: None if name.startswith("_") or name in hidden else mask_hidden_fields(item, hidden)
+            name: None if is_hidden_field(name, hidden) else mask_hidden_fields(item, hidden)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):

@@ -157,11 +157,11 @@ def bulk_rebuild(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpRespon
         enqueue_rebuilds(request.workspace.pk, sorted(agents))
         return redirect_back(request)
     built = rebuild_agents(request.workspace, agents)
-    message = ngettext("Built %(count)d prompt anew", "Built %(count)d prompts anew", count - built.failed)
+    message = ngettext("Rebuilt %(count)d prompt", "Rebuilt %(count)d prompts", count - built.failed)
     message = message % {"count": count - built.failed}
     new_versions = len(built.versions)
-    detail = ngettext("%(count)d has other words now", "%(count)d have other words now", new_versions)
-    detail = detail % {"count": new_versions} if new_versions else _("every word is as it was")
+    detail = ngettext("%(count)d has a new version", "%(count)d have a new version", new_versions)
+    detail = detail % {"count": new_versions} if new_versions else _("the text is unchanged")
     if count > built.failed:
         messages.success(request, f"{message}: {detail}.")
     if built.failed:

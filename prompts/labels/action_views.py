@@ -53,12 +53,12 @@ def rebuild_agent_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
         messages.error(request, error.message)
     else:
         if result.versions:
-            message = _("Built anew: %(count)s with other words than before.")
+            message = _("Rebuilt: new versions of %(count)s prompts.")
             messages.success(request, message % {"count": len(result.versions)})
         elif not result.failed:
-            messages.success(request, _("Built anew: every word is as it was, so there is no new version."))
+            messages.success(request, _("Rebuilt: the text is unchanged, so there is no new version."))
         if result.failed:
-            messages.error(request, _("Not everything could be built: see what is said below."))
+            messages.error(request, _("Some prompts could not be built: the reasons are below."))
     return redirect(get_back_url(request, reverse("versions:list", args=[request.workspace.slug, agent])))
 
 

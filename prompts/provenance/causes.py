@@ -15,7 +15,7 @@ from prompts.provenance.origins import RECORD_KINDS, RevisionKey, describe_revis
 MAX_SHOWN_CAUSES = 3
 CAUSE_KIND_LABELS = {
     "refresh": _("A look at"),
-    "rebuild": _("Built anew"),
+    "rebuild": _("Rebuilt"),
     "compiler": _("A newer compiler"),
     "source": _("Source"),
     "rule_set": _("Rule set"),

@@ -95,7 +95,7 @@ def test_the_fleet_works_without_script_and_read_only_for_viewers(
     alices.go()
     alices.page.get_by_label("Choose Cook, Deck").check()
     alices.press("Rebuild")
-    alices.sees_message("Built 1 prompt anew: every word is as it was.")
+    alices.sees_message("Rebuilt 1 prompt: the text is unchanged.")
     join(workspace, mallory, "viewer")
     viewers = Visit(logged_in_page(mallory), workspace.slug)
     viewers.go()

@@ -88,7 +88,7 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
     bobs.press("Request a release of all 2")
     reword(crew, "Be wise.")
     alices.go("releases/2/")
-    alices.sees("were built anew since this was asked for")
+    alices.sees("were rebuilt after the release was requested")
     alices.press("Approve")
     alices.sees("Changed since it was asked for")
     assert in_production("careful") == [2, 2]

@@ -23,7 +23,7 @@ from prompts.replay.services import (
 
 
 class Command(BaseCommand):
-    help = "Prints what was handed out, or what a label pointed at in a moment: the exact bytes, or an error."
+    help = "Prints what was served, or what a label pointed to at a time: the exact bytes, or an error."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("workspace", nargs="?", help="the workspace's address, if there are several")

@@ -148,4 +148,4 @@ def test_later_means_the_workers_and_a_broker_that_is_down_only_delays_it(pilot,
     rebuild_agents(pilot.workspace_id, [pilot.pk])
     version = PromptVersion.unscoped.filter(prompt__agent=pilot).latest("number")
     [[cause]] = describe_causes(pilot.workspace_id, [version.causes])
-    assert (str(cause), version.author_label) == ("Built anew", "dramatis")
+    assert (str(cause), version.author_label) == ("Rebuilt", "dramatis")

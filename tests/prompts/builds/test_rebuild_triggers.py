@@ -137,7 +137,7 @@ def test_a_memory_whose_time_has_come_is_found_by_the_sweep(workspace, pilot):
         rebuild_prompts_job(workspace.pk, [pilot.pk])
         assert list_due_agents(timezone.now()) == []
     assert "being painted" in get_version_text(latest(pilot))
-    assert why(pilot) == "Built anew"
+    assert why(pilot) == "Rebuilt"
 
 
 def test_a_change_whose_message_was_lost_is_found_by_the_sweep(workspace, pilot, settings, monkeypatch):

@@ -149,9 +149,9 @@ def test_few_prompts_are_rebuilt_at_once_and_many_by_the_workers(as_bob, pilot, 
     soul.refresh_from_db()
     edit_record(soul, {"text": "Be kind."}, expected=soul.revision, by=BY)
     response = post_bulk_action(as_bob, "rebuild", get_prompt(pilot))
-    assert "Built 2 prompts anew: 2 have other words now." in get_messages_text(response)
+    assert "Rebuilt 2 prompts: 2 have a new version." in get_messages_text(response)
     assert get_production_number(pilot) == 3
-    assert "every word is as it was" in get_messages_text(
+    assert "the text is unchanged" in get_messages_text(
         post_bulk_action(as_bob, "rebuild", get_prompt(pilot))
     )
     settings.DRAMATIS_BUILD_AT_ONCE = 1

@@ -203,7 +203,7 @@ def test_an_editor_may_not_approve_reject_or_override(as_bob, requested):
 
 def test_a_change_voids_the_release_and_it_says_why(as_alice, as_bob, requested, soul):
     reword(soul, "Be wise.")
-    assert "built anew since this was asked for" in page(as_alice, "releases/1/")
+    assert "rebuilt after the release was requested" in page(as_alice, "releases/1/")
     assert "Changed since it was asked for" in submit_action(as_alice, 1, "approve")
     html = page(as_alice, "releases/1/")
     assert "Voided" in html

@@ -31,18 +31,18 @@ def test_a_directory_below_the_folder_is_found(directory, path):
 
 @pytest.mark.parametrize(
     ("directory", "path"),
-    [("docs", "docs"), ("/home/bot/work", ""), ("/home/bot/work/docs/deep/", "docs/deep")],
+    [("docs", "docs"), ("/home/bot/app", ""), ("/home/bot/app/docs/deep/", "docs/deep")],
 )
 @pytest.mark.parametrize("source", [FOLDER, PUSHED])
 def test_a_directory_below_the_location_of_the_root_is_found(directory, path, source):
-    assert locate(directory, source, "/home/bot/work") == (path, "")
+    assert locate(directory, source, "/home/bot/app") == (path, "")
 
 
 def test_the_folder_of_the_workers_counts_besides_the_location_of_the_root():
     assert locate("/srv/files/teams/red/docs", FOLDER, "/home/bot") == ("docs", "")
 
 
-@pytest.mark.parametrize("directory", ["/srv/files/teams/redder", "/srv/files", "/", "/home/bot/work"])
+@pytest.mark.parametrize("directory", ["/srv/files/teams/redder", "/srv/files", "/", "/home/bot/app"])
 def test_a_directory_outside_is_reported_with_the_root(directory):
     path, problem = locate(directory, FOLDER)
     assert path == ""
@@ -51,8 +51,8 @@ def test_a_directory_outside_is_reported_with_the_root(directory):
 
 
 def test_an_absolute_directory_of_pushed_files_is_reported():
-    path, problem = locate("/home/bot/work", PUSHED)
-    assert (path, "/home/bot/work" in problem, "relative" in problem) == ("", True, True)
+    path, problem = locate("/home/bot/app", PUSHED)
+    assert (path, "/home/bot/app" in problem, "relative" in problem) == ("", True, True)
 
 
 @pytest.mark.parametrize("directory", ["../other", "/srv/files/teams/red/../blue"])

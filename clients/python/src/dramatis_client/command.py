@@ -95,7 +95,7 @@ def add_pull_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def add_history_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    replay = commands.add_parser("replay", help="print the very words that were handed out")
+    replay = commands.add_parser("replay", help="print the exact text that was served")
     replay.add_argument("ledger_id", type=int)
     replay.add_argument("--json", action="store_true")
     replay.set_defaults(run=run_replay)
