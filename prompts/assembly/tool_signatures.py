@@ -60,7 +60,7 @@ def parse_context_signature(text: str, path: str) -> ContextSignature:
 @lru_cache(maxsize=512)
 def _parse_call(text: str) -> ToolSignature:
     parser = SignatureParser(text)
-    name = "" if parser.current == "(" else parser.parse_name("a tool's name or (")
+    name = "" if parser.current == "(" else parser.parse_name("a tool's name or '('")
     parser.expect("(")
     arguments = join_signature_fields(parser.parse_fields(")", 0))
     parser.expect("->")
@@ -73,7 +73,7 @@ def _parse_call(text: str) -> ToolSignature:
 def _parse_context(text: str) -> ContextSignature:
     parser = SignatureParser(text)
     if parser.current not in CLOSING_BRACKETS:
-        parser.fail("{ or (")
+        parser.fail("'{' or '('")
     closing = CLOSING_BRACKETS[parser.current]
     parser.advance()
     # `{:id :int}` and `{id :int}` name the same key.
@@ -109,7 +109,7 @@ class SignatureParser:
 
     def expect(self, expected: str) -> None:
         if self.current != expected:
-            self.fail(expected)
+            self.fail(repr(expected))
         self.advance()
 
     def parse_name(self, expected: str) -> str:
@@ -123,8 +123,10 @@ class SignatureParser:
         fields: SignatureFields = []
         names: set[str] = set()
         while self.current != closing:
+            if fields and self.current != ",":
+                self.fail(f"',' or '{closing}'")
             if fields:
-                self.expect(",")
+                self.advance()
             if self.current in names:
                 self.fail("a name not used before")
             name = self.parse_name("a name")
@@ -155,7 +157,7 @@ class SignatureParser:
             self.fail("nothing more")
 
     def fail(self, expected: str) -> NoReturn:
-        actual = f"found {self.current[:20]!r}" if self.current else "it ends"
+        actual = f"found {self.current[:20]!r}" if self.current else "but the text ends"
         raise SignatureSyntaxError(
             f"at character {self.tokens[self.position][1] + 1:,}: expected {expected}, {actual}"
         )

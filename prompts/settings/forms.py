@@ -1,6 +1,6 @@
 """The form for prompt settings of one level."""
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -11,8 +11,9 @@ from core.db.line_lists import split_lines
 from personas.records.forms import RecordChoiceField, RecordForm
 from personas.selectors import list_identities, list_souls, list_user_profiles
 from prompts.models import PromptSettings
+from prompts.settings.models import ENTRY_CHOICES, MODE_CHOICES
 
-INHERITED_LABEL = _("As the level before says")
+INHERITED_LABEL = _("Inherited")
 NATIVE_TOOLS_CHOICES = [
     ("", INHERITED_LABEL),
     ("yes", _("Yes, as definitions")),
@@ -27,6 +28,9 @@ class SectionLimitsField(forms.CharField):
     """One limit per line: the name of a section, a colon and a number of characters."""
 
     widget = forms.Textarea
+
+    def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
+        return super().widget_attrs(widget) | {"rows": 4}
 
     def prepare_value(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -58,10 +62,10 @@ class PromptSettingsForm(RecordForm):
         "signature": _("Signature of the data"),
         "sample_data": _("Sample data (JSON)"),
         "hidden": _("Hidden fields"),
-        "total_characters": _("Most characters"),
+        "total_characters": _("Maximum characters"),
         "token_budget": _("Token budget"),
-        "per_file": _("Most characters of a file"),
-        "all_files": _("Most characters of all files"),
+        "per_file": _("Maximum characters per file"),
+        "all_files": _("Maximum characters of all files"),
         "list_sample": _("List items in samples"),
         "string_truncate": _("Text characters in samples"),
     }
@@ -106,7 +110,7 @@ class PromptSettingsForm(RecordForm):
     )
     section_limits = SectionLimitsField(
         required=False,
-        label=_("Most characters of sections"),
+        label=_("Maximum characters per section"),
         help_text=_("One per line, such as memories: 2000. Section names are those of the layout."),
     )
 
@@ -116,6 +120,8 @@ class PromptSettingsForm(RecordForm):
         record = kwargs.get("record")
         self.is_agent = is_agent if is_agent is not None else record is not None and record.level == "agent"
         super().__init__(*args, **kwargs)
+        for name, choices in (("entry", ENTRY_CHOICES), ("mode", MODE_CHOICES)):
+            cast("forms.ChoiceField", self.fields[name]).choices = [("", INHERITED_LABEL), *choices]
 
     def initial_values(self) -> dict[str, Any]:
         values = super().initial_values()

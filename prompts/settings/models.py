@@ -1,6 +1,9 @@
 """The model for prompt settings, inherited from workspace to agent to channel to prompt."""
 
-from django.core.exceptions import ValidationError
+from collections.abc import Iterator
+from functools import partial
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext
@@ -60,7 +63,7 @@ class PromptSettings(Record):
     omit_reference = models.BooleanField(null=True, blank=True)
     per_file = models.PositiveIntegerField(null=True, blank=True)
     all_files = models.PositiveIntegerField(null=True, blank=True)
-    # The most characters of single sections, by section name.
+    # The maximum number of characters of single sections, by section name.
     section_limits = models.JSONField(null=True, blank=True)
 
     class Meta(Record.Meta):
@@ -108,24 +111,30 @@ class PromptSettings(Record):
         super().clean()
         # An empty list or object sets nothing: the value is inherited.
         self.hidden, self.section_limits = self.hidden or None, self.section_limits or None
-        validate_signature(self.signature)
-        validate_sample_data(self.sample_data)
-        validate_section_limits(self.section_limits)
-        self.check_limits()
+        errors: dict[str, list[ValidationError]] = {}
+        for validate in (
+            partial(validate_signature, self.signature),
+            partial(validate_sample_data, self.sample_data),
+            partial(validate_section_limits, self.section_limits),
+        ):
+            try:
+                validate()
+            except ValidationError as error:
+                error.update_error_dict(errors)
+        for name, message in self.list_limit_errors():
+            errors[name] = [ValidationError(message)]
         if self.level == "agent" and (self.identity_id or self.soul_id or self.user_profile_id):
-            raise ValidationError(
-                gettext("An agent's identity, soul and profile are chosen on the agent itself.")
-            )
-
-    def check_limits(self) -> None:
-        errors = {}
-        if self.total_characters is not None and self.total_characters < MIN_TOTAL_CHARACTERS:
-            errors["total_characters"] = gettext("Fewer than 500 characters leave no room for a prompt.")
-        for name in LIMIT_FIELDS:
-            if getattr(self, name) == 0:
-                errors[name] = gettext("This must be at least 1.")
+            message = gettext("An agent's identity, soul and profile are chosen on the agent itself.")
+            errors[NON_FIELD_ERRORS] = [ValidationError(message)]
         if errors:
             raise ValidationError(errors)
+
+    def list_limit_errors(self) -> Iterator[tuple[str, str]]:
+        if self.total_characters is not None and self.total_characters < MIN_TOTAL_CHARACTERS:
+            yield "total_characters", gettext("Fewer than 500 characters leave no room for a prompt.")
+        for name in LIMIT_FIELDS:
+            if getattr(self, name) == 0:
+                yield name, gettext("This must be at least 1.")
 
     def agent_ids(self) -> list[int]:
         agents = Agent.objects.in_workspace(self.workspace_id).filter(archived_at=None)

@@ -1,6 +1,6 @@
 """Set or clear the sources, harness and settings for files and skills of an agent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django.db import transaction
@@ -72,9 +72,7 @@ def choose_context(
     if isinstance(sources, Source):
         sources = [SourceUse(sources)]
     uses = [normalize_use(use) for use in sources or ()]
-    check_source_uses(uses, harness)
-    if settings is not None:
-        check_context_settings(settings)
+    check_context_choice(uses, harness, settings)
     agent = edit_record(agent, {"working_directory": working_directory}, expected=expected, by=by)
     rows = list_context_rows(agent.workspace_id)
     row = rows.filter(agent=agent).first() or AgentContext(workspace_id=agent.workspace_id, agent=agent)
@@ -95,38 +93,47 @@ def normalize_use(use: SourceUse) -> SourceUse:
     return SourceUse(use.source, use.scope, "" if location == use.source.location else location)
 
 
-def check_source_uses(uses: Sequence[SourceUse], harness: str) -> None:
+def check_context_choice(uses: Sequence[SourceUse], harness: str, settings: ContextSettings | None) -> None:
+    """Raise `InvalidInput` with every invalid field."""
+    errors: dict[str, list[str]] = {}
+    for name, message in (*list_source_errors(uses, harness), *list_setting_errors(settings)):
+        errors.setdefault(name, []).append(message)
+    if errors:
+        raise InvalidInput(errors)
+
+
+def list_source_errors(uses: Sequence[SourceUse], harness: str) -> Iterator[tuple[str, str]]:
     if harness not in HARNESSES:
-        raise InvalidInput.on("harness", _("That is none of the rule sets."))
+        yield "harness", _("That is none of the rule sets.")
     if len(uses) > MAX_SOURCES:
-        raise InvalidInput.on("sources", _("At most %(count)s sources.") % {"count": MAX_SOURCES})
+        yield "sources", _("At most %(count)s sources.") % {"count": MAX_SOURCES}
     if len({use.source.pk for use in uses}) < len(uses):
-        raise InvalidInput.on("sources", _("Each source can be chosen once."))
+        yield "sources", _("Each source can be chosen once.")
     for use in uses:
-        if harness not in use.source.harnesses:
-            raise InvalidInput.on(
-                "harness",
-                _("“%(source)s” is not looked through by these rules. Edit the source first.")
-                % {"source": use.source},
-            )
+        if harness in HARNESSES and harness not in use.source.harnesses:
+            message = _("“%(source)s” does not use this rule set. Add the rule set to the source first.")
+            yield "harness", message % {"source": use.source}
         if use.scope not in SourceScope.values:
-            raise InvalidInput.on("sources", _("A source is read as project, home directory, or both."))
+            yield "sources", _("A source is read as project, home directory, or both.")
         if problem := find_location_problem(use.location):
-            raise InvalidInput.on("sources", f"{use.source}: {problem}")
+            yield "sources", f"{use.source}: {problem}"
 
 
-def check_context_settings(settings: ContextSettings) -> None:
+def list_setting_errors(settings: ContextSettings | None) -> Iterator[tuple[str, str]]:
+    if settings is None:
+        return
     for name, values, find_problem in (
         ("file_names", settings.file_names, find_file_name_problem),
         ("extra_skill_folders", settings.extra_skill_folders, find_skill_folder_problem),
     ):
         if len(values) > MAX_NAMES:
-            raise InvalidInput.on(name, _("At most %(count)s.") % {"count": MAX_NAMES})
+            yield name, _("At most %(count)s.") % {"count": MAX_NAMES}
+            continue
         for value in values:
             if problem := find_problem(value):
-                raise InvalidInput.on(name, f"{value}: {problem}")
+                yield name, f"{value}: {problem}"
     if problem := find_location_problem(settings.pulled_skills_folder):
-        raise InvalidInput.on("pulled_skills_folder", problem)
+        yield "pulled_skills_folder", problem
 
 
 def find_file_name_problem(name: str) -> str:

@@ -131,3 +131,22 @@ def test_the_form_names_the_field_and_the_reason(
     form = answer.context["form"]
     assert list(form.errors) == [field]
     assert words in form.errors[field][0]
+
+
+def test_every_invalid_setting_is_reported_at_once(admin: Api, as_bob: Any, deck: Deck) -> None:
+    values = {"signature": "(a :int", "list_sample": "0", "total_characters": "100"}
+    answer = as_bob.post(
+        f"/w/{deck.workspace.slug}/prompt-settings/workspace/",
+        values | {"sample_data": "[1]", "section_limits": "dreams: 4"},
+    )
+    assert answer.status_code == 422
+    assert set(answer.context["form"].errors) == {*values, "sample_data", "section_limits"}
+    rules = {"signature": "(a :int", "section_limits": {"dreams": 4}}
+    body = problem(admin.call("PUT", PROMPT, rules, If_Match='"0"'), 422, "invalid")
+    assert {error["pointer"] for error in body["errors"]} == {"/signature", "/section_limits"}
+
+
+def test_an_empty_choice_is_called_inherited(as_bob: Any, deck: Deck) -> None:
+    form = as_bob.get(f"/w/{deck.workspace.slug}/prompt-settings/workspace/").context["form"]
+    for name in ("identity", "soul", "user_profile", "native_tools", "omit_reference", "entry", "mode"):
+        assert [str(label) for value, label in form.fields[name].choices if not value] == ["Inherited"], name

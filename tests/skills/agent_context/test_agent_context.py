@@ -372,7 +372,16 @@ def test_a_harness_that_the_source_does_not_use_is_rejected(agent, workspace, ro
     narrow = make_source(workspace, root, "Narrow", harnesses=["plain"])
     response = as_bob.post(context_url(agent, "choose/"), form_data(agent, narrow, harness="moltis"))
     assert response.status_code == 422
-    assert "is not looked through by these rules" in str(response.context["form"].errors["harness"])
+    assert "does not use this rule set" in str(response.context["form"].errors["harness"])
+
+
+def test_every_invalid_field_is_reported_at_once(agent, workspace, root, as_bob):
+    narrow = make_source(workspace, root, "Narrow", harnesses=["plain"])
+    values = {"file_names": "docs/A.md", "extra_skill_folders": "../up", "pulled_skills_folder": "x"}
+    data = form_data(agent, narrow, harness="moltis", **values)
+    response = as_bob.post(context_url(agent, "choose/"), data)
+    assert response.status_code == 422
+    assert set(response.context["form"].errors) == {"harness", *values}
 
 
 def test_a_foreign_source_is_not_among_the_choices(agent, elsewhere, root, as_bob):
