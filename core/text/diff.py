@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from patiencediff import PatienceSequenceMatcher
+from core.text.patience import diff_sequences
 
 WORD_PATTERN = re.compile(r"\w+|\s+|[^\w\s]")
 # A line with more words is marked as changed as a whole, because its word diff would not be readable.
@@ -42,7 +42,7 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
     # Patience diff, because difflib needs minutes for a few thousand equal lines.
     old, new = before.split("\n"), after.split("\n")
     lines: list[DiffLine] = []
-    for kind, i1, i2, j1, j2 in PatienceSequenceMatcher(None, old, new).get_opcodes():
+    for kind, i1, i2, j1, j2 in diff_sequences(old, new):
         if kind == "equal":
             lines += [
                 DiffLine("same", (DiffSpan(old[i1 + at]),), i1 + at + 1, j1 + at + 1) for at in range(i2 - i1)
@@ -74,7 +74,7 @@ def diff_words(before: str, after: str) -> tuple[tuple[DiffSpan, ...], tuple[Dif
         return (DiffSpan(before, is_changed=True),), (DiffSpan(after, is_changed=True),)
     left: list[DiffSpan] = []
     right: list[DiffSpan] = []
-    for kind, i1, i2, j1, j2 in PatienceSequenceMatcher(None, old, new).get_opcodes():
+    for kind, i1, i2, j1, j2 in diff_sequences(old, new):
         is_changed = kind != "equal"
         if i2 > i1:
             left.append(DiffSpan("".join(old[i1:i2]), is_changed))

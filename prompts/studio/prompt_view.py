@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from patiencediff import PatienceSequenceMatcher
-
+from core.text.patience import diff_sequences
 from personas.models import Record
 from prompts.assembly.report import CacheBoundary, find_cache_boundaries
 from prompts.assembly.segments import SESSION, TURN, Segment
@@ -65,7 +64,7 @@ def compute_text_edits(before: str, after: str) -> TextEdits:
     offsets = [0, *accumulate(len(line) + 1 for line in new_lines)]
     ranges: list[CharacterRange] = []
     deleted_lines: dict[int, int] = {}
-    for kind, i1, i2, j1, j2 in PatienceSequenceMatcher(None, old_lines, new_lines).get_opcodes():
+    for kind, i1, i2, j1, j2 in diff_sequences(old_lines, new_lines):
         if kind == "equal":
             continue
         if any(line.strip() for line in new_lines[j1:j2]):
