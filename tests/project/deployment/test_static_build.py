@@ -1,0 +1,54 @@
+"""The committed files under `static/` are what the front-end sources build, byte for byte."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.project.deployment.production_settings import ROOT
+
+# What the build reads.
+SOURCES = ("frontend", "templates", "personas/templatetags", "skills/templatetags", "prompts/templatetags")
+
+pytestmark = pytest.mark.hard
+
+
+def read_tree(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """Return a copy of the sources with the locked packages installed."""
+    if shutil.which("npm") is None:
+        pytest.skip("Node is not installed: static/ is not compared with a fresh build")
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in SOURCES:
+        shutil.copytree(
+            ROOT / name, copy / name, ignore=shutil.ignore_patterns("node_modules", "__pycache__")
+        )
+    subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=copy / "frontend", check=True, timeout=300)
+    return copy
+
+
+def build_static(checkout: Path) -> dict[str, bytes]:
+    subprocess.run(["npm", "run", "build"], cwd=checkout / "frontend", check=True, timeout=300)
+    return read_tree(checkout / "static")
+
+
+def test_static_files_are_a_fresh_build(checkout):
+    built, committed = build_static(checkout), read_tree(ROOT / "static")
+    assert sorted(built) == sorted(committed)
+    assert [name for name in built if built[name] != committed[name]] == []
+
+
+@pytest.mark.planted
+def test_an_edited_script_is_found(checkout):
+    script = checkout / "frontend" / "js" / "theme.js"
+    script.write_text(script.read_text() + "\nwindow.planted = 1;\n")
+    committed = read_tree(ROOT / "static")
+    built = build_static(checkout)
+    assert [name for name in built if built[name] != committed[name]] == ["js/theme.js"]
