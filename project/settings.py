@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import django_stubs_ext
 from csp.constants import NONE, SELF
+from kombu import Queue
 
 from project.database.config import build_database_config, build_replica_config
 from project.env import (
@@ -288,6 +289,9 @@ DRAMATIS_SOURCE_ROOTS = [
 DRAMATIS_BUILD_AT_ONCE = env_int("DRAMATIS_BUILD_AT_ONCE", 20)
 # Agents per build job. The number is small, so that many workers share the work of a large change.
 DRAMATIS_BUILD_BATCH = 25
+# Build jobs, and refresh jobs, that one workspace may have in the queue or running. A finished job sends the
+# next one, behind those of other workspaces. With more worker processes than this times two, raise it.
+DRAMATIS_WORKSPACE_JOBS = env_int("DRAMATIS_WORKSPACE_JOBS", 2)
 
 # Key that signs checkpoints: a private key in PEM format, or the path of its file. It is required in
 # production and generated in development.
@@ -313,6 +317,16 @@ DRAMATIS_POSTGRES_PROGRAMS = env_str("DRAMATIS_POSTGRES_PROGRAMS")
 
 # --- Jobs --------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = build_celery_url(REDIS_URL)
+# One queue per kind of job, so that no kind waits behind another if each has a worker. A worker without
+# `--queues` takes jobs from all of them in turn.
+CELERY_TASK_QUEUES = [Queue(name) for name in ("clock", "builds", "scans", "long")]
+CELERY_TASK_DEFAULT_QUEUE = "clock"
+CELERY_TASK_ROUTES = {
+    "prompts.tasks.rebuild_prompts_job": {"queue": "builds"},
+    "skills.tasks.refresh_source_job": {"queue": "scans"},
+    "prompts.tasks.verify_chain_job": {"queue": "long"},
+    "prompts.tasks.maintain_partitions_job": {"queue": "long"},
+}
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

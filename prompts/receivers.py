@@ -69,7 +69,7 @@ def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:
     if count <= settings.DRAMATIS_BUILD_AT_ONCE and build_now(workspace_id, agent_ids):
         return
     get_rebuild_counts().pending += count
-    enqueue_rebuilds(workspace_id, agent_ids)
+    enqueue_rebuilds(workspace_id)
 
 
 def build_now(workspace_id: int, agent_ids: list[int]) -> bool:

@@ -3,11 +3,10 @@
 All jobs are idempotent: running one twice changes nothing more.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import structlog
 from celery import shared_task
-from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
@@ -15,12 +14,13 @@ from core.db.workspace_scope import workspace_scope
 from core.task_queue import enqueue_after_commit, enqueue_job
 from personas.errors import DomainError
 from personas.models import Workspace
+from prompts.builds.queue import send_pending_builds
 from prompts.builds.services import rebuild_agents
 from prompts.builds.sweep import (
-    list_due_agents,
     list_queued_verifications,
-    list_waiting_agents,
+    list_waiting_workspaces,
     request_compiler_rebuilds,
+    request_due_rebuilds,
 )
 from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.integrity.services import run_verification
@@ -34,15 +34,17 @@ log = structlog.get_logger(__name__)
 
 @shared_task
 def rebuild_prompts_job(workspace_id: int, agent_ids: list[int]) -> None:
+    """Rebuild a batch of agents, then enqueue the next batch of the workspace."""
     with workspace_scope(workspace_id):
-        rebuild_agents(workspace_id, agent_ids)
+        try:
+            rebuild_agents(workspace_id, agent_ids)
+        finally:
+            enqueue_rebuilds(workspace_id)
 
 
-def enqueue_rebuilds(workspace_id: int, agent_ids: Sequence[int]) -> None:
-    """Enqueue rebuilds in batches, so that several workers can share them."""
-    batch = settings.DRAMATIS_BUILD_BATCH
-    for start in range(0, len(agent_ids), batch):
-        enqueue_job(rebuild_prompts_job, workspace_id, list(agent_ids[start : start + batch]))
+def enqueue_rebuilds(workspace_id: int) -> None:
+    """Enqueue the next batches of pending builds, as many as one workspace may have in the queue."""
+    send_pending_builds(workspace_id, lambda pk, agent_ids: enqueue_job(rebuild_prompts_job, pk, agent_ids))
 
 
 @shared_task
@@ -53,12 +55,10 @@ def sweep_prompts_job() -> None:
     built by an older compiler.
     """
     now = timezone.now()
-    for workspace_id, agent_ids in [
-        *request_compiler_rebuilds(),
-        *list_waiting_agents(now),
-        *list_due_agents(now),
-    ]:
-        enqueue_rebuilds(workspace_id, agent_ids)
+    requested = [pk for pk, _ in (*request_compiler_rebuilds(), *request_due_rebuilds(now))]
+    for workspace_id in dict.fromkeys([*list_waiting_workspaces(now), *requested]):
+        with workspace_scope(workspace_id):
+            enqueue_rebuilds(workspace_id)
     for workspace_id, run_id in list_queued_verifications(now):
         enqueue_job(verify_chain_job, workspace_id, run_id)
 

@@ -1,20 +1,22 @@
 """Celery tasks that refresh sources and repair the queue of refresh runs. Each task is idempotent."""
 
+from functools import partial
+
 from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from core.db.workspace_scope import workspace_scope
-from core.task_queue import enqueue_after_commit
+from core.task_queue import enqueue_job
 from skills.files.services import end_expired_waivers
 from skills.models import RefreshRun
 from skills.refresh.runs import (
     LostRun,
     claim_run,
     fail_run,
-    get_next_run,
-    list_unsent_runs,
+    list_runs_to_send,
+    list_unsent_workspaces,
     mark_run_sent,
     request_due_refreshes,
     requeue_lost_runs,
@@ -25,20 +27,15 @@ from skills.refresh.services import SourceEdited, refresh_source
 
 @shared_task
 def refresh_source_job(workspace_id: int, run_id: int) -> None:
-    """Execute one refresh run. If another run of the source was requested meanwhile, enqueue that run."""
+    """Execute one refresh run, then enqueue the next runs of the workspace."""
     with workspace_scope(workspace_id):
-        process_refresh_run(workspace_id, run_id)
-
-
-def process_refresh_run(workspace_id: int, run_id: int) -> None:
-    run = claim_run(workspace_id, run_id)
-    if run is None:
-        return
-    try:
-        execute_refresh_run(run)
-    finally:
-        if following := get_next_run(run):
-            enqueue_refresh_run(following)
+        run = claim_run(workspace_id, run_id)
+        if run is None:
+            return
+        try:
+            execute_refresh_run(run)
+        finally:
+            send_waiting_runs(workspace_id)
 
 
 def execute_refresh_run(run: RefreshRun) -> None:
@@ -76,14 +73,24 @@ def sweep_sources_job() -> None:
     now = timezone.now()
     requeue_lost_runs(now)
     request_due_refreshes(now)
-    for run in list_unsent_runs(now):
-        enqueue_refresh_run(run)
+    for workspace_id in list_unsent_workspaces(now):
+        with workspace_scope(workspace_id):
+            send_waiting_runs(workspace_id)
     end_expired_waivers(now.date())
 
 
 def enqueue_refresh_run(run: RefreshRun) -> None:
     """Send a queued run to the message broker after the transaction is committed.
 
-    If the broker does not accept the run, `sweep_sources_job` sends it again later.
+    If the broker does not accept the run, `sweep_sources_job` sends it again later. If the workspace has
+    enough jobs in the queue, the run is sent when one of them ends.
     """
-    enqueue_after_commit(refresh_source_job, run.workspace_id, run.pk, then=lambda: mark_run_sent(run))
+    transaction.on_commit(partial(send_waiting_runs, run.workspace_id), robust=True)
+
+
+def send_waiting_runs(workspace_id: int) -> None:
+    """Send as many waiting runs as the workspace may have in the queue."""
+    for run in list_runs_to_send(workspace_id, timezone.now()):
+        if not enqueue_job(refresh_source_job, workspace_id, run.pk):
+            return
+        mark_run_sent(run)

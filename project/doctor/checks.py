@@ -24,6 +24,7 @@ from core.db.replica import (
     get_replica_status,
 )
 from personas.models import Workspace
+from project.celery import app
 from project.database.rls_audit import find_unprotected_tables
 from project.database.roles import is_role_restricted
 from project.doctor.results import Finding, report_failure, report_ok, report_warning
@@ -114,6 +115,12 @@ LOW_DISK_SHARE, FULL_DISK_SHARE = 0.10, 0.03
 START_WORKER_ADVICE = "Start `celery -A project worker` and one `celery -A project beat`."
 
 
+QUEUES_CHECK = "queues"
+START_QUEUE_ADVICE = "Start a worker without `--queues`, or one for each queue as the compose file does."
+# Answers that come later are not read. Workers answer in milliseconds.
+QUEUE_REPLY_SECONDS = 1.0
+
+
 def check_workers() -> Iterator[Finding]:
     yield check_heartbeat()
     yield check_queue("build queue", collect_build_queue)
@@ -131,6 +138,18 @@ def check_heartbeat() -> Finding:
         if age > MAX_HEARTBEAT_AGE
         else report_ok("worker", message)
     )
+
+
+def check_queue_workers() -> Iterator[Finding]:
+    """Check that each queue has a worker. Workers answer at once, also while all their processes are busy."""
+    replies = app.control.inspect(timeout=QUEUE_REPLY_SECONDS).active_queues() or {}
+    served = {queue["name"] for queues in replies.values() for queue in queues}
+    missing = [queue.name for queue in settings.CELERY_TASK_QUEUES if queue.name not in served]
+    if missing:
+        message = f"No worker takes jobs from: {', '.join(missing)}."
+        yield report_failure(QUEUES_CHECK, message, START_QUEUE_ADVICE)
+    else:
+        yield report_ok(QUEUES_CHECK, f"Each of the {len(settings.CELERY_TASK_QUEUES)} queues has a worker.")
 
 
 def check_queue(name: str, collect: MetricCollector) -> Finding:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from project.doctor.checks import (
     check_disks,
+    check_queue_workers,
     check_record,
     check_replica,
     check_row_level_security,
@@ -24,6 +25,7 @@ def run_checks(*, full: bool = False) -> list[Finding]:
         "second wall": (check_row_level_security, "It is read from the database: mend that first."),
         "redis": (check_redis, "Start it, or mend REDIS_URL; bots are served meanwhile, wide edits wait."),
         "worker": (check_workers, "It is read from the database: mend that first."),
+        "queues": (check_queue_workers, "The broker is asked: repair Redis first."),
         "record": (lambda: check_record(full=full), "It is read from the database: mend that first."),
         "disk": (check_disks, "See whether the folder is mounted and ours to read."),
     }

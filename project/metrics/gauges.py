@@ -22,7 +22,6 @@ from skills.models import RefreshRun, RunStatus
 
 log = structlog.get_logger(__name__)
 
-QUEUE_KEY = "celery"
 UNACKED_KEY = "unacked"
 MetricCollector = Callable[[], Sequence[Metric]]
 
@@ -130,10 +129,11 @@ def get_age_seconds(at: datetime | None) -> float:
 
 def collect_broker() -> Sequence[Metric]:
     with connect_redis(settings.REDIS_URL) as client:
-        waiting, unacked = client.llen(QUEUE_KEY), client.hlen(UNACKED_KEY)
+        waiting = {queue.name: int(str(client.llen(queue.name))) for queue in settings.CELERY_TASK_QUEUES}
+        unacked = client.hlen(UNACKED_KEY)
         memory = client.info("memory")
     return [
-        build_gauge("broker_messages", "Messages that no worker has taken.", int(str(waiting))),
+        build_labelled_gauge("broker_messages", "Messages that no worker has taken.", "queue", waiting),
         build_gauge(
             "broker_messages_held", "Messages that a worker has taken and not finished.", int(str(unacked))
         ),

@@ -16,6 +16,8 @@ class BuildCause(WorkspaceOwned):
     # Kind, id, revision and label of the changed record, the author and the message.
     cause = models.JSONField()
     at = models.DateTimeField(auto_now_add=True)
+    # When a message for this build was put into the queue; NULL while it waits for a place in the queue.
+    sent_at = models.DateTimeField(null=True)
 
     class Meta(WorkspaceOwned.Meta):
         ordering = ["pk"]

@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Exists, Min, OuterRef
 
 from personas.actors import SYSTEM_ACTOR
-from prompts.builds.causes import COMPILER_CAUSE, add_build_causes
+from prompts.builds.causes import COMPILER_CAUSE, REBUILD_CAUSE, add_build_causes
 from prompts.builds.compiler import get_compiler_digest
+from prompts.builds.queue import is_unsent
 from prompts.models import AgentPrompt, BuildCause, VerificationRun, VerificationState
 
 # The sweep ignores younger causes and verifications: the request or a worker may be about to process them.
@@ -20,16 +22,26 @@ GRACE_PERIOD = timedelta(seconds=10)
 MAX_SWEEP_ROWS = 5_000
 
 
-def list_waiting_agents(now: datetime) -> list[tuple[int, list[int]]]:
-    """List the agents with a build cause older than the grace period, by workspace."""
-    rows = BuildCause.unscoped.filter(at__lt=now - GRACE_PERIOD).order_by("pk")
-    return group_by_workspace(rows.values_list("workspace_id", "agent_id")[:MAX_SWEEP_ROWS])
+def list_waiting_workspaces(now: datetime) -> list[int]:
+    """List the workspaces with an unsent build cause older than the grace period, longest waiting first."""
+    rows = BuildCause.unscoped.filter(is_unsent(now), at__lt=now - GRACE_PERIOD).order_by()
+    waiting = rows.values("workspace").annotate(first=Min("pk")).order_by("first")
+    return list(waiting.values_list("workspace", flat=True))
 
 
-def list_due_agents(now: datetime) -> list[tuple[int, list[int]]]:
-    """List the agents for which a memory has become valid or expired, by workspace."""
+def request_due_rebuilds(now: datetime) -> list[tuple[int, list[int]]]:
+    """Request rebuilds of the agents for which a memory has become valid or expired.
+
+    Return the agents by workspace. Agents that already have a build cause are left out.
+    """
     rows = AgentPrompt.unscoped.filter(changes_at__lte=now, is_live=True).order_by("pk")
-    return group_by_workspace(rows.values_list("workspace_id", "agent_id")[:MAX_SWEEP_ROWS])
+    rows = rows.exclude(
+        Exists(BuildCause.unscoped.filter(workspace=OuterRef("workspace"), agent=OuterRef("agent")))
+    )
+    agents = group_by_workspace(rows.values_list("workspace_id", "agent_id")[:MAX_SWEEP_ROWS])
+    for workspace_id, agent_ids in agents:
+        add_build_causes(workspace_id, agent_ids, {"kind": REBUILD_CAUSE, "by": SYSTEM_ACTOR.label})
+    return agents
 
 
 @transaction.atomic

@@ -32,7 +32,7 @@ def rebuild_all(request: WorkspaceRequest) -> HttpResponse:
     ids = list(rows.order_by("pk").values_list("pk", flat=True))
     # The causes are stored, so a broker outage only delays the rebuild.
     request_rebuild(request.workspace, ids, by=request.actor)
-    enqueue_rebuilds(request.workspace.pk, ids)
+    enqueue_rebuilds(request.workspace.pk)
     count = list_agent_channels(request.workspace, ids).count()
     message = ngettext("%(count)d prompt is being rebuilt.", "%(count)d prompts are being rebuilt.", count)
     messages.success(request, message % {"count": count})

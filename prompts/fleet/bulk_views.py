@@ -154,7 +154,7 @@ def bulk_rebuild(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpRespon
     request_rebuild(request.workspace, agents, by=request.actor)
     if count > settings.DRAMATIS_BUILD_AT_ONCE:
         get_rebuild_counts().pending += count
-        enqueue_rebuilds(request.workspace.pk, sorted(agents))
+        enqueue_rebuilds(request.workspace.pk)
         return redirect_back(request)
     built = rebuild_agents(request.workspace, agents)
     message = ngettext("Rebuilt %(count)d prompt", "Rebuilt %(count)d prompts", count - built.failed)

@@ -1,11 +1,11 @@
 """Refresh runs as a job queue in the database: request, claim with a lease, finish, retry and delete."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, Exists, F, Min, OuterRef, Q, QuerySet, Subquery, When
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -118,12 +118,6 @@ def save_run_progress(run: RefreshRun, seen: int, read: int, refused: int) -> No
         raise LostRun
 
 
-def get_next_run(run: RefreshRun) -> RefreshRun | None:
-    """Return the run of the same source that was queued while this run was running, if any."""
-    rows = RefreshRun.objects.in_workspace(run.workspace_id)
-    return rows.filter(source_id=run.source_id, status=RunStatus.QUEUED).first()
-
-
 def fail_run(run: RefreshRun, reason: str) -> None:
     rows = RefreshRun.objects.in_workspace(run.workspace_id).filter(pk=run.pk, status=RunStatus.RUNNING)
     rows.update(status=RunStatus.FAILED, finished_at=timezone.now(), error=reason[:500])
@@ -182,13 +176,33 @@ def requeue_lost_runs(now: datetime) -> list[RefreshRun]:
     ]
 
 
-def list_unsent_runs(now: datetime) -> Iterable[RefreshRun]:
-    """List queued runs that were never sent to the broker, or that did not start within START_TIMEOUT.
+def list_unsent_workspaces(now: datetime) -> list[int]:
+    """List the workspaces with a run that waits to be sent, longest waiting first."""
+    waiting = list_unsent_runs(RefreshRun.unscoped.all(), now).order_by().values("workspace")
+    return list(waiting.annotate(first=Min("pk")).order_by("first").values_list("workspace", flat=True))
+
+
+def list_unsent_runs(runs: QuerySet[RefreshRun], now: datetime) -> QuerySet[RefreshRun]:
+    """Filter for queued runs that were not sent to the broker or did not start within START_TIMEOUT.
 
     Runs that wait for another run of their source are left out.
     """
-    queued = exclude_busy_sources(RefreshRun.unscoped.filter(status=RunStatus.QUEUED))
-    return queued.filter(Q(sent_at=None) | Q(sent_at__lt=now - START_TIMEOUT)).order_by("pk")
+    queued = exclude_busy_sources(runs.filter(status=RunStatus.QUEUED))
+    return queued.filter(Q(sent_at=None) | Q(sent_at__lt=now - START_TIMEOUT))
+
+
+def list_runs_to_send(workspace_id: int, now: datetime) -> list[RefreshRun]:
+    """List the runs to send next, up to the number of jobs that one workspace may have in the queue.
+
+    Scheduled runs come after the others, so that a person's refresh does not wait for a hundred scheduled.
+    """
+    runs = RefreshRun.objects.in_workspace(workspace_id)
+    sent = Q(status=RunStatus.QUEUED, sent_at__gte=now - START_TIMEOUT)
+    free = settings.DRAMATIS_WORKSPACE_JOBS - runs.filter(sent | Q(status=RunStatus.RUNNING)).count()
+    if free <= 0:
+        return []
+    is_scheduled = Case(When(cause="schedule", then=1), default=0)
+    return list(list_unsent_runs(runs, now).order_by(is_scheduled, "pk")[:free])
 
 
 def request_due_refreshes(now: datetime) -> list[RefreshRun]:

@@ -6,7 +6,6 @@ Run as `python -m tests.promises.scene build|check FOLDER`; the environment name
 import json
 import os
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from django.conf import settings  # noqa: E402  # Django first
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.db.models import F  # noqa: E402
-from django.utils import timezone  # noqa: E402
 
 from personas.actors import Actor  # noqa: E402
 from personas.agents.services import create_named_record  # noqa: E402
@@ -29,9 +27,14 @@ from personas.models import Agent, Channel, Content, Revision, Soul, User, Works
 from personas.records.services import create_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
-from prompts.builds.sweep import list_waiting_agents  # noqa: E402
 from prompts.integrity.verify import verify_workspace  # noqa: E402
-from prompts.models import AgentPrompt, LedgerEntry, PromptLabel, PromptVersion  # noqa: E402
+from prompts.models import (  # noqa: E402
+    AgentPrompt,
+    BuildCause,
+    LedgerEntry,
+    PromptLabel,
+    PromptVersion,
+)
 from prompts.versions.segments import list_content_digests  # noqa: E402
 from tests.factories import signed_in  # noqa: E402
 
@@ -96,10 +99,10 @@ def check(folder: Path) -> dict[str, Any]:
 
 def rebuild_waiting(workspace: Workspace) -> int:
     """Rebuild agents whose build was lost with the server, as the sweep does."""
-    waiting = [ids for number, ids in list_waiting_agents(timezone.now() + timedelta(days=1))]
-    for ids in waiting:
-        rebuild_agents(workspace, ids)
-    return sum(map(len, waiting))
+    causes = BuildCause.objects.in_workspace(workspace)
+    waiting = sorted(set(causes.values_list("agent_id", flat=True)))
+    rebuild_agents(workspace, waiting)
+    return len(waiting)
 
 
 def count_missing_edits(workspace: Workspace, edits: list[tuple[str, int, str]]) -> int:

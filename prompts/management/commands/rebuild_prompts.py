@@ -52,7 +52,7 @@ class Command(BaseCommand):
     def enqueue(self, workspace: Workspace, ids: list[int]) -> None:
         # The rebuild is recorded in the database first, so an unavailable message broker only delays it.
         request_rebuild(workspace, ids, by=SYSTEM_ACTOR)
-        enqueue_rebuilds(workspace.pk, ids)
+        enqueue_rebuilds(workspace.pk)
         self.stdout.write(
             f"{workspace.slug}: {list_agent_channels(workspace, ids).count():,} left to the workers"
         )

@@ -25,7 +25,7 @@ class CountedItem:
 
 
 def nested_anchors(depth: int) -> tuple[list[str], list[str]]:
-    """Return sequences with one anchor: the next item becomes unique only in the part before it, and so on."""
+    """Return sequences with one anchor; the next item becomes unique only in the part before it."""
     old = [item for number in range(depth, 0, -1) for item in (f"u{number}", f"u{number + 1}")]
     # Items that only the new sequence has, so that no part has a common start or end.
     new = ["first"]

@@ -13,7 +13,8 @@ from tests.project.deployment.production_settings import ROOT
 
 # ${NAME}, ${NAME:-default} and ${NAME:?message}, as compose substitutes them.
 VARIABLE = re.compile(r"\$\{(\w+)(?::-([^${}]*)|:\?[^${}]*)?\}")
-APP = ("migrate", "web", "worker", "beat")
+APP = ("migrate", "web", "worker", "clock", "long", "beat")
+WORKERS = ("worker", "clock", "long")
 
 
 @cache

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from project.celery import app
 from project.health import liveness
 from tests.project.deployment.compose import (
     APP,
+    WORKERS,
     command_of,
     composed,
     copied_into_image,
@@ -60,7 +62,7 @@ def test_a_service_without_limits_is_named():
 
 def test_what_runs_long_is_watched_and_what_depends_waits():
     assert all(health_check_of(name) for name in services() if name != "migrate")
-    for name in ("web", "worker", "beat"):
+    for name in ("web", *WORKERS, "beat"):
         waits = services()[name]["depends_on"]
         assert waits["migrate"]["condition"] == "service_completed_successfully"
         assert waits["valkey"]["condition"] == "service_healthy"
@@ -104,7 +106,7 @@ def test_the_servers_are_new_enough_and_keep_what_they_are_told():
 
 
 def test_a_worker_may_finish_its_job_before_it_is_killed():
-    assert services()["worker"]["stop_grace_period"] == "100s"
+    assert {services()[name]["stop_grace_period"] for name in WORKERS} == {"100s"}
     limit = settings_under(COMPLETE, "CELERY_TASK_TIME_LIMIT")["CELERY_TASK_TIME_LIMIT"]
     assert limit < 100
 
@@ -199,8 +201,28 @@ def test_each_program_is_there():
     for name in APP:
         word = command_of(name)[0]
         assert shutil.which(word, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), word
-    for name in ("web", "worker", "beat"):
-        assert health_check_of(name) == ["python", "-I", "-S", "project/health/liveness.py", name]
+    for name in ("web", *WORKERS, "beat"):
+        role = "worker" if name in WORKERS else name
+        assert health_check_of(name) == ["python", "-I", "-S", "project/health/liveness.py", role]
+
+
+def test_each_queue_has_one_worker_of_its_kind():
+    """Long jobs and the clock's jobs share no worker with others, so that nothing waits behind an hour."""
+    queues = {name: command_of(name)[command_of(name).index("--queues") + 1].split(",") for name in WORKERS}
+    assert queues == {"worker": ["builds", "scans"], "clock": ["clock"], "long": ["long"]}
+    assert {queue.name for queue in app.conf.task_queues} == {
+        name for names in queues.values() for name in names
+    }
+
+
+def test_every_job_has_a_queue_and_long_jobs_have_theirs():
+    app.loader.import_default_modules()
+    jobs = [job for name, job in app.tasks.items() if not name.startswith("celery.")]
+    assert len(jobs) > 10
+    for job in jobs:
+        queue = app.amqp.router.route({}, job.name)["queue"].name
+        is_long = (job.time_limit or app.conf.task_time_limit) > app.conf.task_time_limit
+        assert (queue == "long") == is_long, job.name
 
 
 # --- Liveness ------------------------------------------------------------------------------------------

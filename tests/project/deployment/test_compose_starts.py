@@ -15,13 +15,13 @@ from project.redis_client import connect_redis
 from project.supervisor.supervisor import start_process
 from project.supervisor.valkey import find_valkey_server, wait_for_valkey
 from tests.database_dump import ready_database
-from tests.project.deployment.compose import command_of, health_check_of
+from tests.project.deployment.compose import WORKERS, command_of, health_check_of
 from tests.project.deployment.containers import Installation, own_database
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("TEST_DATABASE") == "sqlite", reason="the compose file has PostgreSQL only"
 )
-LASTING = ("web", "worker", "beat")
+LASTING = ("web", *WORKERS, "beat")
 
 
 @pytest.fixture(scope="module")

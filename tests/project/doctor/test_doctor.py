@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
+from project.celery import app
 from project.doctor import checks, datastores
 from project.doctor.checks import check_record, check_settings
 from project.doctor.results import FindingState
@@ -38,10 +39,18 @@ def states(findings, name):
     return [finding.state for finding in named(findings, name)]
 
 
+@pytest.fixture
+def served(monkeypatch):
+    """Let a worker answer for all queues; tests/skills/refresh/test_workers.py asks a real one."""
+    queues = [{"name": queue.name} for queue in app.conf.task_queues]
+    inspect = SimpleNamespace(active_queues=lambda: {"worker@host": queues})
+    monkeypatch.setattr(app.control, "inspect", lambda timeout: inspect)
+
+
 # --- the command ---------------------------------------------------------------------------------------
 
 
-def test_a_healthy_installation_exits_with_0(beating, monkeypatch, settings, tmp_path):
+def test_a_healthy_installation_exits_with_0(beating, served, monkeypatch, settings, tmp_path):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
     # The test server runs without fsync, which would be a failure.
     monkeypatch.setattr(datastores, "DURABILITY_SETTINGS", ())
@@ -154,6 +163,23 @@ def test_a_long_build_queue_is_reported(workspace, agent):
         at = timezone.now() - timedelta(minutes=minutes)
         BuildCause.objects.in_workspace(workspace).filter(pk=cause.pk).update(at=at)
         assert states(list(checks.check_workers()), "build queue") == [state]
+
+
+@pytest.mark.parametrize(
+    ("replies", "missing"),
+    [
+        (None, "clock, builds, scans, long"),
+        ({"one": [{"name": "builds"}, {"name": "scans"}], "two": [{"name": "clock"}]}, "long"),
+    ],
+)
+def test_a_queue_without_a_worker_is_named(monkeypatch, replies, missing):
+    inspect = SimpleNamespace(active_queues=lambda: replies)
+    monkeypatch.setattr(app.control, "inspect", lambda timeout: inspect)
+    [finding] = checks.check_queue_workers()
+    assert (finding.state, finding.message) == (
+        FindingState.FAIL,
+        f"No worker takes jobs from: {missing}.",
+    )
 
 
 def test_a_late_heartbeat_warns():

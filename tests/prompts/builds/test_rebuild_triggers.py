@@ -12,7 +12,7 @@ from django.utils import timezone
 from core.task_queue import breaker
 from personas.models import Agent
 from personas.records.services import edit_record
-from prompts.builds.sweep import list_due_agents, list_waiting_agents
+from prompts.builds.sweep import list_waiting_workspaces, request_due_rebuilds
 from prompts.tasks import rebuild_prompts_job
 from prompts.versions.selectors import get_version_text
 from skills.agent_context.services import choose_context
@@ -133,9 +133,10 @@ def test_a_memory_whose_time_has_come_is_found_by_the_sweep(workspace, pilot):
     make_memory(workspace, "The mast is being painted.", valid_from=tomorrow)
     assert "being painted" not in get_version_text(latest(pilot))
     with time_machine.travel(tomorrow + timedelta(minutes=1)):
-        assert list_due_agents(timezone.now()) == [(workspace.pk, [pilot.pk])]
+        assert request_due_rebuilds(timezone.now()) == [(workspace.pk, [pilot.pk])]
+        assert request_due_rebuilds(timezone.now()) == []
         rebuild_prompts_job(workspace.pk, [pilot.pk])
-        assert list_due_agents(timezone.now()) == []
+        assert request_due_rebuilds(timezone.now()) == []
     assert "being painted" in get_version_text(latest(pilot))
     assert why(pilot) == "Rebuilt"
 
@@ -145,7 +146,7 @@ def test_a_change_whose_message_was_lost_is_found_by_the_sweep(workspace, pilot,
     monkeypatch.setattr(breaker, "open_until", float("inf"))
     make_memory(workspace, "The mast is painted.")
     assert "is painted" not in get_version_text(latest(pilot))
-    assert list_waiting_agents(timezone.now()) == []
-    assert list_waiting_agents(timezone.now() + timedelta(seconds=11)) == [(workspace.pk, [pilot.pk])]
+    assert list_waiting_workspaces(timezone.now()) == []
+    assert list_waiting_workspaces(timezone.now() + timedelta(seconds=11)) == [workspace.pk]
     rebuild_prompts_job(workspace.pk, [pilot.pk])
     assert "is painted" in get_version_text(latest(pilot))

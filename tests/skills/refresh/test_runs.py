@@ -22,7 +22,8 @@ from skills.refresh.runs import (
     LostRun,
     SourceArchived,
     claim_run,
-    list_unsent_runs,
+    list_runs_to_send,
+    list_unsent_workspaces,
     request_due_refreshes,
     request_refresh,
     requeue_lost_runs,
@@ -106,6 +107,8 @@ def test_concurrent_requests_claims_and_sweeps_never_overlap(source):
                 tasks.execute_refresh_run(mine)
 
     at_once(bustle, 4)
+    # Whether an earlier run got done depends on which threads claimed one.
+    ask(source)
     while waiting := RefreshRun.unscoped.filter(status="queued").first():
         tasks.execute_refresh_run(claim_run(waiting.workspace_id, waiting.pk))  # type: ignore[arg-type]  # no other worker
     assert {"done"} <= set(list_run_statuses(source)) <= {"done", "lost"}
@@ -336,17 +339,49 @@ def test_a_failed_run_shows_its_error_and_is_not_retried(source, monkeypatch):
 @pytest.mark.django_db
 def test_the_sweep_sends_what_was_never_sent_or_too_long_ago(source):
     run, now = ask(source), timezone.now()
-    assert list(list_unsent_runs(now)) == [run]
+    assert list_runs_to_send(run.workspace_id, now) == [run]
+    assert list_unsent_workspaces(now) == [run.workspace_id]
     runs.mark_run_sent(run)
-    assert list(list_unsent_runs(now)) == []
-    assert list(list_unsent_runs(now + 2 * START_TIMEOUT)) == [run]
+    assert (list_runs_to_send(run.workspace_id, now), list_unsent_workspaces(now)) == ([], [])
+    assert list_runs_to_send(run.workspace_id, now + 2 * START_TIMEOUT) == [run]
+
+
+@pytest.mark.django_db
+def test_a_workspace_has_a_few_runs_in_the_queue_and_people_come_first(workspace, tmp_path, settings):
+    settings.DRAMATIS_SOURCE_ROOTS, settings.DRAMATIS_WORKSPACE_JOBS = [tmp_path], 2
+    sources = []
+    for number in range(4):
+        (tmp_path / str(number)).mkdir()
+        sources.append(make_source(workspace, tmp_path / str(number), f"S{number}", refresh_minutes=None))
+    scheduled = [request_refresh(source, cause="schedule", by=BY) for source in sources[:3]]
+    person = ask(sources[3])
+    now = timezone.now()
+    assert list_runs_to_send(workspace.pk, now) == [person, scheduled[0]]
+    runs.mark_run_sent(person)
+    assert claim_run(workspace.pk, scheduled[0].pk)
+    assert list_runs_to_send(workspace.pk, now) == []
+    runs.fail_run(scheduled[0], "ended")
+    assert list_runs_to_send(workspace.pk, now) == [scheduled[1]]
+
+
+@pytest.mark.django_db
+def test_the_end_of_a_run_sends_the_next_of_the_workspace(source, monkeypatch):
+    sent = []
+    monkeypatch.setattr(tasks, "enqueue_job", lambda job, *arguments: sent.append(arguments) or True)
+    first = ask(source)
+    RefreshRun.unscoped.filter(pk=first.pk).update(sent_at=timezone.now())
+    with monkeypatch.context() as patched:
+        patched.setattr(tasks, "execute_refresh_run", lambda run: (runs.fail_run(run, "x"), ask(source)))
+        tasks.refresh_source_job(source.workspace_id, first.pk)
+    assert sent == [(source.workspace_id, RefreshRun.unscoped.order_by("-pk").first().pk)]
 
 
 @pytest.mark.django_db
 def test_the_sweep_sends_nothing_that_could_not_begin(source):
     claimed(source)
     ask(source)
-    assert list(list_unsent_runs(timezone.now())) == []
+    assert list_unsent_workspaces(timezone.now()) == []
+    assert list_runs_to_send(source.workspace_id, timezone.now()) == []
 
 
 @pytest.mark.django_db

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from django.db.models import F
 
+from project.doctor.checks import check_queue_workers
+from project.doctor.results import FindingState
 from skills.models import RefreshRun, Source
 from skills.refresh.runs import START_TIMEOUT, request_refresh
 from skills.tasks import refresh_source_job
@@ -73,6 +75,11 @@ def test_a_refresh_goes_through_broker_and_worker(stage, source):
     request_run(source)
     assert wait_for(lambda: is_done_once(source)), stage.log()
     assert get_text_in_force(source) == "Be kind.\n"
+
+
+def test_the_doctor_sees_a_worker_for_each_queue(stage):
+    [finding] = check_queue_workers()
+    assert (finding.state, finding.message) == (FindingState.OK, "Each of the 4 queues has a worker.")
 
 
 def test_a_run_that_is_delivered_again_does_nothing(stage, source):
