@@ -98,7 +98,7 @@ def test_every_service_starts_is_well_serves_bots_and_ends_when_asked(installati
     # A TERM to the first process, as compose does.
     for service in LASTING:
         installation.running[service].terminate()
-    assert [installation.running[service].wait(30) for service in LASTING] == [0, 0, 0]
+    assert [installation.running[service].wait(30) for service in LASTING] == [0] * len(LASTING)
     # Nothing was written to the files that are read-only in a container.
     assert files_of(installation.app) == before
 
