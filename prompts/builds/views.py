@@ -1,6 +1,9 @@
 """Page to rebuild all prompts, and the component that shows the progress of rebuilds by polling."""
 
+from functools import partial
+
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
@@ -22,6 +25,7 @@ from prompts.tasks import enqueue_rebuilds
 
 
 @require_permission(Permission.EDIT)
+@transaction.atomic
 def rebuild_all(request: WorkspaceRequest) -> HttpResponse:
     """Ask for confirmation, then enqueue rebuilds of all active agents."""
     if request.method != "POST":
@@ -32,7 +36,7 @@ def rebuild_all(request: WorkspaceRequest) -> HttpResponse:
     ids = list(rows.order_by("pk").values_list("pk", flat=True))
     # The causes are stored, so a broker outage only delays the rebuild.
     request_rebuild(request.workspace, ids, by=request.actor)
-    enqueue_rebuilds(request.workspace.pk)
+    transaction.on_commit(partial(enqueue_rebuilds, request.workspace.pk), robust=True)
     count = list_agent_channels(request.workspace, ids).count()
     message = ngettext("%(count)d prompt is being rebuilt.", "%(count)d prompts are being rebuilt.", count)
     messages.success(request, message % {"count": count})

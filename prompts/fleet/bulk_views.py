@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import OuterRef, Subquery
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
@@ -144,6 +146,7 @@ def bulk_release(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpRespon
 # --- rebuild -------------------------------------------------------------------------------------------
 
 
+@transaction.atomic
 def bulk_rebuild(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpResponse:
     """Rebuild the agents of the prompts on all their channels.
 
@@ -154,7 +157,7 @@ def bulk_rebuild(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpRespon
     request_rebuild(request.workspace, agents, by=request.actor)
     if count > settings.DRAMATIS_BUILD_AT_ONCE:
         get_rebuild_counts().pending += count
-        enqueue_rebuilds(request.workspace.pk)
+        transaction.on_commit(partial(enqueue_rebuilds, request.workspace.pk), robust=True)
         return redirect_back(request)
     built = rebuild_agents(request.workspace, agents)
     message = ngettext("Rebuilt %(count)d prompt", "Rebuilt %(count)d prompts", count - built.failed)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from django.contrib import messages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -77,6 +78,7 @@ class RuleSetPages(RecordPages[RuleSet]):
                 )
         return self.render_page(request, "form", context, status=422 if form.errors else 200)
 
+    @transaction.atomic
     def save_form(
         self, request: WorkspaceRequest, harness_rules: HarnessRules, form: RuleSetForm
     ) -> HttpResponse:
@@ -100,12 +102,14 @@ class RuleSetPages(RecordPages[RuleSet]):
         )
         return self.redirect_to_detail(request, harness_rules.name, is_changed=is_changed)
 
+    @transaction.atomic
     def reset(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         harness_rules = self.get_harness_rules(request, key)
         reset_rules(request.workspace, key, by=request.actor)
         messages.success(request, _("“%(name)s” works by the built-in rules again.") % {"name": key})
         return self.redirect_to_detail(request, key, is_changed=harness_rules.is_custom)
 
+    @transaction.atomic
     def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         rule_set = self.find(request, key)
         restore_record(rule_set, by=request.actor)
@@ -122,6 +126,7 @@ class RuleSetPages(RecordPages[RuleSet]):
             request, "revision", {"record": rule_set, "revision": revision, "earlier": earlier} | texts
         )
 
+    @transaction.atomic
     def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         before = self.find(request, key)
         response = super().revert(request, key, number)

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -66,22 +67,26 @@ class SourcePages(RecordPages[Source]):
 
     # --- actions ----------------------------------------------------------------------------------------
 
+    @transaction.atomic
     def create(self, request: WorkspaceRequest, values: FieldValues) -> Source:
         source, run = add_source(request.workspace, values, by=request.actor)
         enqueue_refresh_run(run)
         return source
 
+    @transaction.atomic
     def save(self, request: WorkspaceRequest, record: Source) -> HttpResponse:
         response = super().save(request, record)
         self.rescan_if_changed(request, record)
         return response
 
+    @transaction.atomic
     def revert(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         record = self.find(request, key)
         response = super().revert(request, key, number)
         self.rescan_if_changed(request, record)
         return response
 
+    @transaction.atomic
     def apply_restore(self, record: Source, request: WorkspaceRequest) -> Source:
         restored = restore_record(record, by=request.actor)
         enqueue_refresh_run(rescan_source(restored, cause="edited", by=request.actor))

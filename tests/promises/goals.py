@@ -86,6 +86,6 @@ PROMISES = (
     Promise(
         "R14",
         "Half-done never shows",
-        "every verb fails at its 1st, 2nd … statement until it passes: before or after, nothing between",
+        "every API operation and page that writes, failed after each of its writes: nothing left in any table",
     ),
 )
