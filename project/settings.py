@@ -289,9 +289,14 @@ DRAMATIS_BUILD_AT_ONCE = env_int("DRAMATIS_BUILD_AT_ONCE", 20)
 # Agents per build job. The number is small, so that many workers share the work of a large change.
 DRAMATIS_BUILD_BATCH = 25
 
-# Key that signs checkpoints: a private key in PEM format, or the path of its file. It is required in
-# production and generated in development.
-DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=PRODUCTION)
+# Key that signs checkpoints: a private key in PEM format, or the path of its file. It is generated in
+# development. In production only the worker needs it.
+DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=False)
+# Keys whose checkpoints are valid: key ids and public keys in PEM format, separated by commas or spaces. If
+# it is empty, only the key above is trusted.
+DRAMATIS_TRUSTED_KEYS = env_str("DRAMATIS_TRUSTED_KEYS")
+if PRODUCTION and not (DRAMATIS_SIGNING_KEY or DRAMATIS_TRUSTED_KEYS):
+    environment_problems.append("neither DRAMATIS_SIGNING_KEY nor DRAMATIS_TRUSTED_KEYS is set")
 # Folder for the second copy of every checkpoint, which operators copy to another system.
 DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "checkpoints")))
 
@@ -360,10 +365,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
+    # Signs the workspaces that changed and whose last checkpoint is an hour old (prompts/integrity/lag.py).
     "sign-checkpoints": {
         "task": "prompts.tasks.sign_checkpoints_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
+        "schedule": 300.0,
+        "options": {"expires": 280},
     },
     "forget-answers": {
         "task": "project.tasks.purge_idempotency_keys_job",

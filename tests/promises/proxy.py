@@ -45,12 +45,16 @@ class ReadinessProxy:
 
     async def _serve(self) -> None:
         server = await asyncio.start_server(self._forward, HOST, self.port)
-        checks = asyncio.ensure_future(self._check_readiness())
+        # A reference, because the event loop alone does not keep the task alive.
+        self._checks = asyncio.ensure_future(self._check_readiness())
         self._started.set()
         await self._stopping.wait()
-        checks.cancel()
         server.close()
         self._close_connections()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _check_readiness(self) -> None:
         while True:

@@ -178,8 +178,8 @@ def responses_with_fault(
         ReadinessProxy(web.url) as proxy,
         LoadGenerator(proxy.url, request_maker(installation), THREADS, FROZEN_SECONDS * 2) as load,
     ):
+        assert unserved(load.send(40)) == []
         usual = load.send(FAULTY_CALLS)
-        assert unserved(usual) == []
         freeze(broker.process)
         try:
             return usual, send_until_open(load), load.send(FAULTY_CALLS)
@@ -192,7 +192,8 @@ def responses_with_fault(
 @pytest.mark.promise("R6")
 def test_a_missing_circuit_breaker_is_found(installation, broker):
     usual, _, frozen = responses_with_fault(installation, broker, "without_breaker")
-    assert slowest(frozen) > slowest(usual) * MAX_RATIO
+    # One request in ten is an edit, so every tenth request waits for the broker.
+    assert slowest(frozen, 0.95) > slowest(usual, 0.95) * MAX_RATIO
 
 
 @pytest.mark.hard
