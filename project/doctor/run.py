@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 
 from project.doctor.checks import (
     check_disks,
+    check_lag,
+    check_ledger_times,
     check_record,
     check_replica,
     check_row_level_security,
@@ -25,6 +27,8 @@ def run_checks(*, full: bool = False) -> list[Finding]:
         "redis": (check_redis, "Start it, or mend REDIS_URL; bots are served meanwhile, wide edits wait."),
         "worker": (check_workers, "It is read from the database: mend that first."),
         "record": (lambda: check_record(full=full), "It is read from the database: mend that first."),
+        "sealing and signing": (check_lag, "It is read from the database: mend that first."),
+        "ledger times": (check_ledger_times, "It is read from the database: mend that first."),
         "disk": (check_disks, "See whether the folder is mounted and ours to read."),
     }
     return [

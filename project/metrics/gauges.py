@@ -3,7 +3,7 @@
 import math
 import shutil
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import structlog
@@ -17,6 +17,7 @@ from prometheus_client.core import Metric
 from project.metrics.exposition import build_gauge, build_labelled_gauge
 from project.redis_client import connect_redis
 from project.tasks import HEARTBEAT_KEY
+from prompts.integrity.lag import list_workspace_lags
 from prompts.models import BuildCause, Checkpoint, LedgerBlock, LedgerEntry
 from skills.models import RefreshRun, RunStatus
 
@@ -112,6 +113,34 @@ def collect_record_positions() -> Sequence[Metric]:
     ]
 
 
+def collect_lag() -> Sequence[Metric]:
+    """Return how far sealing and signing are behind. `manage.py doctor` names the workspaces."""
+    lags = list_workspace_lags()
+    unsealed, unsigned = [lag.unsealed for lag in lags], [lag.unsigned for lag in lags]
+    return [
+        build_gauge(
+            "ledger_unsealed_seconds",
+            "Age of the oldest unsealed ledger row of any workspace.",
+            max(unsealed, default=timedelta()).total_seconds(),
+        ),
+        build_gauge(
+            "ledger_unsealed_workspaces",
+            "Workspaces with an unsealed row that is older than the limit.",
+            sum(lag.is_unsealed_too_long for lag in lags),
+        ),
+        build_gauge(
+            "checkpoint_unsigned_seconds",
+            "Age of the oldest unsigned change of any workspace.",
+            max(unsigned, default=timedelta()).total_seconds(),
+        ),
+        build_gauge(
+            "checkpoint_unsigned_workspaces",
+            "Workspaces with an unsigned change that is older than the limit.",
+            sum(lag.is_unsigned_too_long for lag in lags),
+        ),
+    ]
+
+
 def collect_heartbeat() -> Sequence[Metric]:
     heartbeat = cache.get(HEARTBEAT_KEY)
     # The cache entry expires after a few minutes. The age is then unknown and reported as infinite.
@@ -163,6 +192,7 @@ COLLECTORS: dict[str, tuple[MetricCollector, ...]] = {
         collect_build_queue,
         collect_refresh_queue,
         collect_record_positions,
+        collect_lag,
         collect_heartbeat,
     ),
     "redis": (collect_broker,),
