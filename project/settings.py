@@ -296,7 +296,9 @@ DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=False)
 # it is empty, only the key above is trusted.
 DRAMATIS_TRUSTED_KEYS = env_str("DRAMATIS_TRUSTED_KEYS")
 if PRODUCTION and not (DRAMATIS_SIGNING_KEY or DRAMATIS_TRUSTED_KEYS):
-    environment_problems.append("neither DRAMATIS_SIGNING_KEY nor DRAMATIS_TRUSTED_KEYS is set")
+    environment_problems.append(
+        "DRAMATIS_SIGNING_KEY is not set (DRAMATIS_TRUSTED_KEYS is enough where another process signs)"
+    )
 # Folder for the second copy of every checkpoint, which operators copy to another system.
 DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "checkpoints")))
 

@@ -31,8 +31,8 @@ from project.metrics.gauges import (
     MetricCollector,
     collect_build_queue,
     collect_refresh_queue,
-    find_existing_folder,
 )
+from project.metrics.periodic import find_existing_folder
 from project.tasks import HEARTBEAT_KEY, HEARTBEAT_SECONDS
 from prompts.hashed_rows import build_block_row
 from prompts.integrity.checkpoints import NoSigningKey, load_signing_key

@@ -15,6 +15,7 @@ from django.utils import timezone
 from prometheus_client.core import Metric
 
 from project.metrics.exposition import build_gauge, build_labelled_gauge
+from project.metrics.periodic import find_existing_folder
 from project.redis_client import connect_redis
 from project.tasks import HEARTBEAT_KEY
 from prompts.integrity.lag import list_workspace_lags
@@ -171,19 +172,14 @@ def collect_broker() -> Sequence[Metric]:
 
 
 def collect_disk_usage() -> Sequence[Metric]:
-    folders = {"var": settings.VAR, "checkpoints": settings.DRAMATIS_CHECKPOINT_DIR}
-    usages = {name: shutil.disk_usage(find_existing_folder(Path(folder))) for name, folder in folders.items()}
-    free = {name: usage.free for name, usage in usages.items()}
-    size = {name: usage.total for name, usage in usages.items()}
+    """Return the disk space of `var`. A job in the worker measures that of the checkpoint folder."""
+    usage = shutil.disk_usage(find_existing_folder(Path(settings.VAR)))
     return [
-        build_labelled_gauge("disk_free_bytes", "Free disk space where the product writes.", "place", free),
-        build_labelled_gauge("disk_size_bytes", "Disk size.", "place", size),
+        build_labelled_gauge(
+            "disk_free_bytes", "Free disk space where the product writes.", "place", {"var": usage.free}
+        ),
+        build_labelled_gauge("disk_size_bytes", "Disk size.", "place", {"var": usage.total}),
     ]
-
-
-def find_existing_folder(path: Path) -> Path:
-    """Return the folder or, if it does not exist yet, its closest existing parent."""
-    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 COLLECTORS: dict[str, tuple[MetricCollector, ...]] = {

@@ -3,6 +3,7 @@
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -76,6 +77,12 @@ def get_checkpoint_file_size(workspace_id: int) -> int:
     """Return the size of the checkpoint file in bytes; 0 if it does not exist."""
     path = get_checkpoint_path(workspace_id)
     return path.stat().st_size if path.exists() else 0
+
+
+def is_copied_since(workspace_id: int, signed_at: datetime) -> bool:
+    """Whether the file was written after a checkpoint was signed, which it always is when it is copied."""
+    path = get_checkpoint_path(workspace_id)
+    return path.exists() and path.stat().st_mtime >= signed_at.timestamp()
 
 
 def read_checkpoint_copies(workspace_id: int, size: int | None = None) -> Iterator[SignedCheckpoint | Fault]:

@@ -16,6 +16,7 @@ from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
 from personas.models import Workspace
+from prompts.integrity.checkpoint_files import is_copied_since
 from prompts.ledger.blocks import SETTLE_DELAY
 from prompts.models import (
     AgentPrompt,
@@ -104,11 +105,23 @@ class WorkspaceLag:
 
 
 def list_workspaces_to_sign(now: datetime | None = None) -> list[int]:
-    """List the workspaces that are due for a checkpoint, the one that was signed longest ago first."""
+    """List the workspaces that are due for a checkpoint, the one that was signed longest ago first.
+
+    After them come those whose last checkpoint was not copied to the file, because a worker was killed or the
+    file could not be written: signing writes the missing copies.
+    """
     now = now or timezone.now()
-    due = [state for state in list_sealing_states() if state.is_due(now)]
+    states = list_sealing_states()
+    due = [state for state in states if state.is_due(now)]
     due.sort(key=lambda state: (state.signed_at is not None, state.signed_at, state.workspace_id))
-    return [state.workspace_id for state in due]
+    uncopied = [
+        state.workspace_id
+        for state in states
+        if state.signed_at
+        and not state.is_due(now)
+        and not is_copied_since(state.workspace_id, state.signed_at)
+    ]
+    return [*(state.workspace_id for state in due), *uncopied]
 
 
 # --- lag -----------------------------------------------------------------------------------------------

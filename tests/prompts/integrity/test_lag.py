@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from personas.models import Workspace
 from prompts import tasks
+from prompts.integrity.checkpoint_files import get_checkpoint_path
 from prompts.integrity.checkpoints import NoSigningKey, sign_checkpoint
 from prompts.integrity.lag import (
     MAX_UNSEALED_TIME,
@@ -111,6 +112,18 @@ def test_a_run_that_is_out_of_time_begins_with_the_others_next_time(stages, monk
             patch.setattr(tasks.time, "monotonic", lambda ticks=ticks: next(ticks))
             sign_checkpoints_job()
         assert [count_checkpoints(stage) for stage in stages] == expected, number
+
+
+def test_a_checkpoint_that_was_not_copied_is_copied_by_the_next_run(stages):
+    """A worker can be killed between the commit and the copy."""
+    sign_at(timezone.now(), *stages)
+    path = get_checkpoint_path(stages[0].workspace.pk)
+    copied = path.read_text()
+    path.unlink()
+    assert list_workspaces_to_sign() == [stages[0].workspace.pk]
+    sign_checkpoints_job()
+    assert path.read_text() == copied
+    assert list_workspaces_to_sign() == []
 
 
 def test_the_number_of_queries_does_not_grow_with_the_workspaces(stages):
