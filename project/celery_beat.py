@@ -8,7 +8,6 @@ from django.conf import settings
 
 from project.health.liveness import touch_liveness_file
 
-
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 

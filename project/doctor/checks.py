@@ -93,7 +93,7 @@ def find_head_fault(workspace: Workspace) -> str:
 
 
 def find_checkpoint_fault(workspace: Workspace) -> str:
-    """Check that the newest checkpoint is signed by a trusted key and that its hash column is what was signed.
+    """Check that a trusted key signed the newest checkpoint and that its hash column is what was signed.
 
     Return the fault, or "" if there is none.
     """

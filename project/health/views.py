@@ -50,7 +50,8 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def run_probe(check: Callable[[], str]) -> str:
     try:
         return check()
-    # Any error means that the part does not work. The reason is logged but not returned, because it may contain host names.
+    # Any error means that the part does not work. The reason is logged but not returned, because it may
+    # contain host names.
     except Exception as error:  # noqa: BLE001
         log.warning(
             "readiness_check_failed", check=check.__name__, error=type(error).__name__, reason=str(error)

@@ -172,7 +172,7 @@ def is_recent(signed_at: datetime | None, now: datetime) -> bool:
 
 
 def iterate_changes(states: Sequence[SealingState]) -> Iterable[tuple[int, datetime | None]]:
-    """Yield workspaces with the times of their oldest versions, label moves and blocks since the checkpoint."""
+    """Yield workspaces with the times of their oldest version, label move and block since the checkpoint."""
     rows = Workspace.objects.filter(pk__in=[state.workspace_id for state in states])
     signed_at = get_newest(Checkpoint.unscoped.all(), "sequence", "at")
     rows = rows.annotate(signed_at=Coalesce(signed_at, Value(NEVER)))
@@ -181,7 +181,10 @@ def iterate_changes(states: Sequence[SealingState]) -> Iterable[tuple[int, datet
         oldest = Subquery(newer.order_by(field).values(field)[:1])
         yield from rows.annotate(oldest=oldest).values_list("pk", "oldest")
     blocks = [
-        Q(workspace=state.workspace_id, sequence=(state.signed_counts.blocks if state.signed_counts else 0) + 1)
+        Q(
+            workspace=state.workspace_id,
+            sequence=(state.signed_counts.blocks if state.signed_counts else 0) + 1,
+        )
         for state in states
     ]
     yield from LedgerBlock.unscoped.filter(reduce(or_, blocks)).values_list("workspace", "at")
@@ -194,7 +197,9 @@ def list_sealing_states() -> list[SealingState]:
     checkpoints = get_last_checkpoints()
     prompts = AgentPrompt.unscoped.filter(workspace=OuterRef("pk"), last_number__gt=0).order_by()
     blocks = LedgerBlock.unscoped.all()
-    entries = LedgerEntry.unscoped.filter(workspace=OuterRef("pk"), pk__gt=OuterRef("sealed_id")).order_by("pk")
+    entries = LedgerEntry.unscoped.filter(workspace=OuterRef("pk"), pk__gt=OuterRef("sealed_id")).order_by(
+        "pk"
+    )
     rows = Workspace.objects.annotate(
         versions=Subquery(prompts.values("workspace").annotate(sum=Sum("last_number")).values("sum")),
         label_moves=Subquery(prompts.values("workspace").annotate(sum=Sum("last_move")).values("sum")),
@@ -215,9 +220,9 @@ def list_sealing_states() -> list[SealingState]:
             sealed_at,
             *checkpoints.get(workspace_id, (None, None)),
         )
-        for workspace_id, slug, created_at, *counts, unsealed_at, sealed_at in rows.order_by("pk").values_list(
-            *names, "unsealed_at", "sealed_at"
-        )
+        for workspace_id, slug, created_at, *counts, unsealed_at, sealed_at in rows.order_by(
+            "pk"
+        ).values_list(*names, "unsealed_at", "sealed_at")
     ]
 
 

@@ -1,6 +1,6 @@
 """The keys whose checkpoints are valid. They come from the settings, never from the database.
 
-Whoever can write to the database can also put a key there, with checkpoints that it signed.
+An attacker who can write to the database can add a key there, and checkpoints that it signed.
 """
 
 from django.conf import settings

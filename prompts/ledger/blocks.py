@@ -80,7 +80,7 @@ def list_rows_to_seal(workspace_id: int, last_id: int, settled_before: datetime)
     rows = list(entries.values_list("pk", "seal", "at", "key_id")[:MAX_BLOCK_ROWS])
     # Stop at the first young row, even if older rows follow: a block must contain all rows of the workspace
     # between its first and last id.
-    settled = list(takewhile(lambda row: row[2] < settled_before, rows))
+    settled: list[SealableRow] = list(takewhile(lambda row: row[2] < settled_before, rows))
     if len(settled) == len(rows) or rows[len(settled)][2] <= settled_before + SETTLE_DELAY:
         return settled
     # The clock was ahead when this row was written, so its time does not tell its age.

@@ -2,6 +2,7 @@
 
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,10 @@ def start_signing(log: Path, folder: Path) -> Worker:
     return worker
 
 
+def has_checkpoints(count: int) -> bool:
+    return Checkpoint.unscoped.count() >= count
+
+
 @pytest.mark.redis
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_killed_while_it_signs_loses_nothing(stages, settings, tmp_path, record_property):
@@ -134,13 +139,12 @@ def test_a_worker_killed_while_it_signs_loses_nothing(stages, settings, tmp_path
     counts = [0]
     for number in range(KILLS):
         worker = start_signing(tmp_path / f"log{number}", settings.DRAMATIS_CHECKPOINT_DIR)
-        expected = counts[-1] + 3
-        wait_for(lambda expected=expected: Checkpoint.unscoped.count() >= expected, FINISH_SECONDS)
+        wait_for(partial(has_checkpoints, counts[-1] + 3), FINISH_SECONDS)
         worker.kill()
         counts.append(Checkpoint.unscoped.count())
     worker = start_signing(tmp_path / "log", settings.DRAMATIS_CHECKPOINT_DIR)
     try:
-        assert wait_for(lambda: Checkpoint.unscoped.count() >= WORKSPACES, FINISH_SECONDS)
+        assert wait_for(partial(has_checkpoints, WORKSPACES), FINISH_SECONDS)
         assert wait_for(lambda: not list_workspaces_to_sign(), FINISH_SECONDS)
     finally:
         worker.stop()

@@ -1,6 +1,7 @@
 """Beat runs every job soon after a start, also if its schedule file was lost."""
 
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def longest_gap(scheduler_class: type[PersistentScheduler], folder: Path, *, kee
         sent = run_beat(scheduler_class, schedule, start + number * 50 * MINUTE, 50)
         times += [at for task, at in sent if task == SIGNING]
     times.append(start + 300 * MINUTE)
-    return max(later - earlier for earlier, later in zip(times, times[1:], strict=False))
+    return max(later - earlier for earlier, later in pairwise(times))
 
 
 @pytest.fixture

@@ -83,9 +83,7 @@ def test_only_the_worker_has_the_signing_key_and_only_it_and_backups_the_checkpo
     assert signers == {"worker"}
     variables = {name for name in APP if "DRAMATIS_SIGNING_KEY_FILE" in services()[name]["environment"]}
     assert variables == {"worker"}
-    mounted = {
-        name for name in APP if "checkpoints:/app/checkpoints" in services()[name].get("volumes", [])
-    }
+    mounted = {name for name in APP if "checkpoints:/app/checkpoints" in services()[name].get("volumes", [])}
     assert mounted == {"worker", "migrate"}
     assert all(PUBLIC_KEY in services()[name]["secrets"] for name in APP)
 

@@ -19,7 +19,9 @@ SECRETS = ("postgres_password", "app_password", "secret_key", "signing_key.pem",
 # A replacement for test machines without openssl.
 OPENSSL = """#!{python}
 import pathlib, sys
-from prompts.proof.signing_keys import dump_private_key, dump_public_key, generate_signing_key, load_private_key
+from prompts.proof.signing_keys import (
+    dump_private_key, dump_public_key, generate_signing_key, load_private_key
+)
 out = pathlib.Path(sys.argv[-1])
 if sys.argv[1] == "genpkey":
     out.write_bytes(dump_private_key(generate_signing_key()))
@@ -58,8 +60,10 @@ def test_the_commands_of_the_guide_make_secrets_that_production_takes(tmp_path, 
     assert names_of_secrets == sorted(SECRETS)
     assert (tmp_path / "secrets").stat().st_mode & 0o077 == 0
     assert all(path.stat().st_mode & 0o777 == 0o444 for path in (tmp_path / "secrets").iterdir())
-    names = ("SECRET_KEY", "DATABASES", "DRAMATIS_SIGNING_KEY", "DRAMATIS_CHECKPOINT_DIR", "PRODUCTION")
-    names += ("DRAMATIS_TRUSTED_KEYS",)
+    names = (
+        *("SECRET_KEY", "DATABASES", "PRODUCTION"),
+        *("DRAMATIS_SIGNING_KEY", "DRAMATIS_TRUSTED_KEYS", "DRAMATIS_CHECKPOINT_DIR"),
+    )
     web = settings_of_service("web", tmp_path, names)
     assert web["DRAMATIS_SIGNING_KEY"] == ""
     settings = settings_of_service("worker", tmp_path, names)

@@ -249,7 +249,7 @@ def test_rows_from_a_wrong_clock_are_reported(workspace):
 @pytest.mark.promise("R18")
 def test_a_doctor_that_asks_for_the_newest_block_of_any_workspace_is_found(workspace, monkeypatch):
     """As it was once: one workspace that is sealed hid all others."""
-    monkeypatch.setattr(checks, "list_workspace_lags", lambda: [])
+    monkeypatch.setattr(checks, "list_workspace_lags", list)
     with pytest.raises(AssertionError):
         test_workspaces_that_are_unsealed_or_unsigned_for_too_long_are_named(
             workspace, SimpleNamespace(), "nowhere"

@@ -128,7 +128,7 @@ def reseal_ledger(history: History) -> None:
 
 
 def rewrite_everything(history: History, key: PrivateKey) -> None:
-    """Rewrite all rows with their hashes, and replace checkpoints, keys and files by ones signed with the key.
+    """Rewrite all rows with their hashes, and replace checkpoints, keys and files by ones of this key.
 
     Call it inside `unguarded()`.
     """
