@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 from tests.clients.live import HOST, free_port
 
 # Seconds between two health checks, and the longest time that one may take.
-CHECK_INTERVAL, CHECK_TIMEOUT = 0.2, 1.0
+CHECK_INTERVAL, CHECK_TIMEOUT = 0.2, 2.0
+# Failed checks in a row after which the web server is taken out of service: the default of HAProxy.
+MAX_FAILED_CHECKS = 3
 CHUNK_BYTES = 65_536
 UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -18,13 +20,14 @@ UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnect
 class ReadinessProxy:
     """Forward connections to the web server while /readyz responds with 200.
 
-    After a failed check, open connections are closed and new ones get 503 until a check succeeds again.
+    After MAX_FAILED_CHECKS failed checks in a row, open connections are closed and new ones get 503 until a
+    check succeeds again.
     """
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._host, self._port = str(parts.hostname), parts.port or 80
-        self.port, self.is_ready, self.failed_checks = free_port(), True, 0
+        self.port, self.is_ready, self.outages = free_port(), True, 0
         self._loop = asyncio.new_event_loop()
         self._open: set[asyncio.StreamWriter] = set()
         self._thread = Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
@@ -57,10 +60,12 @@ class ReadinessProxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _check_readiness(self) -> None:
+        failed = 0
         while True:
-            self.is_ready = await asyncio.to_thread(self._is_web_ready)
-            if not self.is_ready:
-                self.failed_checks += 1
+            failed = 0 if await asyncio.to_thread(self._is_web_ready) else failed + 1
+            self.is_ready = failed < MAX_FAILED_CHECKS
+            if failed == MAX_FAILED_CHECKS:
+                self.outages += 1
                 self._close_connections()
             await asyncio.sleep(CHECK_INTERVAL)
 

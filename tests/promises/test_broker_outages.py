@@ -149,7 +149,7 @@ def test_fetches_work_while_the_broker_is_stopped_or_frozen(installation, broker
         thaw(broker.process)
         after_freezing = seconds_until_live(installation, web, "Be frozen.")
         assert [one.process.poll() for one in jobs] == [None, None]
-        assert proxy.failed_checks == 0
+        assert proxy.outages == 0
     longest = max(one.seconds for one in frozen)
     record_property(
         "measured",
