@@ -293,9 +293,16 @@ DRAMATIS_BUILD_BATCH = 25
 # next one, behind those of other workspaces. With more worker processes than this times two, raise it.
 DRAMATIS_WORKSPACE_JOBS = env_int("DRAMATIS_WORKSPACE_JOBS", 2)
 
-# Key that signs checkpoints: a private key in PEM format, or the path of its file. It is required in
-# production and generated in development.
-DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=PRODUCTION)
+# Key that signs checkpoints: a private key in PEM format, or the path of its file. It is generated in
+# development. In production only the worker needs it.
+DRAMATIS_SIGNING_KEY = env_secret("DRAMATIS_SIGNING_KEY", needed=False)
+# Keys whose checkpoints are valid: key ids and public keys in PEM format, separated by commas or spaces. If
+# it is empty, only the key above is trusted.
+DRAMATIS_TRUSTED_KEYS = env_str("DRAMATIS_TRUSTED_KEYS")
+if PRODUCTION and not (DRAMATIS_SIGNING_KEY or DRAMATIS_TRUSTED_KEYS):
+    environment_problems.append(
+        "DRAMATIS_SIGNING_KEY is not set (DRAMATIS_TRUSTED_KEYS is enough where another process signs)"
+    )
 # Folder for the second copy of every checkpoint, which operators copy to another system.
 DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "checkpoints")))
 
@@ -374,10 +381,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
+    # Signs the workspaces that changed and whose last checkpoint is an hour old (prompts/integrity/lag.py).
     "sign-checkpoints": {
         "task": "prompts.tasks.sign_checkpoints_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
+        "schedule": 300.0,
+        "options": {"expires": 280},
     },
     "forget-answers": {
         "task": "project.tasks.purge_idempotency_keys_job",

@@ -3,17 +3,17 @@
 All jobs are idempotent: running one twice changes nothing more.
 """
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Sequence
 
 import structlog
 from celery import shared_task
-from django.db import DatabaseError
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import connection
 from django.utils import timezone
 
 from core.db.workspace_scope import workspace_scope
 from core.task_queue import enqueue_after_commit, enqueue_job
-from personas.errors import DomainError
-from personas.models import Workspace
 from prompts.builds.queue import send_pending_builds
 from prompts.builds.services import rebuild_agents
 from prompts.builds.sweep import (
@@ -23,6 +23,7 @@ from prompts.builds.sweep import (
     request_due_rebuilds,
 )
 from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.integrity.lag import list_workspaces_to_sign
 from prompts.integrity.services import run_verification
 from prompts.ledger.blocks import list_workspaces_to_seal, seal_ledger
 from prompts.ledger.partitions import create_partitions, drop_empty_partitions
@@ -30,6 +31,14 @@ from prompts.ledger.retention import expire_blocks, list_workspaces_to_expire
 from prompts.models import VerificationRun, VerificationState
 
 log = structlog.get_logger(__name__)
+
+# How long a job goes through workspaces, in seconds: well under the time limit of jobs. The next run begins
+# with the workspaces that were not reached.
+WORKSPACE_JOB_SECONDS = 40.0
+
+
+class WorkspaceJobFailed(Exception):
+    """A job failed for some workspaces. It is raised at the end, so that Celery counts the job as failed."""
 
 
 @shared_task
@@ -86,8 +95,8 @@ def maintain_partitions_job() -> None:
 
 @shared_task
 def sign_checkpoints_job() -> None:
-    """Sign a checkpoint of every workspace."""
-    run_for_each_workspace(Workspace.objects.order_by("pk").values_list("pk", flat=True), sign_checkpoint)
+    """Sign a checkpoint of every workspace that changed, at most once per hour and workspace."""
+    run_for_each_workspace(list_workspaces_to_sign(), sign_checkpoint)
 
 
 # This job may run longer than the broker's visibility timeout. Early acknowledgement prevents a second
@@ -105,11 +114,32 @@ def enqueue_verification(run: VerificationRun) -> None:
         enqueue_after_commit(verify_chain_job, run.workspace_id, run.pk)
 
 
-def run_for_each_workspace(workspace_ids: Iterable[int], action: Callable[[int], object]) -> None:
-    """Run the action for each workspace. An error in one workspace is logged and does not stop the others."""
-    for workspace_id in workspace_ids:
+def run_for_each_workspace(workspace_ids: Sequence[int], action: Callable[[int], object]) -> None:
+    """Run the action for each workspace, in this order, until WORKSPACE_JOB_SECONDS have passed.
+
+    An error in one workspace is logged and does not stop the others. Raise WorkspaceJobFailed at the end if
+    there was one.
+    """
+    deadline, failed = time.monotonic() + WORKSPACE_JOB_SECONDS, 0
+    for index, workspace_id in enumerate(workspace_ids):
+        if time.monotonic() > deadline:
+            log.warning("workspace_job_unfinished", job=action.__name__, left=len(workspace_ids) - index)
+            break
         try:
             with workspace_scope(workspace_id):
                 action(workspace_id)
-        except (DatabaseError, DomainError):
-            log.exception("ledger_job_failed", workspace=workspace_id)
+        except SoftTimeLimitExceeded:
+            raise
+        # Any error: one damaged row must not keep the other workspaces from being sealed and signed.
+        except Exception as error:
+            log.exception(
+                "workspace_job_failed",
+                job=action.__name__,
+                workspace=workspace_id,
+                error=type(error).__name__,
+            )
+            failed += 1
+            if not connection.in_atomic_block:
+                connection.close_if_unusable_or_obsolete()
+    if failed:
+        raise WorkspaceJobFailed(f"{action.__name__} failed for {failed} of {len(workspace_ids)} workspaces")

@@ -32,15 +32,19 @@ from project.metrics.gauges import (
     MetricCollector,
     collect_build_queue,
     collect_refresh_queue,
-    find_existing_folder,
 )
+from project.metrics.periodic import find_existing_folder
 from project.tasks import HEARTBEAT_KEY, HEARTBEAT_SECONDS
-from prompts.integrity.checkpoints import NoSigningKey, get_public_key
+from prompts.hashed_rows import build_block_row
+from prompts.integrity.checkpoints import NoSigningKey, load_signing_key
+from prompts.integrity.lag import MAX_UNSEALED_TIME, MAX_UNSIGNED_TIME, list_workspace_lags
+from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
 from prompts.integrity.verify import verify_workspace
 from prompts.integrity.verify.version import list_version_faults
-from prompts.models import AgentPrompt, Checkpoint, SigningKey
+from prompts.models import AgentPrompt, Checkpoint, LedgerBlock, SigningKey
 from prompts.proof.checkpoints import SignedCheckpoint, verify_signature
-from prompts.proof.signing_keys import UnusableKey, load_public_key
+from prompts.proof.ledger_blocks import LedgerTimes
+from prompts.proof.signing_keys import UnusableKey, get_key_id, load_public_key
 
 RECORD_CHECK = "record"
 # Number of versions checked in each workspace, newest first, and the time limit for all workspaces.
@@ -90,7 +94,7 @@ def find_head_fault(workspace: Workspace) -> str:
 
 
 def find_checkpoint_fault(workspace: Workspace) -> str:
-    """Check that the newest checkpoint is signed by a known key and that its hash column is what was signed.
+    """Check that a trusted key signed the newest checkpoint and that its hash column is what was signed.
 
     Return the fault, or "" if there is none.
     """
@@ -98,13 +102,72 @@ def find_checkpoint_fault(workspace: Workspace) -> str:
     if last is None:
         return ""
     signed = SignedCheckpoint(last.body, last.signature, last.key_id, last.heads)
-    key = SigningKey.objects.in_workspace(workspace).filter(key_id=last.key_id).first()
+    row = SigningKey.objects.in_workspace(workspace).filter(key_id=last.key_id).first()
     try:
-        if key is None or not verify_signature(signed, load_public_key(key.public_key)):
-            return f"{last} is not signed by a key that is known."
+        key = load_public_key(row.public_key) if row else None
     except UnusableKey as error:
         return f"The key of {last} cannot be read: {error}"
+    if key is None or not verify_signature(signed, key):
+        return f"{last} is not signed by a key that is known."
+    if reason := find_trust_fault(get_trusted_keys(), last.key_id, key):
+        return f"{last} is signed with {last.key_id}: {reason}."
     return "" if signed.hash == last.hash else f"The columns of {last} are not what was signed."
+
+
+LEDGER_TIMES_CHECK, SEALING_CHECK, SIGNING_CHECK = "ledger times", "sealing", "signing"
+# Number of blocks checked in each workspace, newest first.
+BLOCKS_PER_WORKSPACE = 100
+MAX_NAMED_WORKSPACES = 5
+LAG_ADVICE = "See that worker and beat run, and look for workspace_job_failed in the worker's log."
+
+
+def check_ledger_times() -> Iterator[Finding]:
+    """Report workspaces whose newest blocks have rows with times from a clock that was wrong."""
+    faults = {}
+    for workspace in Workspace.objects.order_by("pk"):
+        times = LedgerTimes()
+        blocks = LedgerBlock.objects.in_workspace(workspace).order_by("-sequence")[:BLOCKS_PER_WORKSPACE]
+        for block in reversed(blocks):
+            times.add(build_block_row(block))
+        if found := times.list_faults():
+            faults[workspace.slug] = str(found[0])
+    if faults:
+        slug, fault = next(iter(faults.items()))
+        yield report_warning(
+            LEDGER_TIMES_CHECK,
+            f"{format_workspaces(list(faults))}. In {slug}, {fault}.",
+            "Set the clocks of all machines by NTP. The rows are sealed and stay as they are.",
+        )
+    else:
+        yield report_ok(LEDGER_TIMES_CHECK, "The times in the newest blocks follow each other.")
+
+
+def check_lag() -> Iterator[Finding]:
+    """Report workspaces with rows that are unsealed, or changes that are unsigned, for too long."""
+    lags = list_workspace_lags()
+    unsealed = {lag.slug: lag.unsealed for lag in lags if lag.is_unsealed_too_long}
+    unsigned = {lag.slug: lag.unsigned for lag in lags if lag.is_unsigned_too_long}
+    yield report_lag(SEALING_CHECK, "an unsealed ledger row", unsealed, MAX_UNSEALED_TIME)
+    yield report_lag(SIGNING_CHECK, "an unsigned change", unsigned, MAX_UNSIGNED_TIME)
+
+
+def report_lag(name: str, what: str, late: dict[str, timedelta], limit: timedelta) -> Finding:
+    minutes = limit.total_seconds() / 60
+    if not late:
+        return report_ok(name, f"No workspace has {what} older than {minutes:.0f} minutes.")
+    slugs = sorted(late, key=lambda slug: -late[slug])
+    oldest = max(late.values()).total_seconds() / 60
+    return report_failure(
+        name,
+        f"{format_workspaces(slugs)} with {what} older than {minutes:.0f} minutes, the oldest {oldest:.0f}.",
+        LAG_ADVICE,
+    )
+
+
+def format_workspaces(slugs: list[str]) -> str:
+    names = ", ".join(slugs[:MAX_NAMED_WORKSPACES])
+    more = f" and {len(slugs) - MAX_NAMED_WORKSPACES} more" if len(slugs) > MAX_NAMED_WORKSPACES else ""
+    return f"{len(slugs)} workspaces ({names}{more})" if len(slugs) > 1 else f"Workspace {names}"
 
 
 # A heartbeat older than three intervals is a warning. After ten intervals its cache entry expires, and a
@@ -245,13 +308,26 @@ def check_access_settings() -> Iterator[Finding]:
 
 
 def check_signing_key() -> Finding:
+    """Check the keys of checkpoints: the trusted ones, and the one that signs if this process has it."""
+    name = "signing key"
     try:
-        name, _ = get_public_key()
+        trusted = get_trusted_keys()
+        if settings.PRODUCTION and not settings.DRAMATIS_SIGNING_KEY:
+            ids = ", ".join(sorted(trusted))
+            return report_ok(name, f"Another process signs checkpoints. Trusted keys: {ids}.")
+        key = load_signing_key().public_key()
     except NoSigningKey as error:
         return report_failure(
-            "signing key", error.message, "Point DRAMATIS_SIGNING_KEY at an Ed25519 key in PEM."
+            name,
+            error.message,
+            "Point DRAMATIS_SIGNING_KEY at an Ed25519 key in PEM, and name its id in DRAMATIS_TRUSTED_KEYS.",
         )
-    return report_ok("signing key", f"Checkpoints are signed with {name}.")
+    key_id = get_key_id(key)
+    if reason := find_trust_fault(trusted, key_id, key):
+        return report_failure(
+            name, f"Checkpoints are signed with {key_id}: {reason}.", "Add its id to DRAMATIS_TRUSTED_KEYS."
+        )
+    return report_ok(name, f"Checkpoints are signed with {key_id}.")
 
 
 REPLICA_CHECK = "replica"

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 
 from project.doctor.checks import (
     check_disks,
+    check_lag,
+    check_ledger_times,
     check_queue_workers,
     check_record,
     check_replica,
@@ -27,6 +29,8 @@ def run_checks(*, full: bool = False) -> list[Finding]:
         "worker": (check_workers, "It is read from the database: mend that first."),
         "queues": (check_queue_workers, "The broker is asked: repair Redis first."),
         "record": (lambda: check_record(full=full), "It is read from the database: mend that first."),
+        "sealing and signing": (check_lag, "It is read from the database: mend that first."),
+        "ledger times": (check_ledger_times, "It is read from the database: mend that first."),
         "disk": (check_disks, "See whether the folder is mounted and ours to read."),
     }
     return [

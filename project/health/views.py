@@ -31,16 +31,27 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
+    """Respond with 200 if the process can serve prompts, otherwise with 503.
+
+    Prompts are served without Redis. If only Redis fails, the response is therefore 200 with the status
+    "degraded": a proxy that obeys /readyz would otherwise take every web out of service.
+    """
     checks = {name: run_probe(check) for name, check in READINESS_PROBES.items()}
-    ready = all(result == "ok" for result in checks.values())
-    body = {"status": "ok" if ready else "unready", "checks": checks}
-    return JsonResponse(body, status=200 if ready else 503, headers={} if ready else {"Retry-After": "5"})
+    failed = {name for name, result in checks.items() if result != "ok"}
+    is_ready = failed <= OPTIONAL_PROBES
+    status = ("degraded" if failed else "ok") if is_ready else "unready"
+    return JsonResponse(
+        {"status": status, "checks": checks},
+        status=200 if is_ready else 503,
+        headers={} if is_ready else {"Retry-After": "5"},
+    )
 
 
 def run_probe(check: Callable[[], str]) -> str:
     try:
         return check()
-    # Any error means "not ready". The reason is logged but not returned, because it may contain host names.
+    # Any error means that the part does not work. The reason is logged but not returned, because it may
+    # contain host names.
     except Exception as error:  # noqa: BLE001
         log.warning(
             "readiness_check_failed", check=check.__name__, error=type(error).__name__, reason=str(error)
@@ -71,3 +82,5 @@ READINESS_PROBES: dict[str, Callable[[], str]] = {
     "redis": probe_redis,
     "migrations": probe_migrations,
 }
+# Probes whose failure is reported but does not make the process unready.
+OPTIONAL_PROBES = frozenset({"redis"})

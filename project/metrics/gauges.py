@@ -3,7 +3,7 @@
 import math
 import shutil
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import structlog
@@ -15,8 +15,10 @@ from django.utils import timezone
 from prometheus_client.core import Metric
 
 from project.metrics.exposition import build_gauge, build_labelled_gauge
+from project.metrics.periodic import find_existing_folder
 from project.redis_client import connect_redis
 from project.tasks import HEARTBEAT_KEY
+from prompts.integrity.lag import list_workspace_lags
 from prompts.models import BuildCause, Checkpoint, LedgerBlock, LedgerEntry
 from skills.models import RefreshRun, RunStatus
 
@@ -111,6 +113,34 @@ def collect_record_positions() -> Sequence[Metric]:
     ]
 
 
+def collect_lag() -> Sequence[Metric]:
+    """Return how far sealing and signing are behind. `manage.py doctor` names the workspaces."""
+    lags = list_workspace_lags()
+    unsealed, unsigned = [lag.unsealed for lag in lags], [lag.unsigned for lag in lags]
+    return [
+        build_gauge(
+            "ledger_unsealed_seconds",
+            "Age of the oldest unsealed ledger row of any workspace.",
+            max(unsealed, default=timedelta()).total_seconds(),
+        ),
+        build_gauge(
+            "ledger_unsealed_workspaces",
+            "Workspaces with an unsealed row that is older than the limit.",
+            sum(lag.is_unsealed_too_long for lag in lags),
+        ),
+        build_gauge(
+            "checkpoint_unsigned_seconds",
+            "Age of the oldest unsigned change of any workspace.",
+            max(unsigned, default=timedelta()).total_seconds(),
+        ),
+        build_gauge(
+            "checkpoint_unsigned_workspaces",
+            "Workspaces with an unsigned change that is older than the limit.",
+            sum(lag.is_unsigned_too_long for lag in lags),
+        ),
+    ]
+
+
 def collect_heartbeat() -> Sequence[Metric]:
     heartbeat = cache.get(HEARTBEAT_KEY)
     # The cache entry expires after a few minutes. The age is then unknown and reported as infinite.
@@ -142,19 +172,14 @@ def collect_broker() -> Sequence[Metric]:
 
 
 def collect_disk_usage() -> Sequence[Metric]:
-    folders = {"var": settings.VAR, "checkpoints": settings.DRAMATIS_CHECKPOINT_DIR}
-    usages = {name: shutil.disk_usage(find_existing_folder(Path(folder))) for name, folder in folders.items()}
-    free = {name: usage.free for name, usage in usages.items()}
-    size = {name: usage.total for name, usage in usages.items()}
+    """Return the disk space of `var`. A job in the worker measures that of the checkpoint folder."""
+    usage = shutil.disk_usage(find_existing_folder(Path(settings.VAR)))
     return [
-        build_labelled_gauge("disk_free_bytes", "Free disk space where the product writes.", "place", free),
-        build_labelled_gauge("disk_size_bytes", "Disk size.", "place", size),
+        build_labelled_gauge(
+            "disk_free_bytes", "Free disk space where the product writes.", "place", {"var": usage.free}
+        ),
+        build_labelled_gauge("disk_size_bytes", "Disk size.", "place", {"var": usage.total}),
     ]
-
-
-def find_existing_folder(path: Path) -> Path:
-    """Return the folder or, if it does not exist yet, its closest existing parent."""
-    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 COLLECTORS: dict[str, tuple[MetricCollector, ...]] = {
@@ -163,6 +188,7 @@ COLLECTORS: dict[str, tuple[MetricCollector, ...]] = {
         collect_build_queue,
         collect_refresh_queue,
         collect_record_positions,
+        collect_lag,
         collect_heartbeat,
     ),
     "redis": (collect_broker,),

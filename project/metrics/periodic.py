@@ -1,11 +1,14 @@
 """Metrics that are too slow for a scrape: a periodic job computes and caches them."""
 
 import json
+import shutil
 import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 
+from django.conf import settings
 from django.core.cache import cache
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
@@ -28,6 +31,8 @@ HELP_TEXTS = {
     "versions_total": "Versions ever built; the growth is how many builds gave new words.",
     "prompts_unbuilt": "Prompts whose last build failed.",
     "stale_bots": "Keys of the last day that hold something else than they would get now.",
+    "checkpoint_disk_free_bytes": "Free disk space for checkpoint files, where they are written.",
+    "checkpoint_disk_size_bytes": "Size of that disk.",
 }
 
 
@@ -44,10 +49,17 @@ def measure_metrics() -> dict[str, float]:
         "prompts_unbuilt": prompts["unbuilt"],
         "stale_bots": count_outdated_bots(),
     }
+    disk = shutil.disk_usage(find_existing_folder(Path(settings.DRAMATIS_CHECKPOINT_DIR)))
+    values |= {"checkpoint_disk_free_bytes": disk.free, "checkpoint_disk_size_bytes": disk.total}
     cache.set(
         CACHE_KEY, json.dumps({"at": timezone.now().isoformat(), "found": values}), timeout=CACHE_SECONDS
     )
     return values
+
+
+def find_existing_folder(path: Path) -> Path:
+    """Return the folder or, if it does not exist yet, its closest existing parent."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def count_outdated_bots() -> int:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -78,6 +79,12 @@ def get_checkpoint_file_size(workspace_id: int) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
+def is_copied_since(workspace_id: int, signed_at: datetime) -> bool:
+    """Whether the file was written after a checkpoint was signed, which it always is when it is copied."""
+    path = get_checkpoint_path(workspace_id)
+    return path.exists() and path.stat().st_mtime >= signed_at.timestamp()
+
+
 def read_checkpoint_copies(workspace_id: int, size: int | None = None) -> Iterator[SignedCheckpoint | Fault]:
     """Stream the checkpoints of the file, oldest first, up to `size` bytes (default: all)."""
     path = get_checkpoint_path(workspace_id)
@@ -91,3 +98,36 @@ def read_checkpoint_copies(workspace_id: int, size: int | None = None) -> Iterat
 def read_lines_until(file: BinaryIO, size: int) -> Iterator[str]:
     while file.tell() < size:
         yield file.readline().decode(errors="replace")
+
+
+# --- copies from elsewhere -----------------------------------------------------------------------------
+
+
+def list_copy_files(path: Path) -> list[Path]:
+    """List the checkpoint files of a copy: the file itself, or those of the folder."""
+    return sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+
+
+def read_outside_copy(path: Path, workspace_id: int) -> Iterator[SignedCheckpoint | Fault]:
+    """Stream the checkpoints of a workspace, and unreadable lines, from a file or folder kept elsewhere."""
+    own = path / f"{workspace_id}.jsonl"
+    # A folder of checkpoint files has one for each workspace. Files with other names are searched too.
+    files = [file for file in list_copy_files(path) if file == own or not file.stem.isdigit()]
+    for file in files if path.is_dir() else [path]:
+        with file.open("rb") as lines:
+            for copy in read_checkpoint_lines(line.decode(errors="replace") for line in lines):
+                if isinstance(copy, Fault) or copy.body["workspace"] == workspace_id:
+                    yield copy
+
+
+def list_copied_workspaces(path: Path) -> set[int]:
+    """List the ids of the workspaces that have checkpoints in a copy."""
+    ids = set()
+    for file in list_copy_files(path):
+        with file.open("rb") as lines:
+            for copy in read_checkpoint_lines(line.decode(errors="replace") for line in lines):
+                if isinstance(copy, SignedCheckpoint):
+                    ids.add(int(copy.body["workspace"]))
+                    if file.stem.isdigit():
+                        break
+    return ids

@@ -41,6 +41,8 @@ class NoSigningKey(DomainError):
 def load_signing_key() -> PrivateKey:
     """Load the private key from the settings; raise NoSigningKey with the reason on failure."""
     setting: str = settings.DRAMATIS_SIGNING_KEY
+    if settings.PRODUCTION and not setting:
+        raise NoSigningKey(_("This process has no signing key: checkpoints are signed by another one."))
     try:
         return load_private_key(read_pem(setting) if setting else ensure_development_pem(settings.VAR))
     except OSError as error:
@@ -168,15 +170,22 @@ def has_new_state(statement: proof.CheckpointStatement, previous: Checkpoint | N
     """Whether the statement differs from the previous checkpoint in more than its time and previous hash."""
     if previous is None:
         return statement.versions.count > 0
-    body = statement.body()
-    return any(previous.body.get(name) != body[name] for name in body if name not in {"at", "previous"})
+    body, signed_body = statement.body(), previous.body if isinstance(previous.body, dict) else {}
+    return any(signed_body.get(name) != body[name] for name in body if name not in {"at", "previous"})
 
 
 def select_heads(heads: ChainHeads, previous: Checkpoint | None) -> ChainHeads:
     """Return all heads for a full checkpoint, otherwise the heads changed since the previous checkpoint."""
     if previous is None or previous.sequence % FULL_HEADS_INTERVAL == 0:
         return heads
-    return heads.select_new(get_heads_at(previous))
+    try:
+        return heads.select_new(get_heads_at(previous))
+    except ValueError as error:
+        # Verification reports the damaged checkpoint. All heads are stored again, so that signing goes on.
+        log.error(  # noqa: TRY400
+            "checkpoint_heads_unreadable", workspace=previous.workspace_id, error=str(error)
+        )
+        return heads
 
 
 def get_heads_at(checkpoint: Checkpoint) -> ChainHeads:

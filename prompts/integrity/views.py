@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -15,6 +16,7 @@ from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from prompts.integrity.checkpoints import NoSigningKey, get_public_key, get_signed_checkpoint
 from prompts.integrity.fault_descriptions import describe_faults
 from prompts.integrity.services import request_verification
+from prompts.integrity.trusted_keys import get_trusted_keys
 from prompts.models import Checkpoint, SigningKey, VerificationRun
 from prompts.page_lookup import check_url_number
 from prompts.proof.checkpoints import format_checkpoint_line
@@ -28,7 +30,7 @@ def index(request: WorkspaceRequest) -> HttpResponse:
     context = build_runs_context(request) | {
         "checkpoints": list(checkpoints[:MAX_SHOWN_CHECKPOINTS]),
         "keys": SigningKey.objects.in_workspace(request.workspace).order_by("-pk"),
-        "key_in_use": find_active_key_id(),
+        "key_in_use": find_active_key_id(request),
     }
     return render(request, "prompts/verify/show.html", context)
 
@@ -53,8 +55,17 @@ def format_runs_mark(runs: list[VerificationRun]) -> str:
     return f"{runs[0].pk}-{runs[0].state}" if runs else "none"
 
 
-def find_active_key_id() -> str:
+def find_active_key_id(request: WorkspaceRequest) -> str:
+    """Return the id of the key that signs; an empty text if it cannot be used.
+
+    A process without the private key shows the key that signed last, if it is trusted.
+    """
     try:
+        trusted = get_trusted_keys()
+        if settings.PRODUCTION and not settings.DRAMATIS_SIGNING_KEY:
+            rows = Checkpoint.objects.in_workspace(request.workspace).order_by("-sequence")
+            key_id = rows.values_list("key_id", flat=True).first() or next(iter(trusted))
+            return key_id if key_id in trusted else ""
         return get_public_key()[0]
     except NoSigningKey:
         return ""

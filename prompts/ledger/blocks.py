@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import takewhile
 
+from django.core.cache import cache
 from django.db import transaction
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
@@ -25,16 +26,24 @@ MAX_BLOCK_ROWS = 10_000
 MAX_BLOCKS_PER_RUN = 20
 # Id, seal, time and key id of a ledger row.
 SealableRow = tuple[int, str, datetime, int | None]
+# How long the cache keeps an observation of rows with a time in the future.
+OBSERVATION_SECONDS = 24 * 3_600
 
 
 def list_workspaces_to_seal() -> list[int]:
-    """List the workspaces with rows after their last block. Takes two index lookups per workspace."""
+    """List the workspaces with rows after their last block, the one that was sealed longest ago first.
+
+    Takes three index lookups per workspace.
+    """
     blocks = LedgerBlock.unscoped.filter(workspace=OuterRef("pk")).order_by("-sequence")
     rows = LedgerEntry.unscoped.filter(workspace=OuterRef("pk")).order_by("-pk")
     workspaces = Workspace.objects.annotate(
-        sealed=Coalesce(Subquery(blocks.values("last_id")[:1]), 0), newest=Subquery(rows.values("pk")[:1])
+        sealed=Coalesce(Subquery(blocks.values("last_id")[:1]), 0),
+        sealed_at=Subquery(blocks.values("at")[:1]),
+        newest=Subquery(rows.values("pk")[:1]),
     )
-    return list(workspaces.filter(newest__gt=F("sealed")).order_by("pk").values_list("pk", flat=True))
+    unsealed = workspaces.filter(newest__gt=F("sealed"))
+    return list(unsealed.order_by(F("sealed_at").asc(nulls_first=True), "pk").values_list("pk", flat=True))
 
 
 def seal_ledger(workspace_id: int) -> int:
@@ -47,7 +56,10 @@ def seal_ledger(workspace_id: int) -> int:
 
 @transaction.atomic
 def seal_block(workspace_id: int) -> LedgerBlock | None:
-    """Put the next rows into a block: in id order, up to the first row younger than SETTLE_DELAY."""
+    """Put the next rows into a block: in id order, up to the first row younger than SETTLE_DELAY.
+
+    Rows with a time in the future are put into a block too, once they have existed for SETTLE_DELAY.
+    """
     # Lock the workspace, so that only one job at a time adds blocks to it. FOR NO KEY UPDATE does not block
     # inserts of rows that reference the workspace.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
@@ -59,16 +71,38 @@ def seal_block(workspace_id: int) -> LedgerBlock | None:
         return None
     block = build_ledger_block(workspace_id, rows, previous, now)
     block.save(force_insert=True)
-    save_last_used(workspace_id, {key: at for _, _, at, key in rows if key is not None})
+    save_last_used(workspace_id, {key: min(at, now) for _, _, at, key in rows if key is not None})
     return block
 
 
 def list_rows_to_seal(workspace_id: int, last_id: int, settled_before: datetime) -> list[SealableRow]:
     entries = LedgerEntry.objects.in_workspace(workspace_id).filter(pk__gt=last_id).order_by("pk")
-    rows = entries.values_list("pk", "seal", "at", "key_id")[:MAX_BLOCK_ROWS]
+    rows = list(entries.values_list("pk", "seal", "at", "key_id")[:MAX_BLOCK_ROWS])
     # Stop at the first young row, even if older rows follow: a block must contain all rows of the workspace
     # between its first and last id.
-    return list(takewhile(lambda row: row[2] < settled_before, rows))
+    settled: list[SealableRow] = list(takewhile(lambda row: row[2] < settled_before, rows))
+    if len(settled) == len(rows) or rows[len(settled)][2] <= settled_before + SETTLE_DELAY:
+        return settled
+    # The clock was ahead when this row was written, so its time does not tell its age.
+    settled_id = observe_newest_row(workspace_id, settled_before + SETTLE_DELAY)
+    return list(takewhile(lambda row: row[2] < settled_before or row[0] <= settled_id, rows))
+
+
+def observe_newest_row(workspace_id: int, now: datetime) -> int:
+    """Return the newest row id that was observed at least SETTLE_DELAY ago, and observe the newest one now.
+
+    The age of rows with a wrong time is not known. A row that was there at the last observation is at least
+    as old as that observation. Return 0 if there is no such observation.
+    """
+    cache_key = f"ledger-observation:{workspace_id}"
+    observed_id, observed_at = cache.get(cache_key) or (0, now)
+    if observed_id and now - SETTLE_DELAY < observed_at <= now:
+        return 0
+    entries = LedgerEntry.objects.in_workspace(workspace_id)
+    newest_id = entries.order_by("-pk").values_list("pk", flat=True).first() or 0
+    cache.set(cache_key, (newest_id, now), OBSERVATION_SECONDS)
+    # An observation from the future was made before the clock was set back: it is replaced.
+    return observed_id if observed_at <= now - SETTLE_DELAY else 0
 
 
 def build_ledger_block(

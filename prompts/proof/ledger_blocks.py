@@ -15,6 +15,10 @@ SealedRow = tuple[LedgerRow, str] | Fault
 # Age at which a row is put into a block. It is longer than the statement timeout, so every INSERT that got a
 # smaller id has been committed or has failed by then.
 SETTLE_DELAY = timedelta(seconds=60)
+# Differences between the clocks of several servers, and the time between a fetch and its INSERT, are less
+# than this. A larger difference means that a clock was wrong.
+CLOCK_TOLERANCE = timedelta(minutes=5)
+TIME_TABLE = "ledger-time"
 
 
 def get_settled_at(at: datetime) -> datetime:
@@ -23,6 +27,49 @@ def get_settled_at(at: datetime) -> datetime:
         return at + SETTLE_DELAY
     except OverflowError:
         raise ValueError("A ledger row cannot be from the end of the year 9999.") from None
+
+
+class LedgerTimes:
+    """Find blocks with rows whose time contradicts their place in the ledger, because a clock was wrong.
+
+    A row must not be later than the time at which its block was closed, nor earlier than the blocks before
+    it. At most two faults are reported, each with the first block and the number of blocks: a clock that was
+    wrong for a day would otherwise hide all other faults.
+    """
+
+    def __init__(self) -> None:
+        self.newest: datetime | None = None
+        self.first_blocks: dict[str, LedgerBlockRow] = {}
+        self.counts: dict[str, int] = {}
+
+    def watch(self, blocks: Iterable[LedgerBlockRow]) -> Iterator[LedgerBlockRow]:
+        """Pass the blocks on and check the times of each. They are sorted by sequence."""
+        for block in blocks:
+            self.add(block)
+            yield block
+
+    def add(self, block: LedgerBlockRow) -> None:
+        # Differences and not sums, because a sum may overflow for a tampered time.
+        if block.last_at - block.at > CLOCK_TOLERANCE:
+            self._count("it has rows later than the time at which it was closed", block)
+        if self.newest is not None and self.newest - block.first_at > CLOCK_TOLERANCE:
+            self._count("it has rows earlier than those of a block before it", block)
+        if block.last_at <= block.at:
+            self.newest = max(block.last_at, self.newest or block.last_at)
+
+    def _count(self, reason: str, block: LedgerBlockRow) -> None:
+        self.first_blocks.setdefault(reason, block)
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+
+    def list_faults(self) -> list[Fault]:
+        return [
+            Fault(
+                TIME_TABLE,
+                self.first_blocks[reason].name,
+                f"{reason}: a clock was wrong (blocks with such rows: {count:,})",
+            )
+            for reason, count in self.counts.items()
+        ]
 
 
 def verify_ledger(

@@ -1,5 +1,6 @@
-"""Load and dump Ed25519 signing keys, and compute their key id."""
+"""Load and dump Ed25519 signing keys, compute their key id, and parse lists of trusted keys."""
 
+import re
 from hashlib import sha256
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -15,6 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 PrivateKey = Ed25519PrivateKey
 PublicKey = Ed25519PublicKey
+PUBLIC_KEY_PATTERN = re.compile(r"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----", re.DOTALL)
+KEY_ID_PATTERN = re.compile(r"[0-9a-f]{16}")
 
 
 class UnusableKey(ValueError):
@@ -59,3 +62,21 @@ def load_public_key(pem: str) -> PublicKey:
 def get_key_id(key: PublicKey) -> str:
     """Return the key id: the first 16 hex digits of the SHA-256 of the 32 raw bytes of the key."""
     return sha256(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).hexdigest()[:16]
+
+
+def parse_trusted_keys(text: str) -> dict[str, PublicKey | None]:
+    """Parse key ids and public keys in PEM, separated by commas or white space, to a dict by key id.
+
+    The value is None for a key of which only the id is given. Raise UnusableKey for any other text. A literal
+    \\n is accepted in place of a line break.
+    """
+    text = text.replace("\\n", "\n")
+    keys: dict[str, PublicKey | None] = {}
+    for key_id in PUBLIC_KEY_PATTERN.sub(" ", text).replace(",", " ").split():
+        if not KEY_ID_PATTERN.fullmatch(key_id):
+            raise UnusableKey("A trusted key is a key id (16 hex digits) or a public key in PEM.")
+        keys[key_id] = None
+    for pem in PUBLIC_KEY_PATTERN.findall(text):
+        key = load_public_key(pem)
+        keys[get_key_id(key)] = key
+    return keys

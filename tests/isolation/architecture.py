@@ -34,6 +34,7 @@ MAY_QUERY_UNSCOPED = {
     "prompts/builds/sweep.py": "the sweep finds waiting and due agents in all workspaces",
     "skills/refresh/watch.py": "one watcher watches the folders of all sources",
     "prompts/ledger/blocks.py": "the scheduler closes ledger blocks of all workspaces",
+    "prompts/integrity/lag.py": "the scheduler, the doctor and the metrics compare all workspaces",
     "prompts/ledger/retention.py": "the scheduler expires ledger rows of all workspaces",
 }
 UNSCOPED = re.compile(r"\.unscoped\b|\b_base_manager\b|\b_default_manager\b|\.raw\(")

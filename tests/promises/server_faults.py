@@ -68,6 +68,13 @@ def without_timeouts() -> None:
     app.conf["broker_connection_timeout"] = None
 
 
+def readiness_needs_redis() -> None:
+    """R6: /readyz responds with 503 while Redis is away."""
+    from project.health import views
+
+    vars(views)["OPTIONAL_PROBES"] = frozenset()
+
+
 def without_health_checks() -> None:
     """R7: pooled connections are used without a health check."""
     from django.db import connection
@@ -91,6 +98,7 @@ FAULTS: dict[str, Callable[[], None]] = {
         ends_before_answer,
         without_breaker,
         without_timeouts,
+        readiness_needs_redis,
         without_health_checks,
         without_translation,
     )

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from personas.models import Workspace
 from prompts.hashed_rows import PromptKey, RowLike
+from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
 from prompts.integrity.verify.row_stream import WorkspacePrompts, iterate_chunks, iterate_rows
 from prompts.models import (
     Checkpoint,
@@ -26,6 +27,7 @@ from prompts.proof.checkpoint_comparison import (
     StoredHashes,
     compare_checkpoint,
     find_missing_checkpoints,
+    find_signature_fault,
     get_checkpoint_hash,
     get_checkpoint_name,
     get_checkpoint_names,
@@ -62,6 +64,7 @@ class CheckpointVerifier:
     def __init__(self, workspace: Workspace, prompts: WorkspacePrompts) -> None:
         self.workspace, self.prompts = workspace, prompts
         self.prompt_ids = {prompt.key: prompt.id for prompt in prompts.by_id.values()}
+        self.trusted = get_trusted_keys()
         self.keys: dict[str, PublicKey] = {}
         self.first_used: dict[str, Any] = {}
         self.last_row: RowLike = None
@@ -83,6 +86,8 @@ class CheckpointVerifier:
             return Fault(KEY_TABLE, name, str(error))
         if get_key_id(key) != row.key_id or dump_public_key(key) != row.public_key:
             return Fault(KEY_TABLE, name, "the key under this id is another")
+        if reason := find_trust_fault(self.trusted, row.key_id, key):
+            return Fault(KEY_TABLE, name, reason)
         self.keys[row.key_id], self.first_used[row.key_id] = key, row.first_used_at
         return None
 
@@ -206,6 +211,33 @@ class CheckpointVerifier:
             yield fault
         yield from unreadable
         yield from self.find_unmatched(names)
+
+    # --- copy from elsewhere ----------------------------------------------------------------------------
+
+    def verify_outside_copy(self, copies: Iterable[SignedCheckpoint | Fault]) -> Iterator[Fault | None]:
+        """Verify checkpoints that were kept elsewhere: each must be signed by a trusted key and be stored.
+
+        For one that is not stored, also report the rows that it names and that are missing or changed.
+        """
+        rows = Checkpoint.objects.in_workspace(self.workspace)
+        stored = rows.values_list("body", "signature", "key_id").iterator(chunk_size=BATCH_SIZE)
+        hashes = {get_checkpoint_hash(SignedCheckpoint(*row)) for row in stored}
+        keys = self.keys | {key_id: key for key_id, key in self.trusted.items() if key is not None}
+        for copy in copies:
+            if isinstance(copy, Fault):
+                yield copy
+            elif reason := find_signature_fault(copy, keys):
+                yield Fault(TABLE, get_checkpoint_name(copy), f"in the copy from elsewhere, {reason}")
+            elif copy.hash in hashes:
+                yield None
+            else:
+                yield Fault(
+                    TABLE,
+                    get_checkpoint_name(copy),
+                    "it is in the copy from elsewhere and not in the database",
+                )
+                self.pending.append(ReadableCheckpoint(read_checkpoint(copy.body), read_heads(copy.heads)))
+                yield from self.compare_pending()
 
     def find_unmatched(self, names: Mapping[str, str]) -> list[Fault]:
         rows = Checkpoint.objects.in_workspace(self.workspace).order_by("sequence")

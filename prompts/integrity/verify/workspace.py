@@ -2,9 +2,14 @@
 
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 from personas.models import Workspace
-from prompts.integrity.checkpoint_files import get_checkpoint_file_size, read_checkpoint_copies
+from prompts.integrity.checkpoint_files import (
+    get_checkpoint_file_size,
+    read_checkpoint_copies,
+    read_outside_copy,
+)
 from prompts.integrity.verify.checkpoints import CheckpointVerifier
 from prompts.integrity.verify.contents import verify_contents
 from prompts.integrity.verify.label_moves import LabelMoveVerifier
@@ -19,11 +24,16 @@ from prompts.integrity.verify.row_stream import VersionNumbers, WorkspacePrompts
 from prompts.integrity.verify.versions import VersionVerifier, iterate_stored_versions
 from prompts.proof.chains import iterate_chain_faults
 from prompts.proof.faults import Fault
-from prompts.proof.ledger_blocks import iterate_ledger_faults
+from prompts.proof.ledger_blocks import LedgerTimes, iterate_ledger_faults
 
 
-def verify_workspace(workspace: Workspace, progress: ProgressCallback | None = None) -> WorkspaceVerification:
+def verify_workspace(
+    workspace: Workspace, progress: ProgressCallback | None = None, outside_copy: Path | None = None
+) -> WorkspaceVerification:
     """Recompute every version, label move, ledger row, block, roll-off and checkpoint, with their contents.
+
+    `outside_copy` is a file or folder with checkpoints that were kept elsewhere. They are compared with the
+    stored ones.
 
     Call it outside a transaction: it then reads one snapshot, unaffected by concurrent writes.
     """
@@ -33,7 +43,7 @@ def verify_workspace(workspace: Workspace, progress: ProgressCallback | None = N
     # snapshot must contain a row for each line up to this size.
     size = get_checkpoint_file_size(workspace.pk)
     with read_only_snapshot():
-        WorkspaceVerifier(workspace, verification, progress).verify_all(size)
+        WorkspaceVerifier(workspace, verification, progress).verify_all(size, outside_copy)
     verification.seconds = time.monotonic() - started
     return verification
 
@@ -47,12 +57,12 @@ class WorkspaceVerifier:
         self.workspace, self.verification, self.progress = workspace, verification, progress
         self.prompts, self.numbers = WorkspacePrompts(workspace), VersionNumbers(workspace)
 
-    def verify_all(self, copy_size: int) -> None:
+    def verify_all(self, copy_size: int, outside_copy: Path | None) -> None:
         self.verify_versions()
         self.verify_contents()
         self.verify_label_moves()
         self.verify_ledger()
-        self.verify_checkpoints(copy_size)
+        self.verify_checkpoints(copy_size, outside_copy)
 
     def verify_versions(self) -> None:
         verifier = VersionVerifier(self.workspace, self.prompts)
@@ -82,12 +92,15 @@ class WorkspaceVerifier:
             "ledger blocks", iterate_chain_faults(iterate_stored_blocks(self.workspace))
         )
         rows = iterate_sealed_rows(self.workspace, self.prompts, self.numbers)
-        results = iterate_ledger_faults(iterate_block_rows(self.workspace), rows, roll_offs.last_block)
+        times = LedgerTimes()
+        blocks = times.watch(iterate_block_rows(self.workspace))
+        results = iterate_ledger_faults(blocks, rows, roll_offs.last_block)
         self.verification.add_results("ledger rows", results, self.progress)
+        self.add_faults(times.list_faults())
         # iterate_ledger_faults yields results for blocks too, which are counted separately.
         self.verification.rows["ledger rows"] -= self.verification.rows["ledger blocks"]
 
-    def verify_checkpoints(self, copy_size: int) -> None:
+    def verify_checkpoints(self, copy_size: int, outside_copy: Path | None) -> None:
         verifier = CheckpointVerifier(self.workspace, self.prompts)
         self.verification.add_results("signing keys", verifier.verify_keys())
         self.verification.add_results("checkpoints", verifier.verify_checkpoints(), self.progress)
@@ -97,6 +110,11 @@ class WorkspaceVerifier:
             self.verification.add_results("checkpoint copies", verifier.verify_file(copies))
         elif verifier.sequence:
             self.verification.notes.append("There is no second copy of the checkpoints on this machine.")
+        if outside_copy:
+            copies = read_outside_copy(outside_copy, self.workspace.pk)
+            self.verification.add_results("checkpoints kept elsewhere", verifier.verify_outside_copy(copies))
+            if not self.verification.rows["checkpoints kept elsewhere"]:
+                self.verification.notes.append("The copy from elsewhere has no checkpoint of this workspace.")
 
     def add_faults(self, *lists: Iterable[Fault]) -> None:
         for faults in lists:

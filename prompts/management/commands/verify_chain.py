@@ -3,12 +3,16 @@
 import json
 import sys
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.models import Workspace
+from prompts.integrity.checkpoint_files import list_copied_workspaces
+from prompts.integrity.checkpoints import NoSigningKey
 from prompts.integrity.fault_descriptions import describe_faults
+from prompts.integrity.trusted_keys import get_trusted_keys
 from prompts.integrity.verify import WorkspaceVerification, verify_workspace
 
 
@@ -20,20 +24,37 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("workspace", nargs="?", default="", help="the workspace's address; all if none")
         parser.add_argument("--json", action="store_true", help="tell it to a program")
+        parser.add_argument(
+            "--against",
+            type=Path,
+            metavar="FILE",
+            help="compare with checkpoints that were kept elsewhere: a file, or a folder of such files",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            get_trusted_keys()
+            missing = find_missing_workspaces(options["against"]) if options["against"] else set()
+        except NoSigningKey as error:
+            raise CommandError(error.message) from None
+        except OSError as error:
+            raise CommandError(f"{options['against']}: {error.strerror}") from None
         results = {
             workspace.slug: self.verify(workspace, options) for workspace in list_named_workspaces(options)
         }
         if options["json"]:
             report = {slug: result.to_json() for slug, result in results.items()}
             self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
-        if not all(result.is_sound for result in results.values()):
+        if missing and not options["workspace"]:
+            ids = ", ".join(map(str, sorted(missing)))
+            self.stderr.write(f"The copy has checkpoints of workspaces that are not in the database: {ids}.")
+        if (missing and not options["workspace"]) or not all(result.is_sound for result in results.values()):
             sys.exit(1)
 
     def verify(self, workspace: Workspace, options: dict[str, Any]) -> WorkspaceVerification:
         shows_progress = options["verbosity"] > 1 and not options["json"]
-        result = verify_workspace(workspace, self.write_progress if shows_progress else None)
+        progress = self.write_progress if shows_progress else None
+        result = verify_workspace(workspace, progress, options["against"])
         if not options["json"]:
             self.write_result(workspace, result)
         return result
@@ -57,6 +78,11 @@ class Command(BaseCommand):
         self.stdout.write(f"  {result.bad:,} BAD. The first: {first.name}: {first.reason}")
         for fault in others:
             self.stdout.write(f"  {fault.name}: {fault.reason}")
+
+
+def find_missing_workspaces(copy: Path) -> set[int]:
+    """Return the workspaces that have checkpoints in the copy and are not in the database."""
+    return list_copied_workspaces(copy) - set(Workspace.objects.values_list("pk", flat=True))
 
 
 def list_named_workspaces(options: dict[str, Any]) -> list[Workspace]:

@@ -16,7 +16,7 @@ import httpx
 import psycopg
 
 from project.supervisor.supervisor import signal_process_group, start_process
-from prompts.proof.signing_keys import dump_private_key, generate_signing_key
+from prompts.proof.signing_keys import dump_private_key, dump_public_key, generate_signing_key
 from tests.clients.live import free_port
 from tests.project.deployment.compose import (
     build_step,
@@ -60,7 +60,9 @@ class Installation:
         # The test servers need no password, and several installations may share this role.
         self.secret("app_password", "")
         self.secret("secret_key", "k" * 64)
-        self.secret("signing_key.pem", dump_private_key(generate_signing_key()).decode())
+        key = generate_signing_key()
+        self.secret("signing_key.pem", dump_private_key(key).decode())
+        self.secret("signing_key.pub", dump_public_key(key.public_key()))
 
     def finish(self) -> "subprocess.CompletedProcess[str]":
         """Run the last build step of the image: static files and bytecode."""

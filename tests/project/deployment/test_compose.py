@@ -30,7 +30,8 @@ from tests.project.deployment.production_settings import COMPLETE, ROOT, setting
 
 EXAMPLE = (ROOT / ".env.example").read_text()
 OWNERS, APPS = "postgres_password", "app_password"
-SECRETS = (OWNERS, APPS, "secret_key", "signing_key.pem")
+PRIVATE_KEY, PUBLIC_KEY = "signing_key.pem", "signing_key.pub"
+SECRETS = (OWNERS, APPS, "secret_key", PRIVATE_KEY, PUBLIC_KEY)
 
 
 # --- The compose file ----------------------------------------------------------------------------------
@@ -77,7 +78,16 @@ def test_the_product_runs_as_nobody_special_on_a_root_it_cannot_write_to(name):
     assert service["user"] == "10001" == image().all("USER")[-1]
     assert service["cap_drop"] == ["ALL"]
     assert "no-new-privileges:true" in service["security_opt"]
-    assert "checkpoints:/app/checkpoints" in service["volumes"]
+
+
+def test_only_the_clock_has_the_signing_key_and_only_it_and_backups_write_checkpoints():
+    signers = {name for name in APP if PRIVATE_KEY in services()[name]["secrets"]}
+    assert signers == {"clock"}
+    variables = {name for name in APP if "DRAMATIS_SIGNING_KEY_FILE" in services()[name]["environment"]}
+    assert variables == {"clock"}
+    mounted = {name for name in APP if "checkpoints:/app/checkpoints" in services()[name].get("volumes", [])}
+    assert mounted == {"clock", "migrate"}
+    assert all(PUBLIC_KEY in services()[name]["secrets"] for name in APP)
 
 
 def test_database_and_broker_are_not_reachable_from_outside():
@@ -129,10 +139,12 @@ def test_the_compose_file_contains_no_secret():
     assert set(composed()["secrets"]) == set(SECRETS)
     for name in APP:
         secrets = set(services()[name]["secrets"])
-        assert secrets == set(SECRETS) - (set() if name == "migrate" else {OWNERS})
+        own_secrets = {"migrate": {OWNERS}, "clock": {PRIVATE_KEY}}.get(name, set())
+        assert secrets == set(SECRETS) - ({OWNERS, PRIVATE_KEY} - own_secrets)
         variables = services()[name]["environment"]
-        assert {key for key in variables if key.endswith("_FILE")} - {"DATABASE_APP_PASSWORD_FILE"} == {
-            *("DATABASE_PASSWORD_FILE", "SECRET_KEY_FILE", "DRAMATIS_SIGNING_KEY_FILE")
+        own = {"DATABASE_APP_PASSWORD_FILE", "DRAMATIS_SIGNING_KEY_FILE"}
+        assert {key for key in variables if key.endswith("_FILE")} - own == {
+            *("DATABASE_PASSWORD_FILE", "SECRET_KEY_FILE", "DRAMATIS_TRUSTED_KEYS_FILE")
         }
         assert all(
             variables[key].removeprefix("/run/secrets/") in SECRETS

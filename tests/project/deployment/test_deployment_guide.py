@@ -6,19 +6,27 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from prompts.proof.signing_keys import load_private_key, parse_trusted_keys
 from tests.project.deployment.compose import env_file, environment_of, services
 from tests.project.deployment.production_settings import COMPLETE, ROOT, settings_under
 
 GUIDE = (ROOT / "docs" / "deployment.md").read_text()
-SECRETS = ("postgres_password", "app_password", "secret_key", "signing_key.pem")
+SECRETS = ("postgres_password", "app_password", "secret_key", "signing_key.pem", "signing_key.pub")
 # A replacement for test machines without openssl.
 OPENSSL = """#!{python}
 import pathlib, sys
-from prompts.proof.signing_keys import dump_key, new_key
-pathlib.Path(sys.argv[-1]).write_bytes(dump_key(new_key()))
+from prompts.proof.signing_keys import (
+    dump_private_key, dump_public_key, generate_signing_key, load_private_key
+)
+out = pathlib.Path(sys.argv[-1])
+if sys.argv[1] == "genpkey":
+    out.write_bytes(dump_private_key(generate_signing_key()))
+else:
+    out.write_text(dump_public_key(load_private_key(pathlib.Path(sys.argv[3]).read_bytes()).public_key()))
 """
 
 
@@ -52,13 +60,16 @@ def test_the_commands_of_the_guide_make_secrets_that_production_takes(tmp_path, 
     assert names_of_secrets == sorted(SECRETS)
     assert (tmp_path / "secrets").stat().st_mode & 0o077 == 0
     assert all(path.stat().st_mode & 0o777 == 0o444 for path in (tmp_path / "secrets").iterdir())
-    variables = environment_of("web", filled_example())
-    variables = {
-        name: value.replace("/run/secrets", f"{tmp_path}/secrets") for name, value in variables.items()
-    }
-    variables.pop("PATH")
-    names = ("SECRET_KEY", "DATABASES", "DRAMATIS_SIGNING_KEY", "DRAMATIS_CHECKPOINT_DIR", "PRODUCTION")
-    settings = settings_under(variables, *names)
+    names = (
+        *("SECRET_KEY", "DATABASES", "PRODUCTION"),
+        *("DRAMATIS_SIGNING_KEY", "DRAMATIS_TRUSTED_KEYS", "DRAMATIS_CHECKPOINT_DIR"),
+    )
+    web = settings_of_service("web", tmp_path, names)
+    assert web["DRAMATIS_SIGNING_KEY"] == ""
+    settings = settings_of_service("worker", tmp_path, names)
+    private_key = load_private_key(settings["DRAMATIS_SIGNING_KEY"].encode())
+    for trusted in (web["DRAMATIS_TRUSTED_KEYS"], settings["DRAMATIS_TRUSTED_KEYS"]):
+        assert list(parse_trusted_keys(trusted).values()) == [private_key.public_key()]
     assert settings["PRODUCTION"] is True
     assert len(settings["SECRET_KEY"]) >= 50
     assert settings["DRAMATIS_SIGNING_KEY"].startswith("-----BEGIN PRIVATE KEY-----\n")
@@ -67,6 +78,15 @@ def test_the_commands_of_the_guide_make_secrets_that_production_takes(tmp_path, 
         == (tmp_path / "secrets/app_password").read_text().strip()
     )
     assert settings["DRAMATIS_CHECKPOINT_DIR"] == "/app/checkpoints"
+
+
+def settings_of_service(service: str, folder: Path, names: tuple[str, ...]) -> dict[str, Any]:
+    variables = environment_of(service, filled_example())
+    variables = {
+        name: value.replace("/run/secrets", f"{folder}/secrets") for name, value in variables.items()
+    }
+    variables.pop("PATH")
+    return settings_under(variables, *names)
 
 
 def filled_example() -> dict[str, str]:

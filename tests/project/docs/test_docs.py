@@ -48,6 +48,10 @@ ELSEWHERE = {
     ("docs/evidence.md", r"openssl "): (
         "tests/prompts/proof/test_golden.py::test_the_page_leads_openssl_to_the_same_verdict"
     ),
+    ("docs/evidence.md", r"python manage\.py verify_chain --against \S+$"): (
+        "tests/prompts/integrity/test_trusted_keys.py"
+        "::test_a_rewrite_with_the_own_key_is_found_against_a_copy"
+    ),
     ("docs/deployment.md", r"mkdir |head |openssl |chmod "): (
         "tests/project/deployment/test_deployment_guide.py"
         "::test_the_commands_of_the_guide_make_secrets_that_production_takes"

@@ -6,6 +6,7 @@ from io import StringIO
 from types import SimpleNamespace
 
 import pytest
+import time_machine
 from django.core.cache import cache
 from django.core.management import call_command
 from django.db import connection
@@ -18,8 +19,9 @@ from project.doctor.results import FindingState
 from project.doctor.run import has_passed, run_checks
 from project.tasks import HEARTBEAT_KEY, record_heartbeat_job
 from prompts.integrity.checkpoints import sign_checkpoint
+from prompts.ledger.blocks import seal_ledger
 from prompts.models import BuildCause, Checkpoint
-from tests.prompts.serving.serving_stage import make_stage
+from tests.prompts.serving.serving_stage import insert_rows, make_stage
 
 pytestmark = [pytest.mark.django_db, pytest.mark.redis]
 
@@ -232,3 +234,49 @@ def test_a_forged_checkpoint_is_found(workspace, settings, tmp_path):
     )
     forged.save(force_insert=True)
     assert states(list(check_record()), "record")[0] == FindingState.FAIL
+
+
+# --- sealing and signing -------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("R18")
+def test_workspaces_that_are_unsealed_or_unsigned_for_too_long_are_named(workspace, settings, tmp_path):
+    settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
+    stage, now = make_stage(workspace), timezone.now()
+    stage.fetch()
+    for ahead, sealing, signing in (
+        (timedelta(0), FindingState.OK, FindingState.OK),
+        (timedelta(minutes=4), FindingState.FAIL, FindingState.OK),
+        (timedelta(hours=3), FindingState.FAIL, FindingState.FAIL),
+    ):
+        with time_machine.travel(now + ahead, tick=False):
+            findings = list(checks.check_lag())
+        assert (states(findings, "sealing"), states(findings, "signing")) == ([sealing], [signing])
+        assert all(workspace.slug in one.message for one in findings if one.state == FindingState.FAIL)
+    with time_machine.travel(now + timedelta(hours=3), tick=False):
+        sign_checkpoint(workspace.pk)
+        assert {finding.state for finding in checks.check_lag()} == {FindingState.OK}
+
+
+@pytest.mark.promise("R18")
+def test_rows_from_a_wrong_clock_are_reported(workspace):
+    stage = make_stage(workspace)
+    assert states(list(checks.check_ledger_times()), "ledger times") == [FindingState.OK]
+    insert_rows(stage, [timezone.now() + timedelta(days=365)])
+    for minutes in (2, 4):
+        with time_machine.travel(timezone.now() + timedelta(minutes=minutes), tick=False):
+            seal_ledger(workspace.pk)
+    [finding] = checks.check_ledger_times()
+    assert finding.state == FindingState.WARN
+    assert workspace.slug in finding.message
+
+
+@pytest.mark.planted
+@pytest.mark.promise("R18")
+def test_a_doctor_that_asks_for_the_newest_block_of_any_workspace_is_found(workspace, monkeypatch):
+    """As it was once: one workspace that is sealed hid all others."""
+    monkeypatch.setattr(checks, "list_workspace_lags", list)
+    with pytest.raises(AssertionError):
+        test_workspaces_that_are_unsealed_or_unsigned_for_too_long_are_named(
+            workspace, SimpleNamespace(), "nowhere"
+        )

@@ -1,8 +1,13 @@
 """Liveness (/healthz) and readiness (/readyz) endpoints."""
 
+import time
+
 import pytest
 from django.db import connection
 from django.db.utils import OperationalError
+
+from tests.frozen_process import freeze, thaw
+from tests.servers import start_redis
 
 
 def test_a_living_process_needs_no_database(client):
@@ -22,13 +27,34 @@ def test_ready_when_all_parts_answer(client):
 
 
 @pytest.mark.django_db
-def test_unready_without_redis(client, settings, tmp_path):
+def test_ready_but_degraded_without_redis(client, settings, tmp_path):
+    """Bots are served without Redis, so a proxy must not take the web out of service."""
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
     answer = client.get("/readyz")
-    assert answer.status_code == 503
-    assert answer["Retry-After"] == "5"
-    assert answer.json()["checks"]["redis"] == "failed"
-    assert answer.json()["checks"]["database"] == "ok"
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "status": "degraded",
+        "checks": {"database": "ok", "redis": "failed", "migrations": "ok"},
+    }
+    assert "Retry-After" not in answer
+
+
+@pytest.mark.django_db
+@pytest.mark.redis
+def test_a_frozen_redis_delays_the_answer_by_less_than_a_second(client, settings):
+    """Proxies give a health check a second or more."""
+    server = start_redis()
+    settings.REDIS_URL = server.url
+    try:
+        client.get("/readyz")
+        freeze(server.process)
+        began = time.monotonic()
+        answer = client.get("/readyz")
+        assert time.monotonic() - began < 0.9
+        assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+    finally:
+        thaw(server.process)
+        server.stop()
 
 
 @pytest.mark.django_db
@@ -39,7 +65,8 @@ def test_unready_without_database(client):
     with connection.execute_wrapper(gone):
         answer = client.get("/readyz")
     assert answer.status_code == 503
-    assert answer.json()["checks"]["database"] == "failed"
+    assert answer["Retry-After"] == "5"
+    assert (answer.json()["status"], answer.json()["checks"]["database"]) == ("unready", "failed")
     assert "10.0.0.7" not in answer.content.decode()
 
 

@@ -3,13 +3,16 @@
 import math
 import multiprocessing
 import re
+from datetime import datetime, timedelta
 
 import pytest
+import time_machine
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
 from django.db.utils import OperationalError
 from django.urls import get_resolver, resolve
+from django.utils import timezone
 
 from project.metrics import counters as metrics_counters
 from project.metrics.collectors import (
@@ -24,6 +27,7 @@ from project.metrics.gauges import collect_heartbeat
 from project.metrics.periodic import measure_metrics
 from project.redis_client import connect_redis
 from project.tasks import HEARTBEAT_KEY, record_heartbeat_job
+from prompts.integrity.checkpoints import sign_checkpoint
 from tests.factories import make_memory
 from tests.frozen_process import freeze, thaw
 from tests.project.deployment.production_settings import COMPLETE, run_settings, settings_under
@@ -152,9 +156,32 @@ def test_it_contains_queues_positions_disks_and_periodic_metrics(client, workspa
     assert value_of(text, "versions_total") == stage.prompt.last_number
     assert value_of(text, "stale_bots") == 0
     assert 'dramatis_disk_free_bytes{place="var"} ' in text
+    assert value_of(text, "checkpoint_disk_free_bytes") > 0
     stage.edit("Be bolder.")
     measure_metrics()
     assert value_of(get_metrics(client), "stale_bots") == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.promise("R18")
+def test_lag_of_sealing_and_signing_is_reported(client, workspace, settings, tmp_path):
+    settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
+    stage, now = make_stage(workspace), timezone.now()
+    with time_machine.travel(now, tick=False):
+        stage.fetch()
+
+    def figures(at: datetime) -> tuple[float, ...]:
+        with time_machine.travel(at, tick=False):
+            text = get_metrics(client)
+        names = ("ledger_unsealed", "checkpoint_unsigned")
+        return tuple(value_of(text, f"{name}_{kind}") for name in names for kind in ("seconds", "workspaces"))
+
+    assert figures(now) == pytest.approx((0, 0, 0, 0), abs=30)
+    late = figures(now + timedelta(hours=3))
+    assert late == pytest.approx((10_800, 1, 10_800, 1), abs=60)
+    with time_machine.travel(now + timedelta(hours=3), tick=False):
+        sign_checkpoint(workspace.pk)
+    assert figures(now + timedelta(hours=30)) == (0, 0, 0, 0)
 
 
 @pytest.mark.django_db

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
+from django.test import override_settings
 
 from prompts.hashed_rows import build_block_row, build_label_move_row, build_ledger_row, build_version_row
+from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.models import AgentPrompt, LabelMove, LedgerBlock, LedgerEntry, PromptVersion
 from prompts.proof.hashed_rows import ledger_rows_digest
+from prompts.proof.signing_keys import PrivateKey, dump_private_key
 from tests.prompts.integrity.history_stage import History
 
 APPEND_ONLY_TABLES = (
@@ -120,6 +125,24 @@ def reseal_ledger(history: History) -> None:
         hashed = build_block_row(block).hash(head)
         blocks.filter(pk=block.pk).update(rows=block.rows, previous_hash=head, hash=hashed)
         head = hashed
+
+
+def rewrite_everything(history: History, key: PrivateKey) -> None:
+    """Rewrite all rows with their hashes, and replace checkpoints, keys and files by ones of this key.
+
+    Call it inside `unguarded()`.
+    """
+    by_hand("UPDATE prompts_promptversion SET message = 'Never said'")
+    by_hand("UPDATE prompts_ledgerentry SET reader_label = 'Nobody'")
+    rehash_versions(history)
+    rehash_moves(history)
+    reseal_ledger(history)
+    by_hand("DELETE FROM prompts_checkpoint")
+    by_hand("DELETE FROM prompts_signingkey")
+    for path in Path(settings.DRAMATIS_CHECKPOINT_DIR).iterdir():
+        path.unlink()
+    with override_settings(DRAMATIS_SIGNING_KEY=dump_private_key(key).decode()):
+        assert sign_checkpoint(history.workspace.pk) is not None
 
 
 def cut_tail(history: History) -> None:

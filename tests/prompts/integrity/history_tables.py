@@ -40,6 +40,19 @@ UNCOVERED = {
 }
 
 
+# The model, the columns and the order of the rows of each table.
+SOURCES: dict[str, tuple[Any, ...]] = {
+    "prompts_promptversion": (PromptVersion, versions.COLUMNS, "prompt_id", "number"),
+    "prompts_versionpart": (VersionPart, parts.COLUMNS, "id"),
+    "prompts_labelmove": (LabelMove, label_moves.COLUMNS, "prompt_id", "sequence"),
+    "prompts_ledgerentry": (LedgerEntry, ledger.ENTRY_COLUMNS, "id"),
+    "prompts_ledgerblock": (LedgerBlock, ledger.BLOCK_COLUMNS, "sequence"),
+    "prompts_ledgerrolloff": (LedgerRollOff, ledger.ROLL_OFF_COLUMNS, "id"),
+    "prompts_checkpoint": (Checkpoint, checkpoints.CHECKPOINT_COLUMNS, "sequence"),
+    "prompts_signingkey": (SigningKey, checkpoints.KEY_COLUMNS, "id"),
+}
+
+
 @dataclass
 class Table:
     """Streamed rows, with the functions that verify and name them."""
@@ -63,20 +76,25 @@ class Tables:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.prompts, self.numbers = WorkspacePrompts(workspace), VersionNumbers(workspace)
-        self.versions = self.read(PromptVersion, versions.COLUMNS, "prompt_id", "number")
-        self.parts = self.read(VersionPart, parts.COLUMNS, "id")
-        self.moves = self.read(LabelMove, label_moves.COLUMNS, "prompt_id", "sequence")
-        self.entries = self.read(LedgerEntry, ledger.ENTRY_COLUMNS, "id")
-        self.blocks = self.read(LedgerBlock, ledger.BLOCK_COLUMNS, "sequence")
-        self.notes = self.read(LedgerRollOff, ledger.ROLL_OFF_COLUMNS, "id")
-        self.checkpoints = self.read(Checkpoint, checkpoints.CHECKPOINT_COLUMNS, "sequence")
-        self.keys = self.read(SigningKey, checkpoints.KEY_COLUMNS, "id")
+        self.versions = self.read_again("prompts_promptversion")
+        self.parts = self.read_again("prompts_versionpart")
+        self.moves = self.read_again("prompts_labelmove")
+        self.entries = self.read_again("prompts_ledgerentry")
+        self.blocks = self.read_again("prompts_ledgerblock")
+        self.notes = self.read_again("prompts_ledgerrolloff")
+        self.checkpoints = self.read_again("prompts_checkpoint")
+        self.keys = self.read_again("prompts_signingkey")
         self.numbers.load(row.id for row in self.versions)
         self.by_id = LedgerBlock.objects.in_workspace(workspace).in_bulk()
 
     def read(self, model: Any, columns: tuple[str, ...], *order: str) -> Rows:
         rows = model.objects.in_workspace(self.workspace).order_by(*order)
         return list(iterate_rows(rows, columns, model._meta.db_table))
+
+    def read_again(self, name: str) -> Rows:
+        """Read the rows of one table again, as verification streams them from the database."""
+        model, columns, *order = SOURCES[name]
+        return self.read(model, columns, *order)
 
     def all(self) -> list[Table]:
         return [

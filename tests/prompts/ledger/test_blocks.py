@@ -1,18 +1,23 @@
 """Sealing the ledger: every row in one block, in order, chained; late rows are detected."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from personas.api_keys.services import create_key
+from prompts import tasks
 from prompts.hashed_rows import build_block_row
+from prompts.integrity.lag import list_workspace_lags
+from prompts.integrity.verify import verify_workspace
 from prompts.ledger import blocks as ledger_blocks
 from prompts.ledger.blocks import list_workspaces_to_seal, seal_block, seal_ledger
 from prompts.models import LedgerBlock, LedgerEntry
 from prompts.proof.chains import verify_chain
-from prompts.tasks import seal_ledger_job
+from prompts.tasks import WorkspaceJobFailed, seal_ledger_job
 from tests.factories import BY
 from tests.prompts.serving.serving_stage import (
     Stage,
@@ -113,7 +118,9 @@ def test_each_workspace_has_its_own_blocks_although_ids_are_shared(settled, else
         assert ledger_verdict(workspace).first is None
 
 
-def test_an_error_in_one_workspace_does_not_stop_the_others(settled, elsewhere, monkeypatch):
+@pytest.mark.promise("R18")
+@pytest.mark.parametrize("error", [DatabaseError, ValueError, RuntimeError])
+def test_an_error_in_one_workspace_does_not_stop_the_others(settled, elsewhere, monkeypatch, error):
     theirs = make_stage(elsewhere)
     settled.fetch()
     theirs.fetch()
@@ -121,11 +128,12 @@ def test_an_error_in_one_workspace_does_not_stop_the_others(settled, elsewhere, 
 
     def troubled(workspace_id):
         if workspace_id == first:
-            raise DatabaseError("broken")
+            raise error("broken")
         return real(workspace_id)
 
     monkeypatch.setattr(ledger_blocks, "seal_block", troubled)
-    seal_ledger_job()
+    with pytest.raises(WorkspaceJobFailed, match="seal_ledger failed for 1 of 2 workspaces"):
+        seal_ledger_job()
     assert LedgerBlock.unscoped.exclude(workspace=first).count() == 1
 
 
@@ -139,6 +147,101 @@ def test_the_last_use_of_a_key_comes_from_the_rows(settled):
     settled.key.refresh_from_db()
     other.refresh_from_db()
     assert (settled.key.last_used_at, other.last_used_at) == (last, None)
+
+
+def test_the_workspace_sealed_longest_ago_comes_first(settled, elsewhere):
+    theirs = make_stage(elsewhere)
+    for stage in (theirs, settled):
+        stage.fetch()
+        seal_ledger(stage.workspace.pk)
+    settled.fetch()
+    theirs.fetch()
+    assert list_workspaces_to_seal() == [elsewhere.pk, settled.workspace.pk]
+
+
+# --- clocks that are wrong -----------------------------------------------------------------------------
+
+
+@pytest.mark.promise("R18")
+def test_rows_from_the_future_are_sealed_when_they_are_a_minute_old(stage):
+    """Their time does not tell their age, so they are sealed a minute after they were first observed."""
+    now = timezone.now()
+    with time_machine.travel(now, tick=False):
+        insert_rows(stage, [now - timedelta(minutes=10), now + timedelta(days=365), now])
+        for _ in range(2):
+            seal_ledger(stage.workspace.pk)
+    assert count_sealed(stage) == 0, "the first row is young, and those after it wait"
+    for minutes, sealed in ((1.1, 2), (1.6, 2), (2.2, 4)):
+        with time_machine.travel(now + timedelta(minutes=minutes), tick=False):
+            seal_ledger(stage.workspace.pk)
+            assert count_sealed(stage) == sealed
+    with time_machine.travel(now + timedelta(minutes=5), tick=False):
+        stage.fetch()
+    with time_machine.travel(now + timedelta(minutes=7), tick=False):
+        seal_ledger(stage.workspace.pk)
+        assert count_sealed(stage) == 5
+        assert stage_lag(stage) == timedelta()
+    assert ledger_verdict(stage.workspace).first is None
+    reasons = [str(fault) for fault in verify_workspace(stage.workspace).faults]
+    assert any("later than the time at which it was closed" in reason for reason in reasons), reasons
+
+
+def count_sealed(stage: Stage) -> int:
+    return sum(block.count for block in blocks_of(stage.workspace))
+
+
+def stage_lag(stage: Stage) -> timedelta:
+    return max((lag.unsealed for lag in list_workspace_lags()), default=timedelta())
+
+
+@pytest.mark.promise("R18")
+def test_rows_from_the_past_are_sealed_and_reported(stage):
+    insert_rows(stage, [long_ago(minutes=10)])
+    with time_machine.travel(timezone.now() + timedelta(minutes=2)):
+        seal_ledger(stage.workspace.pk)
+    insert_rows(stage, [long_ago(days=400)])
+    seal_ledger(stage.workspace.pk)
+    assert count_sealed(stage) == 3
+    reasons = [str(fault) for fault in verify_workspace(stage.workspace).faults]
+    assert any("earlier than those of a block before it" in reason for reason in reasons), reasons
+
+
+@pytest.mark.promise("R18")
+def test_a_clock_that_was_set_back_stops_no_sealing(stage):
+    """All rows of the last hours are then from the future."""
+    now = timezone.now()
+    with time_machine.travel(now + timedelta(days=30), tick=False):
+        insert_rows(stage, [now + timedelta(days=30)] * 2)
+        seal_ledger(stage.workspace.pk)
+    for minutes in (0, 1.1):
+        with time_machine.travel(now + timedelta(minutes=minutes), tick=False):
+            seal_ledger(stage.workspace.pk)
+    assert count_sealed(stage) == 3
+
+
+@pytest.mark.planted
+@pytest.mark.promise("R18")
+def test_rows_from_the_future_that_are_never_sealed_are_found(stage, monkeypatch):
+    monkeypatch.setattr(ledger_blocks, "observe_newest_row", lambda *_: 0)
+    with pytest.raises(AssertionError):
+        test_rows_from_the_future_are_sealed_when_they_are_a_minute_old(stage)
+
+
+@pytest.mark.planted
+@pytest.mark.promise("R18")
+def test_a_loop_that_stops_at_the_first_error_is_found(settled, elsewhere, monkeypatch):
+    def stop_at_first(workspace_ids, action):
+        for workspace_id in workspace_ids:
+            try:
+                action(workspace_id)
+            except DatabaseError:
+                continue
+            except ValueError as error:
+                raise WorkspaceJobFailed("seal_ledger failed for 1 of 2 workspaces") from error
+
+    monkeypatch.setattr(tasks, "run_for_each_workspace", stop_at_first)
+    with pytest.raises(AssertionError):
+        test_an_error_in_one_workspace_does_not_stop_the_others(settled, elsewhere, monkeypatch, ValueError)
 
 
 # --- late rows -----------------------------------------------------------------------------------------
