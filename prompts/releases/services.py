@@ -22,6 +22,7 @@ from prompts.labels.services import check_label_protection, lock_prompts, save_p
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
+    MoveReason,
     PromptLabel,
     Release,
     ReleaseItem,
@@ -36,6 +37,17 @@ def request_release(
     """Request a release that moves a label of these prompts to their latest versions."""
     validate_label_name(label)
     check_label_protection(workspace, [label], by=by)
+    return open_release(workspace, prompts, message=message, by=by, label=label)
+
+
+@transaction.atomic
+def open_release(
+    workspace: Workspace, prompts: Iterable[AgentPrompt], *, message: str, by: Actor, label: str
+) -> Release:
+    """Open a release without checking whether the actor may move the label.
+
+    It moves nothing before it is approved, and an erasure opens one for a label that it removed.
+    """
     Workspace.objects.select_for_update().get(pk=workspace.pk)
     locked = lock_prompts(workspace, [prompt.pk for prompt in prompts])
     labels = PromptLabel.objects.in_workspace(workspace).filter(
@@ -108,7 +120,7 @@ def run_release(release: Release, *, by: Actor) -> Release:
         )
     if void_if_changed(release, by=by):
         return release
-    return move_release_labels(release, "release", by=by)
+    return move_release_labels(release, MoveReason.RELEASE, by=by)
 
 
 @transaction.atomic
@@ -121,7 +133,7 @@ def override_release(release: Release, *, reason: str, by: Actor) -> Release:
     if void_if_changed(release, by=by):
         return release
     release.reason, release.is_override = reason.strip()[:500], True
-    return move_release_labels(release, "override", by=by)
+    return move_release_labels(release, MoveReason.OVERRIDE, by=by)
 
 
 @transaction.atomic
@@ -185,7 +197,7 @@ def void_if_changed(release: Release, *, by: Actor) -> bool:
     return True
 
 
-def move_release_labels(release: Release, reason: str, *, by: Actor) -> Release:
+def move_release_labels(release: Release, reason: MoveReason, *, by: Actor) -> Release:
     items = list(load_release_items(release))
     prompts = {row.pk: row for row in lock_prompts(release.workspace_id, [item.prompt_id for item in items])}
     moves = [
