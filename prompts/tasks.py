@@ -14,14 +14,16 @@ from django.utils import timezone
 from core.db.workspace_scope import workspace_scope
 from core.task_queue import enqueue_after_commit, enqueue_job
 from personas.errors import DomainError
-from personas.models import Workspace
+from personas.models import Erasure, ErasureProgress, Workspace
 from prompts.builds.services import rebuild_agents
 from prompts.builds.sweep import (
     list_due_agents,
+    list_open_erasures,
     list_queued_verifications,
     list_waiting_agents,
     request_compiler_rebuilds,
 )
+from prompts.erasure.services import finish_erasure
 from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.integrity.services import run_verification
 from prompts.ledger.blocks import list_workspaces_to_seal, seal_ledger
@@ -61,6 +63,22 @@ def sweep_prompts_job() -> None:
         enqueue_rebuilds(workspace_id, agent_ids)
     for workspace_id, run_id in list_queued_verifications(now):
         enqueue_job(verify_chain_job, workspace_id, run_id)
+    for workspace_id, erasure_id in list_open_erasures(now):
+        enqueue_job(finish_erasure_job, workspace_id, erasure_id)
+
+
+# The rebuild of many prompts is one transaction and may take minutes.
+@shared_task(soft_time_limit=1_800, time_limit=1_860)
+def finish_erasure_job(workspace_id: int, erasure_id: int) -> None:
+    """Rebuild the prompts that contained erased text, and move labels off their versions."""
+    with workspace_scope(workspace_id):
+        finish_erasure(workspace_id, erasure_id)
+
+
+def enqueue_erasure(erasure: Erasure) -> None:
+    """Enqueue the rest of an erasure after the commit. If the broker is down, the sweep enqueues it later."""
+    if erasure.state == ErasureProgress.REBUILDING:
+        enqueue_after_commit(finish_erasure_job, erasure.workspace_id, erasure.pk)
 
 
 @shared_task

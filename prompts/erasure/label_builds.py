@@ -5,6 +5,7 @@ that nobody has approved.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -20,8 +21,13 @@ from prompts.versions.segments import list_hashed_values
 from prompts.versions.selectors import get_build_report
 from prompts.versions.stored_inputs import InputsUnavailable, load_remaining_inputs
 
-# The new version by the id of the version that it replaces.
-ReplacedVersions = dict[int, PromptVersion]
+
+@dataclass
+class VersionReplacements:
+    """The new versions by the id of the version that each replaces, and why others have no replacement."""
+
+    versions: dict[int, PromptVersion] = field(default_factory=dict)
+    reasons: dict[int, str] = field(default_factory=dict)
 
 
 class NotReplaceable(Exception):
@@ -30,30 +36,30 @@ class NotReplaceable(Exception):
 
 def replace_versions(
     erasure: Erasure, prompts: Mapping[int, AgentPrompt], versions: Iterable[PromptVersion], *, at: datetime
-) -> tuple[ReplacedVersions, dict[int, str]]:
+) -> VersionReplacements:
     """Store a new version without the erased record for each of these versions.
 
-    Also return the reasons, by version id, for which others could not be built. The prompts must be locked;
-    their latest version and chain are saved.
+    The prompts must be locked; their latest version and chain are saved.
     """
     builds: dict[int, tuple[PromptVersion, BuildResult]] = {}
-    reasons: dict[int, str] = {}
+    replacements = VersionReplacements()
     for version in versions:
         try:
             builds[version.pk] = version, build_without_record(version, prompts[version.prompt_id], erasure)
         except NotReplaceable as error:
-            reasons[version.pk] = str(error)
-    replaced: ReplacedVersions = {}
+            replacements.reasons[version.pk] = str(error)
     for batch in split_by_prompt(builds):
         new = [
             (prompts[version.prompt_id], build, get_erasure_author(erasure, version))
             for version, build in batch
         ]
         stored = store_versions(erasure.workspace_id, new, at=at)
-        replaced |= {version.pk: one for (version, _build), one in zip(batch, stored, strict=True)}
+        replacements.versions |= {
+            version.pk: one for (version, _build), one in zip(batch, stored, strict=True)
+        }
     for prompt in {version.prompt_id for version, _build in builds.values()}:
         prompts[prompt].save(update_fields=["last_number", "last_hash", "latest"])
-    return replaced, reasons
+    return replacements
 
 
 def split_by_prompt(
@@ -106,11 +112,11 @@ def has_only_text_of(version: PromptVersion, build: BuildResult, erasure: Erasur
         return True
     old, new = group_hashed_values(version.segments), group_hashed_values(build.stored.segments)
     record = {"kind": erasure.kind, "id": str(erasure.object_id)}
-    changed = {
-        row["section"] for row in version.segments if record.items() <= row.get("origin", {}).items()
-    }
+    changed = {row["section"] for row in version.segments if record.items() <= row.get("origin", {}).items()}
     return build.stored.tools == version.tools and all(
-        set(new.get(name, ())) <= set(old.get(name, ())) if name in changed else new.get(name) == old.get(name)
+        set(new.get(name, ())) <= set(old.get(name, ()))
+        if name in changed
+        else new.get(name) == old.get(name)
         for name in {*old, *new}
     )
 

@@ -81,22 +81,20 @@ def finish_erasure(workspace: Workspace | int, key: int) -> Erasure:
     # cannot deadlock.
     Workspace.objects.select_for_update(no_key=True).get(pk=erasure.workspace_id)
     affected = list_affected_prompts(erasure)
-    prompts = {
-        row.pk: row for row in lock_prompts(erasure.workspace_id, [prompt.pk for prompt in affected])
-    }
+    prompts = {row.pk: row for row in lock_prompts(erasure.workspace_id, [prompt.pk for prompt in affected])}
     labels = list_labels_on_versions(erasure.workspace_id, set(erasure.versions))
     governed = {label.version.pk: label.version for label in labels if label.is_governed}
-    replaced, reasons = replace_versions(erasure, prompts, governed.values(), at=timezone.now())
+    replacements = replace_versions(erasure, prompts, governed.values(), at=timezone.now())
     # After the versions of labels, so that the latest version is the one with the current records.
     rebuild_agents(erasure.workspace_id, {prompt.agent_id for prompt in affected})
-    move_labels_off_erased(erasure, labels, replaced, reasons)
+    move_labels_off_erased(erasure, labels, replacements)
     erasure.rebuilding_since = None
     erasure.save(update_fields=["rebuilding_since"])
     return erasure
 
 
 def list_affected_prompts(erasure: Erasure) -> Sequence[AgentPrompt]:
-    """List the prompts of which a version contained the erased text, in the order in which they are locked."""
+    """List the prompts of which a version contained the erased text, in the order of their locks."""
     versions = PromptVersion.objects.in_workspace(erasure.workspace_id)
     ids = {
         prompt

@@ -1,7 +1,7 @@
 """The check that every label move passes: production of a reviewed agent gets only approved versions.
 
-`move_labels` is the only code that writes labels, and calls `check_moves` first. There is one rule per reason;
-a reason without a rule is refused.
+`move_labels` is the only code that writes labels, and calls `check_moves` first. There is one rule per
+reason; a reason without a rule is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,9 +68,7 @@ class MoveHistory:
 MoveRule = Callable[["PlannedMove", MoveHistory], bool]
 
 
-def check_moves(
-    workspace: Workspace | int, moves: Sequence["PlannedMove"], current: CurrentLabels
-) -> None:
+def check_moves(workspace: Workspace | int, moves: Sequence["PlannedMove"], current: CurrentLabels) -> None:
     """Raise an error unless every move is allowed.
 
     Raise InvalidInput if a version cannot be served, and NotAllowed if production of a reviewed agent would

@@ -32,7 +32,8 @@ def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at:
     """Move the labels and append LabelMove rows. All moves of labels go through this function.
 
     Raise an error if a reviewed agent would get a version that was not approved, or if a version cannot be
-    served: see prompts.labels.approval. This sets `last_move` and `last_move_hash` of the prompts, but the caller must save the prompts.
+    served: see prompts.labels.approval. This sets `last_move` and `last_move_hash` of the prompts, but the
+    caller must save the prompts.
     """
     if not moves:
         return []

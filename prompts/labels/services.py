@@ -65,7 +65,9 @@ def move_label(
         return None
     if label == PRODUCTION:
         prompt.is_held = prompt.latest_id != version.pk
-    return apply_label_moves([PlannedMove(prompt, label, version, MoveReason.MOVED, by=by.label, note=note)], by=by)[0]
+    return apply_label_moves(
+        [PlannedMove(prompt, label, version, MoveReason.MOVED, by=by.label, note=note)], by=by
+    )[0]
 
 
 @transaction.atomic
@@ -165,11 +167,7 @@ def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
         )
     prompt.is_held = False
     apply_label_moves(
-        [
-            PlannedMove(
-                prompt, PRODUCTION, prompt.latest, MoveReason.MOVED, by=by.label, note="Follows again"
-            )
-        ],
+        [PlannedMove(prompt, PRODUCTION, prompt.latest, MoveReason.MOVED, by=by.label, note="Follows again")],
         by=by,
     )
 

@@ -11,10 +11,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from core.text.lists import format_short_list
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
-from personas.models import ReleasePolicy, Workspace
+from personas.models import ReleasePolicy, User, Workspace
 from personas.records.services import convert_save_errors
 from prompts.errors import NotAllowed, NothingToRelease, ReleaseClosed, ReleaseVoided
 from prompts.labels.moves import PlannedMove, move_labels
@@ -28,6 +29,7 @@ from prompts.models import (
     ReleaseItem,
     ReleaseStatus,
 )
+from prompts.releases.authors import list_authored_items
 
 
 @transaction.atomic
@@ -86,7 +88,7 @@ def open_release(
 
 @transaction.atomic
 def approve_release(release: Release, *, by: Actor) -> Release:
-    """Approve a release. The user who requested it cannot approve it.
+    """Approve a release. Whoever requested it or made one of its changes cannot approve it.
 
     If a prompt has been rebuilt with another digest, the release is voided instead.
     """
@@ -95,9 +97,24 @@ def approve_release(release: Release, *, by: Actor) -> Release:
         raise NotAllowed(_("Somebody else must approve what you asked for."))
     if void_if_changed(release, by=by):
         return release
+    check_not_author(release, by.user)
     save_decision(release, ReleaseStatus.APPROVED, by=by)
     log_release_event(release, "approved", by=by)
     return release
+
+
+def check_not_author(release: Release, user: User) -> None:
+    """Raise NotAllowed if the user made one of the changes that the release contains."""
+    authored = list_authored_items(release, load_release_items(release), user)
+    if authored:
+        names = format_short_list([str(item.prompt) for item in authored])
+        raise NotAllowed(
+            _(
+                "Somebody else must approve this: you made changes to %(names)s since the version that has "
+                "the label. An admin can release it without approval, with a reason."
+            )
+            % {"names": names}
+        )
 
 
 @transaction.atomic

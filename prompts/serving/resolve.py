@@ -219,8 +219,8 @@ def check_label_removal(prompt: AgentPrompt, label: str) -> None:
     moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     if moves.order_by("-sequence").values_list("reason", flat=True).first() == MoveReason.ERASURE:
         raise VersionErased(
-            f"The label “{label}” was removed: its version contained text that has been erased, and could not "
-            "be rebuilt without it. Release a newer version of the prompt."
+            f"The label “{label}” was removed: its version contained text that has been erased, and could "
+            "not be rebuilt without it. Release a newer version of the prompt."
         )
 
 

@@ -158,5 +158,7 @@ def unpack_member(member: Mapping[str, Any], contents: Mapping[str, bytes]) -> A
     if "part" in member:
         return json.loads(contents[member["part"]])
     if "parts" in member:
-        return [json.loads(contents[part]) for part in json.loads(contents[member["parts"]]) if part in contents]
+        return [
+            json.loads(contents[part]) for part in json.loads(contents[member["parts"]]) if part in contents
+        ]
     return member["value"]

@@ -36,7 +36,9 @@ def test_stored_inputs_of_a_layout_without_a_place_for_the_record_are_erased(wor
     memory = make_memory(workspace, SECRET)
     for record in (memory, profile):
         erase_record(record, reason="She asked for it.", by=by_alice)
-    assert [find_columns_with(text) for text in ("third flowerpot", "Deaf in one ear", "Rosamund")] == [[]] * 3
+    assert [find_columns_with(text) for text in ("third flowerpot", "Deaf in one ear", "Rosamund")] == [
+        []
+    ] * 3
     # A call that changes the inputs can still be served.
     inputs = load_remaining_inputs(prompt_of(agent).latest)
     assert (inputs.user.name if inputs.user else "", inputs.memories) == ("", ())
