@@ -151,6 +151,11 @@ def get_label_positions(moves: Sequence[PlannedMove]) -> LabelPositions:
     }
 
 
+def pin_production(workspace: Workspace | int, agent_id: int) -> None:
+    """Keep production of an agent where it is: builds do not move it until it is released or unpinned."""
+    AgentPrompt.objects.in_workspace(workspace).filter(agent=agent_id).update(is_held=True)
+
+
 @transaction.atomic
 def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
     """Move production to the latest version, and let every new build move it again.
