@@ -88,7 +88,7 @@ def open_release(
 
 @transaction.atomic
 def approve_release(release: Release, *, by: Actor) -> Release:
-    """Approve a release. Whoever requested it or made one of its changes cannot approve it.
+    """Approve a release. The user who requested it and the authors of its changes cannot approve it.
 
     If a prompt has been rebuilt with another digest, the release is voided instead.
     """

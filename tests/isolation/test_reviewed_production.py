@@ -44,7 +44,7 @@ MOVERS = {
     "prompts.labels.services.roll_back": {"POST labels-roll-back", "versions:roll-back"},
     "prompts.labels.services.unpin_production": {"POST labels-follow", "versions:follow"},
     "prompts.releases.services.move_release_labels": {"POST releases-carryOut", "releases:carry-out"},
-    "prompts.erasure.label_moves.move_labels_off_erased": {"erasures:erase"},
+    "prompts.erasure.label_moves.move_labels_off_erased": {"POST erasures-list", "erasures:erase"},
 }
 
 
@@ -208,7 +208,7 @@ def test_a_build_that_ignores_the_policy_is_found(stage, callers, reviewed, monk
 
 
 def test_an_erasure_to_the_latest_version_is_found(stage, callers, reviewed, monkeypatch):  # noqa: F811
-    actions = {"erasures:erase"}
+    actions = {"POST erasures-list", "erasures:erase"}
     monkeypatch.setattr(label_moves, "is_governed", lambda label, protected: False)
     assert run_actions(stage, callers, reviewed, actions)[0] == {}
     monkeypatch.setattr("prompts.labels.moves.check_moves", lambda *args: None)

@@ -293,6 +293,21 @@ def raise_fault(*args: Any) -> None:
     raise ZeroDivisionError
 
 
+def test_the_api_returns_the_state_of_an_erasure(stage, admin, settings):
+    settings.DRAMATIS_BUILD_AT_ONCE = 0
+    body = {"kind": "memory", "record": stage.memory.pk, "reason": "She asked for it."}
+    answer = admin.post("erasures", body)
+    assert (answer.status_code, answer.json()["state"]) == (202, "rebuilding")
+    finish_erasure(stage.workspace.pk, answer.json()["id"])
+    again = admin.get(answer["Location"])
+    assert again.json() == answer.json() | {"state": "done"}
+    assert admin.get("erasures").json()["data"] == [again.json()]
+    settings.DRAMATIS_BUILD_AT_ONCE = 20
+    assert admin.post("erasures", body | {"record": stage.other.pk}).status_code == 201
+    missing = admin.post("erasures", body | {"record": 10**9})
+    assert (missing.status_code, missing.json()["errors"][0]["pointer"]) == (422, "/record")
+
+
 def test_the_page_of_an_erasure_shows_that_prompts_are_being_rebuilt(stage, as_alice, erasure_in_worker):
     base = f"/w/{stage.workspace.slug}/erasures/"
     assert "are being rebuilt" in as_alice.get(f"{base}{erasure_in_worker.pk}/").content.decode()

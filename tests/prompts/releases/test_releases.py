@@ -168,8 +168,9 @@ def test_the_author_of_a_change_without_a_revision_cannot_approve_it(careful, wo
 
 
 def test_the_author_of_a_change_whose_build_failed_cannot_approve_it(
-    careful, workspace, soul, by_alice, by_bob, monkeypatch
+    careful, soul, by_alice, by_bob, monkeypatch
 ):
+    workspace = soul.workspace
     release_first(workspace, careful, by_alice, by_bob)
     with monkeypatch.context() as fault:
         fault.setattr("prompts.builds.services.try_compile_prompt", lambda *args: None)
