@@ -54,8 +54,8 @@ def is_review_lifted(revision: Revision) -> bool:
     rows = Revision.objects.in_workspace(revision.workspace_id).filter(
         kind=revision.kind, object_id=revision.object_id, number__lt=revision.number
     )
-    before = rows.order_by("-number").values_list("data", flat=True).first()
-    return bool(before) and before.get("release_policy") == ReleasePolicy.REVIEWED
+    before = rows.order_by("-number").values_list("data", flat=True).first() or {}
+    return bool(before.get("release_policy") == ReleasePolicy.REVIEWED)
 
 
 def build_cause(sender: type[Model], cause: Any, by: Actor) -> dict[str, Any]:

@@ -214,8 +214,8 @@ def get_build_author(causes: Sequence[BuildCause]) -> BuildAuthor:
     recent = details[-MAX_CAUSES:]
     authors = {cause.get("by") for cause in recent}
     others = {cause["by"]: cause for cause in details[:-MAX_CAUSES] if cause.get("by") not in authors}
-    causes = [*others.values(), *recent]
-    return BuildAuthor(last.get("by") or SYSTEM_ACTOR.label, last.get("message", ""), causes)
+    kept = [*others.values(), *recent]
+    return BuildAuthor(last.get("by") or SYSTEM_ACTOR.label, last.get("message", ""), kept)
 
 
 def finish_builds(

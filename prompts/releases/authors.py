@@ -85,7 +85,7 @@ def load_changes(release: Release, items: Sequence[ReleaseItem]) -> list[ItemCha
     )
     columns = parts.order_by("version_id").values_list("version_id", "kind", "object_id", "revision")
     for version, kind, key, revision in columns:
-        changes[prompt_by_version[version]].parts.append((kind, key, revision))
+        changes[prompt_by_version[version]].parts.append((kind, key, revision or 0))
     return list(changes.values())
 
 

@@ -7,6 +7,7 @@ are the registry: a route or operation without a row fails their own tests.
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,13 +105,13 @@ def list_actions(stage: Stage, keys: dict[str, Any]) -> Iterator[Action]:
     for endpoint in known_endpoints():
         if endpoint.method in WRITES:
             cell = ApiCell(owner, endpoint, OWN)
-            yield str(endpoint), lambda cell=cell: send_cell(stage, cell)[0]
+            yield str(endpoint), partial(send_cell, stage, cell)
     for route in inside_routes():
         page = INSIDE[route.name]
         if page.write is not None:
             path = address(stage, Cell(requester, route, "POST", "own"))
             body = page.body(stage, HARBOUR)
-            yield route.name, lambda path=path, body=body: send_request(requester, "POST", path, body)
+            yield route.name, partial(send_request, requester, "POST", path, body)
 
 
 def run_actions(

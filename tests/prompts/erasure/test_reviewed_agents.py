@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
 from personas.actors import Actor
 from personas.api_keys.format import BOT
@@ -109,6 +110,7 @@ def test_production_is_its_own_version_without_the_record(stage, by_alice):
     )
     event = AuditEvent.objects.in_workspace(stage.workspace).filter(kind="label").order_by("-pk").first()
     assert event is not None
+    assert event.after is not None
     assert (event.after["cause"], event.after["note"]) == ("erasure", move.note)
 
 
@@ -203,7 +205,7 @@ def test_no_reason_moves_production_to_a_version_that_was_not_approved(stage, re
     [prompt] = lock_prompts(stage.workspace.pk, [stage.prompt.pk])
     move = PlannedMove(prompt, PRODUCTION, prompt.latest, reason, by="test")
     with pytest.raises(NotAllowed, match="not approved"), transaction.atomic():
-        move_labels(stage.workspace.pk, [move], at=prompt.built_at)
+        move_labels(stage.workspace.pk, [move], at=timezone.now())
 
 
 # --- roll-backs ----------------------------------------------------------------------------------------
