@@ -2,6 +2,7 @@
 
 from django.dispatch import Signal
 
-# Arguments: `workspace_id`, `agent_ids` and `cause` (a Revision, the refresh of a source, or None).
+# Arguments: `workspace_id`, `agent_ids`, `cause` (a Revision, the refresh of a source, or None) and, without
+# a cause, `by`, the actor: authors of a change may not approve its release.
 # The signal is sent inside the transaction of the change. Receivers must rebuild prompts after the commit.
 agent_changed = Signal()

@@ -330,6 +330,8 @@ CELERY_TASK_QUEUES = [Queue(name) for name in ("clock", "builds", "scans", "long
 CELERY_TASK_DEFAULT_QUEUE = "clock"
 CELERY_TASK_ROUTES = {
     "prompts.tasks.rebuild_prompts_job": {"queue": "builds"},
+    # Its prompts are not served until it ends, so it must not wait behind a verification.
+    "prompts.tasks.finish_erasure_job": {"queue": "builds"},
     "skills.tasks.refresh_source_job": {"queue": "scans"},
     "prompts.tasks.verify_chain_job": {"queue": "long"},
     "prompts.tasks.maintain_partitions_job": {"queue": "long"},

@@ -2,7 +2,7 @@
 
 from prompts.builds.models import BuildCause
 from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
-from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, PromptLabel
+from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, MoveReason, PromptLabel
 from prompts.ledger.models import DigestReport, LedgerBlock, LedgerEntry, LedgerRollOff
 from prompts.releases.models import Release, ReleaseItem, ReleaseStatus
 from prompts.settings.models import PromptSettings
@@ -20,6 +20,7 @@ __all__ = [
     "LedgerBlock",
     "LedgerEntry",
     "LedgerRollOff",
+    "MoveReason",
     "PromptLabel",
     "PromptSettings",
     "PromptVersion",

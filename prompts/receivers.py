@@ -12,13 +12,14 @@ from django.db import transaction
 from django.db.models import Model
 from django.dispatch import receiver
 
-from personas.actors import SYSTEM_ACTOR
-from personas.models import Revision
+from personas.actors import SYSTEM_ACTOR, Actor
+from personas.models import Agent, ReleasePolicy, Revision
 from personas.signals import agent_changed
 from prompts.builds.causes import add_build_causes
 from prompts.builds.middleware import get_rebuild_counts
 from prompts.builds.progress import list_agent_channels
 from prompts.builds.services import rebuild_agents
+from prompts.labels.services import pin_production
 from prompts.models import BuildCause
 
 log = structlog.get_logger(__name__)
@@ -26,18 +27,41 @@ log = structlog.get_logger(__name__)
 
 @receiver(agent_changed)
 def record_change(
-    sender: type[Model], *, workspace_id: int, agent_ids: Iterable[int], cause: Any = None, **_: Any
+    sender: type[Model],
+    *,
+    workspace_id: int,
+    agent_ids: Iterable[int],
+    cause: Any = None,
+    by: Actor = SYSTEM_ACTOR,
+    **_: Any,
 ) -> None:
-    """Record the build cause in the transaction of the change, so that they are committed together."""
+    """Record the build cause in the transaction of the change, so that they are committed together.
+
+    If the change lifts the review of an agent, its production is pinned: text that waits for an approval
+    must not go to production with the next build.
+    """
     ids = sorted(set(agent_ids))
-    add_build_causes(workspace_id, ids, build_cause(sender, cause))
+    add_build_causes(workspace_id, ids, build_cause(sender, cause, by))
+    if isinstance(cause, Revision) and is_review_lifted(cause):
+        pin_production(workspace_id, cause.object_id)
     transaction.on_commit(lambda: build_or_enqueue(workspace_id, ids))
 
 
-def build_cause(sender: type[Model], cause: Any) -> dict[str, Any]:
+def is_review_lifted(revision: Revision) -> bool:
+    """Whether a revision of an agent changes the release policy from reviewed to automatic."""
+    if revision.kind != Agent.kind or revision.data.get("release_policy") != ReleasePolicy.AUTOMATIC:
+        return False
+    rows = Revision.objects.in_workspace(revision.workspace_id).filter(
+        kind=revision.kind, object_id=revision.object_id, number__lt=revision.number
+    )
+    before = rows.order_by("-number").values_list("data", flat=True).first() or {}
+    return bool(before.get("release_policy") == ReleasePolicy.REVIEWED)
+
+
+def build_cause(sender: type[Model], cause: Any, by: Actor) -> dict[str, Any]:
     """Return the JSON of a build cause.
 
-    `cause` is the new revision of a record, the refresh run of a source, or None if neither is known.
+    `cause` is the new revision of a record, the refresh run of a source, or None. Then `by` is the author.
     """
     if isinstance(cause, Revision):
         return {
@@ -49,7 +73,7 @@ def build_cause(sender: type[Model], cause: Any) -> dict[str, Any]:
         }
     if cause is not None:
         return {"kind": "refresh", "id": cause.pk, "source": str(cause.source), "by": cause.actor_label}
-    return {"kind": getattr(sender, "kind", sender.__name__.lower()), "by": SYSTEM_ACTOR.label}
+    return {"kind": getattr(sender, "kind", sender.__name__.lower()), "by": by.label}
 
 
 def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:

@@ -14,14 +14,17 @@ from django.utils import timezone
 
 from core.db.workspace_scope import workspace_scope
 from core.task_queue import enqueue_after_commit, enqueue_job
+from personas.models import Erasure, ErasureProgress
 from prompts.builds.queue import send_pending_builds
 from prompts.builds.services import rebuild_agents
 from prompts.builds.sweep import (
+    list_open_erasures,
     list_queued_verifications,
     list_waiting_workspaces,
     request_compiler_rebuilds,
     request_due_rebuilds,
 )
+from prompts.erasure.services import finish_erasure
 from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.integrity.lag import list_workspaces_to_sign
 from prompts.integrity.services import run_verification
@@ -70,6 +73,23 @@ def sweep_prompts_job() -> None:
             enqueue_rebuilds(workspace_id)
     for workspace_id, run_id in list_queued_verifications(now):
         enqueue_job(verify_chain_job, workspace_id, run_id)
+    for workspace_id, erasure_id in list_open_erasures(now):
+        enqueue_job(finish_erasure_job, workspace_id, erasure_id)
+
+
+# The rebuild of many prompts is one transaction and may take minutes. Early acknowledgement prevents a second
+# delivery; if the worker dies, the sweep enqueues the erasure again.
+@shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=1_800, time_limit=1_860)
+def finish_erasure_job(workspace_id: int, erasure_id: int) -> None:
+    """Rebuild the prompts that contained erased text, and move labels off their versions."""
+    with workspace_scope(workspace_id):
+        finish_erasure(workspace_id, erasure_id)
+
+
+def enqueue_erasure(erasure: Erasure) -> None:
+    """Enqueue the rest of an erasure after the commit. If the broker is down, the sweep enqueues it later."""
+    if erasure.state == ErasureProgress.REBUILDING:
+        enqueue_after_commit(finish_erasure_job, erasure.workspace_id, erasure.pk)
 
 
 @shared_task

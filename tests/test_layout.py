@@ -31,6 +31,18 @@ WHERE_IS = [
     ("Where is a nova agent imported?", "agent_file", "personas/agents/agent_file.py", "import_agent"),
     ("Where is a label moved?", "labels", "prompts/labels/services.py", "move_label"),
     ("Where is production rolled back?", "labels", "prompts/labels/services.py", "roll_back"),
+    (
+        "Which rule keeps unapproved text out of production?",
+        "approval",
+        "prompts/labels/approval.py",
+        "check_moves",
+    ),
+    (
+        "Where does an erasure move labels?",
+        "erasure",
+        "prompts/erasure/label_moves.py",
+        "move_labels_off_erased",
+    ),
     ("Where is a release approved?", "releases", "prompts/releases/services.py", "approve_release"),
     (
         "Which level does a prompt setting come from?",

@@ -69,6 +69,12 @@ def find_stored_response(workspace: Workspace, route: str, name: str) -> KeptAns
 
 
 def replay_response(stored: KeptAnswer, digest: str) -> ApiResponse:
+    if stored.is_erased:
+        detail = (
+            "The first request with this Idempotency-Key was carried out. Its response contained text that "
+            "has been erased."
+        )
+        raise ProblemError(Problem(410, "erased", detail))
     if stored.body_digest != digest:
         error = FieldError("It was used for another body. Take a new one.", header=IDEMPOTENCY_HEADER)
         raise ProblemError(Problem(422, "key_reused", error.detail, [error]))

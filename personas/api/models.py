@@ -11,6 +11,7 @@ class KeptAnswer(WorkspaceOwned):
     It is written in the same transaction as the changes that the request made.
     """
 
+    # After an erasure the row may be a stub: the status is 410, and digest, headers and body are empty.
     route = models.CharField(max_length=200)
     name = models.CharField(max_length=255)
     body_digest = models.CharField(max_length=64)
@@ -27,3 +28,8 @@ class KeptAnswer(WorkspaceOwned):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether the response contained text that has been erased."""
+        return not self.body_digest

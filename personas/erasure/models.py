@@ -2,9 +2,17 @@
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
 from personas.tenancy.models import WorkspaceOwned
+
+
+class ErasureProgress(models.TextChoices):
+    """Progress of an erasure. The text is gone in both states."""
+
+    REBUILDING = "rebuilding", _("Rebuilding prompts")
+    DONE = "done", _("Done")
 
 
 class Erasure(WorkspaceOwned):
@@ -26,9 +34,23 @@ class Erasure(WorkspaceOwned):
     )
     person_label = models.CharField(max_length=254)
     at = models.DateTimeField(auto_now_add=True)
+    # Set while prompts are rebuilt: labels may point to versions that are no longer served. Nullable without
+    # a default, because SQLite would otherwise copy the table, to which triggers refer.
+    rebuilding_since = models.DateTimeField(null=True)
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [models.UniqueConstraint(fields=["workspace", "kind", "object_id"], name="erased_once")]
+        indexes = [
+            models.Index(
+                fields=["rebuilding_since"],
+                condition=models.Q(rebuilding_since__isnull=False),
+                name="erasures_to_finish",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.object_id}"
+
+    @property
+    def state(self) -> ErasureProgress:
+        return ErasureProgress.REBUILDING if self.rebuilding_since else ErasureProgress.DONE

@@ -1,5 +1,6 @@
 """Erase the personal data of a record and of its history. A tombstone records who erased it and why."""
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -40,6 +41,8 @@ DRAFT_KEYS: dict[type[Record], tuple[str, str]] = {
     Memory: ("memories", "pk"),
     UserProfile: ("user-profiles", "slug"),
 }
+# Status of a stored response whose text was erased.
+ERASED_STATUS = 410
 # Characters. Drafts are not searched for shorter texts, because these occur in too many unrelated drafts.
 MIN_TEXT_LENGTH = 4
 
@@ -61,12 +64,11 @@ def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
     if not reason.strip():
         raise InvalidInput.on("reason", _("Say why: the tombstone keeps it."))
     record = lock_record(record)
-    # Delete all stored responses of requests with an Idempotency-Key: they may contain the text, and do not
-    # tell which record they are about.
-    KeptAnswer.objects.in_workspace(record.workspace_id).delete()
+    texts = list_all_texts(record)
+    blank_stored_responses(record.workspace_id, texts)
     family, key = DRAFT_KEYS[type(record)]
     delete_drafts_containing(
-        record.workspace_id, family, str(getattr(record, key)), list_personal_texts(record)
+        record.workspace_id, family, str(getattr(record, key)), list_searchable_texts(texts)
     )
     agent_ids = record.agent_ids()
     erasure, _is_new = Erasure.objects.in_workspace(record.workspace_id).get_or_create(
@@ -98,13 +100,50 @@ def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
 
 
 def list_personal_texts(record: Record) -> list[str]:
-    """Return the personal texts of a record. Drafts that contain one of them are deleted."""
-    values = [
-        getattr(record, name)
-        for name in ERASABLE_FIELDS.get(type(record), ())
-        if name not in {"timezone", "extra"}
+    """Return the personal texts of a record and of its revisions that other texts are searched for."""
+    return list_searchable_texts(list_all_texts(record))
+
+
+def list_searchable_texts(texts: Iterable[str]) -> list[str]:
+    """Leave out the texts that are too short to be searched for."""
+    return [text for text in texts if len(text) >= MIN_TEXT_LENGTH]
+
+
+def list_all_texts(record: Record) -> list[str]:
+    """Return the personal texts of a record and of all its revisions, each once."""
+    names = [name for name in ERASABLE_FIELDS.get(type(record), ()) if name not in {"timezone", "extra"}]
+    revisions = Revision.objects.in_workspace(record.workspace_id).filter(
+        kind=record.kind, object_id=record.pk
+    )
+    snapshots = [record.snapshot(), *revisions.order_by("number").values_list("data", flat=True)]
+    values = [data.get(name) for data in snapshots for name in names]
+    return list(dict.fromkeys([value for value in values if isinstance(value, str) and value]))
+
+
+def blank_stored_responses(workspace_id: int, texts: Iterable[str]) -> None:
+    """Replace stored responses of requests with an Idempotency-Key that contain one of the texts by stubs.
+
+    The stub stays, so that a retry of the request does not create a second record. It has no digest of the
+    request body, because short texts can be guessed from their digests.
+    """
+    needles = build_response_needles(texts)
+    rows = KeptAnswer.objects.in_workspace(workspace_id)
+    matches = [
+        key
+        for key, headers, body in rows.values_list("pk", "headers", "body").iterator(chunk_size=500)
+        if any(needle in json.dumps(headers).encode() + bytes(body) for needle in needles)
     ]
-    return [value for value in values if len(value) >= MIN_TEXT_LENGTH]
+    rows.filter(pk__in=matches).update(status=ERASED_STATUS, headers={}, body=b"", body_digest="")
+
+
+def build_response_needles(texts: Iterable[str]) -> set[bytes]:
+    """Return the lines of the texts as bytes: plain, and as they occur in JSON strings.
+
+    Lines and not whole texts, because a response may contain a text with other line breaks or an indent.
+    """
+    lines = {line.strip() for text in texts for line in text.splitlines()} - {""}
+    encoded = {json.dumps(line, ensure_ascii=is_ascii)[1:-1] for line in lines for is_ascii in (True, False)}
+    return {line.encode() for line in lines | encoded}
 
 
 def blank_record(record: Record) -> None:

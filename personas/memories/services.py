@@ -69,7 +69,8 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     if successor.state != MemoryState.ACTIVE:
         raise DomainError(_("Only an active memory can take another's place."))
     values = {"state": MemoryState.SUPERSEDED, "superseded_by": successor}
-    message = f"Replaced by {successor}"[:200]
+    # By id: the successor's text would stay in this memory's history when the successor is erased.
+    message = f"Replaced by memory {successor.pk}"
     return edit_record(memory, values, expected=memory.revision, by=by, message=message, verb="superseded")
 
 

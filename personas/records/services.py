@@ -189,7 +189,7 @@ def _save_record(
         return record
     revision = write_revision(record, by=by, message=message)
     audit_record_change(record, verb, by=by, before=before, after=after)
-    _send_agent_changed(record, affected_ids, revision)
+    _send_agent_changed(record, affected_ids, revision, by=by)
     return record
 
 
@@ -198,15 +198,17 @@ def _save_archived_state(record: R, verb: str, affected_ids: list[int], *, by: A
     record.updated_at = timezone.now()
     record.save(update_fields=["archived_at", "updated_at"])
     audit_record_change(record, verb, by=by, before={"archived": not record.is_archived}, after=state)
-    _send_agent_changed(record, affected_ids, None)
+    _send_agent_changed(record, affected_ids, None, by=by)
     return record
 
 
-def _send_agent_changed(record: Record, previous_agent_ids: list[int], cause: Revision | None) -> None:
+def _send_agent_changed(
+    record: Record, previous_agent_ids: list[int], cause: Revision | None, *, by: Actor
+) -> None:
     agent_ids = sorted({*previous_agent_ids, *record.agent_ids()})
     if agent_ids:
         agent_changed.send(
-            sender=type(record), workspace_id=record.workspace_id, agent_ids=agent_ids, cause=cause
+            sender=type(record), workspace_id=record.workspace_id, agent_ids=agent_ids, cause=cause, by=by
         )
 
 

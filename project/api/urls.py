@@ -34,6 +34,7 @@ RESOURCE_MODULES = (
     "prompts.ledger.reports_api",
     "prompts.labels.api",
     "prompts.releases.api",
+    "prompts.erasure.api",
     "prompts.preview.api",
     "prompts.preview.impact_api",
     "prompts.settings.api",

@@ -14,7 +14,7 @@ from personas.models import ReleasePolicy, Workspace
 from prompts.builds.compiler import BuildResult
 from prompts.hashed_rows import build_version_row
 from prompts.labels.moves import PlannedMove, move_labels
-from prompts.models import PRODUCTION, AgentPrompt, PromptVersion
+from prompts.models import PRODUCTION, AgentPrompt, MoveReason, PromptVersion
 from prompts.versions.lockfile import PreviousParts, build_lockfile, get_previous_parts, save_part_changes
 
 
@@ -33,7 +33,19 @@ NewBuild = tuple[AgentPrompt, BuildResult, BuildAuthor]
 def publish_versions(
     workspace: Workspace | int, builds: Sequence[NewBuild], *, at: datetime
 ) -> list[PromptVersion]:
-    """Store the builds as the next versions of their prompts. The caller must have locked the prompts."""
+    """Store the builds as the next versions of their prompts, and let production follow them.
+
+    The caller must have locked the prompts.
+    """
+    versions = store_versions(workspace, builds, at=at)
+    advance_production(workspace, versions, at)
+    return versions
+
+
+def store_versions(
+    workspace: Workspace | int, builds: Sequence[NewBuild], *, at: datetime
+) -> list[PromptVersion]:
+    """Store the builds as the next versions of their prompts, at most one of each prompt."""
     if not builds:
         return []
     previous = get_previous_parts(workspace, [prompt for prompt, _, _ in builds])
@@ -49,7 +61,6 @@ def publish_versions(
     save_part_changes(workspace, zip(versions, parts, strict=True), previous)
     for version in versions:
         version.prompt.latest = version
-    advance_production(workspace, versions, at)
     return versions
 
 
@@ -109,7 +120,7 @@ def advance_production(workspace: Workspace | int, versions: Sequence[PromptVers
     Only for agents with the automatic release policy, and only for prompts whose production is not pinned.
     """
     moves = [
-        PlannedMove(version.prompt, PRODUCTION, version, "build", by=version.author_label)
+        PlannedMove(version.prompt, PRODUCTION, version, MoveReason.BUILD, by=version.author_label)
         for version in versions
         if version.prompt.agent.release_policy == ReleasePolicy.AUTOMATIC and not version.prompt.is_held
     ]

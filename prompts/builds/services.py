@@ -25,6 +25,7 @@ from prompts.versions.stored_inputs import PartEncoder
 log = structlog.get_logger(__name__)
 
 BATCH_SIZE = 40
+MAX_CAUSES = 20
 # Keyed by agent id and channel id.
 LockedPrompts = dict[tuple[int, int], AgentPrompt]
 
@@ -202,12 +203,19 @@ def set_build_times(prompt: AgentPrompt, collected: CollectedInputs, now: dateti
 
 
 def get_build_author(causes: Sequence[BuildCause]) -> BuildAuthor:
-    """Return author and message of the last cause, together with the last 20 causes."""
+    """Return author and message of the last cause, together with the last 20 causes.
+
+    Of authors without one of these, the last cause is kept too: they may not approve their own change.
+    """
     details: list[dict[str, Any]] = [cause.cause for cause in causes]
     if not details:
         return BuildAuthor(SYSTEM_ACTOR.label, "", [{"kind": "rebuild"}])
     last = details[-1]
-    return BuildAuthor(last.get("by") or SYSTEM_ACTOR.label, last.get("message", ""), details[-20:])
+    recent = details[-MAX_CAUSES:]
+    authors = {cause.get("by") for cause in recent}
+    others = {cause["by"]: cause for cause in details[:-MAX_CAUSES] if cause.get("by") not in authors}
+    kept = [*others.values(), *recent]
+    return BuildAuthor(last.get("by") or SYSTEM_ACTOR.label, last.get("message", ""), kept)
 
 
 def finish_builds(

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Exists, Min, OuterRef
 
 from personas.actors import SYSTEM_ACTOR
+from personas.models import Erasure
 from prompts.builds.causes import COMPILER_CAUSE, REBUILD_CAUSE, add_build_causes
 from prompts.builds.compiler import get_compiler_digest
 from prompts.builds.queue import is_unsent
@@ -68,6 +69,12 @@ def request_compiler_rebuilds() -> list[tuple[int, list[int]]]:
 def list_queued_verifications(now: datetime) -> list[tuple[int, int]]:
     """List the verification runs that no worker has started, as pairs of workspace id and run id."""
     rows = VerificationRun.unscoped.filter(state=VerificationState.QUEUED, asked_at__lt=now - GRACE_PERIOD)
+    return list(rows.order_by("pk").values_list("workspace_id", "pk")[:MAX_SWEEP_ROWS])
+
+
+def list_open_erasures(now: datetime) -> list[tuple[int, int]]:
+    """List the erasures that no worker has finished, as pairs of workspace id and erasure id."""
+    rows = Erasure.unscoped.filter(rebuilding_since__lt=now - GRACE_PERIOD)
     return list(rows.order_by("pk").values_list("workspace_id", "pk")[:MAX_SWEEP_ROWS])
 
 

@@ -1,41 +1,55 @@
-"""Erase a memory or user profile from every version: the text is deleted, hashes and numbers are kept."""
+"""Erase a memory or user profile from every version: the text is deleted, hashes and numbers are kept.
 
-from collections.abc import Iterable, Iterator
+The first transaction removes the text, so that nobody can read it any more. Rebuilding the prompts is part of
+that transaction if they are few; otherwise a worker does it in a second transaction.
+"""
 
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, TextField
+from django.db.models.functions import Cast
 from django.utils import timezone
 
 from core.db.write_ahead_log import truncate_write_ahead_log
 from personas.actors import Actor
 from personas.erasure.services import erase_contents, erase_record_text, list_personal_texts
-from personas.models import Content, Erasure, Record, Workspace
+from personas.models import Erasure, ErasureProgress, Record, Workspace
+from prompts.builds.progress import list_agent_channels
 from prompts.builds.services import rebuild_agents
-from prompts.labels.moves import PlannedMove, move_labels
-from prompts.labels.services import lock_prompts, save_prompts
+from prompts.erasure.label_builds import replace_versions
+from prompts.erasure.label_moves import list_labels_on_versions, move_labels_off_erased
+from prompts.labels.services import lock_prompts
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
-from prompts.provenance.usage import list_prompts_with_record, list_record_usages
+from prompts.provenance.usage import iterate_record_ranges
 from prompts.versions.segments import list_content_digests
 from prompts.versions.selectors import get_contents
+
+T = TypeVar("T")
+# Ranges or ids in one query.
+CHUNK_SIZE = 200
 
 
 @transaction.atomic
 def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
     """Erase a record, its revisions and its text in all versions, in one transaction.
 
-    Labels move away from versions that are no longer readable.
+    If more than DRAMATIS_BUILD_AT_ONCE prompts must be rebuilt, the erasure is returned in the state
+    `rebuilding`, and the caller must enqueue `finish_erasure_job`. Until that has run, labels may point to
+    versions whose text is erased, and fetches of these get 410.
     """
     texts = list_personal_texts(record)
     kind, key, workspace = record.kind, record.pk, record.workspace_id
     erasure = erase_record_text(record, reason=reason, by=by)
     versions = list(iterate_versions_with_record(workspace, kind, key))
-    agents = AgentPrompt.objects.in_workspace(workspace).filter(pk__in={row.prompt_id for row in versions})
-    rebuild_agents(workspace, agents.values_list("agent_id", flat=True))
-    move_labels_off_erased(workspace, versions, by=by)
     digests = set(iterate_record_digests(versions, kind, key)) | find_digests_containing(
         workspace, versions, texts
     )
-    erasable = digests - list_digests_in_use(workspace)
+    parts = set(iterate_part_digests(workspace, kind, key))
+    erasable = parts | (digests - list_readable_digests(workspace, {version.pk for version in versions}))
     erase_contents(workspace, erasable)
     erasure.digests, erasure.versions = (
         sorted({*erasure.digests, *erasable}),
@@ -43,36 +57,88 @@ def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
     )
     # Set the time even if the row exists from an earlier erasure: serving caches drop their texts when they
     # see a newer time.
-    erasure.at = timezone.now()
-    erasure.save(update_fields=["digests", "versions", "at"])
+    erasure.at = erasure.rebuilding_since = timezone.now()
+    erasure.save(update_fields=["digests", "versions", "at", "rebuilding_since"])
     # Robust: the erasure is committed by then, so an error here must not be reported as a failed erasure.
     transaction.on_commit(truncate_write_ahead_log, robust=True)
+    agents = {prompt.agent_id for prompt in list_affected_prompts(erasure)}
+    if list_agent_channels(workspace, agents).count() > settings.DRAMATIS_BUILD_AT_ONCE:
+        return erasure
+    return finish_erasure(workspace, erasure.pk)
+
+
+@transaction.atomic
+def finish_erasure(workspace: Workspace | int, key: int) -> Erasure:
+    """Rebuild the prompts that contained the erased text, and move labels to versions that can be served.
+
+    A second call changes nothing. Production of a reviewed agent and protected labels move to their own
+    version without the record; if that cannot be built, they are removed and a release is requested.
+    """
+    erasure = Erasure.objects.in_workspace(workspace).select_for_update().get(pk=key)
+    if erasure.state == ErasureProgress.DONE:
+        return erasure
+    # Lock the workspace as a request for a release does, and before the prompts as it does, so that the two
+    # cannot deadlock.
+    Workspace.objects.select_for_update(no_key=True).get(pk=erasure.workspace_id)
+    affected = list_affected_prompts(erasure)
+    prompts = {row.pk: row for row in lock_prompts(erasure.workspace_id, [prompt.pk for prompt in affected])}
+    labels = list_labels_on_versions(erasure.workspace_id, set(erasure.versions))
+    governed = {label.version.pk: label.version for label in labels if label.is_governed}
+    replacements = replace_versions(erasure, prompts, governed.values(), at=timezone.now())
+    # After the versions of labels, so that the latest version is the one with the current records.
+    rebuild_agents(erasure.workspace_id, {prompt.agent_id for prompt in affected})
+    move_labels_off_erased(erasure, labels, replacements)
+    erasure.rebuilding_since = None
+    erasure.save(update_fields=["rebuilding_since"])
     return erasure
 
 
+def list_affected_prompts(erasure: Erasure) -> Sequence[AgentPrompt]:
+    """List the prompts of which a version contained the erased text, in the order of their locks."""
+    versions = PromptVersion.objects.in_workspace(erasure.workspace_id)
+    ids = {
+        prompt
+        for chunk in split_in_chunks(erasure.versions)
+        for prompt in versions.filter(pk__in=chunk).values_list("prompt_id", flat=True)
+    }
+    return list(AgentPrompt.objects.in_workspace(erasure.workspace_id).filter(pk__in=ids).order_by("pk"))
+
+
 def iterate_versions_with_record(workspace: Workspace | int, kind: str, key: int) -> Iterator[PromptVersion]:
-    prompts = list(list_prompts_with_record(workspace, kind, key))
-    condition = Q()
-    for usage in list_record_usages(workspace, kind, key, prompts):
-        for versions in usage.ranges:
+    rows = PromptVersion.objects.in_workspace(workspace)
+    for ranges in split_in_chunks(iterate_record_ranges(workspace, kind, key)):
+        condition = Q()
+        for prompt, versions in ranges:
             upto = Q() if versions.last is None else Q(number__lte=versions.last)
-            condition |= Q(prompt=usage.prompt, number__gte=versions.first) & upto
-    if condition:
-        yield from PromptVersion.objects.in_workspace(workspace).filter(condition).iterator(chunk_size=500)
+            condition |= Q(prompt=prompt, number__gte=versions.first) & upto
+        yield from rows.filter(condition).iterator(chunk_size=500)
+
+
+def split_in_chunks(values: Iterable[T]) -> Iterator[list[T]]:
+    rest = iter(values)
+    while chunk := list(islice(rest, CHUNK_SIZE)):
+        yield chunk
 
 
 def iterate_record_digests(versions: Iterable[PromptVersion], kind: str, key: int) -> Iterator[str]:
-    """Yield the content digests of segments that originate from the record, and of its stored inputs.
-
-    Every revision of the record is in the lockfile of the version that used it first.
-    """
+    """Yield the content digests of segments that originate from the record."""
     for version in versions:
-        lockfile_parts = version.lockfile["parts"].items()
-        yield from (digest for name, digest in lockfile_parts if name.startswith(f"{kind}:{key}@"))
         for row in version.segments:
             origin = row.get("origin", {})
             if (origin.get("kind"), origin.get("id")) == (kind, str(key)):
                 yield from (row[name] for name in ("content", "given") if name in row)
+
+
+def iterate_part_digests(workspace: Workspace | int, kind: str, key: int) -> Iterator[str]:
+    """Yield the content digests of the record in the stored inputs of versions.
+
+    Every revision of the record is in the lockfile of the version that used it first. That may be a version
+    whose text does not contain the record, for example because its layout has no place for it.
+    """
+    rows = PromptVersion.objects.in_workspace(workspace).annotate(stored=Cast("lockfile", TextField()))
+    name = f"{kind}:{key}@"
+    for lockfile in rows.filter(stored__contains=f'"{name}').values_list("lockfile", flat=True).iterator():
+        yield from (digest for part, digest in lockfile["parts"].items() if part.startswith(name))
 
 
 def find_digests_containing(
@@ -90,39 +156,19 @@ def find_digests_containing(
     return {digest for digest, data in contents.items() if data and any(text in data for text in needles)}
 
 
-def list_digests_in_use(workspace: int) -> set[str]:
-    """Return the digests of all contents that latest versions use.
+def list_readable_digests(workspace: int, erased: set[int]) -> set[str]:
+    """Return the digests of all contents that latest or labelled versions use, other than the erased ones.
 
-    Call it after the rebuild: the erased record is no longer in the latest versions. If a digest is still
-    used, another record has the same text, so the content must not be erased.
+    If such a version uses a digest, another record has the same text, so the content must not be erased.
     """
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(latest__isnull=False)
-    latest = PromptVersion.objects.in_workspace(workspace).filter(pk__in=prompts.values("latest"))
+    labels = PromptLabel.objects.in_workspace(workspace)
+    rows = PromptVersion.objects.in_workspace(workspace).filter(
+        Q(pk__in=prompts.values("latest")) | Q(pk__in=labels.values("version"))
+    )
     return {
         digest
-        for segments, tools in latest.values_list("segments", "tools")
+        for version, segments, tools in rows.values_list("pk", "segments", "tools")
+        if version not in erased
         for digest in list_content_digests(segments, tools)
     }
-
-
-def move_labels_off_erased(workspace: int, versions: Iterable[PromptVersion], *, by: Actor) -> None:
-    """Move labels of erased versions to the latest version, regardless of the release policy."""
-    erased = {version.pk for version in versions}
-    labels = PromptLabel.objects.in_workspace(workspace).filter(version__in=erased)
-    pairs = list(labels.values_list("prompt_id", "name"))
-    prompts = {row.pk: row for row in lock_prompts(workspace, sorted({prompt for prompt, _ in pairs}))}
-    moves = [
-        PlannedMove(prompts[prompt], name, prompts[prompt].latest, "erasure", by=by.label)
-        for prompt, name in pairs
-        if prompts[prompt].latest_id not in erased
-    ]
-    move_labels(workspace, moves, at=timezone.now())
-    save_prompts(prompts.values())
-
-
-def has_erased_content(version: PromptVersion) -> bool:
-    """Return whether some text of the version was erased."""
-    rows = Content.objects.in_workspace(version.workspace_id).filter(
-        digest__in=list_content_digests(version.segments, version.tools), erased_at__isnull=False
-    )
-    return rows.exists()

@@ -15,9 +15,10 @@ from personas.errors import DomainError, InvalidInput
 from personas.models import Erasure, Record
 from personas.roles import Permission
 from personas.selectors import list_memories, list_user_profiles
-from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
 from prompts.erasure.services import erase_record
 from prompts.models import PromptVersion
+from prompts.tasks import enqueue_erasure
 
 PAGE_SIZE = 50
 
@@ -48,6 +49,7 @@ def detail(request: WorkspaceRequest, key: int) -> HttpResponse:
 
 
 @require_permission(Permission.MANAGE_KEYS)
+@require_reauthentication
 def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpResponse:
     record = get_erasable_record(request, family, key)
     form = ErasureForm(request.POST if request.method == "POST" else None)
@@ -59,6 +61,7 @@ def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpR
         except DomainError as error:
             form.add_error(None, error.message)
         else:
+            enqueue_erasure(erasure)
             message = gettext("Erased, from %(count)s versions too.")
             messages.success(request, message % {"count": len(erasure.versions)})
             return redirect("erasures:detail", request.workspace.slug, erasure.pk)

@@ -30,6 +30,7 @@ from prompts.labels.services import roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.page_lookup import MAX_URL_NUMBER
 from prompts.tasks import enqueue_rebuilds
+from prompts.versions.selectors import list_erased_versions
 from prompts.versions.timeline import HEAVY_COLUMNS, select_latest_version
 
 
@@ -77,19 +78,25 @@ def list_rollback_targets(workspace: Workspace, prompts: Sequence[AgentPrompt]) 
     needed = {key for pair in version_ids.values() for key in pair if key}
     rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=needed)
     versions = {version.pk: version for version in rows.defer(*HEAVY_COLUMNS)}
+    erased = list_erased_versions(workspace, {target for _current, target in version_ids.values() if target})
     return [
-        build_rollback_target(prompt, *(versions.get(key) for key in version_ids.get(prompt.pk, (0, 0))))
+        build_rollback_target(
+            prompt, *(versions.get(key) for key in version_ids.get(prompt.pk, (0, 0))), erased=erased
+        )
         for prompt in prompts
     ]
 
 
 def build_rollback_target(
-    prompt: AgentPrompt, current: PromptVersion | None, target: PromptVersion | None
+    prompt: AgentPrompt, current: PromptVersion | None, target: PromptVersion | None, *, erased: set[int]
 ) -> RollbackTarget:
     if current is None:
         return RollbackTarget(prompt, None, None, _("Nothing is in production yet."))
     if target is None:
         return RollbackTarget(prompt, current, None, _("Production was never at an earlier version."))
+    if target.pk in erased:
+        message = _("Version %(number)s contains erased text and cannot be served.")
+        return RollbackTarget(prompt, current, None, message % {"number": target.number})
     return RollbackTarget(prompt, current, target)
 
 

@@ -1,12 +1,25 @@
 """Models of labels: PromptLabel (current position), LabelMove (append-only history) and LabelRule."""
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from personas.models import WorkspaceOwned
 from personas.workspaces.models import slug_validator
 from prompts.versions.models import AgentPrompt, PromptVersion
 
 LATEST, PRODUCTION = "latest", "production"
+
+
+class MoveReason(models.TextChoices):
+    """Why a label was moved. The rules for each reason are in prompts.labels.approval."""
+
+    BUILD = "build", _("Build")
+    RELEASE = "release", _("Release")
+    OVERRIDE = "override", _("Release without approval")
+    ROLLBACK = "rollback", _("Roll-back")
+    MOVED = "moved", _("Moved by a member")
+    REMOVED = "removed", _("Removed")
+    ERASURE = "erasure", _("Erasure")
 
 
 class PromptLabel(WorkspaceOwned):
@@ -45,7 +58,7 @@ class LabelMove(WorkspaceOwned):
     previous_version = models.ForeignKey(
         PromptVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    # One of: build, release, override, rollback, moved, removed, erasure.
+    # A value of MoveReason.
     reason = models.CharField(max_length=20)
     note = models.CharField(max_length=500, blank=True)
     release = models.ForeignKey("Release", null=True, on_delete=models.PROTECT, related_name="moves")

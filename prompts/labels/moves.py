@@ -7,7 +7,8 @@ from datetime import datetime
 from personas.models import Workspace
 from personas.tenancy.models import get_upsert_fields
 from prompts.hashed_rows import build_label_move_row
-from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion, Release
+from prompts.labels.approval import check_moves
+from prompts.models import AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion, Release
 from prompts.versions.selectors import list_heavy_columns
 
 
@@ -21,16 +22,18 @@ class PlannedMove:
     prompt: AgentPrompt
     label: str
     version: PromptVersion | None
-    reason: str
+    reason: MoveReason
     by: str
     note: str = ""
     release: Release | None = None
 
 
 def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at: datetime) -> list[LabelMove]:
-    """Move the labels and append LabelMove rows.
+    """Move the labels and append LabelMove rows. All moves of labels go through this function.
 
-    This sets `last_move` and `last_move_hash` of the prompts, but the caller must save the prompts.
+    Raise an error if a reviewed agent would get a version that was not approved, or if a version cannot be
+    served: see prompts.labels.approval. This sets `last_move` and `last_move_hash` of the prompts, but the
+    caller must save the prompts.
     """
     if not moves:
         return []
@@ -38,6 +41,7 @@ def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at:
     prompts = {move.prompt.pk for move in moves}
     labels = rows.filter(prompt__in=prompts).select_related("version").defer(*list_heavy_columns("version"))
     current = {(row.prompt_id, row.name): row for row in labels}
+    check_moves(workspace, moves, current)
     label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]
     LabelMove.objects.in_workspace(workspace).bulk_create(label_moves)
     write_labels(workspace, moves, current, at)
@@ -53,7 +57,7 @@ def build_label_move(move: PlannedMove, label: PromptLabel | None, at: datetime)
         label=move.label,
         version=move.version,
         previous_version=label.version if label else None,
-        reason=move.reason,
+        reason=str(move.reason),
         note=move.note,
         release=move.release,
         author_label=move.by[:254],

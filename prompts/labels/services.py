@@ -15,11 +15,22 @@ from personas.roles import Role
 from personas.workspaces.models import slug_validator
 from prompts.errors import ForeignVersion, LabelConflict, NotAllowed, UnknownLabel
 from prompts.labels.moves import PlannedMove, move_labels
-from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel, PromptVersion
+from prompts.models import (
+    LATEST,
+    PRODUCTION,
+    AgentPrompt,
+    LabelMove,
+    LabelRule,
+    MoveReason,
+    PromptLabel,
+    PromptVersion,
+)
 from prompts.versions.selectors import find_earlier_move
 
 # Version ids of the label before and after the roll-back, keyed by prompt id.
 LabelPositions = dict[int, tuple[int, int]]
+
+AUDIT_VERBS = {MoveReason.ROLLBACK: "rolled back"}
 
 
 @transaction.atomic
@@ -54,7 +65,9 @@ def move_label(
         return None
     if label == PRODUCTION:
         prompt.is_held = prompt.latest_id != version.pk
-    return apply_label_moves([PlannedMove(prompt, label, version, "moved", by=by.label, note=note)], by=by)[0]
+    return apply_label_moves(
+        [PlannedMove(prompt, label, version, MoveReason.MOVED, by=by.label, note=note)], by=by
+    )[0]
 
 
 @transaction.atomic
@@ -66,7 +79,7 @@ def remove_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
         raise NotAllowed(_("Production is what bots get: roll it back, but it cannot be taken off."))
     if find_current_label(prompt, label) is None:
         raise UnknownLabel(_("There is no label “%(label)s” on this prompt.") % {"label": label})
-    apply_label_moves([PlannedMove(prompt, label, None, "removed", by=by.label)], by=by)
+    apply_label_moves([PlannedMove(prompt, label, None, MoveReason.REMOVED, by=by.label)], by=by)
 
 
 @transaction.atomic
@@ -111,7 +124,12 @@ def roll_back(
     check_label_protection(locked[0].workspace_id, [label], by=by)
     moves = [
         PlannedMove(
-            prompt, label, find_rollback_target(prompt, label, to), "rollback", by=by.label, note=note
+            prompt,
+            label,
+            find_rollback_target(prompt, label, to),
+            MoveReason.ROLLBACK,
+            by=by.label,
+            note=note,
         )
         for prompt in locked
     ]
@@ -133,6 +151,11 @@ def get_label_positions(moves: Sequence[PlannedMove]) -> LabelPositions:
     }
 
 
+def pin_production(workspace: Workspace | int, agent_id: int) -> None:
+    """Keep production of an agent where it is: builds do not move it until it is released or unpinned."""
+    AgentPrompt.objects.in_workspace(workspace).filter(agent=agent_id).update(is_held=True)
+
+
 @transaction.atomic
 def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
     """Move production to the latest version, and let every new build move it again.
@@ -149,7 +172,8 @@ def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
         )
     prompt.is_held = False
     apply_label_moves(
-        [PlannedMove(prompt, PRODUCTION, prompt.latest, "moved", by=by.label, note="Follows again")], by=by
+        [PlannedMove(prompt, PRODUCTION, prompt.latest, MoveReason.MOVED, by=by.label, note="Follows again")],
+        by=by,
     )
 
 
@@ -189,15 +213,18 @@ def apply_label_moves(moves: Sequence[PlannedMove], *, by: Actor) -> list[LabelM
     rows = move_labels(moves[0].prompt.workspace_id, moves, at=timezone.now())
     save_prompts([move.prompt for move in moves])
     for move, row in zip(moves, rows, strict=True):
+        after = {"version": row.version.number if row.version else None, "note": move.note}
+        # A label is removed by a member, or by an erasure.
+        verb = AUDIT_VERBS.get(move.reason, "moved") if row.version else "took off"
         write_audit_event(
             row.workspace_id,
-            {"rollback": "rolled back", "removed": "took off"}.get(move.reason, "moved"),
+            verb,
             "label",
             move.prompt.pk,
             f"{move.label} of {move.prompt}",
             by=by,
             before={"version": row.previous_version.number if row.previous_version else None},
-            after={"version": row.version.number if row.version else None, "note": move.note},
+            after=after | ({"cause": "erasure"} if move.reason == MoveReason.ERASURE else {}),
         )
     return rows
 

@@ -17,6 +17,7 @@ CAUSE_KIND_LABELS = {
     "refresh": _("A look at"),
     "rebuild": _("Rebuilt"),
     "compiler": _("A newer compiler"),
+    "erasure": _("Erasure"),
     "source": _("Source"),
     "rule_set": _("Rule set"),
 }

@@ -1,6 +1,6 @@
 """Find where a record or file is used: the versions and labels that contain it now or did before."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -124,6 +124,23 @@ def list_record_usages(
     add_current_labels(workspace, usages)
     add_past_labels(workspace, usages)
     return list(usages.values())
+
+
+def iterate_record_ranges(
+    workspace: Workspace | int, kind: str, key: int
+) -> Iterator[tuple[int, VersionRange]]:
+    """Yield prompt id and version range of every use of the record. Unlike for pages, there is no limit."""
+    rows = VersionPart.objects.in_workspace(workspace).filter(kind=kind, object_id=key)
+    ends = filter_range_ends(rows).order_by("prompt_id", "version_id")
+    start: tuple[int, int] | None = None
+    for prompt, number, revision in ends.values_list("prompt_id", "version__number", "revision").iterator():
+        if start is not None and (revision is None or start[0] != prompt):
+            yield start[0], VersionRange(start[1], number - 1 if start[0] == prompt else None)
+            start = None
+        if revision is not None:
+            start = prompt, number
+    if start is not None:
+        yield start[0], VersionRange(start[1], None)
 
 
 def filter_range_ends(parts: QuerySet[VersionPart]) -> QuerySet[VersionPart]:

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from personas.errors import DomainError
 from personas.roles import Permission
-from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
 from prompts.models import Release, ReleaseStatus
 from prompts.page_lookup import get_release_or_404
 from prompts.releases.forms import ReasonForm
@@ -51,6 +51,7 @@ def withdraw_release_view(request: WorkspaceRequest, number: int) -> HttpRespons
 
 
 @require_permission(Permission.MANAGE_KEYS)
+@require_reauthentication
 @require_POST
 def override_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:
     return run_action_with_reason(request, number, override_release)

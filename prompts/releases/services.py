@@ -11,10 +11,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from core.text.lists import format_short_list
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
-from personas.models import ReleasePolicy, Workspace
+from personas.models import ReleasePolicy, User, Workspace
 from personas.records.services import convert_save_errors
 from prompts.errors import NotAllowed, NothingToRelease, ReleaseClosed, ReleaseVoided
 from prompts.labels.moves import PlannedMove, move_labels
@@ -22,11 +23,13 @@ from prompts.labels.services import check_label_protection, lock_prompts, save_p
 from prompts.models import (
     PRODUCTION,
     AgentPrompt,
+    MoveReason,
     PromptLabel,
     Release,
     ReleaseItem,
     ReleaseStatus,
 )
+from prompts.releases.authors import list_authored_items
 
 
 @transaction.atomic
@@ -36,6 +39,17 @@ def request_release(
     """Request a release that moves a label of these prompts to their latest versions."""
     validate_label_name(label)
     check_label_protection(workspace, [label], by=by)
+    return open_release(workspace, prompts, message=message, by=by, label=label)
+
+
+@transaction.atomic
+def open_release(
+    workspace: Workspace, prompts: Iterable[AgentPrompt], *, message: str, by: Actor, label: str
+) -> Release:
+    """Open a release without checking whether the actor may move the label.
+
+    It moves nothing before it is approved, and an erasure opens one for a label that it removed.
+    """
     Workspace.objects.select_for_update().get(pk=workspace.pk)
     locked = lock_prompts(workspace, [prompt.pk for prompt in prompts])
     labels = PromptLabel.objects.in_workspace(workspace).filter(
@@ -74,7 +88,7 @@ def request_release(
 
 @transaction.atomic
 def approve_release(release: Release, *, by: Actor) -> Release:
-    """Approve a release. The user who requested it cannot approve it.
+    """Approve a release. The user who requested it and the authors of its changes cannot approve it.
 
     If a prompt has been rebuilt with another digest, the release is voided instead.
     """
@@ -83,9 +97,24 @@ def approve_release(release: Release, *, by: Actor) -> Release:
         raise NotAllowed(_("Somebody else must approve what you asked for."))
     if void_if_changed(release, by=by):
         return release
+    check_not_author(release, by.user)
     save_decision(release, ReleaseStatus.APPROVED, by=by)
     log_release_event(release, "approved", by=by)
     return release
+
+
+def check_not_author(release: Release, user: User) -> None:
+    """Raise NotAllowed if the user made one of the changes that the release contains."""
+    authored = list_authored_items(release, load_release_items(release), user)
+    if authored:
+        names = format_short_list([str(item.prompt) for item in authored])
+        raise NotAllowed(
+            _(
+                "Somebody else must approve this: you made changes to %(names)s since the version that has "
+                "the label. An admin can release it without approval, with a reason."
+            )
+            % {"names": names}
+        )
 
 
 @transaction.atomic
@@ -108,7 +137,7 @@ def run_release(release: Release, *, by: Actor) -> Release:
         )
     if void_if_changed(release, by=by):
         return release
-    return move_release_labels(release, "release", by=by)
+    return move_release_labels(release, MoveReason.RELEASE, by=by)
 
 
 @transaction.atomic
@@ -121,7 +150,7 @@ def override_release(release: Release, *, reason: str, by: Actor) -> Release:
     if void_if_changed(release, by=by):
         return release
     release.reason, release.is_override = reason.strip()[:500], True
-    return move_release_labels(release, "override", by=by)
+    return move_release_labels(release, MoveReason.OVERRIDE, by=by)
 
 
 @transaction.atomic
@@ -185,7 +214,7 @@ def void_if_changed(release: Release, *, by: Actor) -> bool:
     return True
 
 
-def move_release_labels(release: Release, reason: str, *, by: Actor) -> Release:
+def move_release_labels(release: Release, reason: MoveReason, *, by: Actor) -> Release:
     items = list(load_release_items(release))
     prompts = {row.pk: row for row in lock_prompts(release.workspace_id, [item.prompt_id for item in items])}
     moves = [

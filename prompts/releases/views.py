@@ -20,6 +20,7 @@ from prompts.models import Release, ReleaseItem, ReleaseStatus
 from prompts.page_lookup import MAX_URL_NUMBER, get_release_or_404
 from prompts.preview.review import build_release_review, list_approvers
 from prompts.releases import action_views
+from prompts.releases.authors import list_authored_items
 from prompts.releases.changes import group_release_changes
 from prompts.releases.forms import ReasonForm, ReleaseForm, get_checked_values, get_choice_value
 from prompts.releases.selectors import (
@@ -164,7 +165,8 @@ def get_release_context(
     return {
         "approvers": list_approvers(request.workspace, release.requested_by) if is_asking else [],
         "is_open": is_open,
-        "is_own": release.requested_by_id == request.user.pk,
+        "is_own": release.requested_by_id == request.user.pk
+        or (is_asking and bool(list_authored_items(release, items, request.user))),
         "may_go": is_open and (is_approved or not list_reviewed_agents(items)),
         "outdated": list_outdated_items(items) if is_open else [],
         # Without approval, the release itself is the decision, so `decided_at` is not before `released_at`.

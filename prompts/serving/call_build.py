@@ -21,7 +21,7 @@ from prompts.serving.errors import InputsNotStored
 from prompts.serving.rendered_prompt import build_render_parts
 from prompts.serving.warnings import get_assembly_warnings
 from prompts.versions.segments import encode_json
-from prompts.versions.stored_inputs import InputsUnavailable, load_inputs
+from prompts.versions.stored_inputs import InputsUnavailable, load_remaining_inputs
 from prompts.versions.tool_definitions import list_definitions_json
 
 # The layouts that show the data.
@@ -36,7 +36,7 @@ def get_version_inputs(workspace_id: int, version: CachedVersion) -> PromptInput
         with workspace_scope(workspace_id):
             row = PromptVersion.objects.in_workspace(workspace_id).only("lockfile", "workspace_id")
             try:
-                version.inputs.append(load_inputs(row.get(pk=version.version_id)))
+                version.inputs.append(load_remaining_inputs(row.get(pk=version.version_id)))
             except InputsUnavailable:
                 raise InputsNotStored from None
     return version.inputs[0]

@@ -19,9 +19,9 @@ from personas.api_keys.selectors import filter_valid_keys
 from personas.errors import InvalidInput
 from personas.models import Membership
 from prompts.hashed_rows import format_reader
-from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
+from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion
 from prompts.serving.cache import ErasureState, get_erasure_state
-from prompts.serving.errors import InvalidKey, NoVersion, OutOfScope, PromptNotFound
+from prompts.serving.errors import InvalidKey, NoVersion, OutOfScope, PromptNotFound, VersionErased
 from prompts.serving.request import Client, KeyClient, MemberClient, PromptRequest, RateLimitCheck
 from prompts.serving.warnings import ReportWarnings, load_report_warnings
 
@@ -207,10 +207,21 @@ def get_current_version_id(prompt: AgentPrompt, label: str) -> int:
     rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, name=label)
     version_id = rows.values_list("version_id", flat=True).first()
     if version_id is None:
+        check_label_removal(prompt, label)
         # Production exists for every prompt, but may not point to a version yet. Other labels without a
         # version do not exist.
         raise NoVersion if label == PRODUCTION else PromptNotFound
     return version_id
+
+
+def check_label_removal(prompt: AgentPrompt, label: str) -> None:
+    """Raise VersionErased if an erasure removed the label, because its version could not be rebuilt."""
+    moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
+    if moves.order_by("-sequence").values_list("reason", flat=True).first() == MoveReason.ERASURE:
+        raise VersionErased(
+            f"The label “{label}” was removed: its version contained text that has been erased, and could "
+            "not be rebuilt without it. Release a newer version of the prompt."
+        )
 
 
 def get_version_id_at(prompt: AgentPrompt, prompt_request: PromptRequest) -> int:

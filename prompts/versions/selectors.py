@@ -6,8 +6,9 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from personas.models import Agent, Content, Workspace
+from personas.models import Agent, Content, Workspace, sha256_digest
 from prompts.assembly.segments import Segment
+from prompts.hashed_rows import build_version_row
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
 from prompts.versions.lockfile import get_base_number, merge_lockfiles
 from prompts.versions.segments import list_content_digests, unpack_segments
@@ -120,3 +121,36 @@ def get_contents(workspace: Workspace | int, digests: Iterable[str]) -> dict[str
     return {
         digest: None if data is None else bytes(data) for digest, data in rows.values_list("digest", "data")
     }
+
+
+def list_erased_versions(workspace: Workspace | int, ids: Iterable[int]) -> set[int]:
+    """Return the ids of these versions of which some text was erased, with two queries."""
+    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=set(ids))
+    digests = {
+        key: list_content_digests(segments, tools)
+        for key, segments, tools in rows.values_list("pk", "segments", "tools")
+    }
+    if not digests:
+        return set()
+    contents = Content.objects.in_workspace(workspace).filter(digest__in=set().union(*digests.values()))
+    erased = set(contents.filter(erased_at__isnull=False).values_list("digest", flat=True))
+    return {key for key, used in digests.items() if used & erased}
+
+
+def has_erased_content(version: PromptVersion) -> bool:
+    """Return whether some text of the version was erased."""
+    return bool(list_erased_versions(version.workspace_id, [version.pk]))
+
+
+def is_version_intact(version: PromptVersion) -> bool:
+    """Whether the row of the version matches its hash, and its contents and text match their digests."""
+    if build_version_row(version).hash(version.previous_hash) != version.hash:
+        return False
+    digests = list_content_digests(version.segments, version.tools)
+    contents = get_contents(version.workspace_id, digests)
+    if any(data is None or sha256_digest(data) != digest for digest, data in contents.items()):
+        return False
+    if len(contents) != len(digests):
+        return False
+    text = "".join([segment.text for segment in unpack_segments(version.segments, contents)])
+    return sha256_digest(text.encode()) == version.text_digest

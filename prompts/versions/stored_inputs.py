@@ -109,34 +109,56 @@ def load_inputs(version: PromptVersion) -> PromptInputs:
     return unpack_inputs(version.lockfile.get("inputs", ""), load_input_contents(version))
 
 
-def load_input_contents(version: PromptVersion) -> dict[str, bytes]:
-    """Load the manifest of a version, its lists and its parts, by digest."""
+def load_remaining_inputs(version: PromptVersion) -> PromptInputs:
+    """Load the inputs of a version without the parts that were erased.
+
+    Raise InputsUnavailable if the version stores no inputs.
+    """
+    contents = load_input_contents(version, has_erased_parts=True)
+    return unpack_inputs(version.lockfile.get("inputs", ""), contents)
+
+
+def load_input_contents(version: PromptVersion, *, has_erased_parts: bool = False) -> dict[str, bytes]:
+    """Load the manifest of a version, its lists and its parts, by digest.
+
+    With `has_erased_parts`, parts that were erased are left out. Otherwise they raise InputsUnavailable.
+    """
     digest = version.lockfile.get("inputs", "")
     contents = require_all(version.workspace_id, [digest])
-    parts, part_lists = list_manifest_digests(json.loads(contents[digest]))
+    names, part_lists = list_manifest_digests(json.loads(contents[digest]))
     lists = require_all(version.workspace_id, part_lists)
-    parts += [part for data in lists.values() for part in json.loads(data)]
-    return contents | lists | require_all(version.workspace_id, parts)
+    names += [part for data in lists.values() for part in json.loads(data)]
+    parts = require_all(version.workspace_id, names, may_be_erased=has_erased_parts)
+    return contents | lists | parts
 
 
-def require_all(workspace_id: int, digests: Iterable[str]) -> dict[str, bytes]:
+def require_all(
+    workspace_id: int, digests: Iterable[str], *, may_be_erased: bool = False
+) -> dict[str, bytes]:
     wanted = set(digests)
-    found = {digest: data for digest, data in get_contents(workspace_id, wanted).items() if data is not None}
-    if len(found) < len(wanted):
+    stored = get_contents(workspace_id, wanted)
+    found = {digest: data for digest, data in stored.items() if data is not None}
+    if len(stored if may_be_erased else found) < len(wanted):
         raise InputsUnavailable
     return found
 
 
 def unpack_inputs(digest: str, contents: Mapping[str, bytes]) -> PromptInputs:
+    """Build the inputs from the manifest; parts that are not among the contents are left out."""
     manifest = json.loads(contents[digest])
-    return parse_dataclass(
-        PromptInputs, {name: unpack_member(one, contents) for name, one in manifest.items()}
-    )
+    values = {name: unpack_member(one, contents) for name, one in manifest.items() if has_data(one, contents)}
+    return parse_dataclass(PromptInputs, values)
+
+
+def has_data(member: Mapping[str, Any], contents: Mapping[str, bytes]) -> bool:
+    return "part" not in member or member["part"] in contents
 
 
 def unpack_member(member: Mapping[str, Any], contents: Mapping[str, bytes]) -> Any:
     if "part" in member:
         return json.loads(contents[member["part"]])
     if "parts" in member:
-        return [json.loads(contents[part]) for part in json.loads(contents[member["parts"]])]
+        return [
+            json.loads(contents[part]) for part in json.loads(contents[member["parts"]]) if part in contents
+        ]
     return member["value"]

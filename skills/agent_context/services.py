@@ -202,4 +202,4 @@ def log_context_change(
     )
     # Descendants may inherit the sources.
     agent_ids = sorted([agent.pk, *agent.list_descendant_ids()])
-    agent_changed.send(sender=Agent, workspace_id=agent.workspace_id, agent_ids=agent_ids, cause=None)
+    agent_changed.send(sender=Agent, workspace_id=agent.workspace_id, agent_ids=agent_ids, by=by)

@@ -168,7 +168,7 @@ def assign_skill_file(file: ContextFile, reach: str, agents: Iterable[Agent], *,
             after=after,
         )
         agent_ids = sorted({*previous_reader_ids, *list_reader_ids(source, [file])})
-        agent_changed.send(sender=Source, workspace_id=file.workspace_id, agent_ids=agent_ids, cause=None)
+        agent_changed.send(sender=Source, workspace_id=file.workspace_id, agent_ids=agent_ids, by=by)
     return file
 
 
@@ -208,15 +208,15 @@ def set_trust_requirement(
     for source in sources:
         # The lock loaded the workspace before it was changed.
         source.workspace = workspace
-        reapply_states(source)
+        reapply_states(source, by=by)
     return untrusted
 
 
-def reapply_states(source: Source) -> None:
+def reapply_states(source: Source, *, by: Actor = SYSTEM_ACTOR) -> None:
     """Recompute the states of all files of a source with its current policy, and notify affected agents."""
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(source=source)
     files = list(rows.select_related("newest", "agreed", "in_force"))
-    notify_readers(source, apply_states(files, policy_for(source), now=timezone.now()))
+    notify_readers(source, apply_states(files, policy_for(source), now=timezone.now()), by=by)
 
 
 def change_file(
@@ -253,7 +253,7 @@ def apply_file_change(
         before=before,
         after=file_state_json(file) if after is None else after | file_state_json(file),
     )
-    notify_readers(source, changed_files)
+    notify_readers(source, changed_files, by=by)
     return file
 
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
+from personas.actors import SYSTEM_ACTOR, Actor
 from personas.models import Agent
 from personas.signals import agent_changed
 from skills.files.states import WITHHELD_STATES, FilePolicy, get_effective_revision, get_file_state
@@ -48,12 +49,18 @@ def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: dat
 
 
 def notify_readers(
-    source: Source, changed: Collection[ContextFile], *, cause: RefreshRun | None = None
+    source: Source,
+    changed: Collection[ContextFile],
+    *,
+    cause: RefreshRun | None = None,
+    by: Actor = SYSTEM_ACTOR,
 ) -> list[int]:
     """Send `agent_changed` for all agents that get one of the changed files. Return the agents' ids."""
     agent_ids = list_reader_ids(source, changed) if changed else []
     if agent_ids:
-        agent_changed.send(sender=Source, workspace_id=source.workspace_id, agent_ids=agent_ids, cause=cause)
+        agent_changed.send(
+            sender=Source, workspace_id=source.workspace_id, agent_ids=agent_ids, cause=cause, by=by
+        )
     return agent_ids
 
 

@@ -286,6 +286,12 @@ PROMPTS: dict[str, Row] = {
     "POST releases-reject": Row(RELEASE, body=constant({"reason": "No."})),
     "POST releases-withdraw": Row(RELEASE),
     "POST releases-carryOut": Row(RELEASE, others={}),
+    "GET erasures-list": Row(narrow=403),
+    "GET erasures-one": Row({"key": row("erasures")}, narrow=403),
+    "POST erasures-list": Row(
+        body=lambda s, h: {"kind": "memory", "record": s.row(h, "memories").pk, "reason": "Asked for."},
+        narrow=403,
+    ),
     "POST releases-override": Row(RELEASE, body=constant({"reason": "Fire."})),
     "POST preview": Row(body=preview_body, changes=False, narrow=403),
     "POST impact": Row(body=edited_soul, changes=False, narrow=403),

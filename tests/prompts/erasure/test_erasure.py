@@ -11,10 +11,10 @@ from personas.errors import InvalidInput, RecordErased
 from personas.memories.services import reinstate_memory
 from personas.models import Agent, AuditEvent, Erasure, Revision
 from personas.records.services import edit_record, restore_revision
-from prompts.erasure.services import erase_record, has_erased_content
+from prompts.erasure.services import erase_record
 from prompts.hashed_rows import build_version_row
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
-from prompts.versions.selectors import get_version_text
+from prompts.versions.selectors import get_version_text, has_erased_content
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
     SharedCast,

@@ -15,7 +15,7 @@ from prompts.models import PRODUCTION, AgentPrompt, LabelRule, PromptLabel, Rele
 from prompts.releases.changes import build_change_key, trim_common_ends
 from prompts.releases.selectors import list_releasable_prompts
 from prompts.releases.services import approve_release, request_release, run_release
-from tests.factories import BY, join, make_agent, make_channel, make_soul, make_user, make_workspace
+from tests.factories import BY, PASSWORD, join, make_agent, make_channel, make_soul, make_user, make_workspace
 from tests.shared_cast import (  # noqa: F401  # fixtures
     SharedCast,
     shared_alice,
@@ -343,3 +343,25 @@ def test_a_bad_label_is_rejected_with_a_message(as_alice, workspace):
         )
         assert [message.level_tag for message in response.context["messages"]] == ["error"]
     assert not LabelRule.unscoped.exists()
+
+
+def test_an_override_requires_a_recent_login(workspace, alice, by_alice, client, stage):
+    prompt = AgentPrompt.objects.in_workspace(workspace).filter(agent=stage.careful)[0]
+    release = request_release(workspace, [prompt], message="First", by=by_alice)
+    alice.set_password(PASSWORD)
+    alice.save()
+    client.force_login(alice)
+    answer = client.post(f"/w/{workspace.slug}/releases/{release.number}/override/", {"reason": "Fire."})
+    assert answer.status_code == 302
+    assert "/reauthenticate/" in answer["Location"]
+    release.refresh_from_db()
+    assert release.status == ReleaseStatus.REQUESTED
+
+
+def test_the_author_of_a_change_sees_that_others_must_approve(workspace, as_bob, by_alice, bob, stage):
+    soul = edit_record(stage.soul, {"text": "Be kind."}, expected=stage.soul.revision, by=Actor.person(bob))
+    assert soul.revision == 2
+    prompt = AgentPrompt.objects.in_workspace(workspace).filter(agent=stage.careful)[0]
+    release = request_release(workspace, [prompt], message="First", by=by_alice)
+    page = as_bob.get(f"/w/{workspace.slug}/releases/{release.number}/").content.decode()
+    assert "Somebody else must approve this" in page

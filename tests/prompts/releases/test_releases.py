@@ -7,7 +7,8 @@ import pytest
 from personas.actors import Actor
 from personas.errors import InvalidInput
 from personas.models import AuditEvent, Soul
-from personas.records.services import edit_record
+from personas.records.services import archive_record, edit_record, restore_revision
+from prompts.builds.services import get_build_author, rebuild_agents
 from prompts.errors import (
     ForeignVersion,
     LabelConflict,
@@ -16,7 +17,15 @@ from prompts.errors import (
     ReleaseClosed,
 )
 from prompts.labels.services import move_label, protect_label, remove_label, roll_back, unpin_production
-from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion, ReleaseStatus
+from prompts.models import (
+    PRODUCTION,
+    AgentPrompt,
+    BuildCause,
+    LabelMove,
+    PromptLabel,
+    PromptVersion,
+    ReleaseStatus,
+)
 from prompts.releases.services import (
     approve_release,
     override_release,
@@ -113,6 +122,88 @@ def test_the_requester_cannot_approve(careful, workspace, by_alice):
     with pytest.raises(NotAllowed, match="Somebody else"):
         approve_release(release, by=by_alice)
     assert production(careful) is None
+
+
+# --- four eyes -----------------------------------------------------------------------------------------
+
+
+def release_first(workspace, careful, by_alice, by_bob) -> None:
+    run_release(
+        approve_release(request_release(workspace, [careful], message="First", by=by_alice), by=by_bob),
+        by=by_alice,
+    )
+
+
+def test_the_author_of_a_change_cannot_approve_it(careful, workspace, soul, by_alice, by_bob):
+    release_first(workspace, careful, by_alice, by_bob)
+    edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=by_bob)
+    reword(soul, "Be wiser.")
+    release = request_release(workspace, [careful], message="Second", by=by_alice)
+    with pytest.raises(NotAllowed, match="you made changes to Careful · Deck"):
+        approve_release(release, by=by_bob)
+    assert production(careful) == 1
+    # A workspace without a third member can still release it, with a reason.
+    override_release(release, reason="Nobody else is here.", by=by_bob)
+    assert production(careful) == 3
+
+
+def test_changes_before_the_released_version_do_not_count(careful, workspace, soul, by_alice, by_bob):
+    edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=by_alice)
+    release = request_release(workspace, [careful], message="First", by=by_bob)
+    with pytest.raises(NotAllowed, match="you made changes"):
+        approve_release(release, by=by_alice)
+    override_release(release, reason="The first one.", by=by_alice)
+    reword(soul, "Be wiser.")
+    release = request_release(workspace, [again(careful)], message="Second", by=by_bob)
+    assert approve_release(release, by=by_alice).status == ReleaseStatus.APPROVED
+
+
+def test_the_author_of_a_change_without_a_revision_cannot_approve_it(careful, workspace, by_alice, by_bob):
+    memory = make_memory(workspace, "One.")
+    release_first(workspace, again(careful), by_alice, by_bob)
+    archive_record(memory, by=by_bob)
+    release = request_release(workspace, [again(careful)], message="Second", by=by_alice)
+    with pytest.raises(NotAllowed, match="you made changes"):
+        approve_release(release, by=by_bob)
+
+
+def test_the_author_of_a_change_whose_build_failed_cannot_approve_it(
+    careful, soul, by_alice, by_bob, monkeypatch
+):
+    workspace = soul.workspace
+    release_first(workspace, careful, by_alice, by_bob)
+    with monkeypatch.context() as fault:
+        fault.setattr("prompts.builds.services.try_compile_prompt", lambda *args: None)
+        edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=by_bob)
+    # The causes of the failed build are deleted: only the revision tells who wrote the text.
+    rebuild_agents(workspace, [careful.agent_id])
+    assert again(careful).latest.causes == [{"kind": "rebuild"}]
+    release = request_release(workspace, [again(careful)], message="Second", by=by_alice)
+    with pytest.raises(NotAllowed, match="you made changes"):
+        approve_release(release, by=by_bob)
+
+
+def test_a_build_keeps_a_cause_of_every_author():
+    causes = [BuildCause(cause={"by": "first@example.com"})]
+    causes += [BuildCause(cause={"by": "second@example.com", "message": str(n)}) for n in range(30)]
+    author = get_build_author(causes)
+    assert [cause["by"] for cause in author.causes] == ["first@example.com"] + ["second@example.com"] * 20
+    assert author.message == "29"
+
+
+def test_lifting_the_review_releases_nothing(careful, workspace, soul, by_alice, by_bob):
+    release_first(workspace, careful, by_alice, by_bob)
+    reword(soul, "Be wise.")
+    agent = careful.agent
+    agent = edit_record(agent, {"release_policy": "automatic"}, expected=agent.revision, by=by_alice)
+    reword(soul, "Be wiser.")
+    assert production(careful) == 1
+    agent = edit_record(agent, {"release_policy": "reviewed"}, expected=agent.revision, by=by_alice)
+    assert production(careful) == 1
+    restore_revision(agent, 1, expected=agent.revision, by=by_alice)
+    agent = edit_record(agent, {"release_policy": "automatic"}, expected=agent.revision, by=by_alice)
+    unpin_production(again(careful), by=by_alice)
+    assert production(careful) == again(careful).latest.number
 
 
 def test_a_change_voids_a_request_and_an_approval(careful, workspace, soul, by_alice, by_bob):

@@ -23,7 +23,7 @@ from prompts.erasure.services import erase_record
 from prompts.hashed_rows import build_ledger_row
 from prompts.labels.moves import PlannedMove, move_labels
 from prompts.labels.services import remove_label, roll_back
-from prompts.models import AgentPrompt, PromptLabel, PromptVersion
+from prompts.models import AgentPrompt, MoveReason, PromptLabel, PromptVersion
 from prompts.serving import (
     CallContext,
     InvalidKey,
@@ -72,7 +72,9 @@ def stage(props: Stage) -> Stage:
 
 def put_label(stage: Stage, name: str, version: PromptVersion) -> None:
     prompt = stage.prompt
-    move_labels(stage.workspace, [PlannedMove(prompt, name, version, "moved", by="test")], at=timezone.now())
+    move_labels(
+        stage.workspace, [PlannedMove(prompt, name, version, MoveReason.MOVED, by="test")], at=timezone.now()
+    )
     prompt.save()
 
 

@@ -1,0 +1,132 @@
+"""REST resource for erasures: list, read, and erase a memory or user profile."""
+
+from typing import Any
+
+from django.http import Http404
+from django.urls import URLPattern
+
+from personas.api.exception_handler import validation_problem
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.problems import FieldError, ProblemError
+from personas.api.responses import ApiResponse, datetime_json, json_response
+from personas.api.schema import (
+    datetime_schema,
+    enum_schema,
+    integer_schema,
+    line_schema,
+    object_schema,
+    page_schema,
+)
+from personas.api.views import endpoint
+from personas.erasure.services import ERASABLE_FIELDS
+from personas.models import Erasure, ErasureProgress, Record
+from personas.roles import Permission
+from prompts.api_lookup import MAX_ID, check_number_bounds, require_unlimited_scope
+from prompts.erasure.services import erase_record
+from prompts.tasks import enqueue_erasure
+from prompts.versions.serializers import TEXT_SCHEMA
+
+MODELS: dict[str, type[Record]] = {model.kind: model for model in ERASABLE_FIELDS}
+ERASURE_SCHEMA = object_schema(
+    {
+        "id": integer_schema(1),
+        "kind": enum_schema(MODELS),
+        "record": integer_schema(1, description="Id of the erased record."),
+        "reason": TEXT_SCHEMA,
+        "person": TEXT_SCHEMA,
+        "at": datetime_schema(),
+        "state": enum_schema(
+            ErasureProgress.values,
+            description="The text is erased in both states. While prompts are being rebuilt, fetches of "
+            "those that contained it get 410.",
+        ),
+        "versions": integer_schema(description="How many versions contained the text."),
+    }
+)
+NEW_ERASURE_SCHEMA = object_schema(
+    {
+        "kind": enum_schema(MODELS),
+        "record": integer_schema(1, MAX_ID, description="Id of the record."),
+        "reason": line_schema(500, least=1, description="Why; kept, so without personal data of its own."),
+    }
+)
+
+
+def index(call: ApiRequest) -> ApiResponse:
+    require_unlimited_scope(call)
+    rows = Erasure.objects.in_workspace(call.workspace)
+    page = paginate_rows(
+        rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
+    )
+    return page_response(call, page, [erasure_json(row) for row in page.rows])
+
+
+def erasure_detail(call: ApiRequest, key: int) -> ApiResponse:
+    require_unlimited_scope(call)
+    rows = Erasure.objects.in_workspace(call.workspace).filter(pk=check_number_bounds(key, MAX_ID))
+    erasure = rows.first()
+    if erasure is None:
+        raise Http404
+    return json_response(erasure_json(erasure))
+
+
+def create_erasure(call: ApiRequest) -> ApiResponse:
+    """Erase a record. 202 means that a worker still rebuilds prompts; the text is gone already."""
+    require_unlimited_scope(call)
+    model = MODELS[call.body["kind"]]
+    record = model.objects.in_workspace(call.workspace).filter(pk=call.body["record"]).first()
+    if record is None:
+        raise ProblemError(validation_problem([FieldError("There is no such record here.", "/record")]))
+    erasure = erase_record(record, reason=call.body["reason"], by=call.actor)
+    enqueue_erasure(erasure)
+    status = 202 if erasure.state == ErasureProgress.REBUILDING else 201
+    return json_response(erasure_json(erasure), status, Location=f"/api/v1/erasures/{erasure.pk}")
+
+
+def erasure_json(erasure: Erasure) -> dict[str, Any]:
+    return {
+        "id": erasure.pk,
+        "kind": erasure.kind,
+        "record": erasure.object_id,
+        "reason": erasure.reason,
+        "person": erasure.person_label,
+        "at": datetime_json(erasure.at),
+        "state": erasure.state.value,
+        "versions": len(erasure.versions),
+    }
+
+
+ACCEPTED_RESPONSE = {
+    "description": "Erased; prompts are still being rebuilt.",
+    "content": {"application/json": {"schema": ERASURE_SCHEMA}},
+}
+urlpatterns: list[URLPattern] = [
+    endpoint(
+        "erasures",
+        "erasures-list",
+        get=Operation(
+            index,
+            "List erasures, newest first",
+            answer=page_schema(ERASURE_SCHEMA),
+            query=PAGINATION_PARAMS,
+            tag="erasures",
+        ),
+        post=Operation(
+            create_erasure,
+            "Erase a memory or user profile everywhere",
+            permission=Permission.MANAGE_KEYS,
+            body=NEW_ERASURE_SCHEMA,
+            answer=ERASURE_SCHEMA,
+            status=201,
+            extra_responses=[(202, ACCEPTED_RESPONSE)],
+            is_retryable=True,
+            tag="erasures",
+        ),
+    ),
+    endpoint(
+        "erasures/<int:key>",
+        "erasures-one",
+        get=Operation(erasure_detail, "Read an erasure", answer=ERASURE_SCHEMA, tag="erasures"),
+    ),
+]
