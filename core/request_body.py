@@ -7,16 +7,13 @@ that takes too long, and the read then returns too few bytes.
 
 import time
 from collections.abc import Callable
-from threading import Condition
+from threading import Lock
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 
-# How long a read waits for a free slot, in seconds, and how many threads may wait at once. A body that has
-# already arrived is read in less than a millisecond, so a short wait avoids needless 503 responses.
-SLOT_WAIT_SECONDS = 0.25
 # The connection is closed by a thread that checks once a second.
 TIMEOUT_TOLERANCE = 2.0
 
@@ -43,42 +40,33 @@ class TooManyBodyReads(BodyReadError):
     headers = {"Retry-After": "2"}
 
 
-class BodyReadSlots:
-    """Counts the threads that read a body, with lower limits for requests that are not authenticated."""
+class ClientSlots:
+    """Counts the threads that wait for a client: for its request body, or until it reads a streamed response.
+
+    Requests that are not authenticated and streamed responses may each use a quarter of the slots.
+    """
 
     def __init__(self) -> None:
-        self._changed = Condition()
-        self._reading = self._anonymous = self._waiting = 0
+        self._lock = Lock()
+        self._taken = self._taken_by_few = 0
 
-    def acquire(self, *, is_authenticated: bool) -> bool:
-        """Take a slot, waiting a moment if all are taken. Return False if none became free."""
-        with self._changed:
-            if not self._is_free(is_authenticated):
-                if self._waiting >= max(settings.DRAMATIS_BODY_THREADS // 2, 1):
-                    return False
-                self._waiting += 1
-                try:
-                    self._changed.wait_for(lambda: self._is_free(is_authenticated), SLOT_WAIT_SECONDS)
-                finally:
-                    self._waiting -= 1
-                if not self._is_free(is_authenticated):
-                    return False
-            self._reading += 1
-            self._anonymous += not is_authenticated
+    def acquire(self, *, is_few: bool) -> bool:
+        """Take a slot, of the quarter for requests without authentication and streams if `is_few`."""
+        limit: int = settings.DRAMATIS_BODY_THREADS
+        with self._lock:
+            if self._taken >= limit or (is_few and self._taken_by_few >= max(limit // 4, 1)):
+                return False
+            self._taken += 1
+            self._taken_by_few += is_few
             return True
 
-    def release(self, *, is_authenticated: bool) -> None:
-        with self._changed:
-            self._reading -= 1
-            self._anonymous -= not is_authenticated
-            self._changed.notify_all()
-
-    def _is_free(self, is_authenticated: bool) -> bool:
-        limit: int = settings.DRAMATIS_BODY_THREADS
-        return self._reading < limit and (is_authenticated or self._anonymous < max(limit // 3, 1))
+    def release(self, *, is_few: bool) -> None:
+        with self._lock:
+            self._taken -= 1
+            self._taken_by_few -= is_few
 
 
-slots = BodyReadSlots()
+slots = ClientSlots()
 
 
 class LimitedBody:
@@ -108,15 +96,15 @@ class LimitedBody:
         if self.error is not None:
             raise self.error
         self._started_at = self._started_at or time.monotonic()
-        is_authenticated = self.is_authenticated
-        if not slots.acquire(is_authenticated=is_authenticated):
+        is_few = not self.is_authenticated
+        if not slots.acquire(is_few=is_few):
             self._fail(TooManyBodyReads())
         self.is_reading = True
         try:
             data = bytes(read())
         finally:
             self.is_reading = False
-            slots.release(is_authenticated=is_authenticated)
+            slots.release(is_few=is_few)
         if time.monotonic() - self._started_at > settings.DRAMATIS_BODY_SECONDS + TIMEOUT_TOLERANCE:
             self._fail(BodyReadTimeout())
         return data

@@ -1,4 +1,4 @@
-"""WSGI application, served by granian: the fetch fast path and the request limits around Django's application."""
+"""WSGI application, served by granian: the fetch fast path and the request limits around Django."""
 
 import os
 

@@ -58,9 +58,7 @@ def has_large_body(request: HttpRequest) -> bool:
 
 
 def build_too_large_response(request: HttpRequest, limit: int) -> HttpResponse:
-    return build_refusal(
-        request, Problem(413, "body_too_large", f"The body may have at most {limit} bytes.")
-    )
+    return build_refusal(request, Problem(413, "body_too_large", f"The body may have at most {limit} bytes."))
 
 
 def build_refusal(request: HttpRequest, problem: Problem) -> HttpResponse:

@@ -2,12 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from threading import BoundedSemaphore
 from typing import Any
 
-from django.conf import settings
-
-from core.request_body import LimitedBody, TooManyBodyReads
+from core.request_body import LimitedBody, TooManyBodyReads, slots
 from core.request_deadline import check_request_deadline
 from project.request_limits.deadlines import deadlines
 
@@ -22,13 +19,12 @@ STREAM_GRACE_SECONDS = 2.0
 class RequestLimits:
     """Limit the body, the duration and the streamed response of each request.
 
-    A streamed response blocks its thread while the client does not read. At most half as many threads as
-    may read bodies send such responses at once; further requests get 503.
+    A streamed response blocks its thread while the client does not read, so it takes a slot as a body does.
+    Without a free slot the response is 503.
     """
 
     def __init__(self, application: WsgiApplication) -> None:
         self.application = application
-        self._streams = BoundedSemaphore(max(settings.DRAMATIS_BODY_THREADS // 2, 1))
 
     def __call__(self, environ: WsgiEnviron, start: StartResponse) -> Iterable[bytes]:
         body = environ["wsgi.input"] = LimitedBody(environ["wsgi.input"])
@@ -53,8 +49,8 @@ class RequestLimits:
                     break
             else:
                 return EndingResponse([b"".join(chunks)], response)
-            if self._streams.acquire(blocking=False):
-                return EndingResponse(stream_until_deadline(chunks, iterator), response, self._streams)
+            if slots.acquire(is_few=True):
+                return EndingResponse(stream_until_deadline(chunks, iterator), response, has_slot=True)
         except BaseException:
             response.close()
             raise
@@ -77,10 +73,8 @@ def stream_until_deadline(first: list[bytes], rest: Iterator[bytes]) -> Iterator
 class EndingResponse:
     """The chunks of a response. `close()` closes the response and ends the request's deadline."""
 
-    def __init__(
-        self, chunks: Iterable[bytes], response: Any, stream: BoundedSemaphore | None = None
-    ) -> None:
-        self._chunks, self._response, self._stream = chunks, response, stream
+    def __init__(self, chunks: Iterable[bytes], response: Any, *, has_slot: bool = False) -> None:
+        self._chunks, self._response, self._has_slot = chunks, response, has_slot
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._chunks)
@@ -90,7 +84,7 @@ class EndingResponse:
             if close := getattr(self._response, "close", None):
                 close()
         finally:
-            if self._stream is not None:
-                self._stream.release()
-                self._stream = None
+            if self._has_slot:
+                self._has_slot = False
+                slots.release(is_few=True)
             deadlines.end()

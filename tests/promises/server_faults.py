@@ -15,16 +15,10 @@ from django.db import OperationalError, connection
 from django.http import StreamingHttpResponse
 
 from project.wsgi import application as product
-from tests.promises import FAULT, LARGE_STREAM_PATH, SLOW_STATEMENT_PATH
+from tests.promises import FAULT, LARGE_STREAM_PATH, SLOW_STATEMENT_PATH, SLOW_STATEMENTS
 
 # Long enough that a kill loses rows that are not written yet.
 LATE = 0.05
-SLOW_STATEMENTS = {
-    "postgresql": "SELECT pg_sleep(60)",
-    # About a minute on a fast machine.
-    "sqlite": "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 400000000) "
-    "SELECT count(*) FROM n",
-}
 
 
 def row_after_answer() -> None:
@@ -111,7 +105,7 @@ def without_body_cap() -> None:
     """R15: every thread may read a body."""
     from core.request_body import slots
 
-    vars(slots)["acquire"] = lambda *, is_authenticated: True
+    vars(slots)["acquire"] = lambda *, is_few: True
 
 
 def without_watchdog() -> None:

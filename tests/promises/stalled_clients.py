@@ -46,7 +46,8 @@ def build_request(kind: str, facts: Mapping[str, Any]) -> bytes:
     """The part of a request that the client sends."""
     key = f"Authorization: Bearer {facts['editor']}\r\n"
     wrong_key = f"Authorization: Bearer {facts['revoked']}\r\n"
-    cookie = f"Cookie: {facts['cookie']}\r\n"
+    # Django rejects a form without this cookie before it reads the body.
+    csrf = f"dramatis-csrf={'a' * 32}"
     heads = {
         HEAD: "POST /api/v1/memories HTTP/1.1\r\n",
         NO_KEY: "POST /api/v1/memories HTTP/1.1\r\n",
@@ -54,8 +55,8 @@ def build_request(kind: str, facts: Mapping[str, Any]) -> bytes:
         KEY: f"POST /api/v1/memories HTTP/1.1\r\n{key}",
         RENDER: f"POST /api/v1/agents/a0/prompt:render HTTP/1.1\r\nAuthorization: Bearer {facts['bot']}\r\n",
         NO_SESSION: "POST /w/harbour/agents/new/ HTTP/1.1\r\n",
-        SESSION: f"POST /w/harbour/agents/new/ HTTP/1.1\r\n{cookie}",
-        LOGIN: "POST /accounts/login/ HTTP/1.1\r\n",
+        SESSION: f"POST /w/harbour/agents/new/ HTTP/1.1\r\nCookie: {facts['cookie']}; {csrf}\r\n",
+        LOGIN: f"POST /accounts/login/ HTTP/1.1\r\nCookie: {csrf}\r\n",
         FILE: "GET /static/js/studio.js HTTP/1.1\r\n",
         STREAM: f"GET {LARGE_STREAM_PATH} HTTP/1.1\r\n",
     }
@@ -110,6 +111,13 @@ class StalledClients:
 
     def longest(self, kinds: frozenset[str] = frozenset(KINDS)) -> float:
         return max(client.seconds for client in self.clients if client.kind in kinds)
+
+    def describe(self) -> str:
+        """The longest time and the statuses by kind, for the output of a failed test."""
+        kinds = dict.fromkeys(client.kind for client in self.clients)
+        return "; ".join(
+            f"{kind}: {self.longest(frozenset({kind})):.1f} s {sorted(self.statuses(kind))}" for kind in kinds
+        )
 
     def statuses(self, *kinds: str) -> set[str]:
         return {client.status for client in self.clients if client.kind in kinds}
