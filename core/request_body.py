@@ -7,13 +7,15 @@ that takes too long, and the read then returns too few bytes.
 
 import time
 from collections.abc import Callable
-from threading import Lock
+from threading import Condition
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 
+# How long a read waits for a free slot.
+SLOT_WAIT_SECONDS = 0.25
 # The connection is closed by a thread that checks once a second.
 TIMEOUT_TOLERANCE = 2.0
 
@@ -43,27 +45,40 @@ class TooManyBodyReads(BodyReadError):
 class ClientSlots:
     """Counts the threads that wait for a client: for its request body, or until it reads a streamed response.
 
-    Requests that are not authenticated and streamed responses may each use a quarter of the slots.
+    Requests that are not authenticated and streamed responses may each use a quarter of the slots. If all
+    slots are taken by bodies that arrive fast, a further one waits a moment. If they are taken by stalled
+    ones, none was taken or released recently, and a further one is refused at once.
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._changed = Condition()
         self._taken = self._taken_by_few = 0
+        # When a slot was last taken or released, by `is_few`.
+        self._changed_at = {True: 0.0, False: 0.0}
 
     def acquire(self, *, is_few: bool) -> bool:
         """Take a slot, of the quarter for requests without authentication and streams if `is_few`."""
-        limit: int = settings.DRAMATIS_BODY_THREADS
-        with self._lock:
-            if self._taken >= limit or (is_few and self._taken_by_few >= max(limit // 4, 1)):
-                return False
+        with self._changed:
+            if not self._is_free(is_few):
+                if time.monotonic() - self._changed_at[is_few] > SLOT_WAIT_SECONDS:
+                    return False
+                if not self._changed.wait_for(lambda: self._is_free(is_few), SLOT_WAIT_SECONDS):
+                    return False
             self._taken += 1
             self._taken_by_few += is_few
+            self._changed_at[is_few] = time.monotonic()
             return True
 
     def release(self, *, is_few: bool) -> None:
-        with self._lock:
+        with self._changed:
             self._taken -= 1
             self._taken_by_few -= is_few
+            self._changed_at[is_few] = time.monotonic()
+            self._changed.notify_all()
+
+    def _is_free(self, is_few: bool) -> bool:
+        limit: int = settings.DRAMATIS_BODY_THREADS
+        return self._taken < limit and (not is_few or self._taken_by_few < max(limit // 4, 1))
 
 
 slots = ClientSlots()

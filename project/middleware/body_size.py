@@ -35,7 +35,9 @@ class BodyLimitMiddleware:
             return build_too_large_response(request, limit)
         response = self.get_response(request)
         body = get_limited_body(request)
-        return build_refusal(request, exception_to_problem(body.error)) if body and body.error else response
+        if body is not None and body.error is not None:
+            return build_refusal(request, exception_to_problem(body.error), body.error)
+        return response
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]
@@ -61,10 +63,10 @@ def build_too_large_response(request: HttpRequest, limit: int) -> HttpResponse:
     return build_refusal(request, Problem(413, "body_too_large", f"The body may have at most {limit} bytes."))
 
 
-def build_refusal(request: HttpRequest, problem: Problem) -> HttpResponse:
+def build_refusal(request: HttpRequest, problem: Problem, error: Exception | None = None) -> HttpResponse:
     """Return the problem for an API client, and its text for a browser."""
     if request.path_info.startswith(API_PREFIX):
-        return problem_response(problem, request)
+        return problem_response(problem, request, error)
     return HttpResponse(
         problem.detail,
         status=problem.status,

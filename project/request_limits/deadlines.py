@@ -1,4 +1,4 @@
-"""Deadline of each request: a watchdog thread cancels its database statement, and no further one is started."""
+"""Deadline of each request: a watchdog cancels its database statement, and no further one is started."""
 
 import sqlite3
 import time

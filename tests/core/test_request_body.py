@@ -1,12 +1,20 @@
 """Limits on reading request bodies."""
 
+import time
 from contextlib import suppress
 from io import BytesIO
 from threading import Event, Thread
 
 import pytest
 
-from core.request_body import BodyReadError, BodyReadTimeout, LimitedBody, TooManyBodyReads
+from core.request_body import (
+    SLOT_WAIT_SECONDS,
+    BodyReadError,
+    BodyReadTimeout,
+    ClientSlots,
+    LimitedBody,
+    TooManyBodyReads,
+)
 
 
 class StoppedStream:
@@ -89,3 +97,24 @@ def test_requests_without_a_key_leave_slots_to_others(settings, stopped_bodies):
     with pytest.raises(TooManyBodyReads):
         LimitedBody(BytesIO(b"data")).read(4)
     assert authenticated_body(b"data").read(4) == b"data"
+
+
+def test_a_slot_that_becomes_free_soon_is_waited_for(settings):
+    settings.DRAMATIS_BODY_THREADS = 1
+    slots, result = ClientSlots(), []
+    assert slots.acquire(is_few=False)
+    waiting = Thread(target=lambda: result.append(slots.acquire(is_few=False)))
+    waiting.start()
+    slots.release(is_few=False)
+    waiting.join()
+    assert result == [True]
+
+
+def test_no_request_waits_for_slots_of_stalled_bodies(settings):
+    settings.DRAMATIS_BODY_THREADS = 1
+    slots = ClientSlots()
+    assert slots.acquire(is_few=False)
+    time.sleep(SLOT_WAIT_SECONDS * 1.2)
+    began = time.monotonic()
+    assert not slots.acquire(is_few=False)
+    assert time.monotonic() - began < SLOT_WAIT_SECONDS

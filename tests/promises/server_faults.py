@@ -91,7 +91,7 @@ def body_before_key() -> None:
     """R15: the API reads the body before it checks the key."""
     from personas.api import views
 
-    check_key = views.authenticate
+    check_key = vars(views)["authenticate"]
 
     def read_first(headers: Any, query: str) -> Any:
         request = sys._getframe(1).f_locals["request"]
@@ -119,7 +119,7 @@ def without_closing() -> None:
     """R15: connections without progress stay open."""
     from project.request_limits.connections import StalledConnections
 
-    StalledConnections.close_stalled = lambda _: 0  # type: ignore[method-assign]
+    setattr(StalledConnections, "close_stalled", lambda _: 0)  # noqa: B010  # mypy forbids an assignment
 
 
 class SlowEndpoints:
@@ -169,7 +169,8 @@ FAULTS: dict[str, Callable[[], None]] = {
 }
 
 settings.DRAMATIS_RATE_LIMITS = dict.fromkeys(("fetch", "read", "write", "render"), (10**9, 10**9))
-product.application.application = SlowEndpoints(product.application.application)
+limits: Any = product.application
+limits.application = SlowEndpoints(limits.application)
 if fault := os.environ.get(FAULT):
     FAULTS[fault]()
 application = product

@@ -1,9 +1,11 @@
 """Requests after their deadline: the running statement is cancelled and no other one is started."""
 
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from io import BytesIO
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -69,7 +71,7 @@ def test_a_request_in_time_is_not_cancelled(settings):
 # --- WSGI --------------------------------------------------------------------------------------------------
 
 
-def call(application: RequestLimits) -> tuple[str, object]:
+def call(application: RequestLimits) -> tuple[str, Any]:
     """The status and the response object."""
     statuses = []
     environ = {"wsgi.input": BytesIO(), "PATH_INFO": "/"}
@@ -77,12 +79,20 @@ def call(application: RequestLimits) -> tuple[str, object]:
     return statuses[-1], response
 
 
+class ClosingStream(StreamingHttpResponse):
+    def __init__(self, closed: list[bool], chunks: Iterator[bytes]) -> None:
+        super().__init__(chunks)
+        self.closed_calls = closed
+
+    def close(self) -> None:
+        super().close()
+        self.closed_calls.append(True)
+
+
 def streaming_application(size: int, closed: list[bool]) -> RequestLimits:
     def application(environ, start):
         start("200 OK", [])
-        response = StreamingHttpResponse(b"x" * 65_536 for _ in range(size // 65_536))
-        response._resource_closers.append(lambda: closed.append(True))
-        return response
+        return ClosingStream(closed, (b"x" * 65_536 for _ in range(size // 65_536)))
 
     return RequestLimits(application)
 
@@ -103,7 +113,7 @@ def test_the_deadline_ends_with_the_response():
 @pytest.mark.django_db
 def test_few_large_streams_run_at_once(settings):
     settings.DRAMATIS_BODY_THREADS = 8
-    closed = []
+    closed: list[bool] = []
     application = streaming_application(2 * MAX_BUFFERED_BYTES, closed)
     first, second, third = (call(application) for _ in range(3))
     assert [status for status, _ in (first, second, third)] == ["200 OK", "200 OK", "503 Service Unavailable"]
