@@ -63,4 +63,4 @@ USER 10001
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
     CMD ["python", "-I", "-S", "project/health/liveness.py", "web"]
-CMD ["granian", "project.wsgi:application", "--interface", "wsgi", "--blocking-threads", "16", "--respawn-failed-workers", "--workers-kill-timeout", "20"]
+CMD ["granian", "project.wsgi:application", "--interface", "wsgi", "--blocking-threads", "16", "--http", "1", "--http1-header-read-timeout", "20000", "--respawn-failed-workers", "--workers-kill-timeout", "20"]

@@ -141,6 +141,8 @@ def run(options: dict[str, Any]) -> dict[str, Any]:
             if tally.record(connection, response):
                 connection.start()
             else:
+                # The server may close an idle connection while others still wait for their last response.
+                poll.unregister(number)
                 del by_descriptor[number]
         if time.perf_counter() > tally.ends_at + LAST_RESPONSE_TIMEOUT:
             raise SystemExit("Some requests were not answered.")

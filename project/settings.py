@@ -85,11 +85,12 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "project.middleware.sessions.SessionLimitsMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "allauth.usersessions.middleware.UserSessionsMiddleware",
     "project.middleware.sessions.LoginMiddleware",
+    # After the login check, because it reads the body: visitors must not make the server wait for one.
+    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "prompts.builds.middleware.RebuildCountsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -152,6 +153,13 @@ REDIS_URL = env_secret("REDIS_URL", needed=PRODUCTION, default=f"unix://{get_val
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
 DATA_UPLOAD_MAX_NUMBER_FILES = 200
+# Slow clients (decision 0018). Threads of a web process that may read a request body at once: half of the
+# server's --blocking-threads, so that the rest is free for other requests.
+DRAMATIS_BODY_THREADS = env_int("DRAMATIS_BODY_THREADS", 8)
+# Seconds for a client to send a body, and to read on in a response. It must be less than the next.
+DRAMATIS_BODY_SECONDS = env_int("DRAMATIS_BODY_SECONDS", 15)
+# Seconds for a whole request. Together with the time to end it, this is less than 30.
+DRAMATIS_REQUEST_SECONDS = env_int("DRAMATIS_REQUEST_SECONDS", 25)
 
 # --- Users and authentication ------------------------------------------------------------------------
 AUTH_USER_MODEL = "personas.User"

@@ -1,4 +1,4 @@
-"""WSGI application, served by granian: the fetch fast path around Django's application."""
+"""WSGI application, served by granian: the fetch fast path and the request limits around Django."""
 
 import os
 
@@ -13,8 +13,12 @@ django_application = get_wsgi_application()
 from personas.api_keys import last_used  # noqa: E402  # see above
 from project.fetch_fast_path import FetchFastPath  # noqa: E402  # see above
 from project.metrics import counters  # noqa: E402  # see above
+from project.request_limits import connections, deadlines  # noqa: E402  # see above
+from project.request_limits.wsgi import RequestLimits  # noqa: E402  # see above
 
-application = FetchFastPath(django_application)
+application = FetchFastPath(RequestLimits(django_application))
 counters.start_counting()
+deadlines.start_watchdog()
+connections.start_closing()
 if settings.DRAMATIS_NOTE_KEY_USES:
     last_used.start_tracking()

@@ -29,6 +29,12 @@ WHERE_IS = [
         "import_memories",
     ),
     ("Where is a nova agent imported?", "agent_file", "personas/agents/agent_file.py", "import_agent"),
+    (
+        "Where are connections of slow clients closed?",
+        "request_limits",
+        "project/request_limits/connections.py",
+        "close_if_stalled",
+    ),
     ("Where is a label moved?", "labels", "prompts/labels/services.py", "move_label"),
     ("Where is production rolled back?", "labels", "prompts/labels/services.py", "roll_back"),
     (

@@ -8,6 +8,8 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions as drf
 
+from core.request_body import BodyReadError
+from core.request_deadline import RequestTimeout
 from personas.api.problems import FieldError, Problem, ProblemError, json_pointer
 from personas.errors import DomainError, EditConflict, InvalidInput
 
@@ -31,6 +33,12 @@ DOMAIN_ERROR_STATUSES = {
 HEADERS_BY_STATUS: Mapping[int, Mapping[str, str]] = {401: AUTH_CHALLENGE_HEADERS, 503: RETRY_AFTER_HEADERS}
 SERVER_ERROR_PROBLEM = Problem(
     500, "server_error", "This is a fault of the server. It has been noted under the request id."
+)
+TIMEOUT_PROBLEM = Problem(
+    503,
+    "unavailable",
+    "The request took too long and was ended; nothing was changed. Try again.",
+    headers=RETRY_AFTER_HEADERS,
 )
 NOT_FOUND_PROBLEM = Problem(404, "not_found", "There is nothing here under this name.")
 
@@ -88,8 +96,10 @@ PROBLEM_BUILDERS: dict[type[BaseException] | tuple[type[BaseException], ...], Ca
     DomainError: domain_error_to_problem,
     Http404: lambda _: NOT_FOUND_PROBLEM,
     PermissionDenied: lambda _: Problem(403, "not_allowed", "This key may not do that."),
+    BodyReadError: lambda error: Problem(error.status, error.code, error.detail, headers=error.headers),
     RequestDataTooBig: lambda _: Problem(413, "body_too_large", "The body is too large."),
     SuspiciousOperation: lambda _: Problem(400, "bad_request", "The request cannot be read."),
     drf.APIException: drf_error_to_problem,
+    RequestTimeout: lambda _: TIMEOUT_PROBLEM,
     (OperationalError, InterfaceError): lambda _: unavailable_problem(),
 }

@@ -26,6 +26,7 @@ PROBLEM_TITLES = {
     "precondition_failed": "Changed meanwhile",
     "precondition_required": "If-Match is missing",
     "body_too_large": "Body too large",
+    "body_timeout": "The body took too long",
     "unsupported_media_type": "Content type not supported",
     "invalid": "Some values do not fit",
     "key_reused": "Idempotency-Key used for another request",

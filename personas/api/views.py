@@ -14,6 +14,7 @@ from django.utils.cache import patch_vary_headers
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from core.request_body import BodyReadError, mark_body_authenticated
 from personas.api.authentication import ApiClient, authenticate
 from personas.api.exception_handler import exception_to_problem, validation_problem
 from personas.api.idempotency import IDEMPOTENCY_HEADER, run_idempotent
@@ -85,9 +86,9 @@ class ApiView(APIView):
 
     def handle(self, request: Request, **kwargs: Any) -> HttpResponse:
         operation = self.operations[str(request.method).replace("HEAD", "GET")]
-        # Read the body before any check: an unread body would break a keep-alive connection.
-        _ = request.body
+        # The body is not read before the key is checked: a client without a key must not block a thread.
         caller = authenticate(request.headers, request.META.get("QUERY_STRING", ""))
+        mark_body_authenticated(request)
         record_key_use(caller.workspace.pk, caller.key.pk, timezone.now())
         rate_limit_headers = charge_rate_limit(
             caller.key.pk, caller.workspace.pk, operation.rate_limit_budget
@@ -151,7 +152,8 @@ def build_http_response(answer: ApiResponse, extra_headers: Mapping[str, str]) -
 def problem_response(
     problem: Problem, request: HttpRequest | Request, error: BaseException | None = None
 ) -> HttpResponse:
-    if problem.status >= 500:
+    # A body that was not read is logged with the request: a flood of them must not fill the log.
+    if problem.status >= 500 and not isinstance(error, BodyReadError):
         log.error("api_request_failed", status=problem.status, error=type(error).__name__, exc_info=error)
     body = problem.to_bytes(get_request_id(request))
     response = HttpResponse(body, status=problem.status, content_type=PROBLEM_CONTENT_TYPE)

@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
+from django.db import OperationalError
 from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from django.utils import timezone
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 
+from core.request_deadline import check_request_deadline
 from personas.models import Workspace
 
 EXPORT_CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
@@ -113,30 +115,47 @@ def generate_csv(
     # split cells that contain it.
     writer = csv.writer(PseudoBuffer(), quoting=csv.QUOTE_NONNUMERIC)
     yield BYTE_ORDER_MARK + writer.writerow([column.name for column in columns])
-    for number, row in enumerate(rows):
-        # The caller passes up to limit + 1 rows. The extra row is not exported; it only shows that the
-        # export is truncated.
-        if number == limit:
-            yield writer.writerow([format_truncation_note(limit)])
-            return
-        yield writer.writerow([format_csv_cell(column.value(row)) for column in columns])
+    number = 0
+    try:
+        for number, row in enumerate(rows):
+            # The caller passes up to limit + 1 rows. The extra row is not exported; it only shows that the
+            # export is truncated.
+            if number == limit:
+                yield writer.writerow([format_truncation_note(limit)])
+                return
+            check_request_deadline()
+            yield writer.writerow([format_csv_cell(column.value(row)) for column in columns])
+    except OperationalError:
+        # Part of a file must not look like the whole file.
+        yield writer.writerow([format_timeout_note(number)])
 
 
 def generate_json(
     columns: Sequence[ExportColumn], rows: Iterable[Any], limit: int = MAX_EXPORT_ROWS
 ) -> Iterator[str]:
     yield '{"rows": ['
-    for number, row in enumerate(rows):
-        if number == limit:
-            yield f'\n], "note": {json.dumps(format_truncation_note(limit))}}}\n'
-            return
-        record = {column.name: to_json_value(column.value(row)) for column in columns}
-        yield f"{',' if number else ''}\n{json.dumps(record, ensure_ascii=False)}"
-    yield '\n], "note": ""}\n'
+    note, number = "", 0
+    try:
+        for number, row in enumerate(rows):
+            if number == limit:
+                note = format_truncation_note(limit)
+                break
+            check_request_deadline()
+            record = {column.name: to_json_value(column.value(row)) for column in columns}
+            yield f"{',' if number else ''}\n{json.dumps(record, ensure_ascii=False)}"
+    except OperationalError:
+        note = format_timeout_note(number)
+    yield f'\n], "note": {json.dumps(note)}}}\n'
 
 
 def format_truncation_note(limit: int) -> str:
     return _("Cut after %(count)s rows: narrow the list down to get the rest.") % {"count": f"{limit:,}"}
+
+
+def format_timeout_note(count: int) -> str:
+    return _("Cut after %(count)s rows: it took too long. Narrow the list down to get the rest.") % {
+        "count": f"{count:,}"
+    }
 
 
 class PseudoBuffer:

@@ -35,6 +35,7 @@ PROBLEM_ADVICE = {
     "precondition_failed": _("The record has changed since. Read it again, then send your change anew."),
     "precondition_required": _("Send If-Match with the ETag of what you have seen."),
     "body_too_large": _("A body has at most 1 MiB."),
+    "body_timeout": _("The body did not arrive within 15 seconds. Send it again."),
     "unsupported_media_type": _("Send application/json."),
     "invalid": _(
         "Each entry of errors names a value (pointer, parameter or header) and what is wrong with it."

@@ -54,7 +54,7 @@ COMMON_PROBLEMS = {
     429: "rate_limited",
 }
 COMMON_PROBLEMS |= {500: "server_error", 503: "unavailable"}
-BODY_PROBLEMS = {413: "body_too_large", 415: "unsupported_media_type", 422: "invalid"}
+BODY_PROBLEMS = {408: "body_timeout", 413: "body_too_large", 415: "unsupported_media_type", 422: "invalid"}
 IDEMPOTENCY_PROBLEMS = {409: "in_progress", 422: "key_reused"}
 PRECONDITION_PROBLEMS = {412: "precondition_failed", 428: "precondition_required"}
 API_DESCRIPTION = """\

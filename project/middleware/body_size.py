@@ -1,12 +1,19 @@
-"""Middleware that rejects a request with a body above the limit (413) before the body is read."""
+"""Middleware that rejects a request with a body above the limit (413) before the body is read.
+
+It also builds the response to a body that could not be read (408, 503).
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 
 from core.body_size import get_body_limit, get_content_length
+from core.request_body import get_limited_body, mark_body_authenticated
+from personas.api.exception_handler import exception_to_problem
+from personas.api.problems import Problem
+from personas.api.views import problem_response
 
 API_PREFIX = "/api/"
 
@@ -26,7 +33,11 @@ class BodyLimitMiddleware:
             limit := get_body_limit(request.path_info)
         ):
             return build_too_large_response(request, limit)
-        return self.get_response(request)
+        response = self.get_response(request)
+        body = get_limited_body(request)
+        if body is not None and body.error is not None:
+            return build_refusal(request, exception_to_problem(body.error), body.error)
+        return response
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: dict[str, Any]
@@ -35,7 +46,11 @@ class BodyLimitMiddleware:
 
         This must happen here, because the body is read before the view checks the login.
         """
-        if has_large_body(request) and not request.user.is_authenticated:
+        if not get_content_length(request):
+            return None
+        if request.user.is_authenticated:
+            mark_body_authenticated(request)
+        elif has_large_body(request):
             return build_too_large_response(request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         return None
 
@@ -45,9 +60,16 @@ def has_large_body(request: HttpRequest) -> bool:
 
 
 def build_too_large_response(request: HttpRequest, limit: int) -> HttpResponse:
-    detail = f"The body may have at most {limit} bytes."
-    if not request.path_info.startswith(API_PREFIX):
-        return HttpResponse(detail, status=413, content_type="text/plain; charset=utf-8")
-    problem = {"type": "about:blank", "title": "Body too large", "status": 413, "detail": detail}
-    problem |= {"code": "body_too_large", "request_id": getattr(request, "request_id", "")}
-    return JsonResponse(problem, status=413, content_type="application/problem+json")
+    return build_refusal(request, Problem(413, "body_too_large", f"The body may have at most {limit} bytes."))
+
+
+def build_refusal(request: HttpRequest, problem: Problem, error: Exception | None = None) -> HttpResponse:
+    """Return the problem for an API client, and its text for a browser."""
+    if request.path_info.startswith(API_PREFIX):
+        return problem_response(problem, request, error)
+    return HttpResponse(
+        problem.detail,
+        status=problem.status,
+        content_type="text/plain; charset=utf-8",
+        headers=dict(problem.headers),
+    )

@@ -16,6 +16,9 @@ from project.supervisor.valkey import start_valkey
 
 HEALTHY_TIMEOUT = 60.0
 WEB_THREADS = 16
+# HTTP/1 only, with one request per connection at a time: project/request_limits relies on it. The timeout for
+# the head of a request, in milliseconds, also applies to idle connections.
+HTTP_OPTIONS = ["--http", "1", "--http1-header-read-timeout", "20000"]
 PYTHON = sys.executable
 
 
@@ -74,7 +77,7 @@ def build_web_command(host: str, port: int) -> list[str]:
     # together.
     command = [PYTHON, "-m", "granian", "project.wsgi:application", "--interface", "wsgi"]
     command += ["--host", host, "--port", str(port), "--blocking-threads", str(WEB_THREADS)]
-    return [*command, "--log-level", "error", "--workers-kill-timeout", "2"]
+    return [*command, *HTTP_OPTIONS, "--log-level", "error", "--workers-kill-timeout", "2"]
 
 
 def wait_until_healthy(supervisor: Supervisor, host: str, port: int) -> bool:

@@ -1,5 +1,6 @@
 """Shared code of the POST endpoints that serve prompts: authentication and error handling."""
 
+import time
 from collections.abc import Callable
 from functools import wraps
 from re import split
@@ -8,7 +9,8 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from core.body_size import get_content_length
+from core.db.workspace_scope import all_workspaces
+from core.request_body import mark_body_authenticated
 from personas.api.authentication import check_no_key_in_url
 from personas.api.exception_handler import validation_problem
 from personas.api.problems import FieldError, Problem, ProblemError, json_pointer
@@ -22,12 +24,33 @@ from prompts.serving.fetch_api import (
 )
 from prompts.serving.resolve import authenticate_key, check_key_format
 
-MAX_UNAUTHENTICATED_BODY = 16_000
+RECENT_KEY_SECONDS, MAX_RECENT_KEYS = 60.0, 10_000
 NO_STORE_HEADER = ("Cache-Control", "private, no-store")
 POST_ONLY_PROBLEM = Problem(
     405, "method_not_allowed", "This address does not take that method.", headers={"Allow": "POST"}
 )
 PostHandler = Callable[..., RawResponse]
+
+
+class RecentKeys:
+    """Digests of keys that were valid a short time ago. Their requests' bodies are read without a query.
+
+    This is not the authentication: the statement that records the fetch checks every key.
+    """
+
+    def __init__(self) -> None:
+        self._valid_until: dict[str, float] = {}
+
+    def has(self, digest: str) -> bool:
+        return self._valid_until.get(digest, 0.0) > time.monotonic()
+
+    def add(self, digest: str) -> None:
+        if len(self._valid_until) >= MAX_RECENT_KEYS:
+            self._valid_until.clear()
+        self._valid_until[digest] = time.monotonic() + RECENT_KEY_SECONDS
+
+
+recent_keys = RecentKeys()
 
 
 def post_view(handler: PostHandler) -> Callable[..., HttpResponse]:
@@ -59,10 +82,12 @@ def authenticate_post(request: HttpRequest, agent: str = "") -> KeyClient:
     check_no_key_in_url(query)
     client = KeyClient(require_bearer_secret(request.META.get("HTTP_AUTHORIZATION", ""), agent, query))
     check_key_format(client)
-    if get_content_length(request, invalid=MAX_UNAUTHENTICATED_BODY + 1) > MAX_UNAUTHENTICATED_BODY:
-        # Read a large body only from an authenticated client. For a small body, reading it costs less than
-        # looking up the key, which is checked later anyway.
-        authenticate_key(client)
+    if not recent_keys.has(client.digest):
+        # Without a valid key the body is not read: a client that stops sending would block a thread.
+        with all_workspaces():
+            authenticate_key(client)
+        recent_keys.add(client.digest)
+    mark_body_authenticated(request)
     if query:
         raise ProblemError(
             Problem(422, "invalid", "This address takes no parameters.", list_parameter_errors(request))

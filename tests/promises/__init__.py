@@ -2,3 +2,12 @@
 
 # Environment variable: the fault that tests/promises/server_faults.py plants in a server.
 FAULT = "DRAMATIS_PLANTED_FAULT"
+# Addresses that tests/promises/server_faults.py adds to a server.
+SLOW_STATEMENT_PATH, LARGE_STREAM_PATH = "/slow-statement", "/large-stream"
+# Statements that take a minute or more, by database.
+SLOW_STATEMENTS = {
+    "postgresql": "SELECT pg_sleep(60)",
+    # About a minute on a fast machine.
+    "sqlite": "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 400000000) "
+    "SELECT count(*) FROM n",
+}

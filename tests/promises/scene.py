@@ -22,7 +22,7 @@ from django.db.models import F  # noqa: E402
 from personas.actors import Actor  # noqa: E402
 from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.format import ADMIN  # noqa: E402
-from personas.api_keys.services import create_key  # noqa: E402
+from personas.api_keys.services import create_key, revoke_key  # noqa: E402
 from personas.models import Agent, Channel, Content, Revision, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
@@ -44,7 +44,7 @@ SENTENCE = "Ask for the order number before you look anything up, and repeat it 
 
 
 def build(folder: Path) -> dict[str, Any]:
-    """Create six agents with a soul each, a bot key, an editor's key, and a session."""
+    """Create six agents with a soul each, a bot key, an editor's key, a revoked key, and a session."""
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
     owner = User.objects.create_user("alice@example.com", None, name="Alice")
@@ -58,10 +58,13 @@ def build(folder: Path) -> dict[str, Any]:
     rebuild_agents(workspace, Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
     _, bot = create_key(workspace, "Bots", {}, by=BY)
     _, editor = create_key(workspace, "Editor", {}, by=Actor.person(owner), kind=ADMIN)
+    revoked_key, revoked = create_key(workspace, "Revoked", {}, by=BY)
+    revoke_key(revoked_key, by=BY)
     cookies = signed_in(owner).cookies
     return {
         "bot": bot,
         "editor": editor,
+        "revoked": revoked,
         "cookie": f"{settings.SESSION_COOKIE_NAME}={cookies[settings.SESSION_COOKIE_NAME].value}",
         "channel": channel.slug,
         "agents": [f"a{number}" for number in range(AGENTS)],

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -10,9 +11,11 @@ from threading import Thread
 from typing import Any
 
 from django.conf import settings
+from django.db import OperationalError, connection
+from django.http import StreamingHttpResponse
 
 from project.wsgi import application as product
-from tests.promises import FAULT
+from tests.promises import FAULT, LARGE_STREAM_PATH, SLOW_STATEMENT_PATH, SLOW_STATEMENTS
 
 # Long enough that a kill loses rows that are not written yet.
 LATE = 0.05
@@ -91,6 +94,71 @@ def without_translation() -> None:
     del exception_handler.PROBLEM_BUILDERS[(OperationalError, InterfaceError)]
 
 
+def body_before_key() -> None:
+    """R15: the API reads the body before it checks the key."""
+    from personas.api import views
+
+    check_key = vars(views)["authenticate"]
+
+    def read_first(headers: Any, query: str) -> Any:
+        request = sys._getframe(1).f_locals["request"]
+        _ = request.body
+        return check_key(headers, query)
+
+    vars(views)["authenticate"] = read_first
+
+
+def without_body_cap() -> None:
+    """R15: every thread may read a body."""
+    from core.request_body import slots
+
+    vars(slots)["acquire"] = lambda *, is_few: True
+
+
+def without_watchdog() -> None:
+    """R15: no statement is cancelled."""
+    from project.request_limits.deadlines import deadlines
+
+    vars(deadlines)["cancel_expired"] = lambda: None
+
+
+def without_closing() -> None:
+    """R15: connections without progress stay open."""
+    from project.request_limits.connections import StalledConnections
+
+    setattr(StalledConnections, "close_stalled", lambda _: 0)  # noqa: B010  # mypy forbids an assignment
+
+
+class SlowEndpoints:
+    """Two addresses that the product does not have: a statement of a minute, and a stream of 100 MB."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __call__(self, environ: Any, start: Any) -> Any:
+        if environ["PATH_INFO"] == SLOW_STATEMENT_PATH:
+            return self.run_slow_statement(start)
+        if environ["PATH_INFO"] == LARGE_STREAM_PATH:
+            start("200 OK", [("Content-Type", "text/plain")])
+            return StreamingHttpResponse(b"x" * 65_536 for _ in range(1_600))
+        return self.inner(environ, start)
+
+    def run_slow_statement(self, start: Any) -> Any:
+        from personas.api.exception_handler import exception_to_problem
+
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(SLOW_STATEMENTS[connection.vendor])
+        except OperationalError as error:
+            problem = exception_to_problem(error)
+            start(f"{problem.status} ", list(problem.headers.items()))
+            return [problem.detail.encode()]
+        finally:
+            connection.close()
+        start("200 OK", [])
+        return [b""]
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -101,10 +169,16 @@ FAULTS: dict[str, Callable[[], None]] = {
         readiness_needs_redis,
         without_health_checks,
         without_translation,
+        body_before_key,
+        without_body_cap,
+        without_watchdog,
+        without_closing,
     )
 }
 
 settings.DRAMATIS_RATE_LIMITS = dict.fromkeys(("fetch", "read", "write", "render"), (10**9, 10**9))
+limits: Any = product.application
+limits.application = SlowEndpoints(limits.application)
 if fault := os.environ.get(FAULT):
     FAULTS[fault]()
 application = product

@@ -1,0 +1,1 @@
+"""Limits of a request's time: slow bodies, slow readers and slow statements (decision 0018)."""
