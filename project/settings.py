@@ -29,6 +29,7 @@ from project.supervisor.paths import get_development_key, get_valkey_socket
 django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+MIN_SECRETS_KEY_LENGTH = 32
 PRODUCTION = env_choice("DRAMATIS_ENV", ("development", "production")) == "production"
 VAR = Path(env_str("DRAMATIS_VAR", str(BASE_DIR / "var"))).resolve()
 
@@ -36,6 +37,13 @@ VAR = Path(env_str("DRAMATIS_VAR", str(BASE_DIR / "var"))).resolve()
 DEBUG = env_bool("DRAMATIS_DEBUG", False) and not PRODUCTION
 SECRET_KEY = env_secret("SECRET_KEY", needed=PRODUCTION) or ("" if PRODUCTION else get_development_key(VAR))
 SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
+# Texts of which the keys are derived that encrypt second factors in the database. The first one encrypts, all
+# of them decrypt. Without any, SECRET_KEY and its fallbacks are used.
+DRAMATIS_SECRETS_KEYS = env_list("DRAMATIS_SECRETS_KEYS")
+if any(len(text) < MIN_SECRETS_KEY_LENGTH for text in DRAMATIS_SECRETS_KEYS):
+    environment_problems.append(
+        f"DRAMATIS_SECRETS_KEYS must hold texts of {MIN_SECRETS_KEY_LENGTH} characters or more"
+    )
 
 # --- URLs and hosts ----------------------------------------------------------------------------------
 PUBLIC_URL = env_secret("PUBLIC_URL", needed=PRODUCTION, default="http://localhost:8000").rstrip("/")
@@ -182,6 +190,7 @@ ACCOUNT_SESSION_REMEMBER = False
 # At most five failed logins per account in 15 minutes, and fifty per IP address in an hour.
 ACCOUNT_RATE_LIMITS = {"login_failed": "50/h/ip,5/15m/key"}
 ALLAUTH_TRUSTED_PROXY_COUNT = env_int("DRAMATIS_TRUSTED_PROXIES", 0)
+MFA_ADAPTER = "personas.accounts.second_factors.EncryptingMFAAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Dramatis"
