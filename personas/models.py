@@ -1,5 +1,6 @@
 """All models of the personas app."""
 
+from personas.accounts.models import SecurityEvent, SecurityEventKind
 from personas.agents.models import (
     LAYOUTS,
     Agent,
@@ -51,6 +52,8 @@ __all__ = [
     "Responsibility",
     "Revision",
     "ScopedManager",
+    "SecurityEvent",
+    "SecurityEventKind",
     "Soul",
     "Task",
     "TaskStatus",

@@ -206,6 +206,7 @@ OUTSIDE: dict[str, OutsidePage] = {
     "start": OutsidePage(302, 200, member=302),
     "new-workspace": OutsidePage(302, 200),
     "profile": OutsidePage(302, 200),
+    "security-events": OutsidePage(302, 200),
     # A forged token is 410 for all; real tokens are tested separately.
     "invitation": OutsidePage(410, 410),
     "other-account": OutsidePage(302, 405),

@@ -84,6 +84,63 @@ def without_translation() -> None:
     del exception_handler.PROBLEM_BUILDERS[(OperationalError, InterfaceError)]
 
 
+def cached_keys() -> None:
+    """R11: a key that was valid once is not looked up again."""
+    from personas.api import authentication
+
+    look_up, keys = authentication.filter_valid_keys, {}
+
+    class CachedLookup:
+        """Answers like the queryset of one key."""
+
+        def __init__(self, digest: str) -> None:
+            self.digest = digest
+
+        def select_related(self, *names: str) -> "CachedLookup":
+            return self
+
+        def first(self) -> Any:
+            if self.digest not in keys:
+                key = look_up(self.digest).select_related("workspace", "created_by").first()
+                if key is None:
+                    return None
+                keys[self.digest] = key
+            return keys[self.digest]
+
+    vars(authentication)["filter_valid_keys"] = CachedLookup
+
+
+def unchecked_fetches() -> None:
+    """R11: the statement that records a fetch does not check whether the key was revoked."""
+    from prompts.serving import ledger_insert
+
+    condition = "AND r.revoked_at IS NULL AND r.expires_at > d.at"
+    assert condition in ledger_insert.KEY_JOIN
+    vars(ledger_insert)["KEY_JOIN"] = ledger_insert.KEY_JOIN.replace(condition, "")
+
+
+def cached_sessions() -> None:
+    """R11: a session that was loaded once is not loaded again."""
+    from project.session_store import SessionStore
+
+    load: Callable[..., Any] = SessionStore.load
+    sessions: dict[Any, Any] = {}
+
+    def load_once(store: SessionStore) -> Any:
+        if store.session_key not in sessions:
+            sessions[store.session_key] = load(store)
+        return sessions[store.session_key]
+
+    SessionStore.load = load_once  # type: ignore[method-assign]
+
+
+def unverified_sessions() -> None:
+    """R11: the password hash in a session is not compared with the current one."""
+    from django.contrib import auth
+
+    vars(auth)["constant_time_compare"] = lambda one, other: True
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -93,6 +150,10 @@ FAULTS: dict[str, Callable[[], None]] = {
         without_timeouts,
         without_health_checks,
         without_translation,
+        cached_keys,
+        unchecked_fetches,
+        cached_sessions,
+        unverified_sessions,
     )
 }
 

@@ -14,7 +14,7 @@ HOME_ADDRESS, OTHER_ADDRESS = "192.0.2.10", "198.51.100.20"
 
 
 def get_totp_code(secret: str, at: float | None = None) -> str:
-    return format_hotp_value(hotp_value(secret, int(at or time.time()) // 30))
+    return str(format_hotp_value(hotp_value(secret, int(at or time.time()) // 30)))
 
 
 def give_password(user: User, password: str = PASSWORD) -> User:
@@ -25,7 +25,7 @@ def give_password(user: User, password: str = PASSWORD) -> User:
 
 def give_totp(user: User) -> str:
     """Add an authenticator app to the account, and return its secret."""
-    secret = generate_totp_secret()
+    secret: str = generate_totp_secret()
     TOTP.activate(user, secret)
     return secret
 

@@ -66,7 +66,7 @@ def create_secrets(stage, alice, admin, settings) -> dict[str, str]:
     other.post("/accounts/reauthenticate/?next=/accounts/2fa/totp/activate/", {"password": PASSWORD})
     other.get("/accounts/2fa/totp/activate/")
     browser_at().post("/accounts/password/reset/", {"email": alice.email})
-    reset = re.search(r"/accounts/password/reset/key/([^/\s]+)/", mail.outbox[-1].body)
+    reset = re.search(r"/accounts/password/reset/key/([^/\s]+)/", str(mail.outbox[-1].body))
     assert reset is not None
     key = admin.post("keys", {"name": "Planted", "kind": "bot"}, Idempotency_Key="planted")
     invitation = invite_member(stage.workspace, "new@example.com", "viewer", by=Actor.person(alice))
