@@ -93,7 +93,7 @@ def test_security_events_are_in_the_account_menu_and_accessible(bobs, bob):
     SecurityEvent.objects.create(user=bob, kind="sign_in_failed", network="192.0.2.0/24", count=12)
     page = bobs.page
     bobs.go("/profile/")
-    page.get_by_text("Account: Bob").click()
+    page.locator("summary", has_text="Account: Bob").click()
     page.get_by_role("link", name="Security events").first.click()
     page.get_by_text("12 times").wait_for()
     check_pages(page, ["/profile/security/"])
