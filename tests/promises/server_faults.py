@@ -87,8 +87,9 @@ def without_translation() -> None:
 def cached_keys() -> None:
     """R11: a key that was valid once is not looked up again."""
     from personas.api import authentication
+    from personas.api_keys.selectors import filter_valid_keys as look_up
 
-    look_up, keys = authentication.filter_valid_keys, {}
+    keys: dict[str, Any] = {}
 
     class CachedLookup:
         """Answers like the queryset of one key."""
@@ -121,17 +122,18 @@ def unchecked_fetches() -> None:
 
 def cached_sessions() -> None:
     """R11: a session that was loaded once is not loaded again."""
-    from project.session_store import SessionStore
+    from project import session_store
 
-    load: Callable[..., Any] = SessionStore.load
+    store_class: Any = session_store.SessionStore
+    load = store_class.load
     sessions: dict[Any, Any] = {}
 
-    def load_once(store: SessionStore) -> Any:
+    def load_once(store: Any) -> Any:
         if store.session_key not in sessions:
             sessions[store.session_key] = load(store)
         return sessions[store.session_key]
 
-    SessionStore.load = load_once  # type: ignore[method-assign]
+    store_class.load = load_once
 
 
 def unverified_sessions() -> None:
