@@ -22,6 +22,11 @@ class Actor:
         return cls(label=user.email, user=user)
 
     @classmethod
+    def operator(cls, user: "User") -> "Actor":
+        """Return an operator who acts at /operator/. The label tells members that it was not one of them."""
+        return cls(label=f"operator {user}"[:254], user=user)
+
+    @classmethod
     def bot(cls, name: str, *, can_activate_memories: bool = False) -> "Actor":
         return cls(label=f"bot:{name}", is_bot=True, can_activate_memories=can_activate_memories)
 

@@ -1,16 +1,26 @@
-"""Django admin for operators. It shows all workspaces, and changes records only through the services."""
+"""Django admin for operators. It shows all workspaces, and changes records only through the services.
 
+Whatever an operator looks at or changes is written to the audit log of the workspace it belongs to.
+"""
+
+from http import HTTPStatus
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.admin import UserAdmin as StockUserAdmin
-from django.contrib.auth.models import Group
+from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from personas.accounts.operator_audit import (
+    audit_account_change,
+    audit_viewed_list,
+    audit_viewed_row,
+    record_viewed_account,
+)
+from personas.accounts.operator_services import remove_second_factors, send_password_reset
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.members.services import change_role
@@ -36,17 +46,67 @@ from personas.models import (
 from personas.records.services import archive_record, edit_record, restore_record
 from personas.workspaces.services import rename_workspace
 
-admin.site.unregister(Group)  # roles are per workspace, not per site
-
 
 def get_operator(request: HttpRequest) -> Actor:
     """Return the signed-in operator as the author of a change."""
     assert isinstance(request.user, User)  # noqa: S101  # the admin site requires a signed-in user
-    return Actor.person(request.user)
+    return Actor.operator(request.user)
 
 
 class ChangeOnlyAdmin(admin.ModelAdmin[Any]):
-    """Admin without add and delete: members create records, and revisions and audit events refer to them."""
+    """Admin without add and delete: members create records, and revisions and audit events refer to them.
+
+    Every page that shows rows writes audit events. Django's own log of changes is not used: tenants do not
+    see it, and an erasure does not reach the texts in it.
+    """
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        response = super().changelist_view(request, extra_context)
+        context = getattr(response, "context_data", None) or {}
+        # The confirmation page of "delete selected" has a queryset instead of a list.
+        rows = context["cl"].result_list if "cl" in context else context.get("queryset", ())
+        audit_viewed_list(self.model, rows, by=get_operator(request))
+        return response
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        response = super().change_view(request, object_id, form_url, extra_context)
+        return self.audit_shown_row(request, object_id, response)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        response = super().delete_view(request, object_id, extra_context)
+        return self.audit_shown_row(request, object_id, response)
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        response = super().history_view(request, object_id, extra_context)
+        return self.audit_shown_row(request, object_id, response)
+
+    def audit_shown_row(self, request: HttpRequest, object_id: str, response: HttpResponse) -> HttpResponse:
+        """Write that the row was viewed, unless the response is a redirect; services audit changes."""
+        row = self.get_object(request, unquote(object_id)) if response.status_code == HTTPStatus.OK else None
+        if row is not None:
+            audit_viewed_row(row, by=get_operator(request))
+        return response
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
+        """Do nothing: the services write audit events."""
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
+        """Do nothing: the services write audit events."""
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:  # type: ignore[override]
+        """Do nothing: the services write audit events."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = self.model._base_manager.all()
@@ -170,23 +230,69 @@ class MembershipAdmin(ChangeOnlyAdmin):
 
 
 @admin.register(User)
-class UserAdmin(StockUserAdmin[User]):
-    """Admin to create and deactivate user accounts. They cannot be deleted: audit events refer to them."""
+class UserAdmin(admin.ModelAdmin[User]):
+    """Admin to create and deactivate user accounts. They cannot be deleted: audit events refer to them.
+
+    Operators can neither set a password nor change an email address: with one of them they could sign in as
+    the user. They can send a reset email to the user's own address.
+    """
 
     ordering = ("email",)
     list_display = ("email", "name", "is_active", "is_superuser", "last_login")
     list_filter = ("is_active", "is_superuser")
     search_fields = ("email", "name")
-    fieldsets = (
-        (None, {"fields": ("email", "password", "name", "timezone")}),
-        ("Access", {"fields": ("is_active", "is_staff", "is_superuser", "last_login", "date_joined")}),
+    fields = (
+        "email",
+        "name",
+        "timezone",
+        "is_active",
+        "is_staff",
+        "is_superuser",
+        "last_login",
+        "date_joined",
     )
-    add_fieldsets = ((None, {"fields": ("email", "name", "password1", "password2")}),)
-    filter_horizontal = ()
-    readonly_fields = ("last_login", "date_joined")
+    actions = ("send_reset_email", "remove_factors")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        return ("last_login", "date_joined", *(("email",) if obj else ()))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        response = super().change_view(request, object_id, form_url, extra_context)
+        user = self.get_object(request, unquote(object_id)) if response.status_code == HTTPStatus.OK else None
+        if user is not None:
+            record_viewed_account(user, by=get_operator(request))
+        return response
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        with transaction.atomic():
+            if not change:
+                obj.email = obj.email.strip().lower()
+                obj.set_unusable_password()
+            super().save_model(request, obj, form, change)
+            if form.changed_data:
+                fields = ", ".join(form.changed_data) if change else "created"
+                audit_account_change(obj, fields, by=get_operator(request))
+
+    @admin.action(description="Send password reset email")
+    def send_reset_email(self, request: HttpRequest, users: QuerySet[User]) -> None:
+        for user in users:
+            send_password_reset(user, request, by=get_operator(request))
+        messages.success(request, f"Reset emails sent: {len(users)}.")
+
+    @admin.action(description="Remove second factors")
+    def remove_factors(self, request: HttpRequest, users: QuerySet[User]) -> None:
+        for user in users:
+            remove_second_factors(user, by=get_operator(request))
+        messages.success(request, f"Second factors removed: {len(users)} accounts.")
 
 
 admin.site.register([Agent, Identity, Soul, UserProfile, Responsibility, Task, Tool, Channel], RecordAdmin)

@@ -1,5 +1,6 @@
 """All models of the personas app."""
 
+from personas.accounts.models import SecurityEvent, SecurityEventKind
 from personas.agents.models import (
     LAYOUTS,
     Agent,
@@ -52,6 +53,8 @@ __all__ = [
     "Responsibility",
     "Revision",
     "ScopedManager",
+    "SecurityEvent",
+    "SecurityEventKind",
     "Soul",
     "Task",
     "TaskStatus",

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver, include, path
 
+from personas.accounts import views as accounts_views
 from personas.agents.views import AgentPages, IdentityPages, SoulPages
 from personas.api_keys import views as api_keys_views
 from personas.audit import views as audit_views
@@ -41,6 +42,7 @@ urlpatterns = [
     path("", workspaces_views.choose_workspace, name="start"),
     path("workspaces/new/", workspaces_views.new_workspace, name="new-workspace"),
     path("profile/", workspaces_views.edit_profile, name="profile"),
+    path("profile/security/", accounts_views.security_events, name="security-events"),
     path("join/<str:token>/", invitation_views.invitation_view, name="invitation"),
     path("join/<str:token>/other-account/", invitation_views.switch_account, name="other-account"),
     path("w/<slug:workspace>/", include(workspace_urlpatterns)),

@@ -1,4 +1,4 @@
-"""Retention: delete old refresh runs, abandoned drafts and expired sessions."""
+"""Retention: delete old refresh runs, abandoned drafts, old security events and expired sessions."""
 
 from datetime import timedelta
 
@@ -8,6 +8,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from core.db.batch_delete import delete_in_batches
+from personas.accounts.services import delete_security_events_before
 from personas.drafts.services import delete_drafts_before
 from skills.refresh.runs import delete_runs_before
 
@@ -20,6 +21,11 @@ def purge_refresh_runs() -> int:
 def purge_drafts() -> int:
     days: int = settings.DRAMATIS_KEEP_DRAFTS_DAYS
     return delete_drafts_before(timezone.now() - timedelta(days=days)) if days else 0
+
+
+def purge_security_events() -> int:
+    days: int = settings.DRAMATIS_KEEP_SECURITY_EVENTS_DAYS
+    return delete_security_events_before(timezone.now() - timedelta(days=days)) if days else 0
 
 
 def purge_sessions() -> int:

@@ -30,6 +30,7 @@ from project.supervisor.paths import get_development_key, get_valkey_socket
 django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+MIN_SECRETS_KEY_LENGTH = 32
 PRODUCTION = env_choice("DRAMATIS_ENV", ("development", "production")) == "production"
 VAR = Path(env_str("DRAMATIS_VAR", str(BASE_DIR / "var"))).resolve()
 
@@ -37,6 +38,13 @@ VAR = Path(env_str("DRAMATIS_VAR", str(BASE_DIR / "var"))).resolve()
 DEBUG = env_bool("DRAMATIS_DEBUG", False) and not PRODUCTION
 SECRET_KEY = env_secret("SECRET_KEY", needed=PRODUCTION) or ("" if PRODUCTION else get_development_key(VAR))
 SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
+# Texts of which the keys are derived that encrypt second factors in the database. The first one encrypts, all
+# of them decrypt. Without any, SECRET_KEY and its fallbacks are used.
+DRAMATIS_SECRETS_KEYS = env_list("DRAMATIS_SECRETS_KEYS")
+if any(len(text) < MIN_SECRETS_KEY_LENGTH for text in DRAMATIS_SECRETS_KEYS):
+    environment_problems.append(
+        f"DRAMATIS_SECRETS_KEYS must hold texts of {MIN_SECRETS_KEY_LENGTH} characters or more"
+    )
 
 # --- URLs and hosts ----------------------------------------------------------------------------------
 PUBLIC_URL = env_secret("PUBLIC_URL", needed=PRODUCTION, default="http://localhost:8000").rstrip("/")
@@ -177,7 +185,9 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 DRAMATIS_SIGNUP = env_bool("DRAMATIS_SIGNUP", True)
 DRAMATIS_REQUIRE_OWNER_MFA = env_bool("DRAMATIS_REQUIRE_OWNER_MFA", PRODUCTION)
-ACCOUNT_ADAPTER = "personas.workspaces.account_adapter.AccountAdapter"
+# Minutes after which operators must confirm their second factor again at /operator/.
+DRAMATIS_OPERATOR_MINUTES = env_int("DRAMATIS_OPERATOR_MINUTES", 15)
+ACCOUNT_ADAPTER = "personas.accounts.account_adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
@@ -188,9 +198,17 @@ ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if TLS else "http"
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 # The cookie ends with the browser session; SESSION_COOKIE_AGE and SESSION_IDLE_SECONDS limit the session.
 ACCOUNT_SESSION_REMEMBER = False
-# At most five failed logins per account in 15 minutes, and fifty per IP address in an hour.
-ACCOUNT_RATE_LIMITS = {"login_failed": "50/h/ip,5/15m/key"}
+ACCOUNT_FORMS = {"signup": "personas.accounts.forms.EqualTimeSignupForm"}
+USERSESSIONS_ADAPTER = "personas.accounts.account_adapter.SessionsAdapter"
+# Wrong codes of a second factor. The key is the user, whose password was right.
+ACCOUNT_RATE_LIMITS = {"login_failed": "5/15m/key"}
+# Wrong passwords from a device that is not known: fifty per address in an hour, and five per account and
+# address in 15 minutes. The growing delay of personas/accounts/sign_in_delays.py comes on top.
+NEW_DEVICE_LOGIN_LIMITS = "50/h/ip,5/15m/key"
+# Wrong passwords from a known device of the account: five in 15 minutes, whatever others do.
+KNOWN_DEVICE_LOGIN_LIMIT = "5/15m/key"
 ALLAUTH_TRUSTED_PROXY_COUNT = env_int("DRAMATIS_TRUSTED_PROXIES", 0)
+MFA_ADAPTER = "personas.accounts.second_factors.EncryptingMFAAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Dramatis"
@@ -205,6 +223,9 @@ SESSION_TOUCH_SECONDS = 60
 # Browsers accept a cookie with the prefix __Host- only over HTTPS, for this exact host and the path /.
 SESSION_COOKIE_NAME = "__Host-dramatis-session" if TLS else "dramatis-session"
 CSRF_COOKIE_NAME = "__Host-dramatis-csrf" if TLS else "dramatis-csrf"
+# Marks a browser with which a user has signed in before; see personas/accounts/known_devices.py.
+DEVICE_COOKIE_NAME = "__Host-dramatis-device" if TLS else "dramatis-device"
+DEVICE_COOKIE_AGE = 180 * 24 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TLS
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -323,10 +344,11 @@ DRAMATIS_METRICS_NETWORKS = env_networks(
 )
 # Whether to log successful fetches too. The ledger has a row for each of them in any case.
 DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
-# Retention in days of refresh runs (the newest of each source is always kept) and of abandoned drafts. 0
-# keeps them for ever.
+# Retention in days of refresh runs (the newest of each source is always kept), of abandoned drafts, and of
+# the security events of accounts. 0 keeps them for ever.
 DRAMATIS_KEEP_RUNS_DAYS = env_int("DRAMATIS_KEEP_RUNS_DAYS", 30)
 DRAMATIS_KEEP_DRAFTS_DAYS = env_int("DRAMATIS_KEEP_DRAFTS_DAYS", 90)
+DRAMATIS_KEEP_SECURITY_EVENTS_DAYS = env_int("DRAMATIS_KEEP_SECURITY_EVENTS_DAYS", 180)
 # The folder of pg_dump and pg_restore if they are not on the PATH.
 DRAMATIS_POSTGRES_PROGRAMS = env_str("DRAMATIS_POSTGRES_PROGRAMS")
 
@@ -409,6 +431,11 @@ CELERY_BEAT_SCHEDULE = {
     },
     "forget-drafts": {
         "task": "project.tasks.purge_drafts_job",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
+    "forget-security-events": {
+        "task": "project.tasks.purge_security_events_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },

@@ -37,6 +37,12 @@ def purge_drafts_job() -> None:
 
 
 @shared_task
+def purge_security_events_job() -> None:
+    """Delete old security events."""
+    retention.purge_security_events()
+
+
+@shared_task
 def purge_sessions_job() -> None:
     """Delete expired sessions."""
     retention.purge_sessions()

@@ -104,6 +104,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("release-new", "releases/new/"),
     Screen("replay", FETCH),
     Screen("profile", "/profile/"),
+    Screen("security-events", "/profile/security/"),
     Screen("second-factor", "/accounts/2fa/"),
     Screen("log-in", "/accounts/login/", role="nobody"),
     Screen("sign-up", "/accounts/signup/", role="nobody"),

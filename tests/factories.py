@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
@@ -125,6 +126,26 @@ def signed_in(user: User) -> Client:
     session.create()
     client = Client()
     client.cookies[settings.SESSION_COOKIE_NAME] = str(session.session_key)
+    return client
+
+
+def make_operator(name: str = "Otto") -> User:
+    """Create a superuser with a second factor."""
+    user = make_user(name)
+    user.is_staff = user.is_superuser = True
+    user.save()
+    TOTP.activate(user, generate_totp_secret())
+    return user
+
+
+def signed_in_operator(user: User) -> Client:
+    """Return a test client of a superuser who has just confirmed the second factor."""
+    client = signed_in(user)
+    session = client.session
+    entry = {"method": "mfa", "at": time.time(), "type": "totp"}
+    session["account_authentication_methods"] = [entry]
+    session["account_authentication_methods_user"] = str(user.pk)
+    session.save()
     return client
 
 

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from personas.accounts.account_adapter import INVITATION_SESSION_KEY
 from personas.members.services import (
     BadInvitation,
     accept_invitation,
@@ -19,7 +20,6 @@ from personas.members.services import (
     get_open_invitation,
 )
 from personas.models import Invitation
-from personas.workspaces.account_adapter import INVITATION_SESSION_KEY
 
 
 @login_not_required

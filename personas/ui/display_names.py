@@ -190,6 +190,8 @@ VERB_LABELS = {
     "rejected": _("rejected"),
     "erased": _("erased"),
     "exported": _("exported"),
+    "viewed": _("viewed"),
+    "account changed": _("account changed"),
     "adopted": _("adopted"),
     "ignored": _("ignored"),
     "heeded": _("heeded"),

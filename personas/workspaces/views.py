@@ -8,12 +8,12 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
+from personas.accounts.account_adapter import INVITATION_SESSION_KEY
 from personas.errors import InvalidInput
 from personas.members.forms import AccountForm, RenameWorkspaceForm, WorkspaceForm
 from personas.models import User
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, list_memberships, require_permission
-from personas.workspaces.account_adapter import INVITATION_SESSION_KEY
 from personas.workspaces.services import create_workspace, rename_workspace
 
 ALLOWED_METHODS = ["GET", "HEAD", "POST"]

@@ -23,6 +23,7 @@ from core.db.replica import (
     get_replica_lag,
     get_replica_status,
 )
+from personas.accounts.second_factors import count_factor_secrets
 from personas.models import Workspace
 from project.celery import app
 from project.database.rls_audit import find_unprotected_tables
@@ -328,6 +329,32 @@ def check_signing_key() -> Finding:
             name, f"Checkpoints are signed with {key_id}: {reason}.", "Add its id to DRAMATIS_TRUSTED_KEYS."
         )
     return report_ok(name, f"Checkpoints are signed with {key_id}.")
+
+
+SECRETS_CHECK = "second factors"
+
+
+def check_second_factors() -> Iterator[Finding]:
+    """Check that all second factors are encrypted, and that the configured keys decrypt them."""
+    counts = count_factor_secrets()
+    if counts.unreadable:
+        yield report_failure(
+            SECRETS_CHECK,
+            f"{counts.unreadable} cannot be decrypted: these people cannot sign in with them.",
+            "Add the key they were encrypted with to DRAMATIS_SECRETS_KEYS or SECRET_KEY_FALLBACKS.",
+        )
+    if counts.in_clear:
+        yield report_failure(
+            SECRETS_CHECK, f"{counts.in_clear} are not encrypted.", "Run manage.py reencrypt_secrets."
+        )
+    if counts.outdated:
+        yield report_warning(
+            SECRETS_CHECK,
+            f"{counts.outdated} are encrypted with an older key.",
+            "Run manage.py reencrypt_secrets before you remove that key.",
+        )
+    if not (counts.unreadable or counts.in_clear or counts.outdated):
+        yield report_ok(SECRETS_CHECK, f"{counts.current} are encrypted with the first key.")
 
 
 REPLICA_CHECK = "replica"

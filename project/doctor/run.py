@@ -10,6 +10,7 @@ from project.doctor.checks import (
     check_record,
     check_replica,
     check_row_level_security,
+    check_second_factors,
     check_settings,
     check_workers,
 )
@@ -25,6 +26,7 @@ def run_checks(*, full: bool = False) -> list[Finding]:
         "database": (check_database, "Start it, or mend DATABASE_URL; until then no prompt is served."),
         "replica": (check_replica, "It is compared with the database: mend that first."),
         "second wall": (check_row_level_security, "It is read from the database: mend that first."),
+        "second factors": (check_second_factors, "They are read from the database: fix that first."),
         "redis": (check_redis, "Start it, or mend REDIS_URL; bots are served meanwhile, wide edits wait."),
         "worker": (check_workers, "It is read from the database: mend that first."),
         "queues": (check_queue_workers, "The broker is asked: repair Redis first."),

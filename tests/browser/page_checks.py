@@ -139,6 +139,7 @@ SOME_OR_ALL = pytest.mark.parametrize(
 COMMON = ("", "members/", "audit/", "settings/")
 ACCOUNT = (
     "/profile/",
+    "/profile/security/",
     "/workspaces/new/",
     "/accounts/email/",
     "/accounts/password/change/",

@@ -2,8 +2,9 @@
 
 import pytest
 
+from personas.accounts.services import record_security_event
 from personas.actors import Actor
-from personas.models import Soul
+from personas.models import SecurityEvent, SecurityEventKind, Soul
 from personas.records.services import edit_record
 from prompts.demo import DEMO_PASSWORD
 from tests.browser.page_checks import (
@@ -84,6 +85,20 @@ def test_an_empty_workspace_dialogs_and_sign_in_pages_are_accessible(alices, wor
         dialog.wait_for(state="hidden")
     page.context.clear_cookies()
     check_pages(page, sample(REPRESENTATIVE_ENTRANCE))
+
+
+def test_security_events_are_in_the_account_menu_and_accessible(bobs, bob):
+    operator = Actor(label="operator Otto")
+    record_security_event(bob, SecurityEventKind.ACCOUNT_CHANGED, detail="name", by=operator)
+    SecurityEvent.objects.create(user=bob, kind="sign_in_failed", network="192.0.2.0/24", count=12)
+    page = bobs.page
+    bobs.go("/profile/")
+    page.locator("summary", has_text="Account: Bob").click()
+    page.get_by_role("link", name="Security events").first.click()
+    page.get_by_text("12 times").wait_for()
+    check_pages(page, ["/profile/security/"])
+    page.set_viewport_size({"width": 390, "height": 844})
+    check_pages(page, ["/profile/security/"])
 
 
 def test_error_pages_are_accessible(bobs, alice, workspace):

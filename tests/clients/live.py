@@ -17,9 +17,12 @@ from django.db import connection
 from project.supervisor.children import build_web_command
 from project.supervisor.supervisor import signal_process_group, start_process
 from tests.frozen_process import freeze, thaw
+from tests.promises import FAULT
 from tests.workers import url_of_test_database
 
 HOST = "127.0.0.1"
+PRODUCT_APPLICATION = "project.wsgi:application"
+FAULTY_APPLICATION = "tests.promises.server_faults:application"
 
 
 def free_port() -> int:
@@ -35,6 +38,8 @@ class LiveServer:
 
     log: Path
     port: int = field(default_factory=free_port)
+    # A fault that tests/promises/server_faults.py plants in the product of this process; empty for none.
+    fault: str = ""
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -52,10 +57,12 @@ class LiveServer:
 
     def start(self) -> None:
         settings = {"DATABASE_URL": url_of_test_database(), "PUBLIC_URL": self.url, "PGAPPNAME": self.name}
+        command = build_web_command(HOST, self.port)
+        if self.fault:
+            settings[FAULT] = self.fault
+            command = [FAULTY_APPLICATION if part == PRODUCT_APPLICATION else part for part in command]
         with self.log.open("ab") as output:
-            self.process = start_process(
-                build_web_command(HOST, self.port), env={**os.environ, **settings}, output=output
-            )
+            self.process = start_process(command, env={**os.environ, **settings}, output=output)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self.is_running:
             with suppress(httpx.TransportError):

@@ -10,7 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.db import models
 
-from personas.models import User, Workspace, WorkspaceOwned
+from personas.models import SecurityEvent, User, Workspace, WorkspaceOwned
 
 OUR_APPS = ("personas", "skills", "prompts")
 # Letters and digits only: valid in slugs, tool names, email addresses and prose, and unchanged by escaping.
@@ -45,6 +45,7 @@ FIXED_VALUES = {
     "Erasure.digests": "digests",
     "RefreshRun.outcome": "states and numbers",
     "Erasure.versions": "ids",
+    "SecurityEvent.kind": "one of a few words of ours",
     "SigningKey.public_key": "a key that anybody may see",
 }
 
@@ -129,4 +130,6 @@ def rows_of(model: type[models.Model], workspace: Workspace) -> Iterable[models.
         return Workspace.objects.filter(pk=workspace.pk)
     if model is User:
         return User.objects.filter(memberships__workspace=workspace).order_by("pk")
+    if model is SecurityEvent:
+        return SecurityEvent.objects.filter(user__memberships__workspace=workspace).order_by("pk")
     raise TypeError(f"Which workspace owns a row of {model.__name__}? Add it in tests/isolation/canaries.py.")

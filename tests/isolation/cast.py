@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
+from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from django.db import models, transaction
 from django.test import Client
 from django.utils import timezone
@@ -29,6 +30,7 @@ from personas.models import (
     Memory,
     Record,
     Responsibility,
+    SecurityEvent,
     Soul,
     Task,
     Tool,
@@ -41,7 +43,7 @@ from personas.roles import Role
 from personas.work.services import add_responsibility, create_task
 from personas.workspaces.services import create_workspace
 from skills.models import Skill, Source
-from tests.factories import join, make_user, signed_in
+from tests.factories import join, make_user, signed_in, signed_in_operator
 from tests.isolation.canaries import Canaries
 from tests.isolation.seeds import Seeder
 
@@ -243,6 +245,7 @@ def seed_rest(stage: Stage, home: str) -> None:
     )
     event.save()
     stage.rows[home, "audit", "plain"] = event
+    SecurityEvent.objects.create(user=owner, **stage.canaries.values(home, SecurityEvent))
 
 
 def add_requesters(stage: Stage) -> None:
@@ -260,12 +263,15 @@ def add_requesters(stage: Stage) -> None:
     operator = make_person(stage, "nowhere")
     operator.is_staff = operator.is_superuser = True
     operator.save()
-    add(stage, "superuser", operator)
+    TOTP.activate(operator, generate_totp_secret())
+    add(stage, "superuser", operator, client=signed_in_operator(operator))
     stage.requesters["anonymous"] = Requester("anonymous", Client(raise_request_exception=False))
 
 
-def add(stage: Stage, name: str, user: User, home: str = "", role: str = "") -> None:
-    client = signed_in(user)
+def add(
+    stage: Stage, name: str, user: User, home: str = "", role: str = "", *, client: Client | None = None
+) -> None:
+    client = client or signed_in(user)
     # A server error is a finding; it does not end the test.
     client.raise_request_exception = False
     # The first request sets the session's timestamps; later ones write nothing.

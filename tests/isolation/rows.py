@@ -47,10 +47,13 @@ class OutsidePage:
     signed_in: int
     member: int = 0  # if it differs for members of a workspace
     is_open: bool = False  # redirects anonymous users, but not to the login
+    superuser: int = 0  # if it differs for the superuser, the only one with a second factor
 
     def expected_status(self, requester: Requester) -> int:
         if requester.name == "anonymous":
             return self.anonymous
+        if requester.name == "superuser" and self.superuser:
+            return self.superuser
         return (self.member if requester.home else 0) or self.signed_in
 
 

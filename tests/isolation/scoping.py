@@ -7,12 +7,12 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, IntegrityError, connection, models
 
-from personas.models import UnscopedQuery, User, Workspace, WorkspaceOwned
+from personas.models import SecurityEvent, UnscopedQuery, User, Workspace, WorkspaceOwned
 from tests.isolation.canaries import our_models, rows_of, tenant_models
 from tests.isolation.cast import ELSEWHERE, HARBOUR, Stage, rolled_back
 
 # The only product tables outside workspaces.
-NOT_TENANT = {User, Workspace}
+NOT_TENANT = {User, Workspace, SecurityEvent}
 # Append-only tables, enforced by database triggers.
 APPEND_ONLY = (
     "personas_revision",

@@ -15,7 +15,15 @@ from django.urls import include, path
 from django.utils import timezone
 
 from personas.agents.views import AgentPages
-from personas.models import Agent, Identity, Membership, ScopedManager, User, WorkspaceOwned
+from personas.models import (
+    Agent,
+    Identity,
+    Membership,
+    ScopedManager,
+    SecurityEvent,
+    User,
+    WorkspaceOwned,
+)
 from personas.records.forms import RecordChoiceField
 from personas.records.views import RecordPages
 from personas.tenancy import middleware
@@ -277,7 +285,7 @@ def test_a_removed_trigger_is_found(stage):
 
 
 def test_a_table_without_a_workspace_is_found(monkeypatch):
-    monkeypatch.setattr(scoping, "NOT_TENANT", {User})
+    monkeypatch.setattr(scoping, "NOT_TENANT", {User, SecurityEvent})
     assert scoping.find_unowned_models() == ["Workspace belongs to no workspace"]
 
 

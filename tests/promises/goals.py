@@ -72,7 +72,8 @@ PROMISES = (
     Promise(
         "R11",
         "Revoked means revoked",
-        "2 processes × 4 threads, 1,000 requests begun after the revocation: 0 accepted",
+        "2 processes × 4 threads, 1,000 requests begun after the revocation: 0 accepted; keys and sessions, "
+        "also after a password change, a removed second factor and the end from the list",
     ),
     Promise(
         "R12",

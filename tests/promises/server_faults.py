@@ -159,6 +159,65 @@ class SlowEndpoints:
         return [b""]
 
 
+def cached_keys() -> None:
+    """R11: a key that was valid once is not looked up again."""
+    from personas.api import authentication
+    from personas.api_keys.selectors import filter_valid_keys as look_up
+
+    keys: dict[str, Any] = {}
+
+    class CachedLookup:
+        """Answers like the queryset of one key."""
+
+        def __init__(self, digest: str) -> None:
+            self.digest = digest
+
+        def select_related(self, *names: str) -> "CachedLookup":
+            return self
+
+        def first(self) -> Any:
+            if self.digest not in keys:
+                key = look_up(self.digest).select_related("workspace", "created_by").first()
+                if key is None:
+                    return None
+                keys[self.digest] = key
+            return keys[self.digest]
+
+    vars(authentication)["filter_valid_keys"] = CachedLookup
+
+
+def unchecked_fetches() -> None:
+    """R11: the statement that records a fetch does not check whether the key was revoked."""
+    from prompts.serving import ledger_insert
+
+    condition = "AND r.revoked_at IS NULL AND r.expires_at > d.at"
+    assert condition in ledger_insert.KEY_JOIN
+    vars(ledger_insert)["KEY_JOIN"] = ledger_insert.KEY_JOIN.replace(condition, "")
+
+
+def cached_sessions() -> None:
+    """R11: a session that was loaded once is not loaded again."""
+    from project import session_store
+
+    store_class: Any = session_store.SessionStore
+    load = store_class.load
+    sessions: dict[Any, Any] = {}
+
+    def load_once(store: Any) -> Any:
+        if store.session_key not in sessions:
+            sessions[store.session_key] = load(store)
+        return sessions[store.session_key]
+
+    store_class.load = load_once
+
+
+def unverified_sessions() -> None:
+    """R11: the password hash in a session is not compared with the current one."""
+    from django.contrib import auth
+
+    vars(auth)["constant_time_compare"] = lambda one, other: True
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -173,6 +232,10 @@ FAULTS: dict[str, Callable[[], None]] = {
         without_body_cap,
         without_watchdog,
         without_closing,
+        cached_keys,
+        unchecked_fetches,
+        cached_sessions,
+        unverified_sessions,
     )
 }
 

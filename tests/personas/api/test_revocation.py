@@ -4,11 +4,15 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.conf import settings
+from django.test import Client
 from django.utils import timezone
 
+from personas import receivers
 from personas.actors import Actor
 from personas.api_keys.format import ADMIN, BOT
 from personas.api_keys.services import create_key, revoke_key
@@ -18,11 +22,13 @@ from personas.roles import Role
 from prompts.builds.services import rebuild_agents
 from tests.clients.live import LiveServer
 from tests.clients.stub_server import ReceivedRequest, StubResponse, StubServer, run_stub_server
-from tests.factories import join, make_agent, make_channel, make_soul, signed_in
+from tests.factories import BY, PASSWORD, join, make_agent, make_channel, make_soul
+from tests.personas.accounts.sign_in import OTHER_ADDRESS, give_password, give_totp, sign_in
 from tests.personas.api.revocation_load import RequestSpec, send_all, with_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MANY, SOME = 1_000, 200
+NEW_PASSWORD = "another long secret"
 FETCH, SOULS = "/api/v1/agents/pilot/prompt?channel=deck", "/api/v1/souls"
 
 
@@ -116,20 +122,138 @@ def test_an_admin_key_follows_the_current_role_of_its_creator(processes, harbour
     check_rejected_everywhere(processes, [request], lower, SOME, status=403)
 
 
+# --- sessions ------------------------------------------------------------------------------------------
+
+
+def get_cookie(browser: Client) -> str:
+    return f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"
+
+
+def check_session_rejected(
+    processes: list[str], browser: Client, end: Callable[[], object], count: int = SOME
+) -> None:
+    """Check that pages accept the session of this browser before its end, and no page does after it."""
+    request = RequestSpec("/profile/", headers={"Cookie": get_cookie(browser)})
+    before = send_all(processes, [request], 16 * len(processes))
+    assert before.statuses() == {200}, before.counts
+    end()
+    after = send_all(processes, [request], count)
+    assert after.total >= count
+    assert after.statuses() == {302}, after.counts
+
+
+def change_password(browser: Client) -> None:
+    fields = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
+    assert browser.post("/accounts/password/change/", fields).status_code == 302
+
+
+def end_other_sessions(browser: Client) -> None:
+    assert browser.post("/accounts/sessions/").status_code == 302
+
+
+def remove_factor(browser: Client) -> None:
+    browser.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    assert browser.post("/accounts/2fa/totp/deactivate/").status_code == 302
+    assert not Authenticator.objects.exists()
+
+
+SESSION_ENDS = {
+    "password change": change_password,
+    "ended from the list": end_other_sessions,
+    "removed second factor": remove_factor,
+}
+
+
+@pytest.fixture
+def two_browsers(alice: User) -> tuple[Client, Client]:
+    """Two browsers in which Alice signed in with her password and her authenticator app."""
+    secret = give_totp(give_password(alice))
+    return sign_in(alice, secret=secret), sign_in(alice, secret=secret, address=OTHER_ADDRESS)
+
+
 @pytest.mark.hard
-@pytest.mark.promise("R11", "the same for an expired key, a removed member, a lowered role, an ended session")
-def test_an_ended_session_is_rejected(processes, harbour, alice):
-    browser = signed_in(alice)
-    cookie = f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"
-    before = send_all(processes, [RequestSpec("/profile/", headers={"Cookie": cookie})], 16)
-    assert before.statuses() == {200}
-    browser.session.flush()
-    after = send_all(processes, [RequestSpec("/profile/", headers={"Cookie": cookie})], SOME)
-    assert after.total >= SOME
-    assert after.statuses() == {302}
+@pytest.mark.promise("R11")
+def test_a_session_that_was_signed_out_is_rejected(processes, alice):
+    browser = sign_in(give_password(alice))
+    cookie_holder = Client()
+    cookie_holder.cookies.update(browser.cookies)
+    check_session_rejected(processes, cookie_holder, lambda: browser.post("/accounts/logout/"))
 
 
-# --- planted faults ------------------------------------------------------------------------------------
+@pytest.mark.hard
+@pytest.mark.promise(
+    "R11",
+    "the same for an expired key, a removed member, a lowered role, and for sessions after signing out, a "
+    "password change, a removed second factor, and the end from the list of sessions",
+)
+@pytest.mark.parametrize("cause", SESSION_ENDS)
+def test_the_other_session_is_rejected_after(cause, processes, two_browsers):
+    browser, other = two_browsers
+    check_session_rejected(processes, other, lambda: SESSION_ENDS[cause](browser))
+
+
+# --- planted faults in the product ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def start_faulty(tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """Return a function that starts a server with a fault planted in the product, and returns its URL."""
+    servers: list[LiveServer] = []
+
+    def start(fault: str) -> str:
+        servers.append(LiveServer(tmp_path / "faulty.log", fault=fault))
+        servers[-1].start()
+        return servers[-1].url
+
+    yield start
+    for server in servers:
+        server.kill()
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R11")
+@pytest.mark.planted
+@pytest.mark.parametrize(("fault", "path"), [("cached_keys", SOULS), ("unchecked_fetches", FETCH)])
+def test_a_process_that_accepts_revoked_keys_is_detected(fault, path, processes, start_faulty, harbour):
+    servers = [processes[0], start_faulty(fault)]
+    key, secret = new_key(harbour, User.objects.get(name="Alice"))
+    requests = with_key(secret, path)
+    with pytest.raises(AssertionError):
+        check_rejected_everywhere(servers, requests, lambda: revoke_key(key, by=BY), SOME)
+    accepted = send_all(servers, requests, SOME).accepted()
+    assert {server for server, _, _ in accepted} == {servers[1]}
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R11")
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [("cached_sessions", "ended from the list"), ("unverified_sessions", "password change")],
+)
+def test_a_process_that_accepts_ended_sessions_is_detected(
+    fault, cause, processes, start_faulty, two_browsers
+):
+    faulty = start_faulty(fault)
+    browser, other = two_browsers
+    with pytest.raises(AssertionError):
+        check_session_rejected([faulty], other, lambda: SESSION_ENDS[cause](browser))
+    # Asked last: a sound process deletes a session whose password was changed.
+    request = RequestSpec("/profile/", headers={"Cookie": get_cookie(other)})
+    assert send_all(processes[:1], [request], 16).statuses() == {302}
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R11")
+@pytest.mark.planted
+def test_sessions_that_outlive_a_removed_factor_are_detected(processes, two_browsers, monkeypatch):
+    monkeypatch.setattr(receivers, "end_other_sessions", lambda request, user: 0)
+    browser, other = two_browsers
+    with pytest.raises(AssertionError):
+        check_session_rejected(processes, other, lambda: remove_factor(browser))
+
+
+# --- the load tool itself ------------------------------------------------------------------------------
 
 
 class KeyTable:
@@ -154,7 +278,6 @@ def pair() -> Iterator[tuple[StubServer, StubServer]]:
         yield one, other
 
 
-@pytest.mark.promise("R11")
 @pytest.mark.planted
 def test_one_process_of_two_that_caches_keys_is_detected(pair):
     rows, requests = KeyTable(), with_key("a-key", SOULS)

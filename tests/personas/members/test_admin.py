@@ -3,15 +3,12 @@
 import pytest
 
 from personas.models import AuditEvent, Memory, Soul
-from tests.factories import make_agent, make_memory, make_soul, make_user, signed_in
+from tests.factories import make_agent, make_memory, make_operator, make_soul, signed_in_operator
 
 
 @pytest.fixture
 def as_operator(db):
-    user = make_user("Otto")
-    user.is_staff = user.is_superuser = True
-    user.save()
-    return signed_in(user)
+    return signed_in_operator(make_operator())
 
 
 def edit(browser, soul, **values):
@@ -24,7 +21,7 @@ def test_an_operators_edit_is_a_revision_with_their_name(workspace, as_operator)
     assert edit(as_operator, soul, text="Changed.").status_code == 302
     soul = Soul.objects.in_workspace(workspace).get()
     assert (soul.text, soul.revision) == ("Changed.", 2)
-    assert AuditEvent.objects.in_workspace(workspace).latest("pk").actor_label == "otto@example.com"
+    assert AuditEvent.objects.in_workspace(workspace).latest("pk").actor_label == "operator Otto"
 
 
 def test_a_concurrent_edit_by_an_operator_is_rejected(workspace, as_operator):

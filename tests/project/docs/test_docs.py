@@ -62,6 +62,10 @@ ELSEWHERE = {
     ("", r"python3 dev\.py run$"): (
         "tests/project/supervisor/test_up.py::test_it_stops_cleanly_and_a_killed_one_leaves_nothing_behind"
     ),
+    ("docs/operations.md", r"python manage.py reencrypt_secrets$"): (
+        "tests/personas/accounts/test_second_factors.py::"
+        "test_a_rotation_is_reported_carried_out_and_leaves_the_old_key_unneeded"
+    ),
     ("clients/python/README.md", r"dramatis fetch "): (
         "tests/clients/test_command.py::test_fetch_prints_the_exact_text"
     ),

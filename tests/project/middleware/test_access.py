@@ -35,11 +35,6 @@ def test_the_back_office_does_not_exist_for_staff_without_full_rights(client):
     assert client.get("/operator/", follow=True).status_code == 404
 
 
-def test_the_back_office_opens_for_superusers(client):
-    client.force_login(make_user("root@example.com", is_staff=True, is_superuser=True))
-    assert client.get("/operator/").status_code == 200
-
-
 def test_the_admins_own_log_in_form_is_never_shown(client):
     answer = client.post("/operator/login/", {"username": "root@example.com", "password": "x"})
     assert answer.status_code == 302

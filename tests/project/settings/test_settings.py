@@ -23,7 +23,9 @@ def test_sessions_last_twelve_hours_and_one_idle():
 
 
 def test_log_in_limits():
-    assert settings.ACCOUNT_RATE_LIMITS["login_failed"] == "50/h/ip,5/15m/key"
+    assert settings.ACCOUNT_RATE_LIMITS["login_failed"] == "5/15m/key"
+    assert settings.NEW_DEVICE_LOGIN_LIMITS == "50/h/ip,5/15m/key"
+    assert settings.KNOWN_DEVICE_LOGIN_LIMIT == "5/15m/key"
     assert settings.CACHES["default"]["BACKEND"].endswith("DatabaseCache")
     assert settings.CACHES["default"]["OPTIONS"]["MAX_ENTRIES"] >= 100_000
 

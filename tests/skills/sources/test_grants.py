@@ -10,7 +10,7 @@ from personas.models import AuditEvent
 from skills.models import ContextFile, RefreshRun, SourceGrant
 from skills.refresh.runs import claim_run, request_refresh
 from skills.sources.grants import grant_folder, withdraw_grant
-from tests.factories import BY, make_source, make_user, refreshed, signed_in
+from tests.factories import BY, make_operator, make_source, refreshed, signed_in_operator
 from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
@@ -37,10 +37,7 @@ def root(tmp_path, settings):
 
 @pytest.fixture
 def as_operator(db):
-    user = make_user("Otto")
-    user.is_staff = user.is_superuser = True
-    user.save()
-    return signed_in(user)
+    return signed_in_operator(make_operator())
 
 
 def last_event(workspace):
@@ -95,7 +92,7 @@ def test_an_operator_grants_a_folder(workspace, root, as_operator):
     assert as_operator.post(f"{GRANTS}add/", body).status_code == 302
     grant = SourceGrant.objects.in_workspace(workspace).get()
     assert (grant.path, grant.note) == (f"{root}/team", "For support")
-    assert (last_event(workspace).verb, last_event(workspace).actor_label) == ("granted", "otto@example.com")
+    assert (last_event(workspace).verb, last_event(workspace).actor_label) == ("granted", "operator Otto")
 
 
 def test_the_form_names_the_roots_and_refuses_others_under_the_field(workspace, root, as_operator):

@@ -1,0 +1,1 @@
+"""User accounts: sign-in limits, known devices, security events, second factors encrypted at rest."""

@@ -1,0 +1,26 @@
+"""Encrypt the secrets in the database with the first key of DRAMATIS_SECRETS_KEYS, after a key rotation."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from personas.accounts.second_factors import reencrypt_factors
+
+
+class Command(BaseCommand):
+    help = (
+        "Encrypts all second factors with the first key of DRAMATIS_SECRETS_KEYS (or SECRET_KEY). Run it "
+        "after a rotation, before the old key is removed, also while the product serves."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        counts = reencrypt_factors()
+        changed = counts.outdated + counts.in_clear
+        self.stdout.write(
+            f"Second factors encrypted with the first key: {counts.current + changed} ({changed} changed)."
+        )
+        if counts.unreadable:
+            raise CommandError(
+                f"{counts.unreadable} second factors cannot be decrypted with any configured key. "
+                "Add the old key to DRAMATIS_SECRETS_KEYS or SECRET_KEY_FALLBACKS, and run the command again."
+            )
