@@ -3,6 +3,7 @@
 import re
 from email.message import Message
 from importlib.metadata import distribution
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -22,7 +23,7 @@ def list_locked_requirements() -> list[Requirement]:
     return [pin for pin in pins if pin.marker is None or pin.marker.evaluate()]
 
 
-def describe_licence(metadata: Message) -> str:
+def describe_licence(metadata: Any) -> str:
     """Join what the package declares. A `License` field may hold the whole text; its first line is enough."""
     if expression := metadata.get("License-Expression"):
         return str(expression)
@@ -30,7 +31,7 @@ def describe_licence(metadata: Message) -> str:
     return "; ".join([(metadata.get("License") or "").partition("\n")[0], *classifiers])
 
 
-def find_licence_problem(name: str, metadata: Message) -> str:
+def find_licence_problem(name: str, metadata: Any) -> str:
     licence = describe_licence(metadata)
     if COPYLEFT.search(licence):
         is_allowed = name in ALLOWED_LGPL and licence.startswith("LGPL-")

@@ -366,14 +366,21 @@ def test_a_workspace_has_a_few_runs_in_the_queue_and_people_come_first(workspace
 
 @pytest.mark.django_db
 def test_the_end_of_a_run_sends_the_next_of_the_workspace(source, monkeypatch):
-    sent = []
-    monkeypatch.setattr(tasks, "enqueue_job", lambda job, *arguments: sent.append(arguments) or True)
-    first = ask(source)
-    RefreshRun.unscoped.filter(pk=first.pk).update(sent_at=timezone.now())
-    with monkeypatch.context() as patched:
-        patched.setattr(tasks, "execute_refresh_run", lambda run: (runs.fail_run(run, "x"), ask(source)))
-        tasks.refresh_source_job(source.workspace_id, first.pk)
-    assert sent == [(source.workspace_id, RefreshRun.unscoped.order_by("-pk").first().pk)]
+    sent: list[tuple[int, int]] = []
+    requested: list[RefreshRun] = []
+
+    def send(job: object, *arguments: int) -> bool:
+        sent.append(arguments)  # type: ignore[arg-type]  # workspace and run
+        return True
+
+    def end_and_ask_again(run: RefreshRun) -> None:
+        runs.fail_run(run, "x")
+        requested.append(ask(source))
+
+    monkeypatch.setattr(tasks, "enqueue_job", send)
+    monkeypatch.setattr(tasks, "execute_refresh_run", end_and_ask_again)
+    tasks.refresh_source_job(source.workspace_id, ask(source).pk)
+    assert sent == [(source.workspace_id, requested[0].pk)]
 
 
 @pytest.mark.django_db
