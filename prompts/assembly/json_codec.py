@@ -112,6 +112,9 @@ def _read_origin(data: Any, path: str) -> Origin:
 def _read_scalar(kind: Any, data: Any, path: str) -> Any:
     if kind is datetime:
         return _read_datetime(data, path)
+    # In JSON, 256.0 is an integer, and so it is in JSON Schema.
+    if kind is int and isinstance(data, float) and data.is_integer():
+        return int(data)
     # bool is a subclass of int in Python, but a separate type in JSON.
     if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
         raise AssemblyError(path, f"must be {JSON_TYPE_NAMES[kind]}")
