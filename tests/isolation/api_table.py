@@ -107,6 +107,8 @@ def family(kind: str) -> dict[str, Row]:
 
     plain, spare, archived = ({"key": row(kind, variant=one)} for one in ("plain", "spare", "archived"))
     history = 403 if kind == "skills" else reads
+    # Revisions of an agent contain the ids of all its channels.
+    on_channels = {"owner on channels": 403, "bot on channels": 403} if kind == "agents" else {}
     return {
         f"GET {kind}-list": Row(narrow=reads),
         f"POST {kind}-list": Row(body=NEW[kind], narrow=403 if kind == "agents" else writes),
@@ -115,9 +117,9 @@ def family(kind: str) -> dict[str, Row]:
         f"PUT {kind}-one": Row(plain, body=edit, narrow=writes),
         f"DELETE {kind}-one": Row(spare, narrow=UNSHARED.get(kind, writes)),
         f"POST {kind}-restore": Row(
-            archived, narrow=404 if kind == "sources" else UNSHARED.get(kind, writes)
+            archived, narrow=UNSHARED.get(kind, writes)
         ),
-        f"GET {kind}-revisions": Row(plain, narrow=history),
+        f"GET {kind}-revisions": Row(plain, narrow=history, others=on_channels),
         f"POST {kind}-restore-revision": Row(plain, {"number": "1"}, narrow=writes),
     }
 
@@ -125,6 +127,7 @@ def family(kind: str) -> dict[str, Row]:
 # --- members, keys, work -------------------------------------------------------------------------------
 
 KEY = {"key": row("keys")}
+LIMITED = ("owner on channels", "owner of labels")
 AGENT = {"agent": row("agents")}
 
 
@@ -139,15 +142,20 @@ PERSONAS: dict[str, Row] = {
     "POST memories-supersede": Row(
         {"key": row("memories")}, body=lambda s, h: {"by": s.row(h, "memories", "spare").pk}
     ),
-    "POST responsibilities-remove": Row(AGENT, body=responsibility_title),
+    # A bot needs a key that is limited to some agents.
+    "POST responsibilities-remove": Row(
+        AGENT, body=responsibility_title, others={"bot": 403, "bot of elsewhere": 403}
+    ),
     "POST tasks-tick": Row({"key": row("tasks")}, {"place": "0"}, constant({"is_done": True})),
     "GET keys-list": Row(narrow=403),
     # A key cannot create a key with more permissions than its own.
-    "POST keys-list": Row(body=constant({"name": "Fresh"}), narrow=422),
-    "GET keys-one": Row(KEY, narrow=404),
-    "POST keys-rotate": Row(KEY, body=constant({"overlap_hours": 1}), narrow=404),
-    "POST keys-revoke": Row(KEY, narrow=404),
-    "GET members-list": Row(),
+    "POST keys-list": Row(body=constant({"name": "Fresh"}), narrow=422, others=dict.fromkeys(LIMITED, 422)),
+    "GET keys-one": Row(KEY, narrow=404, others=dict.fromkeys(LIMITED, 404)),
+    "POST keys-rotate": Row(
+        KEY, body=constant({"overlap_hours": 1}), narrow=404, others=dict.fromkeys(LIMITED, 404)
+    ),
+    "POST keys-revoke": Row(KEY, narrow=404, others=dict.fromkeys(LIMITED, 404)),
+    "GET members-list": Row(narrow=403),
     # Ids are unique per kind, so the filter needs one.
     "GET audit-list": Row(query=constant({"kind": "agent"}), narrow=403),
 }
@@ -176,7 +184,7 @@ SKILLS: dict[str, Row] = {
     "GET agent-skills-list": Row(AGENT),
     "GET agent-skills-one": Row({**AGENT, "name": row("skills")}),
     "GET found-skills-list": Row(),
-    "GET found-skills-trust": Row(),
+    "GET found-skills-trust": Row(narrow=403),
     "POST found-skills-trust": Row(body=constant({"is_needed": False}), narrow=403),
     "GET found-skills-one": Row(FOUND),
     "POST found-skills-assign": Row(
@@ -195,7 +203,12 @@ SKILLS: dict[str, Row] = {
         PUSHED, body=constant({"files": [{"path": "AGENTS.md", "text": "Hi."}]}), narrow=404
     ),
     "PUT sources-file": Row(PUSHED, {"path": "AGENTS.md"}, constant({"text": "Hi."}), narrow=404),
-    "DELETE sources-file": Row({**PUSHED, "path": path_of_push}, narrow=404),
+    # The file was pushed with none of these keys: only a key that may manage sources removes it.
+    "DELETE sources-file": Row(
+        {**PUSHED, "path": path_of_push},
+        narrow=404,
+        others=dict.fromkeys(("bot", "editor", "bot of elsewhere"), 403),
+    ),
     "GET source-grants-list": Row(narrow=403),
     "GET context-files-list": Row(),
     "GET context-files-one": Row(FILE),
