@@ -118,6 +118,7 @@ class AgentResource(RecordResource[Agent]):
         )
 
     def list_history(self, call: ApiRequest, key: Any) -> ApiResponse:
+        self.find_record(call, key)
         if "channels" in call.caller.key.scopes:
             # Revisions contain the ids of all channels of the agent.
             raise out_of_scope_error("channels")

@@ -138,10 +138,11 @@ def check_changed_agents(
     if (current := _limited_client.get()) is None:
         return
     caller, touches = current
-    if "labels" in caller.key.scopes:
-        raise out_of_scope_error("labels")
-    if "channels" in caller.key.scopes and touches not in {Touches.CHANNEL, Touches.PROMPT}:
-        raise out_of_scope_error("channels")
+    # A proposed memory sends the signal too, although the prompts stay as they are.
+    if touches is not Touches.PROPOSAL or not is_proposing(caller):
+        allowed = WRITABLE_WITH[touches] - {"labels"} if touches else frozenset()
+        if exceeded := [name for name in list_key_limits(caller) if name not in allowed]:
+            raise out_of_scope_error(exceeded[0])
     if caller.agents is None:
         return
     agents = Agent.objects.in_workspace(workspace_id).filter(pk__in=list(agent_ids))

@@ -70,12 +70,12 @@ class ResponsibilityResource(RecordResource[Responsibility]):
         A bot may do so only with a key that is limited to some agents: responsibilities have no proposals that
         people could review, unlike memories.
         """
-        if call.caller.is_bot and call.caller.agents is None:
-            raise ProblemError(Problem(403, "out_of_scope", REMOVE_REFUSAL))
         rows = self.list_visible(call.caller).filter(agent__slug=agent, archived_at=None)
         responsibility = rows.filter(title=call.body["title"].strip()).first()
         if responsibility is None:
             raise Http404
+        if call.caller.is_bot and call.caller.agents is None:
+            raise ProblemError(Problem(403, "out_of_scope", REMOVE_REFUSAL))
         archive_record(responsibility, by=call.actor)
         return no_content_response()
 

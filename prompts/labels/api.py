@@ -117,16 +117,17 @@ def list_prompt_labels(call: ApiRequest, agent: str, channel: str) -> ApiRespons
 
 
 def label_detail(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
+    prompt = get_visible_prompt(call, agent, channel)
     check_label_scope(call, label)
-    prompt_label = find_prompt_label(get_visible_prompt(call, agent, channel), label)
+    prompt_label = find_prompt_label(prompt, label)
     if prompt_label is None:
         raise Http404
     return build_label_response(prompt_label)
 
 
 def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
-    check_label_scope(call, label)
     prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, label)
     if label == PRODUCTION:
         raise NotAllowed("Production moves by builds, releases and roll-backs.")
     version = get_named_version(prompt, call.body["version"], "/version")
@@ -154,8 +155,8 @@ def get_expected_version_id(call: ApiRequest, prompt: AgentPrompt, label: str) -
 
 
 def remove_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
-    check_label_scope(call, label)
     prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, label)
     current = find_prompt_label(prompt, label)
     if current is None:
         raise Http404
@@ -165,23 +166,23 @@ def remove_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str
 
 
 def roll_back_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
-    check_label_scope(call, label)
     prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, label)
     to = get_named_version(prompt, call.body["to"], "/to") if "to" in call.body else None
     roll_back([prompt], by=call.actor, note=call.body["note"], label=label, to=to)
     return label_detail(call, agent, channel, label)
 
 
 def unpin_production_endpoint(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
-    check_label_scope(call, PRODUCTION)
     prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, PRODUCTION)
     unpin_production(prompt, by=call.actor)
     return label_detail(call, agent, channel, PRODUCTION)
 
 
 def list_label_moves(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
-    check_label_scope(call, label)
     prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, label)
     rows: QuerySet[LabelMove] = LabelMove.objects.in_workspace(call.workspace).filter(
         prompt=prompt, label=label
     )

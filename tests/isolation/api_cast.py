@@ -21,7 +21,7 @@ from personas.api_keys.services import create_key, revoke_key
 from personas.members.services import remove_member
 from personas.models import ApiKey, User
 from personas.roles import Role
-from prompts.models import PromptLabel
+from prompts.models import LedgerEntry, PromptLabel, Release
 from tests.factories import join, signed_in
 from tests.isolation.cast import (
     ELSEWHERE,
@@ -133,8 +133,10 @@ class KeyFactory:
         self.add("reading owner", HARBOUR, owner, Role.OWNER, verbs=["read"])
         self.add("overriding owner", HARBOUR, owner, Role.OWNER, verbs=["override"])
         channels = [self.stage.key(HARBOUR, "channels", variant) for variant in VARIANTS]
-        labels = PromptLabel.objects.in_workspace(self.stage.workspaces[HARBOUR])
-        names = {*labels.values_list("name", flat=True), "latest", "production", "fresh"}
+        workspace, names = self.stage.workspaces[HARBOUR], {"latest", "production", "fresh"}
+        names |= set(PromptLabel.objects.in_workspace(workspace).values_list("name", flat=True))
+        names |= set(Release.objects.in_workspace(workspace).values_list("label", flat=True))
+        names |= set(LedgerEntry.objects.in_workspace(workspace).values_list("label", flat=True))
         for dimension, values in (("channels", channels), ("labels", sorted(names))):
             where = "on channels" if dimension == "channels" else "of labels"
             self.add(f"bot {where}", HARBOUR, owner, "", BOT, **{dimension: values})

@@ -261,7 +261,7 @@ def preview_body(stage: Stage, home: str) -> Any:
 
 
 # The requester of a release cannot approve it.
-ASKED = {"owner": 403, "narrow owner": 403, "owner of elsewhere": 403}
+ASKED = dict.fromkeys(("owner", "narrow owner", "owner of elsewhere", *LIMITED), 403)
 PROMPTS: dict[str, Row] = {
     "GET prompts-list": Row(),
     "POST prompts-rebuild": Row(AGENT),
@@ -271,7 +271,12 @@ PROMPTS: dict[str, Row] = {
     "GET versions-one": Row(VERSION),
     "GET versions-places": Row(VERSION),
     "GET versions-provenance": Row(VERSION),
-    "GET versions-diff": Row(VERSION, query=lambda s, h: {"against": s.row(h, "prompts").latest.digest}),
+    # Keys of some labels read no text here.
+    "GET versions-diff": Row(
+        VERSION,
+        query=lambda s, h: {"against": s.row(h, "prompts").latest.digest},
+        others={"owner of labels": 403},
+    ),
     "GET versions-verify": Row(VERSION),
     "GET ledger-list": Row(),
     "GET ledger-outdated": Row(),
@@ -300,7 +305,8 @@ PROMPTS: dict[str, Row] = {
     "POST releases-withdraw": Row(RELEASE),
     "POST releases-carryOut": Row(RELEASE, others={}),
     "POST releases-override": Row(RELEASE, body=constant({"reason": "Fire."})),
-    "POST preview": Row(body=preview_body, changes=False, narrow=403),
+    # The record is a soul, which such keys cannot read.
+    "POST preview": Row(body=preview_body, changes=False, narrow=403, others={"owner on channels": 403}),
     "POST impact": Row(body=edited_soul, changes=False, narrow=403),
     "GET prompt-settings-list": Row(narrow=403),
     "GET prompt-settings-workspace": Row(narrow=403),
