@@ -1,4 +1,4 @@
-"""The fourteen promises and their measurable goals."""
+"""The promises and their measurable goals."""
 
 from dataclasses import dataclass
 
@@ -87,5 +87,11 @@ PROMISES = (
         "R14",
         "Half-done never shows",
         "every verb fails at its 1st, 2nd … statement until it passes: before or after, nothing between",
+    ),
+    Promise(
+        "R16",
+        "A key never reaches beyond its scopes",
+        "every operation × keys limited by each verb, by agent, channel and label, and by each combination: "
+        "0 rows returned outside, 0 prompts, labels or records changed outside",
     ),
 )
