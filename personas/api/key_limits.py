@@ -47,8 +47,8 @@ class Touches(StrEnum):
 
 LIMITS = ("agents", "channels", "labels")
 EVERY_LIMIT = frozenset(LIMITS)
-# The limits that a key may have for an operation that reads, by what the operation touches. The handlers leave
-# out the rows that are outside of these limits.
+# The limits that a key may have for an operation that reads, by what the operation touches. The handlers
+# leave out the rows that are outside of these limits.
 READABLE_WITH: dict[Touches, frozenset[str]] = {
     Touches.WORKSPACE: frozenset(),
     Touches.AGENT: EVERY_LIMIT,

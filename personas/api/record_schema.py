@@ -51,7 +51,7 @@ class RecordSchema:
     # Django lookup path from the record to the slug of its agent. It filters the records for keys that are
     # limited to some agents. If it is empty, such keys get 403.
     agent_path: ClassVar[str] = ""
-    # What the operations touch, for the limits of keys: those that read, that change a record and that add one.
+    # What the operations touch, for the limits of keys: those that read, change and add records.
     read_touches: ClassVar[Touches] = Touches.WORKSPACE
     write_touches: ClassVar[Touches] = Touches.WORKSPACE
     add_touches: ClassVar[Touches] = Touches.WORKSPACE

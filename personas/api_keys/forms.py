@@ -34,16 +34,16 @@ KIND_HELP = _(
     "and ends when you leave the workspace."
 )
 AGENT_LIMIT_HELP = _(
-    "The key reads and writes only these agents, with their memories, responsibilities and tasks. It cannot reach "
-    "what agents share, such as souls and tools. Tick none to allow all, those added later too."
+    "The key reads and writes only these agents, with their memories, responsibilities and tasks. It cannot "
+    "reach what agents share, such as souls and tools. Tick none to allow all, those added later too."
 )
 CHANNEL_LIMIT_HELP = _(
-    "The key reads only these channels and prompts on them. It writes no agents, memories or tasks, because these "
-    "are part of prompts on other channels too. Tick none to allow all, those added later too."
+    "The key reads only these channels and prompts on them. It writes no agents, memories or tasks, because "
+    "these are part of prompts on other channels too. Tick none to allow all, those added later too."
 )
 LABEL_LIMIT_HELP = _(
-    "The key fetches and moves only these labels. It writes no records, because a change reaches the other labels "
-    "too. Tick none to allow all, those added later too."
+    "The key fetches and moves only these labels. It writes no records, because a change reaches the other "
+    "labels too. Tick none to allow all, those added later too."
 )
 OVERLAP_CHOICES = [
     (0, _("Not at all")),

@@ -22,7 +22,8 @@ ACTIVATE = "activate"
 OVERRIDE = "override"
 VERBS = (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE, OVERRIDE, ACTIVATE)
 # Actions that each kind of key can have. Only admin keys, which act for a user, can approve, manage and
-# override. Only bot keys need `activate`: an admin key with `write` creates active memories, as its user does.
+# override. Only bot keys need `activate`: an admin key with `write` creates active memories, as its user
+# does.
 VERBS_BY_KIND = {
     BOT: (FETCH, RENDER, READ, WRITE, ACTIVATE),
     ADMIN: (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE, OVERRIDE),

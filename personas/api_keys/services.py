@@ -94,7 +94,8 @@ def rotate_key(
     _check_rotation(key, now, by)
     if min(ends_at, key.expires_at) > now + MAX_OVERLAP:
         raise InvalidInput.on(
-            "overlap_hours", _("The old key stays valid for %(days)s days at most.") % {"days": MAX_OVERLAP.days}
+            "overlap_hours",
+            _("The old key stays valid for %(days)s days at most.") % {"days": MAX_OVERLAP.days},
         )
     before = {"expires_at": key.expires_at.isoformat()}
     key.expires_at = min(max(ends_at, now), key.expires_at)

@@ -48,8 +48,8 @@ def api_list_audit_events(call: ApiRequest) -> ApiResponse:
     page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
-    # Events about API keys contain the scopes and prefixes of the keys. As on the page, only a client that may
-    # manage keys gets these.
+    # Events about API keys contain the scopes and prefixes of the keys. As on the page, only a client that
+    # may manage keys gets these.
     can_see_keys = Permission.MANAGE_KEYS in call.caller.permissions
     rows_json = [audit_event_json(row, is_hidden=row.kind == "key" and not can_see_keys) for row in page.rows]
     return page_response(call, page, rows_json)

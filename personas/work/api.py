@@ -67,8 +67,8 @@ class ResponsibilityResource(RecordResource[Responsibility]):
     def remove_by_title(self, call: ApiRequest, agent: str) -> ApiResponse:
         """Archive the responsibility with this title. Bots use titles, because prompts contain no ids.
 
-        A bot may do so only with a key that is limited to some agents: responsibilities have no proposals that
-        people could review, unlike memories.
+        A bot may do so only with a key that is limited to some agents: responsibilities have no proposals
+        that people could review, unlike memories.
         """
         rows = self.list_visible(call.caller).filter(agent__slug=agent, archived_at=None)
         responsibility = rows.filter(title=call.body["title"].strip()).first()

@@ -36,7 +36,7 @@ def has_open_invitation(request: HttpRequest) -> bool:
     from personas.models import Invitation
 
     with all_workspaces():
-        rows = Invitation.unscoped.filter(pk=request.session.get(INVITATION_ID_SESSION_KEY))
+        rows = Invitation.unscoped.filter(pk=request.session.get(INVITATION_ID_SESSION_KEY, 0))
         rows = rows.filter(accepted_at=None, withdrawn_at=None, expires_at__gt=timezone.now())
         if rows.exists():
             return True

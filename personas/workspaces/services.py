@@ -47,8 +47,8 @@ def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
 def find_free_workspace_slug(slug: str, owner: User) -> str:
     """Return the slug, or the slug with a random suffix if a workspace that the owner cannot see has it.
 
-    An error message would tell everyone which workspaces exist. If the owner is a member of the workspace with
-    this slug, the slug is returned, and saving it fails with a message.
+    An error message would tell everyone which workspaces exist. If the owner is a member of the workspace
+    with this slug, the slug is returned, and saving it fails with a message.
     """
     own_slugs = {membership.workspace.slug for membership in list_memberships(owner)}
     if slug in own_slugs or not Workspace.objects.filter(slug=slug).exists():

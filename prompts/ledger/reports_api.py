@@ -7,8 +7,8 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.exception_handler import validation_problem
 from personas.api.authentication import ApiClient
+from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows

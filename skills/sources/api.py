@@ -80,8 +80,8 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
     ),
     "adoption": enum_schema(
         Adoption.values,
-        description="Whether sound revisions are used at once. When absent: automatic for a folder, by_hand for "
-        "pushed files.",
+        description="Whether sound revisions are used at once. When absent: automatic for a folder, by_hand "
+        "for pushed files.",
     ),
     "refresh_minutes": nullable_schema(
         integer_schema(1, 10_080, description="How often workers look; null: only when someone asks.")

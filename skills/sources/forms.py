@@ -48,8 +48,8 @@ class SourceForm(RecordForm):
             "print paths below it. Left empty, they print paths relative to the root."
         ),
         "adoption": _(
-            "Bots can push files, so for pushed files someone adopts each change unless you choose otherwise. A "
-            "file with a finding waits in quarantine either way."
+            "Bots can push files, so someone adopts each change of pushed files unless you choose otherwise. "
+            "A file with a finding waits in quarantine either way."
         ),
         "allow_hard_links": _(
             "Such a file can be a second name of a file outside the folder. Leave this off unless you know "

@@ -119,7 +119,7 @@ class Source(Named):
         ]
 
     def set_values(self, values: dict[str, Any]) -> None:
-        if self.pk is None and "adoption" not in values:
+        if self._state.adding and "adoption" not in values:
             self.adoption = get_default_adoption(self.source_kind)
         super().set_values(values)
 

@@ -190,7 +190,7 @@ def save_pushed_files(
 ) -> dict[str, int]:
     """Insert new files and update changed ones, and return how many. Unchanged files are not written.
 
-    A file stays that of the key that pushed it first, so that another key cannot overwrite and then remove it.
+    A file stays that of the key that pushed it first: another key cannot overwrite and then remove it.
     """
     key_id = pusher.key.origin_key_id if pusher else None
     contents = ContentBatch(source.workspace)

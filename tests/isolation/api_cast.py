@@ -78,8 +78,8 @@ class Caller(Requester):
     kind: str = ""
     verbs: frozenset[str] = frozenset()
     is_narrow: bool = False
-    # The dimensions other than agents in which the key is limited. Its scopes contain all seeded rows, so that
-    # only the operations differ; tests/isolation/scope_matrix.py asks for rows outside of them.
+    # The dimensions other than agents in which the key is limited. Its scopes contain all seeded rows, so
+    # that only the operations differ; tests/isolation/scope_matrix.py asks for rows outside of them.
     limits: frozenset[str] = frozenset()
 
     @property
@@ -139,8 +139,9 @@ class KeyFactory:
         names |= set(LedgerEntry.objects.in_workspace(workspace).values_list("label", flat=True))
         for dimension, values in (("channels", channels), ("labels", sorted(names))):
             where = "on channels" if dimension == "channels" else "of labels"
-            self.add(f"bot {where}", HARBOUR, owner, "", BOT, **{dimension: values})
-            self.add(f"owner {where}", HARBOUR, owner, Role.OWNER, **{dimension: values})
+            limit: dict[str, Any] = {dimension: values}
+            self.add(f"bot {where}", HARBOUR, owner, "", BOT, **limit)
+            self.add(f"owner {where}", HARBOUR, owner, Role.OWNER, **limit)
 
     def add_elsewhere_keys(self) -> None:
         owner = owner_of(self.stage, ELSEWHERE)

@@ -116,9 +116,7 @@ def family(kind: str) -> dict[str, Row]:
         f"PATCH {kind}-one": Row(plain, body=edit, narrow=writes),
         f"PUT {kind}-one": Row(plain, body=edit, narrow=writes),
         f"DELETE {kind}-one": Row(spare, narrow=UNSHARED.get(kind, writes)),
-        f"POST {kind}-restore": Row(
-            archived, narrow=UNSHARED.get(kind, writes)
-        ),
+        f"POST {kind}-restore": Row(archived, narrow=UNSHARED.get(kind, writes)),
         f"GET {kind}-revisions": Row(plain, narrow=history, others=on_channels),
         f"POST {kind}-restore-revision": Row(plain, {"number": "1"}, narrow=writes),
     }

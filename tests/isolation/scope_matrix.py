@@ -121,6 +121,7 @@ def set_scope_stage(stage: Stage) -> ScopeStage:
     }
     for prompt in prompts.values():
         for label in ("inside-label", "outside-label"):
+            assert prompt.latest is not None
             move_label(prompt, label, prompt.latest, expected=None, by=by)
     own_prompt = prompts[agent.slug, channel.slug]
     outside: dict[str, dict[str, Any]] = {
@@ -136,9 +137,7 @@ def set_scope_stage(stage: Stage) -> ScopeStage:
     stages = {}
     for dimension, rows in outside.items():
         label = "outside-label-next" if dimension == LABELS else "fresh"
-        rows["releases"] = request_release(
-            workspace, [rows["prompts"]], message="Go", by=by, label=label
-        )
+        rows["releases"] = request_release(workspace, [rows["prompts"]], message="Go", by=by, label=label)
         rows["ledger"] = add_ledger_entry(stage, rows["prompts"], label)
         replaced = {(HARBOUR, kind, "plain"): row for kind, row in rows.items()}
         stages[dimension] = replace(stage, rows={**stage.rows, **replaced})
@@ -163,6 +162,7 @@ def add_ledger_entry(stage: Stage, prompt: AgentPrompt, label: str) -> LedgerEnt
     entry = LedgerEntry.objects.in_workspace(stage.workspaces[HARBOUR]).get(
         pk=stage.row(HARBOUR, "ledger").pk
     )
+    assert prompt.latest is not None
     entry.pk, entry.prompt, entry.version, entry.label = None, prompt, prompt.latest, label
     entry._state.adding = True
     entry.save()
@@ -174,15 +174,16 @@ def make_keys(stage: Stage, scopes: dict[str, list[str]]) -> tuple[list[LimitedK
     for kind in (ADMIN, BOT):
         for limits in LIMITS:
             chosen = {name: scopes[name] for name in limits}
-            verbs = {"verbs": list(VERBS_BY_KIND[kind])}
+            verbs: Any = {"verbs": list(VERBS_BY_KIND[kind])}
             name = f"{kind} with limited {' and '.join(limits)}"
             role = Role.OWNER if kind == ADMIN else ""
             factory.add(name, HARBOUR, owner, role, kind, **chosen, **verbs)
             keys.append(LimitedKey(factory.callers[name], chosen))
     for verb in VERBS:
         kind = ADMIN if verb in VERBS_BY_KIND[ADMIN] else BOT
-        verbs = ["write", verb] if verb == "activate" else [verb]
-        factory.add(f"{verb} only", HARBOUR, owner, Role.OWNER if kind == ADMIN else "", kind, verbs=verbs)
+        role, listed = (Role.OWNER if kind == ADMIN else ""), [verb]
+        listed += ["write"] if verb == "activate" else []
+        factory.add(f"{verb} only", HARBOUR, owner, role, kind, verbs=listed)
     return keys, [factory.callers[f"{verb} only"] for verb in VERBS]
 
 
@@ -205,16 +206,16 @@ def outside_state(stage: Stage, limits: dict[str, list[str]]) -> dict[str, set[A
         return any(names[dimension] not in values for dimension, values in limits.items())
 
     prompts = AgentPrompt.objects.in_workspace(workspace)
-    latest = [
+    latest: list[Any] = [
         (*row[:2], "latest", *row[2:])
         for row in prompts.values_list("agent__slug", "channel__slug", "latest__number", "is_live", "is_held")
     ]
-    labels = PromptLabel.objects.in_workspace(workspace)
-    labels = labels.values_list("prompt__agent__slug", "prompt__channel__slug", "name", "version__number")
-    moves = LabelMove.objects.in_workspace(workspace)
-    moves = moves.values_list("prompt__agent__slug", "prompt__channel__slug", "label", "sequence")
+    place = ("prompt__agent__slug", "prompt__channel__slug")
+    labels = PromptLabel.objects.in_workspace(workspace).values_list(*place, "name", "version__number")
+    moves = LabelMove.objects.in_workspace(workspace).values_list(*place, "label", "sequence")
+    rows: list[Any] = [*latest, *labels, *moves]
     return {
-        "prompts and labels": {row for row in (*latest, *labels, *moves) if is_outside(*row[:3])},
+        "prompts and labels": {row for row in rows if is_outside(*row[:3])},
         "records": set(list_outside_records(stage, limits)),
     }
 
@@ -229,7 +230,7 @@ def list_outside_records(stage: Stage, limits: dict[str, list[str]]) -> Iterator
         (Task, "agent__slug"),
         (Responsibility, "agent__slug"),
     ):
-        rows = model.objects.in_workspace(workspace)
+        rows: Any = model.objects.in_workspace(workspace)
         rows = rows.exclude(**{f"{path}__in": limits[AGENTS]}) if is_agent_wide else rows
         if model is Memory:
             # Proposals wait for a person.

@@ -1,4 +1,4 @@
-"""A key never reaches beyond its scopes: every operation with keys limited by verb, agent, channel and label."""
+"""A key never reaches beyond its scopes: every operation with keys limited by verb, agent, channel, label."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -88,7 +88,9 @@ def test_ignored_channels_are_found(clean_scope, monkeypatch):
     endpoints = endpoints_named("PATCH agents-one", "POST memories-list", "PATCH memories-one")
     found = run_scopes(clean_scope, endpoints, lambda *cell: cell[2].limits == (CHANNELS,)).findings
     assert any("PATCH agents-one · inside: changed records" in finding for finding in found), found
-    assert any("POST memories-list · inside: changed prompts and labels" in finding for finding in found), found
+    assert any("POST memories-list · inside: changed prompts and labels" in finding for finding in found), (
+        found
+    )
 
 
 @pytest.mark.promise("R16")
@@ -97,7 +99,9 @@ def test_ignored_labels_are_found(clean_scope, monkeypatch):
     ignore_limit(monkeypatch, LABELS)
     endpoints = endpoints_named("POST memories-list", "PUT prompt-settings-prompt")
     found = run_scopes(clean_scope, endpoints, lambda *cell: cell[2].limits == (LABELS,)).findings
-    assert any("POST memories-list · inside: changed prompts and labels" in finding for finding in found), found
+    assert any("POST memories-list · inside: changed prompts and labels" in finding for finding in found), (
+        found
+    )
     assert any("PUT prompt-settings-prompt · inside: changed records" in finding for finding in found), found
 
 

@@ -170,7 +170,7 @@ def test_a_complete_push_removes_only_files_of_its_own_key(key_for, workspace, a
     assert other.post(push, body).status_code == 202
     assert paths(source) == ["AGENTS.md", "a/AGENTS.md", "c/AGENTS.md"]
     assert "another key" in refused(other.delete(f"sources/{source.slug}/files/AGENTS.md", "*"))
-    first = ApiKey.objects.in_workspace(workspace).order_by("pk").first()
+    first = ApiKey.objects.in_workspace(workspace).get(name="Key 1")
     _, secret = rotate_key(first, ends_at=first.created_at, by=by_alice, name="Rotated")
     successor = Api(secret, one.client)
     assert successor.delete(f"sources/{source.slug}/files/AGENTS.md", "*").status_code == 202

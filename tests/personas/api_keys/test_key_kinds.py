@@ -96,9 +96,7 @@ def test_an_admin_key_may_do_what_its_scopes_and_its_creators_role_both_allow():
 def test_no_admin_key_may_do_more_than_its_creator():
     for role in Role:
         assert resolve_permissions(FakeKey(ADMIN), role) == {
-            one
-            for one in Permission
-            if role in ROLES_BY_PERMISSION[one] and one is not Permission.OVERRIDE
+            one for one in Permission if role in ROLES_BY_PERMISSION[one] and one is not Permission.OVERRIDE
         }
     assert resolve_permissions(FakeKey(ADMIN), "") == frozenset()
 
