@@ -29,6 +29,12 @@ WHERE_IS = [
         "import_memories",
     ),
     ("Where is a nova agent imported?", "agent_file", "personas/agents/agent_file.py", "import_agent"),
+    (
+        "What may a key that is limited to some channels do?",
+        "key_limits",
+        "personas/api/key_limits.py",
+        "check_key_limits",
+    ),
     ("Where is a label moved?", "labels", "prompts/labels/services.py", "move_label"),
     ("Where is production rolled back?", "labels", "prompts/labels/services.py", "roll_back"),
     ("Where is a release approved?", "releases", "prompts/releases/services.py", "approve_release"),
