@@ -25,6 +25,8 @@ class Permission(Enum):
     MANAGE_SOURCES = "manage_sources"
     MANAGE_KEYS = "manage_keys"
     MANAGE_MEMBERS = "manage_members"
+    # Release without approval, in an emergency.
+    OVERRIDE = "override"
 
 
 ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
@@ -34,6 +36,7 @@ ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
     Permission.MANAGE_SOURCES: frozenset({Role.OWNER, Role.ADMIN}),
     Permission.MANAGE_KEYS: frozenset({Role.OWNER, Role.ADMIN}),
     Permission.MANAGE_MEMBERS: frozenset({Role.OWNER}),
+    Permission.OVERRIDE: frozenset({Role.OWNER, Role.ADMIN}),
 }
 
 

@@ -10,8 +10,9 @@ from django.http import Http404
 
 from personas.api.authentication import ApiClient
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import is_within_limit, out_of_scope_error
 from personas.api.operations import ApiRequest
-from personas.api.problems import FieldError, Problem, ProblemError
+from personas.api.problems import FieldError, ProblemError
 from personas.models import Agent
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.versions.selectors import HEAVY_COLUMNS
@@ -78,17 +79,12 @@ def get_named_version(prompt: AgentPrompt, name: int | str, pointer: str) -> Pro
 
 def check_label_scope(call: ApiRequest, label: str) -> None:
     """Raise 403 if the key's scopes do not include the label."""
-    if label not in call.caller.key.scopes.get("labels", [label]):
-        raise ProblemError(Problem(403, "out_of_scope", "This key is limited to other labels."))
+    if not can_see_label(call.caller, label):
+        raise out_of_scope_error("labels")
 
 
-def require_unlimited_scope(call: ApiRequest) -> None:
-    """Raise 403 if the key is limited to some agents or channels.
-
-    For operations that concern the whole workspace.
-    """
-    if is_scope_limited(call.caller):
-        raise ProblemError(Problem(403, "out_of_scope", "This key is limited to some agents or channels."))
+def can_see_label(caller: ApiClient, label: str) -> bool:
+    return is_within_limit(caller, "labels", label)
 
 
 def check_number_bounds(number: int, maximum: int = MAX_NUMBER) -> int:

@@ -15,6 +15,7 @@ from personas.api.responses import ApiResponse, encode_json, json_response
 from personas.api.schema import Schema, array_schema, integer_schema, object_schema
 from personas.models import Agent, Workspace
 from personas.selectors import list_agents
+from skills.models import ContextFile, FileAgent, Reach, Source
 from skills.skill_format.parser import SkillProblem
 from skills.sources.readers import get_readers_by_agent
 
@@ -38,13 +39,17 @@ FINDINGS_SCHEMA, PROBLEMS_SCHEMA = (
 ETAG_PATTERN = re.compile(r'(?:W/)?("[^"]*")')
 
 
-def require_unrestricted_key(call: ApiRequest) -> None:
-    """Answer 403 if the API key is limited to some agents.
-
-    Such a key must not change a record that other agents share.
-    """
-    if call.caller.agents is not None:
-        message = "This key is limited to some agents; what others share is not changed with it."
+def require_own_source(call: ApiRequest, source: Source) -> None:
+    """Answer 403 if the API key is limited to some agents and the files of the source reach others too."""
+    if call.caller.agents is None:
+        return
+    readers = get_readers_by_agent(call.workspace).values()
+    slugs = {reader.agent.slug for reader in readers if source.pk in reader.source_ids}
+    files = ContextFile.objects.in_workspace(call.workspace).filter(source=source, file_kind="skill")
+    links = FileAgent.objects.in_workspace(call.workspace).filter(file__source=source)
+    slugs |= set(links.values_list("agent__slug", flat=True))
+    if slugs - set(call.caller.agents) or files.filter(reach=Reach.ALL).exists():
+        message = "This key is limited to some agents, and others use the files of this source."
         raise ProblemError(Problem(403, "out_of_scope", message))
 
 

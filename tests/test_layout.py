@@ -35,6 +35,12 @@ WHERE_IS = [
         "project/request_limits/connections.py",
         "close_if_stalled",
     ),
+    (
+        "What may a key that is limited to some channels do?",
+        "key_limits",
+        "personas/api/key_limits.py",
+        "check_key_limits",
+    ),
     ("Where is a label moved?", "labels", "prompts/labels/services.py", "move_label"),
     ("Where is production rolled back?", "labels", "prompts/labels/services.py", "roll_back"),
     (

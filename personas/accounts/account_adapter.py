@@ -13,8 +13,10 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.db.workspace_scope import all_workspaces
 from personas.accounts.known_devices import find_device_id, remember_device
 from personas.accounts.models import SecurityEventKind
 from personas.accounts.services import end_user_session, record_security_event
@@ -23,9 +25,12 @@ from personas.accounts.sign_in_delays import (
     count_sign_in_failure,
     get_remaining_delay,
 )
-from personas.models import User
+from personas.models import Invitation, User
 
 INVITATION_SESSION_KEY = "invitation_token"
+INVITATION_ID_SESSION_KEY = "invitation_id"
+# Where allauth keeps an address that counts as verified.
+VERIFIED_EMAIL_SESSION_KEY = "account_verified_email"
 # Action name of allauth's rate limits.
 LOGIN_FAILED = "login_failed"
 
@@ -44,7 +49,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth sh
     """
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return bool(settings.DRAMATIS_SIGNUP) or INVITATION_SESSION_KEY in request.session
+        return bool(settings.DRAMATIS_SIGNUP) or has_open_invitation(request)
 
     def populate_username(self, request: HttpRequest, user: Any) -> None:
         """Do nothing: users have no user name."""
@@ -122,6 +127,23 @@ class SessionsAdapter(DefaultUserSessionsAdapter):  # type: ignore[misc]  # alla
     def end_sessions(self, sessions: Iterable[UserSession]) -> None:
         for session in sessions:
             end_user_session(session, context.request)
+
+
+def has_open_invitation(request: HttpRequest) -> bool:
+    """Return whether the visitor opened an invitation that was not used or withdrawn since, nor has expired.
+
+    Otherwise, what the invitation left in the session is removed.
+    """
+    if INVITATION_SESSION_KEY not in request.session:
+        return False
+    with all_workspaces():
+        rows = Invitation.unscoped.filter(pk=request.session.get(INVITATION_ID_SESSION_KEY, 0))
+        rows = rows.filter(accepted_at=None, withdrawn_at=None, expires_at__gt=timezone.now())
+        if rows.exists():
+            return True
+    for name in (INVITATION_SESSION_KEY, INVITATION_ID_SESSION_KEY, VERIFIED_EMAIL_SESSION_KEY):
+        request.session.pop(name, None)
+    return False
 
 
 def get_login(credentials: dict[str, Any]) -> str:

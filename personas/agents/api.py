@@ -2,15 +2,17 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.urls import URLPattern
 
 import personas.api.url_converters  # noqa: F401  # registers the URL path converters
 from personas.agents.agent_file import MAX_RESPONSIBILITIES, import_agent
 from personas.agents.models import ToolUse
 from personas.agents.services import create_named_record
+from personas.api.authentication import ApiClient
+from personas.api.key_limits import Touches, out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
-from personas.api.record_resource import RecordResource, out_of_scope_error
+from personas.api.record_resource import RecordResource
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import (
     Schema,
@@ -24,7 +26,19 @@ from personas.api.schema import (
     slug_schema,
 )
 from personas.api.views import endpoint
-from personas.models import LAYOUTS, Agent, Channel, Identity, Named, Soul, Tool, UserProfile, Workspace
+from personas.models import (
+    LAYOUTS,
+    Agent,
+    AgentChannel,
+    AgentTool,
+    Channel,
+    Identity,
+    Named,
+    Soul,
+    Tool,
+    UserProfile,
+    Workspace,
+)
 from personas.records.services import FieldValues
 from personas.roles import Permission
 from personas.selectors import (
@@ -86,9 +100,29 @@ class AgentResource(RecordResource[Agent]):
     link_lists = {"tools": (Tool, "name"), "planning_tools": (Tool, "name"), "channels": (Channel, "slug")}
     schema_overrides = {"layout": enum_schema(LAYOUTS, default="dramatis")}
     agent_path = "slug"
+    read_touches = write_touches = Touches.AGENT
 
     def get_queryset(self, workspace: Workspace) -> QuerySet[Agent]:
         return list_agents(workspace)
+
+    def list_visible(self, caller: ApiClient) -> QuerySet[Agent]:
+        """Return the agents that the key may read, each with its channels that the key may read."""
+        rows = super().list_visible(caller)
+        if "channels" not in caller.key.scopes:
+            return rows
+        links = AgentChannel.objects.in_workspace(caller.workspace)
+        links = links.filter(channel__slug__in=caller.key.scopes["channels"]).select_related("channel")
+        tools = AgentTool.objects.in_workspace(caller.workspace).select_related("tool")
+        return rows.prefetch_related(None).prefetch_related(
+            Prefetch("tool_links", queryset=tools), Prefetch("channel_links", queryset=links)
+        )
+
+    def list_history(self, call: ApiRequest, key: Any) -> ApiResponse:
+        self.find_record(call, key)
+        if "channels" in call.caller.key.scopes:
+            # Revisions contain the ids of all channels of the agent.
+            raise out_of_scope_error("channels")
+        return super().list_history(call, key)
 
     def link_list_json(self, record: Agent, name: str) -> list[Any]:
         if name == "channels":
@@ -111,8 +145,6 @@ class AgentResource(RecordResource[Agent]):
         return stored | values
 
     def import_file(self, call: ApiRequest) -> ApiResponse:
-        if call.caller.agents is not None:
-            raise out_of_scope_error()
         result = import_agent(call.workspace, call.body, by=call.actor)
         agent_json = self.to_json(self.reload(result.agent))
         body = {
@@ -131,6 +163,7 @@ class AgentResource(RecordResource[Agent]):
                     self.import_file,
                     "Import the configuration of a nova agent",
                     permission=Permission.EDIT,
+                    touches=Touches.WORKSPACE,
                     body=AGENT_CONFIG_SCHEMA,
                     body_example={"name": "Nova", "role": "You are Nova, a personal assistant."},
                     answer=object_schema(
@@ -205,9 +238,16 @@ class ChannelResource(RecordResource[Channel]):
     name, singular = "channels", "channel"
     search_fields = ("name", "slug")
     create_only_fields = ("slug",)
+    read_touches = write_touches = Touches.CHANNEL
 
     def get_queryset(self, workspace: Workspace) -> QuerySet[Channel]:
         return list_channels(workspace)
+
+    def list_visible(self, caller: ApiClient) -> QuerySet[Channel]:
+        rows = super().list_visible(caller)
+        if "channels" in caller.key.scopes:
+            rows = rows.filter(slug__in=caller.key.scopes["channels"])
+        return rows
 
 
 class ToolResource(RecordResource[Tool]):
@@ -228,12 +268,6 @@ class ToolResource(RecordResource[Tool]):
 
     def get_queryset(self, workspace: Workspace) -> QuerySet[Tool]:
         return list_tools(workspace)
-
-    def add(self, call: ApiRequest) -> ApiResponse:
-        if call.caller.agents is not None:
-            # Tools are shared, whatever agent they call.
-            raise out_of_scope_error()
-        return super().add(call)
 
 
 urlpatterns = [

@@ -8,6 +8,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from personas.api.authentication import ApiClient
+from personas.api.key_limits import Touches
 from personas.api.responses import ApiResponse
 from personas.api.schema import Schema
 from personas.api.validation import build_validator
@@ -50,6 +51,8 @@ class Operation:
     permission: Permission = Permission.READ
     # Whether bot keys may use this operation too, in addition to admin keys.
     bots: bool = False
+    # What the operation reads or writes. Without it, keys limited to some agents, channels or labels get 403.
+    touches: Touches | None = None
     answer: Schema | None = None
     status: int = 200
     body: Schema | None = None
@@ -76,6 +79,11 @@ class Operation:
     @cached_property
     def body_validator(self) -> Draft202012Validator | None:
         return build_validator(self.body) if self.body is not None else None
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the limits of keys for writing apply: to every operation that needs more than READ."""
+        return self.permission is not Permission.READ
 
     @property
     def rate_limit_budget(self) -> str:

@@ -10,6 +10,7 @@ from django.urls import URLPattern
 from personas.api.authentication import ApiClient
 from personas.api.etags import check_if_match, get_record_etag
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import check_key_limits, out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import (
     FIELDS_PARAM,
@@ -18,7 +19,7 @@ from personas.api.pagination import (
     paginate_rows,
     select_fields,
 )
-from personas.api.problems import FieldError, Problem, ProblemError, json_pointer
+from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_schema import RecordSchema, get_default_value
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
@@ -124,9 +125,6 @@ class RecordResource(RecordSchema, Generic[R]):
         return page_response(call, page, [self.to_json(row) for row in page.rows])
 
     def add(self, call: ApiRequest) -> ApiResponse:
-        if call.caller.agents is not None and "agent" not in self.links:
-            # A key that is limited to some agents must not change records that all agents share.
-            raise out_of_scope_error()
         values, message = self.parse_values(call, is_new=True)
         record = self.create(call, values, message)
         return self.record_response(self.reload(record), status=201, Location=self.get_url(record))
@@ -200,11 +198,11 @@ class RecordResource(RecordSchema, Generic[R]):
 
     def list_visible(self, caller: ApiClient) -> QuerySet[R]:
         """Return the records that the client's key may read."""
+        # Previews and links look up records of other resources than the operation's own.
+        check_key_limits(caller, self.read_touches, is_write=False)
         rows = self.get_queryset(caller.workspace)
         if caller.agents is None:
             return rows
-        if not self.agent_path:
-            raise out_of_scope_error()
         return self.filter_by_agents(rows, caller.agents)
 
     def filter_by_agents(self, rows: QuerySet[R], agents: Iterable[str]) -> QuerySet[R]:
@@ -311,8 +309,8 @@ class RecordResource(RecordSchema, Generic[R]):
         Raise KeyError if a record does not exist, is archived or is not accessible with the client's key.
         """
         rows: QuerySet[Any] = model.objects.in_workspace(call.workspace).filter(archived_at=None)
-        if model.kind == "agent" and call.caller.agents is not None:
-            rows = rows.filter(slug__in=call.caller.agents)
+        if model.kind in {"agent", "channel"} and f"{model.kind}s" in call.caller.key.scopes:
+            rows = rows.filter(slug__in=call.caller.key.scopes[f"{model.kind}s"])
         rows_by_name = {getattr(row, attribute): row for row in rows.filter(**{f"{attribute}__in": names})}
         return [rows_by_name[name] for name in names]
 
@@ -321,8 +319,17 @@ class RecordResource(RecordSchema, Generic[R]):
         row_route = f"{route}/<{self.lookup_converter}:key>"
         response_schema = self.response_schema()
         list_params = {**LIST_PARAMS, **self.filters}
-        read_options: dict[str, Any] = {"permission": Permission.READ, "bots": True, "tag": tag}
-        write_options: dict[str, Any] = {"permission": self.write_permission, "tag": tag}
+        read_options: dict[str, Any] = {
+            "permission": Permission.READ,
+            "bots": True,
+            "touches": self.read_touches,
+            "tag": tag,
+        }
+        write_options: dict[str, Any] = {
+            "permission": self.write_permission,
+            "touches": self.write_touches,
+            "tag": tag,
+        }
         change_options: dict[str, Any] = {
             **write_options,
             "answer": response_schema,
@@ -343,7 +350,7 @@ class RecordResource(RecordSchema, Generic[R]):
                 post=Operation(
                     self.add,
                     f"Add a {singular}",
-                    **{**write_options, "bots": self.bots_may_add},
+                    **{**write_options, "bots": self.bots_may_add, "touches": self.add_touches},
                     answer=response_schema,
                     status=201,
                     body=self.body_schema(is_new=True, is_complete=True),
@@ -413,10 +420,6 @@ class RecordResource(RecordSchema, Generic[R]):
                 ),
             ),
         ]
-
-
-def out_of_scope_error() -> ProblemError:
-    return ProblemError(Problem(403, "out_of_scope", "This key is limited to some agents."))
 
 
 def revision_json(row: Revision) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django.db.models import ForeignKey
 
+from personas.api.key_limits import Touches
 from personas.api.schema import (
     Schema,
     array_schema,
@@ -50,6 +51,10 @@ class RecordSchema:
     # Django lookup path from the record to the slug of its agent. It filters the records for keys that are
     # limited to some agents. If it is empty, such keys get 403.
     agent_path: ClassVar[str] = ""
+    # What the operations touch, for the limits of keys: those that read, change and add records.
+    read_touches: ClassVar[Touches] = Touches.WORKSPACE
+    write_touches: ClassVar[Touches] = Touches.WORKSPACE
+    add_touches: ClassVar[Touches] = Touches.WORKSPACE
     write_permission: ClassVar[Permission] = Permission.EDIT
     bots_may_add: ClassVar[bool] = False
     bots_may_remove: ClassVar[bool] = False

@@ -18,6 +18,7 @@ from core.request_body import BodyReadError, mark_body_authenticated
 from personas.api.authentication import ApiClient, authenticate
 from personas.api.exception_handler import exception_to_problem, validation_problem
 from personas.api.idempotency import IDEMPOTENCY_HEADER, run_idempotent
+from personas.api.key_limits import check_key_limits, limit_changes
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, ProblemError
 from personas.api.rate_limits import charge_rate_limit
@@ -95,7 +96,8 @@ class ApiView(APIView):
         )
         check_operation_permission(caller, operation)
         call = self.build_request(request, operation, caller)
-        response = self.run_operation(operation, call, kwargs)
+        with limit_changes(caller, operation.touches):
+            response = self.run_operation(operation, call, kwargs)
         return build_http_response(response, rate_limit_headers)
 
     get = post = put = patch = delete = handle
@@ -137,6 +139,7 @@ class ApiView(APIView):
 def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
     if not caller.has_permission(operation.permission, is_for_bots=operation.bots):
         raise ProblemError(Problem(403, "out_of_scope", "This key may not be used for that."))
+    check_key_limits(caller, operation.touches, is_write=operation.is_write)
 
 
 def build_http_response(answer: ApiResponse, extra_headers: Mapping[str, str]) -> HttpResponse:

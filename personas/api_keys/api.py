@@ -10,10 +10,10 @@ from django.urls import URLPattern
 from django.utils import timezone
 
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import FieldError, ProblemError, json_pointer
-from personas.api.record_resource import out_of_scope_error
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
     Schema,
@@ -32,7 +32,13 @@ from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
 from personas.api_keys.format import ADMIN, BOT
 from personas.api_keys.scopes import VERBS, find_wider_dimension
-from personas.api_keys.services import DEFAULT_LIFETIME, create_key, revoke_key, rotate_key
+from personas.api_keys.services import (
+    DEFAULT_LIFETIME,
+    MAX_OVERLAP,
+    create_key,
+    revoke_key,
+    rotate_key,
+)
 from personas.models import ApiKey
 from personas.roles import Permission
 
@@ -67,15 +73,14 @@ SECRET_SCHEMA = {
 KEY_WITH_SECRET_SCHEMA = object_schema({**KEY_FIELDS, "secret": SECRET_SCHEMA})
 KEY_WRITE_OPTIONS: dict[str, Any] = {
     "permission": Permission.MANAGE_KEYS,
+    "touches": Touches.KEY,
     "tag": "keys",
     "is_retryable": True,
 }
-MAX_OVERLAP_HOURS = 24 * 30
+MAX_OVERLAP_HOURS = MAX_OVERLAP // timedelta(hours=1)
 
 
 def index(call: ApiRequest) -> ApiResponse:
-    if call.caller.is_limited:
-        raise out_of_scope_error()
     page = paginate_rows(
         list_client_keys(call), limit=call.query["limit"], cursor=call.query.get("cursor", "")
     )
@@ -182,7 +187,10 @@ CREATE_KEY_SCHEMA = object_schema(
 ROTATE_KEY_SCHEMA = object_schema(
     {
         "overlap_hours": integer_schema(
-            0, MAX_OVERLAP_HOURS, default=24, description="How long the old key goes on."
+            0,
+            MAX_OVERLAP_HOURS,
+            default=24,
+            description="How long the old key stays valid: at most seven days.",
         ),
         "expires_at": datetime_schema(),
     },
@@ -197,6 +205,7 @@ urlpatterns: list[URLPattern] = [
             index,
             "List keys",
             permission=Permission.MANAGE_KEYS,
+            touches=Touches.WORKSPACE,
             budget="read",
             answer=page_schema(KEY_SCHEMA),
             query=PAGINATION_PARAMS,
@@ -218,6 +227,7 @@ urlpatterns: list[URLPattern] = [
             api_read_key,
             "Read a key",
             permission=Permission.MANAGE_KEYS,
+            touches=Touches.KEY,
             budget="read",
             answer=KEY_SCHEMA,
             tag="keys",

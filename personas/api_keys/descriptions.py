@@ -14,6 +14,7 @@ from personas.api_keys.scopes import (
     APPROVE,
     FETCH,
     MANAGE,
+    OVERRIDE,
     READ,
     RENDER,
     VERBS,
@@ -30,11 +31,12 @@ VERB_CHOICES = (
     (WRITE, _("Write")),
     (APPROVE, _("Approve (admin keys)")),
     (MANAGE, _("Manage (admin keys)")),
+    (OVERRIDE, _("Release without approval (admin keys)")),
 )
 VERB_HELP = _(
     "To render is to fetch with the facts of a call. A bot writes its own things only: it proposes memories, "
-    "ticks steps, pushes files; an admin key writes what its maker may edit. To manage is to see to sources "
-    "and keys."
+    "ticks steps, pushes files; an admin key writes what its maker may edit. To manage is to manage sources, "
+    "keys and protected labels. Releases without approval are for emergencies."
 )
 ACTIVATE_HELP = _(
     "Only for bots that you trust. Whatever the bot writes as a memory reaches prompts at once, and nobody "
@@ -49,6 +51,7 @@ SCOPE_VERB_LABELS = {
     WRITE: _("write"),
     APPROVE: _("approve"),
     MANAGE: _("manage"),
+    OVERRIDE: _("release without approval"),
     ACTIVATE: _("write active memories without approval"),
 }
 LIMIT_LABELS = {

@@ -33,7 +33,18 @@ KIND_HELP = _(
     "A bot's key belongs to the workspace. An admin key acts for you: it may do no more than you may, "
     "and ends when you leave the workspace."
 )
-SCOPE_HELP = _("Tick none to allow all, those added later too.")
+AGENT_LIMIT_HELP = _(
+    "The key reads and writes only these agents, with their memories, responsibilities and tasks. It cannot "
+    "reach what agents share, such as souls and tools. Tick none to allow all, those added later too."
+)
+CHANNEL_LIMIT_HELP = _(
+    "The key reads only these channels and prompts on them. It writes no agents, memories or tasks, because "
+    "these are part of prompts on other channels too. Tick none to allow all, those added later too."
+)
+LABEL_LIMIT_HELP = _(
+    "The key fetches and moves only these labels. It writes no records, because a change reaches the other "
+    "labels too. Tick none to allow all, those added later too."
+)
 OVERLAP_CHOICES = [
     (0, _("Not at all")),
     (1, _("1 hour")),
@@ -49,7 +60,7 @@ class ScopeChoicesField(forms.MultipleChoiceField):
     widget = forms.CheckboxSelectMultiple
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(required=False, help_text=SCOPE_HELP, **kwargs)
+        super().__init__(required=False, **kwargs)
 
 
 class KeyExpiryForm(forms.Form):
@@ -100,9 +111,9 @@ class KeyForm(KeyExpiryForm):
     can_activate = forms.BooleanField(
         label=_("Write active memories without approval"), required=False, help_text=ACTIVATE_HELP
     )
-    agents = ScopeChoicesField(label=_("Agents"))
-    channels = ScopeChoicesField(label=_("Channels"))
-    labels = ScopeChoicesField(label=_("Labels"))
+    agents = ScopeChoicesField(label=_("Agents"), help_text=AGENT_LIMIT_HELP)
+    channels = ScopeChoicesField(label=_("Channels"), help_text=CHANNEL_LIMIT_HELP)
+    labels = ScopeChoicesField(label=_("Labels"), help_text=LABEL_LIMIT_HELP)
     field_order = ("name", "kind", "expires_at", "verbs", "can_activate", "agents", "channels", "labels")
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:

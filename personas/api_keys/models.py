@@ -32,6 +32,8 @@ class ApiKey(WorkspaceOwned):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
     created_label = models.CharField(max_length=254)
+    # The first key of a chain of rotations; None for a key that replaces no other.
+    origin = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
@@ -49,3 +51,8 @@ class ApiKey(WorkspaceOwned):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def origin_key_id(self) -> int:
+        """Id that this key shares with the keys it replaces and those that replace it."""
+        return self.origin_id or self.pk

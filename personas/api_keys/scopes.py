@@ -18,15 +18,18 @@ FETCH, RENDER, READ, WRITE = "fetch", "render", "read", "write"
 APPROVE, MANAGE = "approve", "manage"
 # Action: write active memories, which reach prompts without approval. Without it, a bot proposes memories.
 ACTIVATE = "activate"
-VERBS = (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE, ACTIVATE)
-# Actions that each kind of key can have. Only admin keys, which act for a user, can approve and manage. Only
-# bot keys need `activate`: an admin key with `write` creates active memories, as its user does.
+# Action: release without approval, in an emergency.
+OVERRIDE = "override"
+VERBS = (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE, OVERRIDE, ACTIVATE)
+# Actions that each kind of key can have. Only admin keys, which act for a user, can approve, manage and
+# override. Only bot keys need `activate`: an admin key with `write` creates active memories, as its user
+# does.
 VERBS_BY_KIND = {
     BOT: (FETCH, RENDER, READ, WRITE, ACTIVATE),
-    ADMIN: (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE),
+    ADMIN: (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE, OVERRIDE),
 }
 # Actions that a key has only if its scopes list them: an absent list of actions does not include them.
-EXPLICIT_VERBS = frozenset({ACTIVATE})
+EXPLICIT_VERBS = frozenset({ACTIVATE, OVERRIDE})
 SCOPE_DIMENSIONS = ("verbs", "agents", "channels", "labels")
 MAX_SCOPE_ENTRIES = 200
 
@@ -89,7 +92,7 @@ def find_wider_dimension(requested: Mapping[str, Any], own: Mapping[str, Any], k
     """
     own_verbs = get_key_verbs(own, ADMIN)
     # An admin key that may write creates active memories itself, so it can give this action to a bot.
-    own_verbs |= EXPLICIT_VERBS if WRITE in own_verbs else frozenset()
+    own_verbs |= {ACTIVATE} if WRITE in own_verbs else frozenset()
     if not get_key_verbs(requested, kind) <= own_verbs:
         return "verbs"
     for name in SCOPE_DIMENSIONS[1:]:
@@ -150,6 +153,7 @@ VERB_PERMISSIONS: dict[str, dict[str, tuple[Permission, ...]]] = {
         WRITE: (Permission.EDIT,),
         APPROVE: (Permission.APPROVE,),
         MANAGE: (Permission.MANAGE_SOURCES, Permission.MANAGE_KEYS, Permission.MANAGE_MEMBERS),
+        OVERRIDE: (Permission.OVERRIDE,),
     },
 }
 

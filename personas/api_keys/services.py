@@ -18,6 +18,8 @@ from personas.models import Agent, ApiKey, Channel, Membership, User, Workspace
 from personas.records.services import convert_save_errors
 
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=180), timedelta(days=365)
+# How long a rotated key may stay valid beside its successor.
+MAX_OVERLAP = timedelta(days=7)
 # Minimum interval between two updates of a key's `last_used_at`.
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 VALIDATED_FIELDS = {"name", "prefix", "digest"}
@@ -90,11 +92,22 @@ def rotate_key(
     _check_creator(workspace, key.kind, by)
     key = _lock_key(key)
     _check_rotation(key, now, by)
+    if min(ends_at, key.expires_at) > now + MAX_OVERLAP:
+        raise InvalidInput.on(
+            "overlap_hours",
+            _("The old key stays valid for %(days)s days at most.") % {"days": MAX_OVERLAP.days},
+        )
     before = {"expires_at": key.expires_at.isoformat()}
     key.expires_at = min(max(ends_at, now), key.expires_at)
     key.save(update_fields=["expires_at"])
     new, secret = _insert_key(
-        workspace, name or get_next_key_name(key), key.scopes, expires_at, kind=key.kind, by=by
+        workspace,
+        name or get_next_key_name(key),
+        key.scopes,
+        expires_at,
+        kind=key.kind,
+        by=by,
+        origin_id=key.origin_key_id,
     )
     _audit_key(key, "rotated", by=by, before=before, after=_key_audit_data(key) | {"to": new.name})
     _audit_key(new, "created", by=by, after=_key_audit_data(new))
@@ -168,6 +181,7 @@ def _insert_key(
     *,
     kind: str,
     by: Actor,
+    origin_id: int | None = None,
 ) -> tuple[ApiKey, str]:
     secret = generate_key_secret(kind)
     key = ApiKey(
@@ -179,6 +193,7 @@ def _insert_key(
         scopes=scopes,
         created_by=by.user,
         created_label=by.label,
+        origin_id=origin_id,
         expires_at=_resolve_expiry(expires_at),
     )
     with convert_save_errors():

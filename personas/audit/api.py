@@ -4,9 +4,9 @@ from typing import Any
 
 from django.urls import URLPattern
 
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
-from personas.api.record_resource import out_of_scope_error
 from personas.api.responses import ApiResponse, datetime_json
 from personas.api.schema import (
     any_object_schema,
@@ -19,6 +19,7 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from personas.models import AuditEvent
+from personas.roles import Permission
 from personas.selectors import list_audit_events
 
 AUDIT_EVENT_SCHEMA = object_schema(
@@ -38,9 +39,6 @@ AUDIT_EVENT_SCHEMA = object_schema(
 
 
 def api_list_audit_events(call: ApiRequest) -> ApiResponse:
-    if call.caller.is_limited:
-        # Audit events contain the records of all agents, also of those that the key may not access.
-        raise out_of_scope_error()
     rows = list_audit_events(call.workspace)
     for name, field in (("kind", "kind"), ("verb", "verb"), ("object_id", "object_id")):
         if name in call.query:
@@ -50,10 +48,14 @@ def api_list_audit_events(call: ApiRequest) -> ApiResponse:
     page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
-    return page_response(call, page, [audit_event_json(row) for row in page.rows])
+    # Events about API keys contain the scopes and prefixes of the keys. As on the page, only a client that
+    # may manage keys gets these.
+    can_see_keys = Permission.MANAGE_KEYS in call.caller.permissions
+    rows_json = [audit_event_json(row, is_hidden=row.kind == "key" and not can_see_keys) for row in page.rows]
+    return page_response(call, page, rows_json)
 
 
-def audit_event_json(row: AuditEvent) -> dict[str, Any]:
+def audit_event_json(row: AuditEvent, *, is_hidden: bool) -> dict[str, Any]:
     return {
         "id": row.pk,
         "verb": row.verb,
@@ -61,8 +63,8 @@ def audit_event_json(row: AuditEvent) -> dict[str, Any]:
         "object_id": row.object_id,
         "object": row.object_label,
         "actor": row.actor_label,
-        "before": row.before,
-        "after": row.after,
+        "before": None if is_hidden else row.before,
+        "after": None if is_hidden else row.after,
         "request_id": row.request_id,
         "at": datetime_json(row.at),
     }
@@ -75,6 +77,9 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             api_list_audit_events,
             "What was done, newest first",
+            # Audit events contain the records of all agents.
+            touches=Touches.WORKSPACE,
+            note="Events about keys have their details only for keys that may manage keys.",
             answer=page_schema(AUDIT_EVENT_SCHEMA),
             query={
                 "kind": line_schema(20, least=1),

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.urls import URLPattern
 
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.responses import ApiResponse
@@ -40,6 +41,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             api_list_members,
             "List members",
+            touches=Touches.WORKSPACE,
             answer=page_schema(MEMBER_SCHEMA),
             query=PAGINATION_PARAMS,
             tag="members",

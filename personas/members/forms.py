@@ -14,6 +14,7 @@ class WorkspaceForm(forms.Form):
 
     name = build_model_field(Workspace, "name", _("Name"))
     slug = build_model_field(Workspace, "slug", _("Address"))
+    slug.help_text = _("If the address is in use, a few letters are added to it.")
 
 
 class RenameWorkspaceForm(forms.Form):

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from personas.accounts.account_adapter import INVITATION_SESSION_KEY
+from personas.accounts.account_adapter import INVITATION_ID_SESSION_KEY, INVITATION_SESSION_KEY
 from personas.members.services import (
     BadInvitation,
     accept_invitation,
@@ -41,6 +41,7 @@ def invitation_view(request: HttpRequest, token: str) -> HttpResponse:
     if request.user.is_anonymous:
         # Only the invited address received the link: allow sign-up, and treat the address as verified.
         request.session[INVITATION_SESSION_KEY] = token
+        request.session[INVITATION_ID_SESSION_KEY] = invitation.pk
         get_adapter(request).stash_verified_email(request, invitation.email)
     return render(request, "personas/members/invitation.html", {"invitation": invitation, "token": token})
 

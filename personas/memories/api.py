@@ -7,9 +7,10 @@ from django.db.models import Q, QuerySet
 from django.urls import URLPattern
 
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError, json_pointer
-from personas.api.record_resource import RecordResource, out_of_scope_error
+from personas.api.record_resource import RecordResource
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import (
     PROSE_PATTERN,
@@ -100,6 +101,8 @@ class MemoryResource(RecordResource[Memory]):
     schema_overrides = {"state": enum_schema(["active", "proposed"], default="active")}
     read_only_fields = {"author": {"type": "string"}, "superseded_by": nullable_schema(integer_schema(1))}
     agent_path = "agent__slug"
+    read_touches = write_touches = Touches.AGENT
+    add_touches = Touches.PROPOSAL
     bots_may_add = True
     filters = {
         "agent": slug_schema(description="Only memories of this agent, and those that all share."),
@@ -144,9 +147,6 @@ class MemoryResource(RecordResource[Memory]):
         return self.record_response(self.reload(supersede_memory(record, successor, by=call.actor)))
 
     def import_file(self, call: ApiRequest) -> ApiResponse:
-        if call.caller.agents is not None:
-            # The imported memories are shared by all agents.
-            raise out_of_scope_error()
         result = import_memories(call.workspace, call.body, by=call.actor)
         return json_response(
             {
@@ -165,6 +165,7 @@ class MemoryResource(RecordResource[Memory]):
             "tag": self.name,
             "is_retryable": True,
             "refusals": {404: "not_found"},
+            "touches": self.write_touches,
         }
         return [
             endpoint(
@@ -174,6 +175,7 @@ class MemoryResource(RecordResource[Memory]):
                     self.import_file,
                     "Import memories.json as shared memories",
                     permission=Permission.EDIT,
+                    touches=Touches.WORKSPACE,
                     body=IMPORT_SCHEMA,
                     body_example=[
                         "The user is called Ada.",

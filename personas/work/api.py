@@ -6,7 +6,9 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
+from personas.api.problems import Problem, ProblemError
 from personas.api.record_resource import RecordResource
 from personas.api.responses import ApiResponse, no_content_response
 from personas.api.schema import (
@@ -25,6 +27,7 @@ from personas.roles import Permission
 from personas.selectors import list_responsibilities, list_tasks
 from personas.work.services import add_responsibility, create_task, tick_step
 
+REMOVE_REFUSAL = "A bot removes responsibilities only with a key that is limited to its agents."
 AGENT_FILTER = {"agent": slug_schema(description="Only those of this agent.")}
 STEPS_SCHEMA = array_schema(
     object_schema(
@@ -45,6 +48,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
     links = {"agent": (Agent, "slug")}
     read_only_fields = {"position": integer_schema()}
     agent_path = "agent__slug"
+    read_touches = write_touches = add_touches = Touches.AGENT
     filters = AGENT_FILTER
 
     def get_queryset(self, workspace: Workspace) -> QuerySet[Responsibility]:
@@ -61,11 +65,17 @@ class ResponsibilityResource(RecordResource[Responsibility]):
         return add_responsibility(call.workspace, values, by=call.actor, message=message)
 
     def remove_by_title(self, call: ApiRequest, agent: str) -> ApiResponse:
-        """Archive the responsibility with this title. Bots use titles, because prompts contain no ids."""
+        """Archive the responsibility with this title. Bots use titles, because prompts contain no ids.
+
+        A bot may do so only with a key that is limited to some agents: responsibilities have no proposals
+        that people could review, unlike memories.
+        """
         rows = self.list_visible(call.caller).filter(agent__slug=agent, archived_at=None)
         responsibility = rows.filter(title=call.body["title"].strip()).first()
         if responsibility is None:
             raise Http404
+        if call.caller.is_bot and call.caller.agents is None:
+            raise ProblemError(Problem(403, "out_of_scope", REMOVE_REFUSAL))
         archive_record(responsibility, by=call.actor)
         return no_content_response()
 
@@ -78,6 +88,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
                     self.remove_by_title,
                     "Take a responsibility from an agent, by title",
                     permission=Permission.EDIT,
+                    touches=self.write_touches,
                     bots=True,
                     body=object_schema({"title": line_schema(120, least=1)}),
                     status=204,
@@ -99,6 +110,7 @@ class TaskResource(RecordResource[Task]):
     links = {"agent": (Agent, "slug")}
     schema_overrides = {"steps": STEPS_SCHEMA}
     agent_path = "agent__slug"
+    read_touches = write_touches = add_touches = Touches.AGENT
     bots_may_add = True
     filters = {
         **AGENT_FILTER,
@@ -139,6 +151,7 @@ class TaskResource(RecordResource[Task]):
                     self.tick,
                     "Mark a step done or open; steps are counted from 0",
                     permission=Permission.EDIT,
+                    touches=self.write_touches,
                     bots=True,
                     body=object_schema({"is_done": boolean_schema()}),
                     answer=self.response_schema(),

@@ -1,6 +1,7 @@
 """Create and rename workspaces."""
 
 from django.db import transaction
+from django.utils.crypto import get_random_string
 
 from core.db.workspace_scope import all_workspaces
 from personas.actors import Actor
@@ -10,13 +11,21 @@ from personas.models import BUILT_IN_CHANNELS, AuditEvent, Channel, Membership, 
 from personas.records.revisions import build_revision
 from personas.records.services import convert_save_errors
 from personas.roles import Role
+from personas.tenancy.middleware import list_memberships
+
+# Length of the random suffix of a slug that is in use.
+SUFFIX_LENGTH = 4
 
 
 # Runs without a workspace scope: the new workspace has no id yet, and its slug must be unique among all.
 @all_workspaces()
 @transaction.atomic
 def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
-    """Create a workspace with its first owner and the built-in channels."""
+    """Create a workspace with its first owner and the built-in channels.
+
+    If the slug is in use, the workspace gets another one that starts with it.
+    """
+    slug = find_free_workspace_slug(slug, owner)
     workspace, by = Workspace(name=name, slug=slug), Actor.person(owner)
     with convert_save_errors():
         workspace.full_clean()
@@ -33,6 +42,20 @@ def create_workspace(name: str, slug: str, *, owner: User) -> Workspace:
     )
     create_built_in_channels(workspace, by=by)
     return workspace
+
+
+def find_free_workspace_slug(slug: str, owner: User) -> str:
+    """Return the slug, or the slug with a random suffix if a workspace that the owner cannot see has it.
+
+    An error message would tell everyone which workspaces exist. If the owner is a member of the workspace
+    with this slug, the slug is returned, and saving it fails with a message.
+    """
+    own_slugs = {membership.workspace.slug for membership in list_memberships(owner)}
+    if slug in own_slugs or not Workspace.objects.filter(slug=slug).exists():
+        return slug
+    suffix = get_random_string(SUFFIX_LENGTH, "abcdefghjkmnpqrstuvwxyz23456789")
+    max_length = Workspace._meta.get_field("slug").max_length or 0
+    return f"{slug[: max_length - SUFFIX_LENGTH - 1].rstrip('-')}-{suffix}"
 
 
 def create_built_in_channels(workspace: Workspace, *, by: Actor) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from django.http import Http404
 from django.urls import URLPattern
 
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import array_schema, boolean_schema, digest_schema, integer_schema, object_schema
@@ -70,6 +71,7 @@ urlpatterns: list[URLPattern] = [
             verify_digest,
             "Check a version and its links in the chain",
             bots=True,
+            touches=Touches.PROMPT,
             budget="render",
             answer=VERIFICATION_SCHEMA,
             query=PLACE_PARAMETERS,

@@ -7,6 +7,7 @@ from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.etags import check_etag
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import Problem, ProblemError
@@ -25,12 +26,7 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from personas.roles import Permission
-from prompts.api_lookup import (
-    check_label_scope,
-    get_named_version,
-    get_visible_prompt,
-    require_unlimited_scope,
-)
+from prompts.api_lookup import can_see_label, check_label_scope, get_named_version, get_visible_prompt
 from prompts.errors import LabelConflict, NotAllowed
 from prompts.labels.services import move_label, protect_label, remove_label, roll_back, unpin_production
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel
@@ -90,7 +86,6 @@ EDIT_PROBLEMS = {409: "refused", 412: "precondition_failed", 428: "precondition_
 
 
 def index(call: ApiRequest) -> ApiResponse:
-    require_unlimited_scope(call)
     return json_response({"data": [label_usage_json(label) for label in list_label_usage(call.workspace)]})
 
 
@@ -100,8 +95,6 @@ def label_usage_json(label: Any) -> dict[str, Any]:
 
 def protect_label_endpoint(call: ApiRequest, label: str) -> ApiResponse:
     """Protect or unprotect a label. Only owners may move a protected label."""
-    require_unlimited_scope(call)
-    check_label_scope(call, label)
     rule: LabelRule = protect_label(call.workspace, label, call.body["is_protected"], by=call.actor)
     labels = PromptLabel.objects.in_workspace(call.workspace).filter(name=label)
     return json_response({"name": label, "prompts": labels.count(), "is_protected": rule.is_protected})
@@ -117,21 +110,24 @@ def list_prompt_labels(call: ApiRequest, agent: str, channel: str) -> ApiRespons
             "data": [
                 prompt_label_json(label)
                 for label in get_prompt_labels(prompt).defer(*list_heavy_columns("version"))
+                if can_see_label(call.caller, label.name)
             ]
         }
     )
 
 
 def label_detail(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
-    prompt_label = find_prompt_label(get_visible_prompt(call, agent, channel), label)
+    prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, label)
+    prompt_label = find_prompt_label(prompt, label)
     if prompt_label is None:
         raise Http404
     return build_label_response(prompt_label)
 
 
 def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
-    check_label_scope(call, label)
     prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, label)
     if label == PRODUCTION:
         raise NotAllowed("Production moves by builds, releases and roll-backs.")
     version = get_named_version(prompt, call.body["version"], "/version")
@@ -159,8 +155,8 @@ def get_expected_version_id(call: ApiRequest, prompt: AgentPrompt, label: str) -
 
 
 def remove_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
-    check_label_scope(call, label)
     prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, label)
     current = find_prompt_label(prompt, label)
     if current is None:
         raise Http404
@@ -170,22 +166,23 @@ def remove_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str
 
 
 def roll_back_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
-    check_label_scope(call, label)
     prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, label)
     to = get_named_version(prompt, call.body["to"], "/to") if "to" in call.body else None
     roll_back([prompt], by=call.actor, note=call.body["note"], label=label, to=to)
     return label_detail(call, agent, channel, label)
 
 
 def unpin_production_endpoint(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
-    check_label_scope(call, PRODUCTION)
     prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, PRODUCTION)
     unpin_production(prompt, by=call.actor)
     return label_detail(call, agent, channel, PRODUCTION)
 
 
 def list_label_moves(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
     prompt = get_visible_prompt(call, agent, channel)
+    check_label_scope(call, label)
     rows: QuerySet[LabelMove] = LabelMove.objects.in_workspace(call.workspace).filter(
         prompt=prompt, label=label
     )
@@ -239,9 +236,15 @@ def build_list_schema(item: Schema) -> Schema:
 
 
 PROMPT_LABELS_PATH = "agents/<slug:agent>/prompts/<slug:channel>/labels"
-READ_OPTIONS: dict[str, Any] = {"bots": True, "tag": "labels"}
-EDIT_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "tag": "labels", "refusals": EDIT_PROBLEMS}
+READ_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.LABEL, "tag": "labels"}
+EDIT_OPTIONS: dict[str, Any] = {
+    "permission": Permission.EDIT,
+    "touches": Touches.LABEL,
+    "tag": "labels",
+    "refusals": EDIT_PROBLEMS,
+}
 APPROVE_OPTIONS: dict[str, Any] = {
+    "touches": Touches.LABEL,
     "permission": Permission.APPROVE,
     "answer": PROMPT_LABEL_SCHEMA,
     "is_retryable": True,
@@ -255,7 +258,7 @@ urlpatterns: list[URLPattern] = [
             index,
             "List labels and who may move them",
             answer=build_list_schema(LABEL_USAGE_SCHEMA),
-            **READ_OPTIONS,
+            **{**READ_OPTIONS, "touches": Touches.WORKSPACE},
         ),
     ),
     endpoint(
@@ -265,6 +268,7 @@ urlpatterns: list[URLPattern] = [
             protect_label_endpoint,
             "Let only owners move a label, or everybody again",
             permission=Permission.MANAGE_MEMBERS,
+            touches=Touches.WORKSPACE,
             body=object_schema({"is_protected": boolean_schema()}),
             answer=LABEL_USAGE_SCHEMA,
             is_retryable=True,

@@ -3,12 +3,13 @@
 from datetime import UTC
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
 from core.db.keyset_pagination import get_keyset_page
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, CursorPage, decode_cursor, encode_cursor, page_response
 from personas.api.problems import FieldError, ProblemError
@@ -28,7 +29,13 @@ from personas.api.schema import (
     slug_schema,
 )
 from personas.api.views import endpoint
-from prompts.api_lookup import MAX_ID, check_number_bounds, is_scope_limited, list_visible_prompt_ids
+from prompts.api_lookup import (
+    MAX_ID,
+    can_see_label,
+    check_number_bounds,
+    is_scope_limited,
+    list_visible_prompt_ids,
+)
 from prompts.errors import FetchNotFound
 from prompts.ledger.outdated_bots import OutdatedBot, list_outdated_bots
 from prompts.ledger.selectors import LedgerFilter, list_ledger_entries
@@ -87,7 +94,7 @@ LIST_PARAMETERS: dict[str, Schema] = {
     "request_id": line_schema(64, least=1),
     **PAGINATION_PARAMS,
 }
-COMMON_OPTIONS: dict[str, Any] = {"bots": True, "tag": "ledger"}
+COMMON_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.LABEL, "tag": "ledger"}
 
 
 def index(call: ApiRequest) -> ApiResponse:
@@ -124,6 +131,12 @@ def list_visible_entries(call: ApiRequest, filters: LedgerFilter) -> QuerySet[Le
     rows = list_ledger_entries(call.workspace, filters)
     if is_scope_limited(call.caller):
         rows = rows.filter(prompt__in=list_visible_prompt_ids(call.caller))
+    if "labels" in call.caller.key.scopes:
+        condition = Q()
+        for label in call.caller.key.scopes["labels"]:
+            # A fetch for a time in the past is stored with the label “production@<time>”.
+            condition |= Q(label=label) | Q(label__startswith=f"{label}@")
+        rows = rows.filter(condition)
     return rows.filter(key=call.caller.key) if call.caller.is_bot else rows
 
 
@@ -139,6 +152,7 @@ def get_visible_entry(call: ApiRequest, key: int) -> LedgerEntry:
     except FetchNotFound:
         raise Http404 from None
     is_foreign = call.caller.is_bot and entry.key_id != call.caller.key.pk
+    is_foreign = is_foreign or not can_see_label(call.caller, entry.label.partition("@")[0])
     if is_foreign or (
         is_scope_limited(call.caller) and entry.prompt_id not in list_visible_prompt_ids(call.caller)
     ):
@@ -164,7 +178,7 @@ def ledger_entry_json(row: LedgerEntry) -> dict[str, Any]:
 
 
 def read_outdated_bots(call: ApiRequest) -> ApiResponse:
-    bots = list_outdated_bots(call.workspace)
+    bots = [bot for bot in list_outdated_bots(call.workspace) if can_see_label(call.caller, bot.label)]
     if is_scope_limited(call.caller):
         visible_ids = set(list_visible_prompt_ids(call.caller))
         bots = [bot for bot in bots if bot.prompt.pk in visible_ids]

@@ -7,7 +7,9 @@ from typing import Any
 
 from django.urls import URLPattern
 
+from personas.api.authentication import ApiClient
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import FieldError, ProblemError
@@ -27,7 +29,7 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from personas.roles import Permission
-from prompts.api_lookup import is_scope_limited, list_visible_prompt_ids, list_visible_prompts
+from prompts.api_lookup import can_see_label, is_scope_limited, list_visible_prompt_ids, list_visible_prompts
 from prompts.ledger.api import KEY_SCHEMA
 from prompts.ledger.reports import DigestReportResult, report_digest
 from prompts.models import DigestReport
@@ -98,7 +100,7 @@ def create_digest_report(call: ApiRequest) -> ApiResponse:
         ledger_id=body.get("ledger_id"),
         request_id=body.get("request_id", ""),
     )
-    return json_response(report_result_json(result), 201)
+    return json_response(report_result_json(call.caller, result), 201)
 
 
 def index(call: ApiRequest) -> ApiResponse:
@@ -141,11 +143,11 @@ def digest_report_json(row: DigestReport) -> dict[str, Any]:
     }
 
 
-def report_result_json(result: DigestReportResult) -> dict[str, Any]:
+def report_result_json(caller: ApiClient, result: DigestReportResult) -> dict[str, Any]:
     return {
         **report_fields_json(result.report),
         "versions": result.versions,
-        "labels": result.labels,
+        "labels": [label for label in result.labels if can_see_label(caller, label)],
         "last_handed": result.last_served and result.last_served._asdict(),
     }
 
@@ -159,6 +161,7 @@ urlpatterns: list[URLPattern] = [
             "Say which digest was really used",
             permission=Permission.EDIT,
             bots=True,
+            touches=Touches.REPORT,
             body=REPORT_REQUEST_SCHEMA,
             answer=REPORT_RESULT_SCHEMA,
             status=201,
@@ -173,6 +176,7 @@ urlpatterns: list[URLPattern] = [
             index,
             "List what bots said they used, newest first",
             bots=True,
+            touches=Touches.REPORT,
             answer=page_schema(REPORT_SCHEMA),
             query=LIST_PARAMETERS,
             tag="reports",

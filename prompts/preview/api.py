@@ -5,8 +5,9 @@ from typing import Any
 from django.urls import URLPattern
 
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches, is_within_limit, out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
-from personas.api.problems import FieldError, Problem, ProblemError
+from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import (
     any_object_schema,
@@ -91,8 +92,8 @@ def get_preview_agent(call: ApiRequest, name: str) -> Agent:
 
 
 def check_channel_scope(call: ApiRequest, name: str) -> None:
-    if name not in call.caller.key.scopes.get("channels", [name]):
-        raise ProblemError(Problem(403, "out_of_scope", "This key is limited to other channels."))
+    if not is_within_limit(call.caller, "channels", name):
+        raise out_of_scope_error("channels")
 
 
 def preview_json(call: ApiRequest, build: BuildResult) -> dict[str, Any]:
@@ -140,6 +141,7 @@ urlpatterns: list[URLPattern] = [
             preview_endpoint,
             "Assemble a prompt with one record changed",
             permission=Permission.EDIT,
+            touches=Touches.PROMPT,
             budget="render",
             body=PREVIEW_REQUEST_SCHEMA,
             answer=PREVIEW_SCHEMA,

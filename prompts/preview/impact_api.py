@@ -5,8 +5,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.urls import URLPattern
 
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
-from personas.api.problems import Problem, ProblemError
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import array_schema, integer_schema, object_schema
 from personas.api.views import endpoint
@@ -68,8 +68,6 @@ IMPACT_SCHEMA = object_schema(
 
 
 def impact_endpoint(call: ApiRequest) -> ApiResponse:
-    if "channels" in call.caller.key.scopes:
-        raise ProblemError(Problem(403, "out_of_scope", "This key is limited to some channels."))
     parsed = parse_draft(call, call.body, "")
     return json_response(
         impact_json(compute_impact(call.workspace, parsed.draft, list_permitted_agents(call, parsed)))
@@ -135,6 +133,8 @@ urlpatterns: list[URLPattern] = [
             impact_endpoint,
             "What a change would do to prompts",
             permission=Permission.EDIT,
+            # The numbers are those of all channels.
+            touches=Touches.AGENT,
             budget="render",
             body=DRAFT_SCHEMA,
             answer=IMPACT_SCHEMA,

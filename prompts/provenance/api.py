@@ -7,6 +7,7 @@ from typing import Any
 from django.urls import URLPattern
 
 from personas.api.etags import NOT_MODIFIED_RESPONSES, immutable_response
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.responses import ApiResponse
 from personas.api.schema import Schema, digest_schema, integer_schema, nullable_schema, object_schema
@@ -95,6 +96,7 @@ urlpatterns: list[URLPattern] = [
             version_provenance,
             "Where each line of a version came from",
             bots=True,
+            touches=Touches.PROMPT,
             answer=PROVENANCE_SCHEMA,
             query=PLACE_PARAMETERS,
             extra_responses=NOT_MODIFIED_RESPONSES,

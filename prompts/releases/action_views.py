@@ -50,7 +50,7 @@ def withdraw_release_view(request: WorkspaceRequest, number: int) -> HttpRespons
     return run_release_action(request, number, lambda release: withdraw_release(release, by=request.actor))
 
 
-@require_permission(Permission.MANAGE_KEYS)
+@require_permission(Permission.OVERRIDE)
 @require_reauthentication
 @require_POST
 def override_release_view(request: WorkspaceRequest, number: int) -> HttpResponse:

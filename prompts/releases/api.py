@@ -1,7 +1,8 @@
 """REST resource for releases: request, approve, reject, withdraw, run, override.
 
 A key acts for the user who created it, so a user cannot request with one key and approve with another.
-A key limited to some agents or channels sees only releases whose prompts are all within its scope.
+A key limited to some agents, channels or labels sees only releases of its labels whose prompts are all within
+its scope.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, ProblemError, json_pointer
@@ -121,6 +123,8 @@ def list_visible_releases(call: ApiRequest) -> QuerySet[Any]:
             prompt__in=list_visible_prompt_ids(call.caller)
         )
         rows = rows.exclude(pk__in=others.values("release"))
+    if "labels" in call.caller.key.scopes:
+        rows = rows.filter(label__in=call.caller.key.scopes["labels"])
     return rows
 
 
@@ -192,7 +196,6 @@ def check_seen_digests(release: Release, items: Sequence[Mapping[str, str]]) -> 
 def make_decision_handler(action: Callable[..., Release]) -> Callable[..., ApiResponse]:
     def decide(call: ApiRequest, number: int) -> ApiResponse:
         release = get_visible_release(call, number)
-        check_label_scope(call, release.label)
         return build_decision_response(call, action(release, by=call.actor))
 
     return decide
@@ -201,7 +204,6 @@ def make_decision_handler(action: Callable[..., Release]) -> Callable[..., ApiRe
 def make_reason_handler(action: Callable[..., Release]) -> Callable[..., ApiResponse]:
     def decide(call: ApiRequest, number: int) -> ApiResponse:
         release = get_visible_release(call, number)
-        check_label_scope(call, release.label)
         return build_decision_response(call, action(release, reason=call.body["reason"], by=call.actor))
 
     return decide
@@ -267,6 +269,7 @@ def build_action_endpoint(
         run,
         summary,
         permission=permission,
+        touches=Touches.LABEL,
         body=body,
         answer=RELEASE_SCHEMA,
         is_retryable=True,
@@ -284,6 +287,7 @@ urlpatterns: list[URLPattern] = [
             index,
             "List releases, newest first",
             bots=True,
+            touches=Touches.LABEL,
             answer=page_schema(RELEASE_SUMMARY_SCHEMA),
             query=LIST_PARAMETERS,
             tag="releases",
@@ -292,6 +296,7 @@ urlpatterns: list[URLPattern] = [
             create_release,
             "Ask for a release of what is latest now",
             permission=EDIT,
+            touches=Touches.LABEL,
             body=NEW_RELEASE_SCHEMA,
             answer=RELEASE_SCHEMA,
             status=201,
@@ -302,7 +307,14 @@ urlpatterns: list[URLPattern] = [
     endpoint(
         "releases/<int:number>",
         "releases-one",
-        get=Operation(release_detail, "Read a release", bots=True, answer=RELEASE_SCHEMA, tag="releases"),
+        get=Operation(
+            release_detail,
+            "Read a release",
+            bots=True,
+            touches=Touches.LABEL,
+            answer=RELEASE_SCHEMA,
+            tag="releases",
+        ),
     ),
     build_action_endpoint(
         "approve", "Approve what somebody else asked for", APPROVE, make_decision_handler(approve_release)
@@ -317,7 +329,7 @@ urlpatterns: list[URLPattern] = [
     build_action_endpoint(
         "override",
         "Release without approval, in an emergency",
-        Permission.MANAGE_KEYS,
+        Permission.OVERRIDE,
         make_reason_handler(override_release),
         REASON_SCHEMA,
     ),

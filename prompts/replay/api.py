@@ -12,6 +12,7 @@ from django.urls import URLPattern
 from django.utils import timezone
 
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import ApiResponse, datetime_json, json_response
@@ -27,7 +28,7 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from prompts.api_lookup import check_label_scope, get_visible_prompt
 from prompts.ledger.api import LEDGER_ROW_SCHEMA, get_visible_entry, ledger_entry_json
-from prompts.models import PRODUCTION, LedgerEntry
+from prompts.models import PRODUCTION
 from prompts.provenance.api import SPAN_SCHEMA, provenance_spans_json
 from prompts.replay.evidence import build_evidence
 from prompts.replay.services import Replay, build_replay, replay_prompt
@@ -70,7 +71,7 @@ REPLAY_PARAMETERS: dict[str, Schema] = {
 
 
 def replay_row_endpoint(call: ApiRequest, key: int) -> ApiResponse:
-    return build_replay_response(call, build_replay(get_permitted_entry(call, key)))
+    return build_replay_response(call, build_replay(get_visible_entry(call, key)))
 
 
 def replay_time_endpoint(call: ApiRequest) -> ApiResponse:
@@ -86,14 +87,7 @@ def replay_time_endpoint(call: ApiRequest) -> ApiResponse:
 
 
 def evidence_endpoint(call: ApiRequest, key: int) -> ApiResponse:
-    return json_response(build_evidence(build_replay(get_permitted_entry(call, key))))
-
-
-def get_permitted_entry(call: ApiRequest, key: int) -> LedgerEntry:
-    """Return the ledger row; raise if the API key is limited to other labels."""
-    entry = get_visible_entry(call, key)
-    check_label_scope(call, entry.label.partition("@")[0])
-    return entry
+    return json_response(build_evidence(build_replay(get_visible_entry(call, key))))
 
 
 def build_replay_response(call: ApiRequest, replay: Replay) -> ApiResponse:
@@ -120,7 +114,12 @@ def build_replay_error(message: str, parameter: str) -> ProblemError:
     return ProblemError(validation_problem([FieldError(message, parameter=parameter)]))
 
 
-COMMON_OPTIONS: dict[str, Any] = {"tag": "ledger", "budget": "render", "refusals": REPLAY_PROBLEMS}
+COMMON_OPTIONS: dict[str, Any] = {
+    "touches": Touches.LABEL,
+    "tag": "ledger",
+    "budget": "render",
+    "refusals": REPLAY_PROBLEMS,
+}
 urlpatterns: list[URLPattern] = [
     endpoint(
         "ledger/<int:key>/replay",

@@ -9,6 +9,7 @@ from django.urls import path
 
 from personas.api import schema as api_schema
 from personas.api.exception_handler import exception_to_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import Operation, raise_not_implemented
 from personas.api.problems import Problem
 from personas.api.request_body import parse_json_body
@@ -92,6 +93,7 @@ batch_get_prompts.operations = {  # type: ignore[attr-defined]  # published; thi
         raise_not_implemented,
         "Fetch up to 50 prompts, each with its own status",
         bots=True,
+        touches=Touches.LABEL,
         budget="fetch",
         answer=BATCH_SCHEMA,
         body=BATCH_REQUEST_SCHEMA,

@@ -15,6 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from personas.api.authentication import check_no_key_in_url, get_bearer_token
 from personas.api.exception_handler import exception_to_problem, validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import Operation, raise_not_implemented
 from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, ProblemError
 from personas.api.rate_limits import charge_rate_limit
@@ -199,6 +200,7 @@ fetch_prompt.operations = {  # type: ignore[attr-defined]  # published; this vie
         raise_not_implemented,
         "Fetch a prompt by its label",
         bots=True,
+        touches=Touches.LABEL,
         budget="fetch",
         answer=SERVED_PROMPT_SCHEMA,
         query={

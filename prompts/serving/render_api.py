@@ -8,6 +8,7 @@ from django.urls import path
 
 from personas.api import schema as api_schema
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import Operation, raise_not_implemented
 from personas.api.problems import FieldError, ProblemError
 from personas.api.request_body import parse_json_body
@@ -200,6 +201,7 @@ render_prompt_view.operations = {  # type: ignore[attr-defined]  # published; th
         raise_not_implemented,
         "Fetch a prompt with the facts of a call",
         bots=True,
+        touches=Touches.LABEL,
         budget="render",
         answer=SERVED_PROMPT_SCHEMA,
         body=RENDER_REQUEST_SCHEMA,

@@ -8,6 +8,7 @@ from django.urls import URLPattern
 
 from personas.api.etags import check_etag
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches, is_within_limit
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.responses import ApiResponse, datetime_json, json_response
@@ -28,7 +29,7 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from personas.models import Agent, Channel, Identity, Named, Soul, UserProfile
 from personas.roles import Permission
-from prompts.api_lookup import get_visible_agent, require_unlimited_scope
+from prompts.api_lookup import get_visible_agent
 from prompts.models import PromptSettings
 from prompts.settings.models import ENTRY_CHOICES, MAX_NUMBER, MIN_TOTAL_CHARACTERS, MODE_CHOICES
 from prompts.settings.selectors import list_levels_with_settings
@@ -89,13 +90,11 @@ LEVEL_SCHEMA = object_schema(
 
 def index(call: ApiRequest) -> ApiResponse:
     """List the settings of every level that has any."""
-    require_unlimited_scope(call)
     rows = list_levels_with_settings(call.workspace)
     return json_response({"data": [settings_json(row, row.agent, row.channel) for row in rows]})
 
 
 def handle_workspace_settings(call: ApiRequest) -> ApiResponse:
-    require_unlimited_scope(call)
     return handle_level_settings(call)
 
 
@@ -110,20 +109,13 @@ def handle_channel_settings(call: ApiRequest, channel: str) -> ApiResponse:
 def handle_prompt_settings(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
     """Read or write the settings of one agent on one channel. Both must be within the scopes of the key."""
     row = get_visible_agent(call, agent)
-    channels = Channel.objects.in_workspace(call.workspace).filter(slug=channel)
-    if channel not in call.caller.key.scopes.get("channels", [channel]) or not channels.exists():
-        raise Http404
-    return handle_level_settings(call, agent=row, channel=channels.get())
+    return handle_level_settings(call, agent=row, channel=get_settings_channel(call, channel))
 
 
 def get_settings_channel(call: ApiRequest, name: str) -> Channel:
-    """Return the channel. Refuse API keys that are limited to some agents or channels.
-
-    The settings of a channel affect all agents that use the channel.
-    """
-    require_unlimited_scope(call)
+    """Return the channel, or raise 404 if it does not exist or is outside of the scopes of the key."""
     row = Channel.objects.in_workspace(call.workspace).filter(slug=name).first()
-    if row is None:
+    if row is None or not is_within_limit(call.caller, "channels", name):
         raise Http404
     return row
 
@@ -191,8 +183,9 @@ def setting_value_json(row: PromptSettings | None, name: str) -> Any:
     return value if name in TEXT_SETTINGS or value != "" else None
 
 
-def build_level_endpoint(route: str, name: str, run: Any, where: str) -> URLPattern:
-    common: dict[str, Any] = {"answer": LEVEL_SCHEMA, "tag": "prompt-settings"}
+def build_level_endpoint(route: str, name: Touches, run: Any, where: str) -> URLPattern:
+    # The settings of a level touch what the level is named after.
+    common: dict[str, Any] = {"answer": LEVEL_SCHEMA, "tag": "prompt-settings", "touches": name}
     return endpoint(
         f"prompt-settings/{route}",
         f"prompt-settings-{name}",
@@ -217,16 +210,17 @@ urlpatterns: list[URLPattern] = [
             index,
             "List the levels that say something",
             bots=True,
+            touches=Touches.WORKSPACE,
             answer=object_schema({"data": array_schema(LEVEL_SCHEMA, most=100_000)}),
             tag="prompt-settings",
         ),
     ),
-    build_level_endpoint("workspace", "workspace", handle_workspace_settings, "the workspace"),
-    build_level_endpoint("agents/<slug:agent>", "agent", handle_agent_settings, "an agent"),
-    build_level_endpoint("channels/<slug:channel>", "channel", handle_channel_settings, "a channel"),
+    build_level_endpoint("workspace", Touches.WORKSPACE, handle_workspace_settings, "the workspace"),
+    build_level_endpoint("agents/<slug:agent>", Touches.AGENT, handle_agent_settings, "an agent"),
+    build_level_endpoint("channels/<slug:channel>", Touches.CHANNEL, handle_channel_settings, "a channel"),
     build_level_endpoint(
         "agents/<slug:agent>/channels/<slug:channel>",
-        "prompt",
+        Touches.PROMPT,
         handle_prompt_settings,
         "an agent on one channel",
     ),

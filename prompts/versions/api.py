@@ -18,6 +18,7 @@ from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.etags import NOT_MODIFIED_RESPONSES, immutable_response
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.responses import ApiResponse, datetime_json, json_response
@@ -34,6 +35,7 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from prompts.api_lookup import (
+    can_see_label,
     check_number_bounds,
     get_visible_prompt,
     is_scope_limited,
@@ -43,7 +45,7 @@ from prompts.api_lookup import (
 from prompts.assembly.report import find_cache_boundaries
 from prompts.assembly.segments import VOLATILITY_LEVELS, Segment
 from prompts.errors import PromptErased
-from prompts.models import PromptVersion
+from prompts.models import AgentPrompt, PromptVersion
 from prompts.replay.services import describe_erasures, list_version_erasures
 from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents, get_prompt_labels, get_tool_definitions
@@ -115,7 +117,7 @@ PLACE_PARAMETERS = {
     "number": integer_schema(1, 2**31 - 1, description="With this number."),
 }
 PLACE_LOOKUPS = {"agent": "prompt__agent__slug", "channel": "prompt__channel__slug", "number": "number"}
-COMMON_OPTIONS: dict[str, Any] = {"bots": True, "tag": "prompt-versions"}
+COMMON_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.PROMPT, "tag": "prompt-versions"}
 
 
 # --- of one prompt -------------------------------------------------------------------------------------
@@ -127,7 +129,7 @@ def index(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
     page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
-    labels = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
+    labels = get_visible_labels(call, prompt)
     return page_response(call, page, [version_summary_json(row, labels.get(row.pk, [])) for row in page.rows])
 
 
@@ -137,8 +139,17 @@ def read_version_by_number(call: ApiRequest, agent: str, channel: str, number: i
     version = rows.filter(number=check_number_bounds(number)).first()
     if version is None:
         raise Http404
-    labels = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
+    labels = get_visible_labels(call, prompt)
     return json_response(version_summary_json(version, labels.get(version.pk, [])))
+
+
+def get_visible_labels(call: ApiRequest, prompt: AgentPrompt) -> dict[int, list[str]]:
+    """Return the labels within the key's scopes, by the id of their version."""
+    labels = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
+    return {
+        version: [name for name in names if can_see_label(call.caller, name)]
+        for version, names in labels.items()
+    }
 
 
 def token_counts_json(version: PromptVersion) -> dict[str, int]:

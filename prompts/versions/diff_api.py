@@ -7,8 +7,9 @@ from django.urls import URLPattern
 from core.text.diff import DiffLine
 from personas.api.etags import NOT_MODIFIED_RESPONSES, immutable_response
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches, out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
-from personas.api.problems import FieldError, Problem, ProblemError
+from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import ApiResponse
 from personas.api.schema import (
     Schema,
@@ -84,7 +85,7 @@ def read_version_diff(call: ApiRequest, key: str) -> ApiResponse:
     """Compare the version in the query parameter `against` (older) with the version in the path (newer)."""
     after = get_version_by_digest(call, key)
     if not can_read_text(call):
-        raise ProblemError(Problem(403, "out_of_scope", "This key is limited to some labels."))
+        raise out_of_scope_error("labels")
     against = call.query.get("against")
     if against is None:
         raise build_against_error("Say which version to compare with.")
@@ -156,6 +157,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             read_version_diff,
             "What differs from another version",
+            touches=Touches.PROMPT,
             answer=DIFF_SCHEMA,
             query={"against": digest_schema(description="The older version.")},
             required_params=("against",),

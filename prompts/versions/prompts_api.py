@@ -7,6 +7,8 @@ from typing import Any
 from django.db.models import Count
 from django.urls import URLPattern
 
+from personas.api.authentication import ApiClient
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.responses import ApiResponse, datetime_json, json_response
@@ -24,7 +26,7 @@ from personas.api.schema import (
 )
 from personas.api.views import endpoint
 from personas.roles import Permission
-from prompts.api_lookup import get_visible_agent, list_visible_prompts, require_unlimited_scope
+from prompts.api_lookup import can_see_label, get_visible_agent, list_visible_prompts
 from prompts.builds.services import rebuild_agent
 from prompts.models import AgentPrompt, BuildCause, PromptLabel, PromptVersion
 from prompts.versions.selectors import list_heavy_columns
@@ -86,17 +88,18 @@ def index(call: ApiRequest) -> ApiResponse:
     if call.query["state"] == "live":
         rows = rows.filter(is_live=True)
     page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_response(call, page, prompts_json(page.rows))
+    return page_response(call, page, prompts_json(call.caller, page.rows))
 
 
-def prompts_json(prompts: Sequence[AgentPrompt]) -> list[dict[str, Any]]:
+def prompts_json(caller: ApiClient, prompts: Sequence[AgentPrompt]) -> list[dict[str, Any]]:
     """Serialize prompts with two queries, independent of the number of prompts."""
     if not prompts:
         return []
     workspace, labels = prompts[0].workspace_id, defaultdict(list)
     rows = PromptLabel.objects.in_workspace(workspace).filter(prompt__in=prompts).order_by("name")
     for label in rows.select_related("version").defer(*list_heavy_columns("version")):
-        labels[label.prompt_id].append(label_json(label))
+        if can_see_label(caller, label.name):
+            labels[label.prompt_id].append(label_json(label))
     causes = BuildCause.objects.in_workspace(workspace).filter(agent__in={row.agent_id for row in prompts})
     pending = Counter(dict(causes.values_list("agent_id").annotate(count=Count("pk")).order_by()))
     return [prompt_json(row, labels[row.pk], pending[row.agent_id]) for row in prompts]
@@ -130,8 +133,6 @@ def latest_version_json(version: PromptVersion) -> dict[str, Any]:
 
 def rebuild_agent_prompts(call: ApiRequest, agent: str) -> ApiResponse:
     row = get_visible_agent(call, agent)
-    if "channels" in call.caller.key.scopes:
-        require_unlimited_scope(call)
     result = rebuild_agent(row)
     prompts = AgentPrompt.objects.in_workspace(call.workspace).filter(agent=row, is_live=True)
     problems = prompts.exclude(problem="").values_list("channel__slug", "problem")
@@ -157,6 +158,7 @@ urlpatterns: list[URLPattern] = [
             index,
             "List prompts",
             bots=True,
+            touches=Touches.PROMPT,
             answer=page_schema(PROMPT_SCHEMA),
             query=LIST_PARAMETERS,
             tag="prompts",
@@ -169,6 +171,7 @@ urlpatterns: list[URLPattern] = [
             rebuild_agent_prompts,
             "Build all prompts of an agent now",
             permission=Permission.EDIT,
+            touches=Touches.AGENT,
             budget="render",
             answer=REBUILD_SCHEMA,
             is_retryable=True,

@@ -9,6 +9,7 @@ from django.urls import URLPattern
 
 from personas.api.etags import check_etag
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import ApiResponse, encode_json, json_response, no_content_response
@@ -173,7 +174,12 @@ CONTEXT_CHOICE_SCHEMA = object_schema(
     },
     required=["harness"],
 )
-WRITE_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "is_conditional": True, "tag": "agents"}
+WRITE_OPTIONS: dict[str, Any] = {
+    "permission": Permission.EDIT,
+    "touches": Touches.AGENT,
+    "is_conditional": True,
+    "tag": "agents",
+}
 
 
 def retrieve_agent_context(call: ApiRequest, agent: str) -> ApiResponse:
@@ -315,6 +321,7 @@ urlpatterns: list[URLPattern] = [
             retrieve_agent_context,
             "What an agent reads, and from where",
             bots=True,
+            touches=Touches.AGENT,
             answer=AGENT_CONTEXT_SCHEMA,
             tag="agents",
         ),

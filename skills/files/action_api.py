@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 
 from personas.api.exception_handler import exception_to_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import (
@@ -21,7 +22,7 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from personas.errors import DomainError, InvalidInput
 from personas.roles import Permission
-from skills.api_helpers import TEXT_SCHEMA, require_unrestricted_key, row_or_404
+from skills.api_helpers import TEXT_SCHEMA, row_or_404
 from skills.files.api import API_TAG, context_file_or_404, context_file_response, list_visible_files
 from skills.files.schema import FILE_DETAIL_SCHEMA
 from skills.files.selectors import list_waivers
@@ -71,13 +72,11 @@ BULK_APPROVAL_RESULT_SCHEMA = object_schema(
 
 
 def approve_context_file(call: ApiRequest, key: int) -> ApiResponse:
-    require_unrestricted_key(call)
     approve_file(context_file_or_404(call, key), digest=call.body["digest"], by=call.actor)
     return context_file_response(call, context_file_or_404(call, key))
 
 
 def approve_context_files(call: ApiRequest) -> ApiResponse:
-    require_unrestricted_key(call)
     picks = call.body["files"]
     files = {file.pk: file for file in list_visible_files(call).filter(pk__in=[pick["id"] for pick in picks])}
     approved, refused = [], []
@@ -102,19 +101,16 @@ def try_approve_file(call: ApiRequest, file: ContextFile | None, digest: str) ->
 
 
 def ignore_context_file(call: ApiRequest, key: int) -> ApiResponse:
-    require_unrestricted_key(call)
     ignore_file(context_file_or_404(call, key), by=call.actor)
     return context_file_response(call, context_file_or_404(call, key))
 
 
 def unignore_context_file(call: ApiRequest, key: int) -> ApiResponse:
-    require_unrestricted_key(call)
     unignore_file(context_file_or_404(call, key), by=call.actor)
     return context_file_response(call, context_file_or_404(call, key))
 
 
 def waive_context_file(call: ApiRequest, key: int) -> ApiResponse:
-    require_unrestricted_key(call)
     body: dict[str, Any] = call.body
     waive_findings(
         context_file_or_404(call, key),
@@ -139,13 +135,17 @@ def parse_waiver_end(body: dict[str, Any]) -> date:
 
 
 def end_context_file_waiver(call: ApiRequest, key: int, waiver: int) -> ApiResponse:
-    require_unrestricted_key(call)
     rows = list_waivers(context_file_or_404(call, key)).select_related("file__source")
     end_waiver(row_or_404(rows, waiver), by=call.actor)
     return context_file_response(call, context_file_or_404(call, key))
 
 
-EDIT_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "is_retryable": True, "tag": API_TAG}
+EDIT_OPTIONS: dict[str, Any] = {
+    "permission": Permission.EDIT,
+    "touches": Touches.WORKSPACE,
+    "is_retryable": True,
+    "tag": API_TAG,
+}
 APPROVE_OPTIONS = EDIT_OPTIONS | {"permission": Permission.APPROVE}
 FILE_ROUTE = "context-files/<int:key>"
 urlpatterns: list[URLPattern] = [

@@ -4,6 +4,7 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import FIELDS_PARAM, PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.responses import ApiResponse, json_response
@@ -109,6 +110,7 @@ urlpatterns: list[URLPattern] = [
             index,
             "List context files and found skills",
             bots=True,
+            touches=Touches.AGENT,
             answer=page_schema(FILE_SCHEMA),
             query={
                 "q": line_schema(200, least=1, description="Part of a path."),
@@ -130,6 +132,7 @@ urlpatterns: list[URLPattern] = [
             retrieve_context_file,
             "A context file, with its findings and the words in force",
             bots=True,
+            touches=Touches.AGENT,
             answer=FILE_DETAIL_SCHEMA,
             tag=API_TAG,
         ),
@@ -141,6 +144,7 @@ urlpatterns: list[URLPattern] = [
             list_file_revisions,
             "All that a file has said, newest first",
             bots=True,
+            touches=Touches.AGENT,
             answer=page_schema(REVISION_SCHEMA),
             query=PAGINATION_PARAMS,
             tag=API_TAG,
@@ -152,6 +156,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             retrieve_file_revision,
             "A revision with its words",
+            touches=Touches.AGENT,
             answer=REVISION_DETAIL_SCHEMA,
             note="Words in quarantine are shown too, so no bot's key opens this. Secrets are masked.",
             tag=API_TAG,

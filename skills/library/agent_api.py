@@ -5,6 +5,7 @@ from typing import Any
 from django.http import Http404
 from django.urls import URLPattern
 
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.responses import ApiResponse
 from personas.api.schema import (
@@ -118,6 +119,7 @@ urlpatterns: list[URLPattern] = [
             index,
             "The skills an agent has now",
             bots=True,
+            touches=Touches.AGENT,
             answer=page_schema(AGENT_SKILL_SCHEMA),
             tag="agents",
         ),
@@ -129,6 +131,7 @@ urlpatterns: list[URLPattern] = [
             retrieve_instructions,
             "The full instructions of one of an agent's skills",
             bots=True,
+            touches=Touches.AGENT,
             answer=INSTRUCTIONS_SCHEMA,
             extra_responses=[NOT_MODIFIED],
             note="For the tool that loads a skill. Send If-None-Match with the ETag of what you have.",

@@ -11,6 +11,7 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 
 from personas.api.authentication import ApiClient
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches, check_key_limits
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError
 from personas.api.record_resource import RecordResource
@@ -21,7 +22,7 @@ from personas.errors import InvalidInput
 from personas.models import Agent, Workspace
 from personas.records.services import FieldValues
 from personas.roles import Permission
-from skills.api_helpers import PROBLEM_SCHEMA, TEXT_SCHEMA, require_unrestricted_key, skill_problem_json
+from skills.api_helpers import PROBLEM_SCHEMA, TEXT_SCHEMA, skill_problem_json
 from skills.library.metadata import MAX_METADATA_LENGTH, is_metadata_editable
 from skills.library.selectors import list_skills
 from skills.library.services import (
@@ -65,7 +66,6 @@ class MarkdownRenderer(BaseRenderer):
 
 def build_import_url(skills: "SkillResource") -> URLPattern:
     def import_file(call: ApiRequest) -> ApiResponse:
-        require_unrestricted_key(call)
         body: dict[str, Any] = call.body
         try:
             result = import_skill(
@@ -82,6 +82,7 @@ def build_import_url(skills: "SkillResource") -> URLPattern:
             import_file,
             "Make a skill of a SKILL.md; no agent has it yet",
             permission=Permission.EDIT,
+            touches=Touches.WORKSPACE,
             body=IMPORT_SCHEMA,
             body_example=IMPORT_EXAMPLE,
             answer=object_schema({"skill": skills.response_schema(), "warnings": WARNINGS_SCHEMA}),
@@ -119,6 +120,7 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
 
     options: dict[str, Any] = {
         "bots": True,
+        "touches": skills.read_touches,
         "answer": SKILL_FILE_SCHEMA,
         "extra_content": {MARKDOWN_TYPE: {"schema": TEXT_SCHEMA}},
         "refusals": {409: "refused"},
@@ -185,6 +187,7 @@ class SkillResource(RecordResource[Skill]):
         "metadata": METADATA_SCHEMA,
     }
     agent_path = "agent_links__agent__slug"
+    read_touches = Touches.AGENT
     filters = {
         "agent": slug_schema(description="Only skills that this agent was given, those for all included.")
     }
@@ -215,27 +218,14 @@ class SkillResource(RecordResource[Skill]):
         return sorted(link.agent.slug for link in record.agent_links.all())
 
     def parse_values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
-        require_unrestricted_key(call)
         values, message = super().parse_values(call, is_new=is_new)
         if "metadata" in values:
             values["metadata"] = clean_skill_metadata(values["metadata"])
         return values, message
 
-    def remove(self, call: ApiRequest, key: Any) -> ApiResponse:
-        require_unrestricted_key(call)
-        return super().remove(call, key)
-
-    def restore(self, call: ApiRequest, key: Any) -> ApiResponse:
-        require_unrestricted_key(call)
-        return super().restore(call, key)
-
-    def restore_to_revision(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
-        require_unrestricted_key(call)
-        return super().restore_to_revision(call, key, number)
-
     def list_history(self, call: ApiRequest, key: Any) -> ApiResponse:
-        """Require an unrestricted key, because old revisions list every agent that had the skill."""
-        require_unrestricted_key(call)
+        # Old revisions list every agent that had the skill.
+        check_key_limits(call.caller, Touches.WORKSPACE, is_write=False)
         return super().list_history(call, key)
 
     def extra_urls(self) -> list[URLPattern]:

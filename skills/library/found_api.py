@@ -6,6 +6,7 @@ from django.db.models import Q, QuerySet
 from django.urls import URLPattern
 
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import FIELDS_PARAM, PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import FieldError, ProblemError
@@ -26,7 +27,7 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from personas.roles import Permission
 from skills.agent_context.skill_validity import get_skill_validity
-from skills.api_helpers import TEXT_SCHEMA, get_agents_by_slug, require_unrestricted_key, row_or_404
+from skills.api_helpers import TEXT_SCHEMA, get_agents_by_slug, row_or_404
 from skills.files.schema import filter_visible_files, list_assigned_slugs
 from skills.files.services import assign_skill_file, set_trust_requirement
 from skills.library.api import WARNINGS_SCHEMA, SkillResource, import_response, problem_to_field_error
@@ -117,7 +118,12 @@ TRUST_RESULT_SCHEMA = object_schema(
         ),
     }
 )
-WRITE_OPTIONS: dict[str, Any] = {"permission": Permission.EDIT, "is_retryable": True, "tag": "found-skills"}
+WRITE_OPTIONS: dict[str, Any] = {
+    "permission": Permission.EDIT,
+    "touches": Touches.WORKSPACE,
+    "is_retryable": True,
+    "tag": "found-skills",
+}
 
 
 def index(call: ApiRequest) -> ApiResponse:
@@ -141,7 +147,6 @@ def retrieve_found_skill(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def assign_found_skill(call: ApiRequest, key: int) -> ApiResponse:
-    require_unrestricted_key(call)
     file = found_skill_or_404(call, key)
     agents = get_agents_by_slug(call, call.body.get("agents", []), "agents")
     if (call.body["reach"] == Reach.CHOSEN) != bool(agents):
@@ -152,7 +157,6 @@ def assign_found_skill(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def copy_to_library(call: ApiRequest, key: int) -> ApiResponse:
-    require_unrestricted_key(call)
     try:
         copied = copy_found_skill(found_skill_or_404(call, key), by=call.actor)
     except InvalidSkillFile as error:
@@ -166,7 +170,6 @@ def retrieve_trust_policy(call: ApiRequest) -> ApiResponse:
 
 
 def update_trust_policy(call: ApiRequest) -> ApiResponse:
-    require_unrestricted_key(call)
     is_needed, is_kept = call.body["is_needed"], call.body.get("in_use", "keep") == "keep"
     files = set_trust_requirement(call.workspace, is_needed, by=call.actor, is_kept=is_kept)
     ids = [file.pk for file in files]
@@ -268,6 +271,7 @@ urlpatterns: list[URLPattern] = [
             index,
             "List skills that were found in sources",
             bots=True,
+            touches=Touches.AGENT,
             answer=page_schema(FOUND_SKILL_SCHEMA),
             query={
                 "q": line_schema(200, least=1, description="Words to look for."),
@@ -286,6 +290,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             retrieve_trust_policy,
             "Whether found skills wait for trust",
+            touches=Touches.WORKSPACE,
             answer=TRUST_POLICY_SCHEMA,
             tag="found-skills",
         ),
@@ -304,6 +309,7 @@ urlpatterns: list[URLPattern] = [
             retrieve_found_skill,
             "Read a found skill",
             bots=True,
+            touches=Touches.AGENT,
             answer=FOUND_SKILL_DETAIL_SCHEMA,
             tag="found-skills",
         ),

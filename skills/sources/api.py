@@ -9,6 +9,7 @@ from django.urls import URLPattern
 
 from personas.agents.services import create_named_record
 from personas.api.authentication import ApiClient
+from personas.api.key_limits import Touches, check_key_limits
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.record_resource import RecordResource
@@ -31,13 +32,14 @@ from personas.errors import InvalidInput
 from personas.models import Workspace
 from personas.records.services import FieldValues, restore_record
 from personas.roles import Permission
-from skills.api_helpers import TEXT_SCHEMA, get_readable_source_ids, require_unrestricted_key
+from skills.api_helpers import TEXT_SCHEMA, get_readable_source_ids, require_own_source
 from skills.discovery.harnesses import HARNESSES
-from skills.models import Source, SourceKind
+from skills.models import Adoption, Source, SourceKind
 from skills.refresh import api as refresh_api
 from skills.refresh.holds import confirm_removal
 from skills.refresh.runs import request_refresh
 from skills.refresh.source_changes import rescan_source
+from skills.sources.models import get_default_adoption
 from skills.sources.selectors import (
     RUN_PATH_LISTS,
     count_states_by_source,
@@ -76,6 +78,11 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
         default=list(HARNESSES),
         description="Rule sets.",
     ),
+    "adoption": enum_schema(
+        Adoption.values,
+        description="Whether sound revisions are used at once. When absent: automatic for a folder, by_hand "
+        "for pushed files.",
+    ),
     "refresh_minutes": nullable_schema(
         integer_schema(1, 10_080, description="How often workers look; null: only when someone asks.")
     ),
@@ -106,6 +113,7 @@ class SourceResource(RecordResource[Source]):
         "held": nullable_schema(HOLD_SCHEMA),
     }
     agent_path = "agent_contexts__agent__slug"
+    read_touches = Touches.AGENT
     write_permission = Permission.MANAGE_SOURCES
     filters = {"kind": enum_schema(SourceKind.values)}
 
@@ -113,6 +121,7 @@ class SourceResource(RecordResource[Source]):
         return list_sources(workspace)
 
     def list_visible(self, caller: ApiClient) -> QuerySet[Source]:
+        check_key_limits(caller, self.read_touches, is_write=False)
         rows: QuerySet[Source] = self.get_queryset(caller.workspace)
         if caller.agents is None:
             return rows
@@ -161,7 +170,6 @@ class SourceResource(RecordResource[Source]):
         return grant
 
     def parse_values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
-        require_unrestricted_key(call)
         values, message = super().parse_values(call, is_new=is_new)
         if "kind" in values:
             values["source_kind"] = values.pop("kind")
@@ -185,6 +193,11 @@ class SourceResource(RecordResource[Source]):
         enqueue_refresh_run(request_refresh(source, cause="created", by=call.actor))
         return source
 
+    def replace(self, call: ApiRequest, key: Any) -> ApiResponse:
+        default = get_default_adoption(self.find_record(call, key).source_kind)
+        call.body = {"adoption": str(default), **call.body}
+        return super().replace(call, key)
+
     @transaction.atomic
     def change(self, call: ApiRequest, key: Any) -> ApiResponse:
         before = self.find_record(call, key)
@@ -193,7 +206,6 @@ class SourceResource(RecordResource[Source]):
 
     @transaction.atomic
     def restore_to_revision(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
-        require_unrestricted_key(call)
         before = self.find_record(call, key)
         super().restore_to_revision(call, key, number)
         return self.rescan_if_changed(call, before)
@@ -206,18 +218,17 @@ class SourceResource(RecordResource[Source]):
         return self.record_response(self.reload(before))
 
     def remove(self, call: ApiRequest, key: Any) -> ApiResponse:
-        require_unrestricted_key(call)
         return super().remove(call, key)
 
     @transaction.atomic
     def unarchive(self, call: ApiRequest, record: Source) -> Source:
-        require_unrestricted_key(call)
         restored = restore_record(record, by=call.actor)
         enqueue_refresh_run(rescan_source(restored, cause="edited", by=call.actor))
         return restored
 
     def refresh(self, call: ApiRequest, key: str) -> ApiResponse:
         source = self.find_record(call, key)
+        require_own_source(call, source)
         run = request_refresh(source, cause="person", by=call.actor)
         enqueue_refresh_run(run)
         return json_response(
@@ -225,7 +236,6 @@ class SourceResource(RecordResource[Source]):
         )
 
     def confirm_removal(self, call: ApiRequest, key: str) -> ApiResponse:
-        require_unrestricted_key(call)
         source = self.find_record(call, key)
         run = confirm_removal(source, call.body["run"], by=call.actor)
         enqueue_refresh_run(run)
@@ -240,7 +250,7 @@ class SourceResource(RecordResource[Source]):
         return refresh_api.detail(call, self.find_record(call, key), number)
 
     def extra_urls(self) -> list[URLPattern]:
-        options: dict[str, Any] = {"bots": True, "tag": self.name}
+        options: dict[str, Any] = {"bots": True, "touches": self.read_touches, "tag": self.name}
         base_path = "sources/<slug:key>"
         list_operation = Operation(
             self.list_runs,
@@ -256,6 +266,7 @@ class SourceResource(RecordResource[Source]):
             self.refresh,
             "Ask for a look at a source",
             permission=Permission.EDIT,
+            touches=Touches.AGENT,
             answer=refresh_api.RUN_SCHEMA,
             status=202,
             is_retryable=True,
@@ -265,6 +276,7 @@ class SourceResource(RecordResource[Source]):
             self.confirm_removal,
             "Confirm that the missing files of a held run are removed",
             permission=Permission.EDIT,
+            touches=Touches.WORKSPACE,
             body=CONFIRMATION_SCHEMA,
             answer=refresh_api.RUN_SCHEMA,
             status=202,
@@ -298,7 +310,6 @@ def check_lost_readers(source: Source, harnesses: list[str]) -> None:
 
 
 def grant_index(call: ApiRequest) -> ApiResponse:
-    require_unrestricted_key(call)
     page = paginate_rows(
         list_grants(call.workspace), limit=call.query["limit"], cursor=call.query.get("cursor", "")
     )
@@ -314,6 +325,7 @@ urlpatterns = [
             grant_index,
             "Folders that operators granted, to make sources of",
             permission=Permission.MANAGE_SOURCES,
+            touches=Touches.WORKSPACE,
             budget="read",
             answer=page_schema(GRANT_SCHEMA),
             query=PAGINATION_PARAMS,

@@ -8,11 +8,12 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.records.forms import RecordForm
 from skills.discovery.harnesses import HARNESSES, DiscoveryCaps
-from skills.models import Source, SourceGrant, SourceKind
+from skills.models import Adoption, Source, SourceGrant, SourceKind
 from skills.rule_sets.descriptions import describe_harness_files
 from skills.sources.selectors import list_grants, list_lost_readers
 
 MAX_ZIP_BYTES = DiscoveryCaps().total_bytes
+DEFAULT_ADOPTION_LABEL = _("By kind: automatic for a folder, by hand for pushed files")
 FOLDER_FIELDS = ("grant", "folder", "refresh_minutes", "allow_hard_links")
 
 
@@ -46,7 +47,10 @@ class SourceForm(RecordForm):
             "The absolute path of the root on the machine of the bots, such as /home/user/project. Prompts "
             "print paths below it. Left empty, they print paths relative to the root."
         ),
-        "adoption": _("A file with a finding waits in quarantine either way."),
+        "adoption": _(
+            "Bots can push files, so someone adopts each change of pushed files unless you choose otherwise. "
+            "A file with a finding waits in quarantine either way."
+        ),
         "allow_hard_links": _(
             "Such a file can be a second name of a file outside the folder. Leave this off unless you know "
             "who creates the links."
@@ -97,6 +101,10 @@ class SourceForm(RecordForm):
         grant_field: Any = self.fields["grant"]
         grant_field.queryset = list_grants(self.workspace)
         grant_field.required = self.data.get("source_kind") != SourceKind.PUSHED
+        if self.record is None:
+            adoption: Any = self.fields["adoption"]
+            adoption.required, adoption.initial = False, ""
+            adoption.choices = [("", DEFAULT_ADOPTION_LABEL), *Adoption.choices]
         if self.record is None and len(grants) == 1:
             self.initial.setdefault("grant", grants[0])
         if self.record is None and not grants:
@@ -124,6 +132,8 @@ class SourceForm(RecordForm):
         values = super().values()
         if values.get("source_kind") == SourceKind.PUSHED:
             values |= {"grant": None, "folder": "", "refresh_minutes": None, "allow_hard_links": False}
+        if not values.get("adoption"):
+            values.pop("adoption", None)
         return values
 
 

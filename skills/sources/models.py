@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -67,6 +68,11 @@ class Adoption(models.TextChoices):
     BY_HAND = "by_hand", _("By hand: someone adopts each change")
 
 
+def get_default_adoption(source_kind: str) -> Adoption:
+    """Return the adoption of new sources: by hand for pushed files, because bots can push them."""
+    return Adoption.BY_HAND if source_kind == SourceKind.PUSHED else Adoption.AUTOMATIC
+
+
 def every_harness() -> list[str]:
     return list(HARNESSES)
 
@@ -111,6 +117,11 @@ class Source(Named):
                 violation_error_message=_("Refresh every 1 to 10,080 minutes (a week), or leave it empty."),
             ),
         ]
+
+    def set_values(self, values: dict[str, Any]) -> None:
+        if self._state.adding and "adoption" not in values:
+            self.adoption = get_default_adoption(self.source_kind)
+        super().set_values(values)
 
     def clean(self) -> None:
         super().clean()
@@ -238,6 +249,11 @@ class PushedFile(WorkspaceOwned):
     path = models.CharField(max_length=1_000)
     content = models.ForeignKey(Content, on_delete=models.PROTECT, related_name="+")
     pushed_at = models.DateTimeField(auto_now=True)
+    # The API key that pushed the file first: of several rotated keys, the first of them. None: a member
+    # uploaded the file, or it was pushed before this was recorded.
+    pushed_by = models.ForeignKey(
+        "personas.ApiKey", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
 
     class Meta(WorkspaceOwned.Meta):
         ordering = ["path"]

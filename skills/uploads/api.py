@@ -10,6 +10,7 @@ from django.urls import URLPattern
 
 from personas.api.etags import check_etag
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import FieldError, ProblemError
@@ -26,7 +27,7 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from personas.errors import InvalidInput
 from personas.roles import Permission
-from skills.api_helpers import TEXT_SCHEMA
+from skills.api_helpers import TEXT_SCHEMA, require_own_source
 from skills.archives import FileBundle, bundle_files
 from skills.archives.paths import MAX_PATH_LENGTH, check_path
 from skills.discovery import Refusal
@@ -36,7 +37,7 @@ from skills.models import PushedFile, RefreshRun, Source
 from skills.refresh.api import RUN_SCHEMA, get_run_url, run_json
 from skills.tasks import enqueue_refresh_run
 from skills.uploads.outcome_api import PUSH_OUTCOME_SCHEMA, push_outcome_json, push_refusals_json
-from skills.uploads.services import InvalidBundle, push_bundle, push_file, remove_pushed_file
+from skills.uploads.services import InvalidBundle, Pusher, push_bundle, push_file, remove_pushed_file
 
 SourceLookup = Callable[[ApiRequest, str], Source]
 DEFAULT_CAPS = DiscoveryCaps()
@@ -61,8 +62,8 @@ PUSH_SCHEMA = object_schema(
         "files": FILES_SCHEMA,
         "is_complete": boolean_schema(
             default=False,
-            description="Let go of files that are not named here. If these are most of the files, a person "
-            "has to confirm it.",
+            description="Remove files that are not named here, if they were pushed with this key or the key "
+            "may manage sources. If these are most of the files, a person has to confirm it.",
         ),
     },
     required=["files"],
@@ -83,7 +84,13 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
     key limited to some agents can push only to the sources of these agents.
     """
     resource = PushedFileResource(find)
-    options: dict[str, Any] = {"permission": Permission.EDIT, "bots": True, "status": 202, "tag": "sources"}
+    options: dict[str, Any] = {
+        "permission": Permission.EDIT,
+        "bots": True,
+        "touches": Touches.AGENT,
+        "status": 202,
+        "tag": "sources",
+    }
     return [
         endpoint(
             "sources/<slug:key>/files",
@@ -92,6 +99,7 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
                 resource.index,
                 "Files that were pushed to a source",
                 bots=True,
+                touches=Touches.AGENT,
                 answer=page_schema(PUSHED_FILE_SCHEMA),
                 query=PAGINATION_PARAMS,
                 tag="sources",
@@ -147,22 +155,33 @@ class PushedFileResource:
         page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
         return page_response(call, page, [pushed_file_json(row) for row in page.rows])
 
-    def push_many(self, call: ApiRequest, key: str) -> ApiResponse:
+    def find_pushable(self, call: ApiRequest, key: str) -> Source:
         source = self.find(call, key)
+        require_own_source(call, source)
+        return source
+
+    def push_many(self, call: ApiRequest, key: str) -> ApiResponse:
+        source = self.find_pushable(call, key)
         files = [(entry["path"], decode_content(entry)) for entry in call.body["files"]]
         paths = [path for path, _ in files]
         bundle = bundle_files(files)
         try:
-            run = push_bundle(source, bundle, replace=call.body.get("is_complete", False), by=call.actor)
+            run = push_bundle(
+                source,
+                bundle,
+                replace=call.body.get("is_complete", False),
+                by=call.actor,
+                pusher=get_pusher(call),
+            )
         except InvalidBundle as error:
             raise ProblemError(build_bundle_problem(error, paths)) from error
         return accept_push(source, run, bundle, push_refusals_json(list_push_refusals(run, bundle), paths))
 
     def push_one(self, call: ApiRequest, key: str, path: str) -> ApiResponse:
-        source, data = self.find(call, key), decode_content(call.body)
+        source, data = self.find_pushable(call, key), decode_content(call.body)
         check_file_unchanged(call, source, path)
         try:
-            run = push_file(source, path, data, by=call.actor)
+            run = push_file(source, path, data, by=call.actor, pusher=get_pusher(call))
         except InvalidInput as error:
             errors = [
                 FieldError(message, parameter="path")
@@ -173,15 +192,19 @@ class PushedFileResource:
         return accept_push(source, run, FileBundle(((path, data),), ()), [])
 
     def remove(self, call: ApiRequest, key: str, path: str) -> ApiResponse:
-        source = self.find(call, key)
+        source = self.find_pushable(call, key)
         try:
             check_path(path)
         except FileRefused as error:
             raise Http404 from error
         check_file_unchanged(call, source, path)
-        run = remove_pushed_file(source, path, by=call.actor)
+        run = remove_pushed_file(source, path, by=call.actor, pusher=get_pusher(call))
         enqueue_refresh_run(run)
         return json_response({"run": run_json(run, source)}, 202, Location=get_run_url(run, source))
+
+
+def get_pusher(call: ApiRequest) -> Pusher:
+    return Pusher(call.caller.key, Permission.MANAGE_SOURCES in call.caller.permissions)
 
 
 def accept_push(

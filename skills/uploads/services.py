@@ -1,6 +1,7 @@
 """Store files pushed by upload or API, and request a refresh that searches them like files in a folder."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -8,6 +9,7 @@ from django.utils.translation import gettext as _
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import DomainError, InvalidInput
+from personas.models import ApiKey
 from skills.archives import FileBundle, bundle_files
 from skills.archives.paths import casefold_path, find_path_conflicts
 from skills.discovery import Refusal
@@ -35,6 +37,23 @@ class PushedFileNotFound(DomainError):
     code = "not_found"
 
 
+class PushedByOther(DomainError):
+    """The file was pushed with another API key, so this key may not remove it."""
+
+    code = "out_of_scope"
+
+
+@dataclass(frozen=True)
+class Pusher:
+    """The API key that pushes files. Without `can_remove_all`, it may remove only files that it pushed."""
+
+    key: ApiKey
+    can_remove_all: bool
+
+    def can_remove(self, file: PushedFile) -> bool:
+        return self.can_remove_all or file.pushed_by_id == self.key.origin_key_id
+
+
 class InvalidBundle(DomainError):
     """The push was rejected as a whole and nothing was stored. `refusals` holds the reasons."""
 
@@ -47,20 +66,26 @@ class InvalidBundle(DomainError):
 
 
 @transaction.atomic
-def push_bundle(source: Source, bundle: FileBundle, *, replace: bool, by: Actor) -> RefreshRun:
+def push_bundle(
+    source: Source, bundle: FileBundle, *, replace: bool, by: Actor, pusher: Pusher | None = None
+) -> RefreshRun:
     """Store the pushed files and request a refresh.
 
-    With `replace`, stored files that are not part of the push are deleted. If a pushed file is refused, its
-    earlier content stays, as for a file on disk that cannot be read.
+    With `replace`, stored files that are not part of the push are deleted, except those that `pusher` may not
+    remove. If a pushed file is refused, its earlier content stays, as for a file on disk that cannot be read.
     """
     source = lock_pushed_source(source)
     stored = get_pushed_files_by_path(source)
     bundle_paths = {path for path, _ in bundle.files} | {refusal.path for refusal in bundle.refusals}
-    kept_files = {path: row for path, row in stored.items() if path in bundle_paths or not replace}
+    kept_files = {
+        path: row
+        for path, row in stored.items()
+        if path in bundle_paths or not replace or (pusher and not pusher.can_remove(row))
+    }
     bundle = exclude_path_conflicts(bundle, kept_files)
     check_bundle(bundle)
     check_source_capacity(bundle, kept_files)
-    counts = save_pushed_files(source, bundle, stored) | {
+    counts = save_pushed_files(source, bundle, stored, pusher) | {
         "removed": delete_pushed_files(source, set(stored) - set(kept_files))
     }
     counts["refused"] = len(bundle.refusals)
@@ -68,18 +93,26 @@ def push_bundle(source: Source, bundle: FileBundle, *, replace: bool, by: Actor)
     return request_push_refresh(source, bundle, by=by)
 
 
-def push_file(source: Source, path: str, data: bytes, *, by: Actor) -> RefreshRun:
+def push_file(
+    source: Source, path: str, data: bytes, *, by: Actor, pusher: Pusher | None = None
+) -> RefreshRun:
     """Store one file and request a refresh. A stored file with the same path is replaced."""
     try:
-        return push_bundle(source, bundle_files([(path, data)]), replace=False, by=by)
+        return push_bundle(source, bundle_files([(path, data)]), replace=False, by=by, pusher=pusher)
     except InvalidBundle as error:
         raise InvalidInput.on("path", error.refusals[0].reason) from error
 
 
 @transaction.atomic
-def remove_pushed_file(source: Source, path: str, *, by: Actor) -> RefreshRun:
+def remove_pushed_file(source: Source, path: str, *, by: Actor, pusher: Pusher | None = None) -> RefreshRun:
     """Delete one pushed file and request a refresh. The stored revisions of the file are kept."""
     source = lock_pushed_source(source)
+    row = get_pushed_files_by_path(source).get(path)
+    if row and pusher and not pusher.can_remove(row):
+        raise PushedByOther(
+            _("%(path)s was pushed with another key. Removing it takes an admin key that may manage.")
+            % {"path": path[:200]}
+        )
     if not delete_pushed_files(source, {path}):
         raise PushedFileNotFound(_("There is no pushed file %(path)s here.") % {"path": path[:200]})
     before = {"path": path}
@@ -152,15 +185,24 @@ def check_source_capacity(bundle: FileBundle, kept_files: Mapping[str, PushedFil
         )
 
 
-def save_pushed_files(source: Source, bundle: FileBundle, stored: Mapping[str, PushedFile]) -> dict[str, int]:
-    """Insert new files and update changed ones, and return how many. Unchanged files are not written."""
+def save_pushed_files(
+    source: Source, bundle: FileBundle, stored: Mapping[str, PushedFile], pusher: Pusher | None = None
+) -> dict[str, int]:
+    """Insert new files and update changed ones, and return how many. Unchanged files are not written.
+
+    A file stays that of the key that pushed it first: another key cannot overwrite and then remove it.
+    """
+    key_id = pusher.key.origin_key_id if pusher else None
     contents = ContentBatch(source.workspace)
     digests = {path: contents.add(data).digest for path, data in bundle.files}
     contents.save()
     added = [path for path in digests if path not in stored]
     changed = [path for path in digests if path in stored and stored[path].content.digest != digests[path]]
     rows = PushedFile.objects.in_workspace(source.workspace_id)
-    new = [PushedFile(workspace=source.workspace, source=source, path=path) for path in added]
+    new = [
+        PushedFile(workspace=source.workspace, source=source, path=path, pushed_by_id=key_id)
+        for path in added
+    ]
     for row in new:
         row.content = contents.by_digest[digests[row.path]]
     rows.bulk_create(new, batch_size=500)

@@ -21,8 +21,18 @@ from personas.api_keys.services import create_key, revoke_key
 from personas.members.services import remove_member
 from personas.models import ApiKey, User
 from personas.roles import Role
+from prompts.models import LedgerEntry, PromptLabel, Release
 from tests.factories import join, signed_in
-from tests.isolation.cast import ELSEWHERE, HARBOUR, Requester, Stage, make_person, owner_of, rolled_back
+from tests.isolation.cast import (
+    ELSEWHERE,
+    HARBOUR,
+    VARIANTS,
+    Requester,
+    Stage,
+    make_person,
+    owner_of,
+    rolled_back,
+)
 from tests.isolation.matrix import Digests, digests
 
 # Callers that cannot be authenticated: every request gets 401.
@@ -48,7 +58,12 @@ KNOWN = (
     "reviewer",
     "viewer",
     "narrow owner",
+    "owner on channels",
+    "owner of labels",
+    "bot on channels",
+    "bot of labels",
     "reading owner",
+    "overriding owner",
     "bot of elsewhere",
     "owner of elsewhere",
 )
@@ -63,6 +78,9 @@ class Caller(Requester):
     kind: str = ""
     verbs: frozenset[str] = frozenset()
     is_narrow: bool = False
+    # The dimensions other than agents in which the key is limited. Its scopes contain all seeded rows, so
+    # that only the operations differ; tests/isolation/scope_matrix.py asks for rows outside of them.
+    limits: frozenset[str] = frozenset()
 
     @property
     def is_bot(self) -> bool:
@@ -90,6 +108,7 @@ class KeyFactory:
             kind,
             get_key_verbs(scopes, kind),
             "agents" in scopes,
+            frozenset(scopes) & {"channels", "labels"},
         )
         return key
 
@@ -112,6 +131,17 @@ class KeyFactory:
             self.add(role.value, HARBOUR, user, role)
         self.add("narrow owner", HARBOUR, owner, Role.OWNER, agents=one_agent)
         self.add("reading owner", HARBOUR, owner, Role.OWNER, verbs=["read"])
+        self.add("overriding owner", HARBOUR, owner, Role.OWNER, verbs=["override"])
+        channels = [self.stage.key(HARBOUR, "channels", variant) for variant in VARIANTS]
+        workspace, names = self.stage.workspaces[HARBOUR], {"latest", "production", "fresh"}
+        names |= set(PromptLabel.objects.in_workspace(workspace).values_list("name", flat=True))
+        names |= set(Release.objects.in_workspace(workspace).values_list("label", flat=True))
+        names |= set(LedgerEntry.objects.in_workspace(workspace).values_list("label", flat=True))
+        for dimension, values in (("channels", channels), ("labels", sorted(names))):
+            where = "on channels" if dimension == "channels" else "of labels"
+            limit: dict[str, Any] = {dimension: values}
+            self.add(f"bot {where}", HARBOUR, owner, "", BOT, **limit)
+            self.add(f"owner {where}", HARBOUR, owner, Role.OWNER, **limit)
 
     def add_elsewhere_keys(self) -> None:
         owner = owner_of(self.stage, ELSEWHERE)

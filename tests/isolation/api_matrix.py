@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from personas.roles import has_permission
 from tests.isolation.api_cast import UNKNOWN, Caller, rolled_back_as_test
-from tests.isolation.api_policy import is_for_bots, permission_for, verb_for
+from tests.isolation.api_policy import is_for_bots, is_open_with, permission_for, verb_for
 from tests.isolation.api_probe import call
 from tests.isolation.api_table import TABLE, Row, known_endpoints
 from tests.isolation.api_walk import ApiEndpoint
@@ -51,7 +51,8 @@ INVALID = tuple(name for name in UNKNOWN if name != "no key")
 # Limited keys: every other operation is called with one of each group.
 LIMITED = (
     ("admin", "editor", "reviewer", "viewer"),
-    ("reading bot", "fetching bot", "reading owner", "narrow owner", "narrow bot"),
+    ("reading bot", "fetching bot", "reading owner", "narrow owner", "narrow bot", "overriding owner"),
+    ("owner on channels", "owner of labels", "bot on channels", "bot of labels"),
 )
 
 
@@ -101,7 +102,7 @@ def endpoint_numbers() -> dict[str, int]:
 
 
 # Callers that also request missing rows; the result for an operation holds for the others.
-THOROUGH = {"owner", "bot", "narrow bot", "narrow owner", "owner of elsewhere"}
+THOROUGH = {"owner", "bot", "narrow bot", "narrow owner", "owner on channels", "owner of elsewhere"}
 
 
 def targets(caller: Caller, endpoint: ApiEndpoint) -> list[str]:
@@ -138,13 +139,19 @@ def expected_statuses(cell: Cell) -> set[int]:
         return {403}
     if cell.target == OWN:
         return {own_status(caller, cell.endpoint, row)}
-    # A key limited to other agents may be rejected before the row is looked up, or after.
-    if narrow_status(caller, row) == 403:
+    # A limited key may be rejected before the row is looked up, or after.
+    if narrow_status(caller, row) == 403 or not is_open(caller, cell.endpoint):
         return {403, 404}
     return {row.beyond} if caller.is_narrow else {404}
 
 
+def is_open(caller: Caller, endpoint: ApiEndpoint) -> bool:
+    return is_open_with(endpoint, caller.limits, is_bot=caller.is_bot)
+
+
 def own_status(caller: Caller, endpoint: ApiEndpoint, row: Row) -> int:
+    if not is_open(caller, endpoint):
+        return 403
     refused = narrow_status(caller, row) or (row.bots if caller.is_bot else 0)
     return refused or row.others.get(caller.name, endpoint.operation.status)
 

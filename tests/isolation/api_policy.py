@@ -3,6 +3,8 @@
 The declaration of an operation may be wrong.
 """
 
+from collections.abc import Iterable
+
 from personas.api_keys.scopes import FETCH, RENDER, WRITE
 from personas.api_keys.scopes import READ as READING
 from personas.roles import Permission
@@ -24,7 +26,7 @@ PERMISSIONS: dict[str, Permission] = {
     "POST labels-roll-back": APPROVE,
     "POST releases-approve": APPROVE,
     "POST releases-reject": APPROVE,
-    "POST releases-override": KEYS,
+    "POST releases-override": Permission.OVERRIDE,
     "POST erasures-list": KEYS,
     "POST labels-protect": Permission.MANAGE_MEMBERS,
     "GET source-grants-list": SOURCES,
@@ -63,7 +65,90 @@ FOR_BOTS = {
 }
 # Serving operations require their own verb; in a batch each item is rejected separately.
 SERVED = {"GET prompt": FETCH, "POST render": RENDER, "POST batch-get": ""}
-VERBS = {READ: READING, EDIT: WRITE, APPROVE: "approve"}
+VERBS = {READ: READING, EDIT: WRITE, APPROVE: "approve", Permission.OVERRIDE: "override"}
+
+
+# What limited keys may use, in groups of operations: those that name no agent, channel or label are closed to
+# them; a memory names its agent, but not the channels on which it is part of prompts; and so on.
+SHARED_RECORDS = ("identities", "souls", "user-profiles", "tools")
+# Their reads show only what the key's agents use; their writes concern all agents.
+ASSIGNED_RECORDS = ("skills", "sources", "found-skills", "context-files")
+AGENT_RECORDS = ("agents", "memories", "responsibilities", "tasks", "agent-skills", "agent-context")
+REACHES: dict[str, str] = {
+    "GET keys-list": "workspace",
+    "GET members-list": "workspace",
+    "GET audit-list": "workspace",
+    "GET labels-list": "workspace",
+    "POST labels-protect": "workspace",
+    "GET source-grants-list": "workspace",
+    "GET found-skills-trust": "workspace",
+    "GET skills-revisions": "workspace",
+    "GET prompt-settings-list": "workspace",
+    "GET prompt-settings-workspace": "workspace",
+    "PUT prompt-settings-workspace": "workspace",
+    "POST agents-list": "workspace",
+    "POST agents-import": "workspace",
+    "POST memories-import": "workspace",
+    "POST channels-list": "workspace",
+    "POST memories-list": "proposal",
+    "POST prompts-report": "report",
+    "GET reports-list": "report",
+    "POST sources-refresh": "agent",
+    "POST sources-files-push": "agent",
+    "PUT sources-file": "agent",
+    "DELETE sources-file": "agent",
+    "POST prompts-rebuild": "agent",
+    "POST impact": "agent",
+    "GET prompt-settings-agent": "agent",
+    "PUT prompt-settings-agent": "agent",
+    "GET prompt-settings-channel": "channel",
+    "PUT prompt-settings-channel": "channel",
+    "GET prompt-settings-prompt": "prompt",
+    "PUT prompt-settings-prompt": "prompt",
+    "GET prompts-list": "prompt",
+    "POST preview": "prompt",
+}
+GROUPS = {
+    **dict.fromkeys(SHARED_RECORDS, "workspace"),
+    **dict.fromkeys(AGENT_RECORDS, "agent"),
+    "channels": "channel",
+    "keys": "key",
+    "versions": "prompt",
+    **dict.fromkeys(("labels", "prompt-labels", "releases", "ledger", "replay"), "label"),
+    **dict.fromkeys(("prompt", "render", "batch-get"), "label"),
+}
+ALL_LIMITS = {"agents", "channels", "labels"}
+# The limits with which a key may read or write what an operation reaches.
+OPEN_WITH: dict[str, tuple[set[str], set[str]]] = {
+    "workspace": (set(), set()),
+    "agent": (ALL_LIMITS, {"agents"}),
+    "channel": ({"channels", "labels"}, {"channels"}),
+    "prompt": (ALL_LIMITS, {"agents", "channels"}),
+    "label": (ALL_LIMITS, ALL_LIMITS),
+    "key": (ALL_LIMITS, ALL_LIMITS),
+    "report": (ALL_LIMITS, ALL_LIMITS),
+    # Of bots, and active at once with an admin key.
+    "proposal": (ALL_LIMITS, {"agents"}),
+}
+
+
+def reach_of(endpoint: ApiEndpoint) -> str:
+    if str(endpoint) in REACHES:
+        return REACHES[str(endpoint)]
+    for name in ASSIGNED_RECORDS:
+        if endpoint.name.startswith(f"{name}-"):
+            return "agent" if endpoint.method == "GET" else "workspace"
+    names = [name for name in GROUPS if endpoint.name == name or endpoint.name.startswith(f"{name}-")]
+    return GROUPS[max(names, key=len)]
+
+
+def is_open_with(endpoint: ApiEndpoint, limits: Iterable[str], *, is_bot: bool) -> bool:
+    """Whether a key with these limits may use the operation for rows within them."""
+    reach = reach_of(endpoint)
+    readable, writable = OPEN_WITH[reach]
+    is_read = permission_for(endpoint) is READ
+    allowed = ALL_LIMITS if reach == "proposal" and is_bot else readable if is_read else writable
+    return set(limits) <= allowed
 
 
 def permission_for(endpoint: ApiEndpoint) -> Permission:
@@ -90,6 +175,12 @@ def find_policy_mismatches(endpoints: list[ApiEndpoint]) -> list[str]:
         for name in sorted({*PERMISSIONS, *NOT_FOR_BOTS, *FOR_BOTS} - names)
     ]
     for endpoint in endpoints:
+        # The history of a skill is read like the skill, but its handler closes it to limited keys.
+        if str(endpoint) != "GET skills-revisions" and endpoint.operation.touches != reach_of(endpoint):
+            findings.append(
+                f"{endpoint} touches {endpoint.operation.touches}; "
+                f"tests/isolation/api_policy.py has {reach_of(endpoint)}"
+            )
         declared = (endpoint.operation.permission, endpoint.operation.bots)
         expected = (permission_for(endpoint), is_for_bots(endpoint))
         if declared != expected:

@@ -107,6 +107,8 @@ def family(kind: str) -> dict[str, Row]:
 
     plain, spare, archived = ({"key": row(kind, variant=one)} for one in ("plain", "spare", "archived"))
     history = 403 if kind == "skills" else reads
+    # Revisions of an agent contain the ids of all its channels.
+    on_channels = {"owner on channels": 403, "bot on channels": 403} if kind == "agents" else {}
     return {
         f"GET {kind}-list": Row(narrow=reads),
         f"POST {kind}-list": Row(body=NEW[kind], narrow=403 if kind == "agents" else writes),
@@ -114,10 +116,8 @@ def family(kind: str) -> dict[str, Row]:
         f"PATCH {kind}-one": Row(plain, body=edit, narrow=writes),
         f"PUT {kind}-one": Row(plain, body=edit, narrow=writes),
         f"DELETE {kind}-one": Row(spare, narrow=UNSHARED.get(kind, writes)),
-        f"POST {kind}-restore": Row(
-            archived, narrow=404 if kind == "sources" else UNSHARED.get(kind, writes)
-        ),
-        f"GET {kind}-revisions": Row(plain, narrow=history),
+        f"POST {kind}-restore": Row(archived, narrow=UNSHARED.get(kind, writes)),
+        f"GET {kind}-revisions": Row(plain, narrow=history, others=on_channels),
         f"POST {kind}-restore-revision": Row(plain, {"number": "1"}, narrow=writes),
     }
 
@@ -125,6 +125,7 @@ def family(kind: str) -> dict[str, Row]:
 # --- members, keys, work -------------------------------------------------------------------------------
 
 KEY = {"key": row("keys")}
+LIMITED = ("owner on channels", "owner of labels")
 AGENT = {"agent": row("agents")}
 
 
@@ -139,15 +140,20 @@ PERSONAS: dict[str, Row] = {
     "POST memories-supersede": Row(
         {"key": row("memories")}, body=lambda s, h: {"by": s.row(h, "memories", "spare").pk}
     ),
-    "POST responsibilities-remove": Row(AGENT, body=responsibility_title),
+    # A bot needs a key that is limited to some agents.
+    "POST responsibilities-remove": Row(
+        AGENT, body=responsibility_title, others={"bot": 403, "bot of elsewhere": 403}
+    ),
     "POST tasks-tick": Row({"key": row("tasks")}, {"place": "0"}, constant({"is_done": True})),
     "GET keys-list": Row(narrow=403),
     # A key cannot create a key with more permissions than its own.
-    "POST keys-list": Row(body=constant({"name": "Fresh"}), narrow=422),
-    "GET keys-one": Row(KEY, narrow=404),
-    "POST keys-rotate": Row(KEY, body=constant({"overlap_hours": 1}), narrow=404),
-    "POST keys-revoke": Row(KEY, narrow=404),
-    "GET members-list": Row(),
+    "POST keys-list": Row(body=constant({"name": "Fresh"}), narrow=422, others=dict.fromkeys(LIMITED, 422)),
+    "GET keys-one": Row(KEY, narrow=404, others=dict.fromkeys(LIMITED, 404)),
+    "POST keys-rotate": Row(
+        KEY, body=constant({"overlap_hours": 1}), narrow=404, others=dict.fromkeys(LIMITED, 404)
+    ),
+    "POST keys-revoke": Row(KEY, narrow=404, others=dict.fromkeys(LIMITED, 404)),
+    "GET members-list": Row(narrow=403),
     # Ids are unique per kind, so the filter needs one.
     "GET audit-list": Row(query=constant({"kind": "agent"}), narrow=403),
 }
@@ -176,7 +182,7 @@ SKILLS: dict[str, Row] = {
     "GET agent-skills-list": Row(AGENT),
     "GET agent-skills-one": Row({**AGENT, "name": row("skills")}),
     "GET found-skills-list": Row(),
-    "GET found-skills-trust": Row(),
+    "GET found-skills-trust": Row(narrow=403),
     "POST found-skills-trust": Row(body=constant({"is_needed": False}), narrow=403),
     "GET found-skills-one": Row(FOUND),
     "POST found-skills-assign": Row(
@@ -195,7 +201,12 @@ SKILLS: dict[str, Row] = {
         PUSHED, body=constant({"files": [{"path": "AGENTS.md", "text": "Hi."}]}), narrow=404
     ),
     "PUT sources-file": Row(PUSHED, {"path": "AGENTS.md"}, constant({"text": "Hi."}), narrow=404),
-    "DELETE sources-file": Row({**PUSHED, "path": path_of_push}, narrow=404),
+    # The file was pushed with none of these keys: only a key that may manage sources removes it.
+    "DELETE sources-file": Row(
+        {**PUSHED, "path": path_of_push},
+        narrow=404,
+        others=dict.fromkeys(("bot", "editor", "bot of elsewhere"), 403),
+    ),
     "GET source-grants-list": Row(narrow=403),
     "GET context-files-list": Row(),
     "GET context-files-one": Row(FILE),
@@ -248,7 +259,7 @@ def preview_body(stage: Stage, home: str) -> Any:
 
 
 # The requester of a release cannot approve it.
-ASKED = {"owner": 403, "narrow owner": 403, "owner of elsewhere": 403}
+ASKED = dict.fromkeys(("owner", "narrow owner", "owner of elsewhere", *LIMITED), 403)
 PROMPTS: dict[str, Row] = {
     "GET prompts-list": Row(),
     "POST prompts-rebuild": Row(AGENT),
@@ -258,7 +269,12 @@ PROMPTS: dict[str, Row] = {
     "GET versions-one": Row(VERSION),
     "GET versions-places": Row(VERSION),
     "GET versions-provenance": Row(VERSION),
-    "GET versions-diff": Row(VERSION, query=lambda s, h: {"against": s.row(h, "prompts").latest.digest}),
+    # Keys of some labels read no text here.
+    "GET versions-diff": Row(
+        VERSION,
+        query=lambda s, h: {"against": s.row(h, "prompts").latest.digest},
+        others={"owner of labels": 403},
+    ),
     "GET versions-verify": Row(VERSION),
     "GET ledger-list": Row(),
     "GET ledger-outdated": Row(),
@@ -293,7 +309,8 @@ PROMPTS: dict[str, Row] = {
         narrow=403,
     ),
     "POST releases-override": Row(RELEASE, body=constant({"reason": "Fire."})),
-    "POST preview": Row(body=preview_body, changes=False, narrow=403),
+    # The record is a soul, which such keys cannot read.
+    "POST preview": Row(body=preview_body, changes=False, narrow=403, others={"owner on channels": 403}),
     "POST impact": Row(body=edited_soul, changes=False, narrow=403),
     "GET prompt-settings-list": Row(narrow=403),
     "GET prompt-settings-workspace": Row(narrow=403),

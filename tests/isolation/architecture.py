@@ -21,6 +21,7 @@ MAY_QUERY_UNSCOPED = {
     "personas/tenancy/models.py": "defines the scoped manager",
     "personas/tenancy/middleware.py": "memberships of a user, listed before a workspace is known",
     "personas/members/services.py": "an invitation is looked up by its signed link",
+    "personas/accounts/account_adapter.py": "an invitation that a visitor opened before signing up",
     "personas/admin.py": "operators see all workspaces",
     "personas/api_keys/selectors.py": "a key is looked up by its digest and determines the workspace",
     "personas/drafts/services.py": "abandoned drafts of all workspaces are deleted together",

@@ -1,5 +1,6 @@
 """Table rows of the pages for versions, labels, releases, ledger, replay and Studio."""
 
+from personas.roles import Permission
 from prompts.releases.forms import get_choice_value
 from tests.isolation.cast import Stage
 from tests.isolation.rows import (
@@ -72,7 +73,7 @@ PROMPTS: dict[str, Page] = {
     "releases:carry-out": action(objects=RELEASE, changes=False),
     "releases:reject": action(APPROVE, objects=RELEASE, body=lambda s, h: {"reason": "No."}),
     "releases:withdraw": action(objects=RELEASE),
-    "releases:override": action(KEYS, objects=RELEASE, body=lambda s, h: {"reason": "Fire."}),
+    "releases:override": action(Permission.OVERRIDE, objects=RELEASE, body=lambda s, h: {"reason": "Fire."}),
     "labels:list": Page(),
     "labels:prompts": Page(values={"label": "production"}),
     "labels:protect": action(OWNERS, body=lambda s, h: {"label": "fresh", "protected": "1"}),

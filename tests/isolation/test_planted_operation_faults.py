@@ -49,6 +49,7 @@ def plant(monkeypatch, name, **changed):
     monkeypatch.setitem(operations_at(target.pattern), target.method, changed_operation)
 
 
+@pytest.mark.control
 def test_without_a_fault_nothing_is_found(findings):
     endpoints = ["GET souls-list", "GET souls-one", "PATCH souls-one", "POST keys-list", "GET memories-list"]
     for name in ("owner", "viewer", "bot", "lost member", "expired owner", "owner of elsewhere"):

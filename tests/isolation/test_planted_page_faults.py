@@ -49,6 +49,7 @@ def inside(stage, requester, *names):
 # --- no fault ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.control
 def test_without_a_fault_nothing_is_found(stage):
     assert not inside(stage, "viewer", "agents:list", "agents:detail", "agents:archive")
     assert not inside(stage, "stranger without one", "agents:list", "agents:detail")

@@ -107,4 +107,10 @@ PROMISES = (
         "fetches served, p99 ≤ 3 × that of the same run without them; each stalled one closed in ≤ 30 s, "
         "without a key in ≤ 5 s; no request longer than 30 s",
     ),
+    Promise(
+        "R16",
+        "A key never reaches beyond its scopes",
+        "every operation × keys limited by each verb, by agent, channel and label, and by each combination: "
+        "0 rows returned outside, 0 prompts, labels or records changed outside",
+    ),
 )

@@ -30,7 +30,8 @@ def list_tests_in(path: Path) -> Iterator[PromiseTest]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             marks = [*module_marks, *(mark for one in node.decorator_list for mark in marks_in(one))]
-            is_planted = any(name == "planted" for name, _ in marks)
+            names = {name for name, _ in marks}
+            is_planted = "planted" in names and "control" not in names
             for name in dict.fromkeys(promise for kind, promise in marks if kind == "promise"):
                 yield PromiseTest(path.name, node.name, name, is_planted)
 

@@ -57,7 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark in item.iter_markers(PROMISE):
             item.user_properties.append((PROMISE, mark.args[0]))
             item.user_properties += [(SHOWS, text) for text in mark.args[1:]]
-            if item.get_closest_marker("planted"):
+            # A control runs the same proof without a fault, so that its findings come from the faults.
+            if item.get_closest_marker("planted") and not item.get_closest_marker("control"):
                 item.user_properties.append((PLANTED, mark.args[0]))
 
 

@@ -117,7 +117,8 @@ def foreign(shelf: SharedRows, elsewhere: Workspace) -> Source:
 
 
 def make_pushed(workspace: Workspace, label: str = "Pushed", **values: Any) -> Source:
-    source, _ = add_source(workspace, {"label": label, "source_kind": "pushed"} | values, by=BY)
+    defaults = {"label": label, "source_kind": "pushed", "adoption": "automatic"}
+    source, _ = add_source(workspace, defaults | values, by=BY)
     refreshed(source)
     return source
 

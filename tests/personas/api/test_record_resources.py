@@ -125,8 +125,11 @@ def test_a_key_for_one_agent_sees_no_other(
     assert Agent.objects.in_workspace(workspace).count() == 2
 
 
-def test_a_task_is_ticked_and_a_duty_given_up(bot: Api, admin: Api, workspace: Workspace) -> None:
+def test_a_task_is_ticked_and_a_duty_given_up(
+    key_for: Callable[..., Api], admin: Api, workspace: Workspace, alice: User
+) -> None:
     make_agent(workspace, slug="mira")
+    bot = key_for(workspace, alice, BOT, agents=["mira"])
     task = admin.post("tasks", {"title": "Ship", "agent": "mira", "steps": [{"title": "Pack"}]}).json()
     ticked = bot.post(f"tasks/{task['number']}/steps/0:tick", {"is_done": True}).json()
     assert (ticked["steps"], ticked["status"]) == ([{"title": "Pack", "is_done": True}], "in_progress")

@@ -65,8 +65,8 @@ def test_an_unknown_kind_has_no_permissions():
     assert not any(resolve_permissions(FakeKey("root"), role) for role in Role.values)
 
 
-@pytest.mark.parametrize("verb", ["approve", "manage"])
-def test_bot_keys_cannot_approve_or_manage(verb):
+@pytest.mark.parametrize("verb", ["approve", "manage", "override"])
+def test_bot_keys_cannot_approve_manage_or_override(verb):
     with pytest.raises(BadScopes, match=f"may not {verb}: that takes an admin key"):
         normalise_scopes({"verbs": ["read", verb]}, BOT)
     assert normalise_scopes({"verbs": [verb]}, ADMIN) == {"verbs": [verb]}
@@ -81,6 +81,7 @@ def test_an_admin_key_may_do_what_its_scopes_and_its_creators_role_both_allow():
         "write": {Permission.EDIT},
         "approve": {Permission.APPROVE},
         "manage": MANAGING,
+        "override": {Permission.OVERRIDE},
     }
     for role in (*Role.values, "", "emperor"):
         for size in range(1, len(VERBS) + 1):
@@ -95,7 +96,7 @@ def test_an_admin_key_may_do_what_its_scopes_and_its_creators_role_both_allow():
 def test_no_admin_key_may_do_more_than_its_creator():
     for role in Role:
         assert resolve_permissions(FakeKey(ADMIN), role) == {
-            one for one in Permission if role in ROLES_BY_PERMISSION[one]
+            one for one in Permission if role in ROLES_BY_PERMISSION[one] and one is not Permission.OVERRIDE
         }
     assert resolve_permissions(FakeKey(ADMIN), "") == frozenset()
 
@@ -182,7 +183,7 @@ def test_only_the_creator_can_rotate_an_admin_key(bobs_admin_key, by_alice, by_b
 
 def test_a_rotation_submitted_twice_creates_one_key(workspace, by_alice):
     key, _ = create_key(workspace, "Desk", {}, by=by_alice)
-    ends = timezone.now() + timedelta(days=400)
+    ends = timezone.now() + timedelta(days=5)
     rotate_key(key, ends_at=ends, by=by_alice, name="Desk next")
     with pytest.raises(InvalidInput) as caught:
         rotate_key(key, ends_at=ends, by=by_alice, name="Desk next")

@@ -212,9 +212,27 @@ def test_after_a_rotation_both_keys_are_valid_until_the_given_time(key, workspac
 
 
 @pytest.mark.django_db
+def test_the_old_key_stays_valid_for_seven_days_at_most(key, by_alice):
+    old, _ = key
+    with pytest.raises(InvalidInput) as caught:
+        rotate_key(old, ends_at=timezone.now() + timedelta(days=7, minutes=1), by=by_alice)
+    assert "7 days at most" in caught.value.errors["overlap_hours"][0]
+    rotate_key(old, ends_at=timezone.now() + timedelta(days=7), by=by_alice)
+
+
+@pytest.mark.django_db
+def test_a_rotated_key_refers_to_the_first_of_its_chain(key, by_alice):
+    old, _ = key
+    second, _ = rotate_key(old, ends_at=timezone.now() + timedelta(days=1), by=by_alice)
+    third, _ = rotate_key(second, ends_at=timezone.now() + timedelta(days=1), by=by_alice)
+    assert {old.origin_key_id, second.origin_key_id, third.origin_key_id} == {old.pk}
+
+
+@pytest.mark.django_db
 def test_a_rotation_never_prolongs_the_old_key(key, by_alice):
     old, _ = key
-    end = old.expires_at
+    end = old.expires_at = timezone.now() + timedelta(days=5)
+    old.save()
     rotate_key(old, ends_at=end + timedelta(days=100), by=by_alice)
     old.refresh_from_db()
     assert old.expires_at == end

@@ -18,7 +18,7 @@ from personas.members.services import (
     transfer_ownership,
     withdraw_invitation,
 )
-from personas.models import Invitation, Membership
+from personas.models import Invitation, Membership, User
 from personas.roles import Role
 from tests.factories import PASSWORD, join, make_user, signed_in
 from tests.shared_cast import (  # noqa: F401  # fixtures
@@ -132,6 +132,27 @@ def test_visiting_the_link_accepts_nothing(workspace, by_alice):
     token = build_invitation_token(invite_member(workspace, carol.email, Role.VIEWER, by=by_alice))
     signed_in(carol).get(f"/join/{token}/")
     assert not Membership.objects.in_workspace(workspace).filter(user=carol).exists()
+
+
+def test_a_withdrawn_invitation_does_not_let_its_opener_sign_up(client, workspace, by_alice, settings):
+    settings.DRAMATIS_SIGNUP = False
+    offer = invite_member(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
+    client.get(f"/join/{build_invitation_token(offer)}/")
+    assert 'name="password1"' in client.get("/accounts/signup/").content.decode()
+    withdraw_invitation(offer, by=by_alice)
+    data = {"email": "carol@example.com", "password1": PASSWORD, "password2": PASSWORD}
+    assert 'name="password1"' not in client.get("/accounts/signup/").content.decode()
+    client.post("/accounts/signup/", data)
+    assert not User.objects.filter(email="carol@example.com").exists()
+    assert "account_verified_email" not in client.session
+
+
+def test_a_new_workspace_does_not_reveal_the_addresses_of_others(as_alice, workspace, elsewhere):
+    answer = as_alice.post("/workspaces/new/", {"name": "Quay", "slug": elsewhere.slug})
+    assert answer.status_code == 302
+    assert answer["Location"].startswith(f"/w/{elsewhere.slug}-")
+    own = as_alice.post("/workspaces/new/", {"name": "Quay", "slug": workspace.slug})
+    assert own.status_code == 422
 
 
 def test_a_bad_link_says_why(client, db):

@@ -152,7 +152,9 @@ def test_foreign_rows_look_like_missing_ones(
 def test_keys_limited_to_labels_replay_only_those(bot: Api, deck: Deck, scoped: Callable[..., Api]) -> None:
     canaries = scoped(labels=["canary"])
     served = deck.fetch(bot)
-    problem(canaries.get(f"ledger/{served.ledger_id}/replay"), 403, "out_of_scope")
+    problem(canaries.get(f"ledger/{served.ledger_id}"), 404, "not_found")
+    problem(canaries.get(f"ledger/{served.ledger_id}/replay"), 404, "not_found")
+    assert canaries.get("ledger").json()["data"] == []
     problem(canaries.get(f"replay?agent=pilot&channel=deck&at={timestamp()}"), 403, "out_of_scope")
 
 

@@ -226,9 +226,3 @@ def test_a_version_without_stored_inputs_is_replaced_by_the_next_build(stage, mo
 
 def test_a_limit_may_be_written_as_a_whole_number_with_a_point(stage):
     assert render(stage, limits={"total": 2_000.0})["text"] == render(stage, limits={"total": 2_000})["text"]
-
-
-def test_half_of_a_surrogate_pair_is_refused_by_field(stage):
-    answer = post(stage, {"tools": [{"name": "search", "snippet": "\ud800"}]})
-    assert answer.status_code == 422
-    assert error_pointers(answer)[0].startswith("/tools")

@@ -13,7 +13,7 @@ import pytest
 from personas.api_keys.format import BOT
 from personas.models import Agent, User, Workspace
 from skills.discovery.harnesses import DiscoveryCaps
-from skills.models import ContextFile, PushedFile, RefreshRun, Source, SourceGrant
+from skills.models import AgentContext, ContextFile, PushedFile, RefreshRun, Source, SourceGrant
 from tests.factories import join, make_user
 from tests.personas.api.response_checker import TrueApi, without_id
 from tests.personas.api.skills_stage import (  # noqa: F401  # fixtures
@@ -424,7 +424,10 @@ def test_a_limited_bot_pushes_only_where_its_agent_reads(
     assert narrow_bot.call("DELETE", url).status_code == 404
     assert stored(pushed) == {}
     read_source(mira, pushed)
-    assert narrow_bot.put(url, {"text": "Ours."}).status_code == 202
+    # The file would also be in prompts of Nils.
+    assert narrow_bot.put(url, {"text": "Ours."}).status_code == 403
+    AgentContext.objects.in_workspace(nils.workspace_id).filter(agent=nils).delete()
+    assert narrow_bot.put(url, {"text": "Mine."}).status_code == 202
 
 
 def test_a_bot_that_may_only_read_pushes_nothing(

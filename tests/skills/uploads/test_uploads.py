@@ -50,7 +50,8 @@ LIMIT = 1024 * 1024
 @pytest.fixture(scope="module", autouse=True)
 def pushed_source(cast, django_db_blocker):
     with django_db_blocker.unblock():
-        source, _ = add_source(cast.workspace, {"label": "Pushed", "source_kind": "pushed"}, by=BY)
+        values = {"label": "Pushed", "source_kind": "pushed", "adoption": "automatic"}
+        source, _ = add_source(cast.workspace, values, by=BY)
         refreshed(source)
     return source
 
