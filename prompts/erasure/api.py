@@ -6,6 +6,7 @@ from django.http import Http404
 from django.urls import URLPattern
 
 from personas.api.exception_handler import validation_problem
+from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.problems import FieldError, ProblemError
@@ -22,7 +23,7 @@ from personas.api.views import endpoint
 from personas.erasure.services import ERASABLE_FIELDS
 from personas.models import Erasure, ErasureProgress, Record
 from personas.roles import Permission
-from prompts.api_lookup import MAX_ID, check_number_bounds, require_unlimited_scope
+from prompts.api_lookup import MAX_ID, check_number_bounds
 from prompts.erasure.services import erase_record
 from prompts.tasks import enqueue_erasure
 from prompts.versions.serializers import TEXT_SCHEMA
@@ -54,7 +55,6 @@ NEW_ERASURE_SCHEMA = object_schema(
 
 
 def index(call: ApiRequest) -> ApiResponse:
-    require_unlimited_scope(call)
     rows = Erasure.objects.in_workspace(call.workspace)
     page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
@@ -63,7 +63,6 @@ def index(call: ApiRequest) -> ApiResponse:
 
 
 def erasure_detail(call: ApiRequest, key: int) -> ApiResponse:
-    require_unlimited_scope(call)
     rows = Erasure.objects.in_workspace(call.workspace).filter(pk=check_number_bounds(key, MAX_ID))
     erasure = rows.first()
     if erasure is None:
@@ -73,7 +72,6 @@ def erasure_detail(call: ApiRequest, key: int) -> ApiResponse:
 
 def create_erasure(call: ApiRequest) -> ApiResponse:
     """Erase a record. 202 means that a worker still rebuilds prompts; the text is gone already."""
-    require_unlimited_scope(call)
     model = MODELS[call.body["kind"]]
     record = model.objects.in_workspace(call.workspace).filter(pk=call.body["record"]).first()
     if record is None:
@@ -108,6 +106,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             index,
             "List erasures, newest first",
+            touches=Touches.WORKSPACE,
             answer=page_schema(ERASURE_SCHEMA),
             query=PAGINATION_PARAMS,
             tag="erasures",
@@ -116,6 +115,7 @@ urlpatterns: list[URLPattern] = [
             create_erasure,
             "Erase a memory or user profile everywhere",
             permission=Permission.MANAGE_KEYS,
+            touches=Touches.WORKSPACE,
             body=NEW_ERASURE_SCHEMA,
             answer=ERASURE_SCHEMA,
             status=201,
@@ -127,6 +127,12 @@ urlpatterns: list[URLPattern] = [
     endpoint(
         "erasures/<int:key>",
         "erasures-one",
-        get=Operation(erasure_detail, "Read an erasure", answer=ERASURE_SCHEMA, tag="erasures"),
+        get=Operation(
+            erasure_detail,
+            "Read an erasure",
+            touches=Touches.WORKSPACE,
+            answer=ERASURE_SCHEMA,
+            tag="erasures",
+        ),
     ),
 ]
