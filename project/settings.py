@@ -22,7 +22,8 @@ from project.env import (
     environment_problems,
     requested_names,
 )
-from project.logging_config import build_logging_config, configure_structlog
+from project.job_schedule import JOB_QUEUES, JOB_ROUTES, JOB_SCHEDULE
+from project.logs.config import build_logging_config, configure_structlog
 from project.redis_client import build_celery_url
 from project.supervisor.paths import get_development_key, get_valkey_socket
 
@@ -354,18 +355,9 @@ DRAMATIS_POSTGRES_PROGRAMS = env_str("DRAMATIS_POSTGRES_PROGRAMS")
 
 # --- Jobs --------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = build_celery_url(REDIS_URL)
-# One queue per kind of job, so that no kind waits behind another if each has a worker. A worker without
-# `--queues` takes jobs from all of them in turn.
-CELERY_TASK_QUEUES = [Queue(name) for name in ("clock", "builds", "scans", "long")]
-CELERY_TASK_DEFAULT_QUEUE = "clock"
-CELERY_TASK_ROUTES = {
-    "prompts.tasks.rebuild_prompts_job": {"queue": "builds"},
-    # Its prompts are not served until it ends, so it must not wait behind a verification.
-    "prompts.tasks.finish_erasure_job": {"queue": "builds"},
-    "skills.tasks.refresh_source_job": {"queue": "scans"},
-    "prompts.tasks.verify_chain_job": {"queue": "long"},
-    "prompts.tasks.maintain_partitions_job": {"queue": "long"},
-}
+CELERY_TASK_QUEUES = [Queue(name) for name in JOB_QUEUES]
+CELERY_TASK_DEFAULT_QUEUE = JOB_QUEUES[0]
+CELERY_TASK_ROUTES = JOB_ROUTES
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -395,61 +387,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 DRAMATIS_ALIVE_DIR = env_str("DRAMATIS_ALIVE_DIR")
 CELERY_BEAT_SCHEDULER = "project.celery_beat.LivenessScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "beat-schedule")
-CELERY_BEAT_SCHEDULE = {
-    # Builds prompts whose build job was lost, and prompts with memories that become valid or expire.
-    "sweep-prompts": {
-        "task": "prompts.tasks.sweep_prompts_job",
-        "schedule": 30.0,
-        "options": {"expires": 25},
-    },
-    "seal-ledger": {"task": "prompts.tasks.seal_ledger_job", "schedule": 60.0, "options": {"expires": 50}},
-    "roll-off-ledger": {
-        "task": "prompts.tasks.expire_ledger_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "keep-ledger-months": {
-        "task": "prompts.tasks.maintain_partitions_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    # Signs the workspaces that changed and whose last checkpoint is an hour old (prompts/integrity/lag.py).
-    "sign-checkpoints": {
-        "task": "prompts.tasks.sign_checkpoints_job",
-        "schedule": 300.0,
-        "options": {"expires": 280},
-    },
-    "forget-answers": {
-        "task": "project.tasks.purge_idempotency_keys_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "forget-runs": {
-        "task": "project.tasks.purge_refresh_runs_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "forget-drafts": {
-        "task": "project.tasks.purge_drafts_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "forget-security-events": {
-        "task": "project.tasks.purge_security_events_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "forget-sessions": {
-        "task": "project.tasks.purge_sessions_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "measure": {"task": "project.tasks.measure_metrics_job", "schedule": 60.0, "options": {"expires": 50}},
-    "heartbeat": {"task": "project.tasks.record_heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
-    # Starts refresh runs that are due, lost or stuck. It runs often, so that a killed worker delays a run by
-    # less than a minute.
-    "sweep-sources": {"task": "skills.tasks.sweep_sources_job", "schedule": 10.0, "options": {"expires": 9}},
-}
+CELERY_BEAT_SCHEDULE = JOB_SCHEDULE
 
 # --- Log ---------------------------------------------------------------------------------------------
 DJANGO_STRUCTLOG_CELERY_ENABLED = True

@@ -7,7 +7,7 @@ import structlog
 from django.http import HttpRequest, HttpResponse
 from django_structlog.middlewares import RequestMiddleware
 
-from project.log_redaction import redact_path
+from project.logs.redaction import redact_path
 from project.metrics.collectors import get_route_family
 
 

@@ -113,6 +113,7 @@ GROUPS = {
     **dict.fromkeys(AGENT_RECORDS, "agent"),
     "channels": "channel",
     "keys": "key",
+    "erasures": "workspace",
     "versions": "prompt",
     **dict.fromkeys(("labels", "prompt-labels", "releases", "ledger", "replay"), "label"),
     **dict.fromkeys(("prompt", "render", "batch-get"), "label"),

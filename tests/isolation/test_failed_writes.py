@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.promise("R14")]
 
 def test_failed_operations_leave_nothing_in_this_turn(stage, callers, before, tally):  # noqa: F811
     endpoints = known_endpoints()[turn_of_this_run() % 8 :: 8]
-    tally(run_operations(stage, callers["owner"], endpoints, before, last_positions), at_least=5)
+    tally(run_operations(stage, callers, endpoints, before, last_positions), at_least=5)
 
 
 def test_failed_pages_leave_nothing_in_this_turn(stage, before, tally):  # noqa: F811
@@ -30,7 +30,7 @@ def test_failed_pages_leave_nothing_in_this_turn(stage, before, tally):  # noqa:
 
 @pytest.mark.hard
 def test_all_operations_that_fail_leave_nothing(stage, callers, before, tally, record_property):  # noqa: F811
-    outcome = run_operations(stage, callers["owner"], known_endpoints(), before, every_position)
+    outcome = run_operations(stage, callers, known_endpoints(), before, every_position)
     record_property("measured", f"{outcome.cells:,} failures of API operations, nothing left of any")
     tally(outcome, at_least=400)
 
@@ -53,5 +53,5 @@ def test_an_action_that_keeps_a_part_of_its_changes_is_found(stage, callers, bef
 
     monkeypatch.setattr(Atomic, "__exit__", commit_anyway)
     endpoints = [endpoint for endpoint in known_endpoints() if str(endpoint) == "PATCH souls-one"]
-    outcome = run_operations(stage, callers["owner"], endpoints, before, every_position)
+    outcome = run_operations(stage, callers, endpoints, before, every_position)
     assert any("left changes in personas_soul" in finding for finding in outcome.findings), outcome

@@ -101,10 +101,11 @@ Action = tuple[str, Callable[[], Any]]
 
 def list_actions(stage: Stage, keys: dict[str, Any]) -> Iterator[Action]:
     """Yield every writing operation and page with its example from the isolation tables."""
-    owner, requester = keys["owner"], stage.requesters["owner"]
+    requester = stage.requesters["owner"]
     for endpoint in known_endpoints():
         if endpoint.method in WRITES:
-            cell = ApiCell(owner, endpoint, OWN)
+            key = keys["overriding owner" if endpoint.name == "releases-override" else "owner"]
+            cell = ApiCell(key, endpoint, OWN)
             yield str(endpoint), partial(send_cell, stage, cell)
     for route in inside_routes():
         page = INSIDE[route.name]

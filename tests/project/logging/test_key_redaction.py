@@ -9,9 +9,9 @@ import structlog
 from celery import shared_task
 
 from personas.api_keys.format import KEY_PREFIXES, generate_key_secret
-from project import log_redaction
-from project.log_redaction import MASK
-from project.logging_config import build_logging_config
+from project.logs import redaction as log_redaction
+from project.logs.config import build_logging_config
+from project.logs.redaction import MASK
 from prompts.serving.request import KeyClient
 
 KINDS = list(KEY_PREFIXES)

@@ -7,8 +7,8 @@ import logging.config
 import pytest
 import structlog
 
-from project.log_redaction import MASK, redact_event, redact_path
-from project.logging_config import build_logging_config
+from project.logs.config import build_logging_config
+from project.logs.redaction import MASK, redact_event, redact_path
 
 KEY = "drm_bot_" + "a1B2c3" * 6
 

@@ -6,7 +6,7 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import Processor
 
-from project.log_redaction import redact_event, redact_text
+from project.logs.redaction import redact_event, redact_text
 
 
 def get_shared_processors() -> list[Processor]:

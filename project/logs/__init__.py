@@ -1,0 +1,1 @@
+"""Structured logs: configuration, and removal of secrets and tokens."""
