@@ -25,8 +25,8 @@ def run_commit_hooks() -> None:
     """Run the on-commit hooks of earlier calls, as a commit would: they build prompts."""
     while hooks := connection.run_on_commit:
         connection.run_on_commit = []
-        for _, hook, _ in hooks:
-            hook()
+        for hook in hooks:
+            hook[1]()
 
 
 class Bot(Api):
