@@ -49,7 +49,7 @@ def celery_worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactor
     """A Celery worker on the test database; tests that use it need committed rows (transaction=True)."""
     worker = start_worker(tmp_path_factory.mktemp("worker") / "log")
     yield worker
-    worker.stop()
+    worker.kill()
 
 
 @pytest.fixture(scope="session")

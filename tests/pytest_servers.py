@@ -61,6 +61,8 @@ LONGEST = (
     "tests/promises/test_broker_outages.py",
 )
 
+EXPENSIVE = ("tests/isolation/", "tests/seeds/")
+
 _servers: list[Server] = []
 _names: dict[str, str] = {}
 _scratch: list[str] = []
@@ -171,5 +173,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 
 def sort_key(name: str) -> int:
-    """Sort key: the longest tests, then the isolation tests together, so that their data is seeded once."""
-    return 0 if name.startswith(LONGEST) else 1 if name.startswith("tests/isolation/") else 2
+    """Sort key: the longest tests, then the folders whose data is expensive.
+
+    A process that runs out of tests takes the last ones of another, and creates their data again.
+    """
+    if name.startswith(LONGEST):
+        return 0
+    return next((number for number, folder in enumerate(EXPENSIVE, 1) if name.startswith(folder)), 9)

@@ -24,6 +24,11 @@ FAST = [
     "full_page_writes=off",
     "listen_addresses=",
     "max_connections=150",
+    "max_wal_size=8GB",
+    "checkpoint_timeout=1h",
+    "shared_buffers=256MB",
+    "io_method=sync",
+    "update_process_title=off",
 ]
 
 

@@ -28,14 +28,8 @@ class Worker:
     process: "subprocess.Popen[bytes]"
     log: Path
 
-    def stop(self) -> None:
-        self.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(5)
-        self.kill()
-
     def kill(self) -> None:
-        """Kill the main process and its pool together."""
+        """Kill the main process and its pool together; a worker needs over five seconds to stop by itself."""
         signal_process_group(self.process, signal.SIGKILL)
         self.process.wait()
 
@@ -79,7 +73,7 @@ def wait_until_ready(worker: Worker) -> None:
         if "ready." in worker.log.read_text():
             return
         time.sleep(0.1)
-    worker.stop()
+    worker.kill()
     raise RuntimeError(f"The Celery worker did not start: {worker.log.read_text()[-3_000:]}")
 
 

@@ -1,6 +1,7 @@
 """The product as an admin script and a bot use it: REST and files on disk, nothing else.
 
-Workers run in the test's process: a refresh and the builds that a change causes are done when a call returns.
+Workers run in the test's process: a refresh is done when the call returns, and what earlier changes rebuild
+is built before the next read.
 """
 
 import json
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
-from django.test import TestCase
+from django.db import connection
 
 from personas.models import Workspace
 from skills.refresh.runs import claim_run
@@ -20,24 +21,43 @@ from tests.api_client import Api
 CHANNEL = "web"
 
 
+def run_commit_hooks() -> None:
+    """Run the on-commit hooks of earlier calls, as a commit would: they build prompts."""
+    while hooks := connection.run_on_commit:
+        connection.run_on_commit = []
+        for hook in hooks:
+            hook[1]()
+
+
+class Bot(Api):
+    """The key of a bot. What earlier changes rebuild is built before each call."""
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        run_commit_hooks()
+        return super().call(method, path, body, **headers)
+
+
 @dataclass
 class Product:
     """A workspace with one channel, an admin key, a bot key, and a folder for sources."""
 
     workspace: Workspace
     admin: Api
-    bot: Api
+    bot: Bot
     folder: Path
     # Warnings and tool definitions of the last prompt that was served.
     warnings: list[str] = field(default_factory=list)
     tools: list[dict[str, Any]] = field(default_factory=list)
+    # Whether files or folders were created; the fixture then restores the folder.
+    has_written: bool = False
 
     # --- as an admin script -------------------------------------------------------------------------
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """Call the API with the admin key, let the builds of the change run, and return the JSON."""
-        with TestCase.captureOnCommitCallbacks(execute=True):
-            answer = self.admin.call(method, path, body, **headers)
+        """Call the API with the admin key and return the JSON."""
+        if method == "GET":
+            run_commit_hooks()
+        answer = self.admin.call(method, path, body, **headers)
         data = json.loads(answer.content) if answer.content else {}
         assert answer.status_code < 300, (method, path, data)
         return data
@@ -51,8 +71,7 @@ class Product:
         return edited
 
     def put(self, path: str, **values: Any) -> dict[str, Any]:
-        etag = self.admin.get(path)["ETag"]
-        written: dict[str, Any] = self.call("PUT", path, values, If_Match=etag)
+        written: dict[str, Any] = self.call("PUT", path, values, If_Match="*")
         return written
 
     def create_agent(self, slug: str, layout: str, **values: Any) -> dict[str, Any]:
@@ -63,22 +82,23 @@ class Product:
 
     def write(self, path: str, text: str) -> None:
         """Write a file below the folder for sources."""
+        self.has_written = True
         target = self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
 
     def grant(self, folder: str) -> None:
         """Grant a folder to the workspace, which only an operator can do."""
+        self.has_written = True
         (self.folder / folder).mkdir(parents=True, exist_ok=True)
         call_command("grant_source", self.workspace.slug, str(self.folder / folder), verbosity=0)
 
     def refresh(self, source: str) -> None:
         """Request a refresh of the source by REST and run it as a worker would."""
         run = self.call("POST", f"sources/{source}:refresh", {})
-        with TestCase.captureOnCommitCallbacks(execute=True):
-            claimed = claim_run(self.workspace.pk, run["id"])
-            assert claimed is not None, run
-            refresh_source(claimed)
+        claimed = claim_run(self.workspace.pk, run["id"])
+        assert claimed is not None, run
+        refresh_source(claimed)
 
     # --- as a bot -----------------------------------------------------------------------------------
 

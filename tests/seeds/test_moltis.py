@@ -2,30 +2,13 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
-from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 import pytest
-from django.test import Client, override_settings
 
-from personas.actors import Actor
-from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.services import create_key
-from tests.api_client import Api
-from tests.module_fixtures import commits_heard
 from tests.seeds.product import CHANNEL, Product
-from tests.shared_cast import (  # noqa: F401  # fixtures
-    SharedCast,
-    shared_alice,
-    shared_bob,
-    shared_cast,
-    shared_workspace,
-)
 
 pytestmark = pytest.mark.django_db
-HAS_ELSEWHERE = False
 
 WITH_TOOLS = "You are a helpful assistant with access to tools for executing shell commands."
 WITHOUT_TOOLS = "You are a helpful assistant. Answer questions clearly and concisely."
@@ -114,53 +97,35 @@ FILES = {
 }
 
 
+def create_records(product: Product) -> None:
+    """The agents, sources and tools of the seed's examples."""
+    product.create("tools", name="exec", description="Run a command.", parameters=json.dumps(SCHEMA))
+    product.create("tools", name="browser", description="Open a page.")
+    product.create("tools", name="memory_search", description="Search the memory.")
+    product.create_agent(BARE, "moltis")
+    product.create_agent(PILOT, "moltis", tools=["exec", "browser", "memory_search"])
+    for path, text in FILES.items():
+        product.write(path, f"{text}\n")
+    for name, location in LOCATIONS.items():
+        add_source(product, name, location)
+    uses = [("machine", "project"), ("home", "home"), ("project", "project")]
+    values = {"working_directory": "/home/user/project/app", "extra_skill_folders": ["/skills"]}
+    read_sources(product, PILOT, *uses, **values)
+    # A home directory without files; see `read_home`.
+    add_source(product, "own", "/home/ada")
+    read_sources(product, BARE, ("own", "home"))
+    add_sized_agents(product)
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("sources")
-
-
-# autouse: otherwise the order of the tests would decide whether a test finds these rows.
-@pytest.fixture(scope="module", autouse=True)
-def texts(cast: SharedCast, folder: Path, django_db_blocker: Any) -> dict[str, str]:
-    """Create the agents, sources and tools of the module by REST, and serve three prompts for many tests."""
-    roots = override_settings(DRAMATIS_SOURCE_ROOTS=[str(folder)])
-    with django_db_blocker.unblock(), commits_heard(), roots:
-        person = Actor.person(cast.alice)
-        admin, bot = [
-            Api(create_key(cast.workspace, kind, {}, by=person, kind=kind)[1], Client())
-            for kind in (ADMIN, BOT)
-        ]
-        product = Product(cast.workspace, admin, bot, folder)
-        product.create("tools", name="exec", description="Run a command.", parameters=json.dumps(SCHEMA))
-        product.create("tools", name="browser", description="Open a page.")
-        product.create("tools", name="memory_search", description="Search the memory.")
-        product.create_agent(BARE, "moltis")
-        product.create_agent(PILOT, "moltis", tools=["exec", "browser", "memory_search"])
-        for path, text in FILES.items():
-            product.write(path, f"{text}\n")
-        for name, location in LOCATIONS.items():
-            add_source(product, name, location)
-        uses = [("machine", "project"), ("home", "home"), ("project", "project")]
-        values = {"working_directory": "/home/user/project/app", "extra_skill_folders": ["/skills"]}
-        read_sources(product, PILOT, *uses, **values)
-        # A home directory without files; see `read_home`.
-        add_source(product, "own", "/home/ada")
-        read_sources(product, BARE, ("own", "home"))
-        add_sized_agents(product)
+def texts(stage: Product, django_db_blocker: Any) -> dict[str, str]:
+    """Three served prompts for many tests."""
+    with django_db_blocker.unblock():
         return {
-            "full": product.render(PILOT, native_tools=False, **RUNTIME),
-            "native": product.render(PILOT, **RUNTIME),
-            "bare": product.fetch(BARE),
+            "full": stage.render(PILOT, native_tools=False, **RUNTIME),
+            "native": stage.render(PILOT, **RUNTIME),
+            "bare": stage.fetch(BARE),
         }
-
-
-@pytest.fixture(name="product")
-def product_with_folder(product: Product, folder: Path, settings: Any) -> Product:
-    """The product with the module's folder of sources; `own` is empty at the start of each test."""
-    settings.DRAMATIS_SOURCE_ROOTS = [str(folder)]
-    rmtree(folder / "own")
-    (folder / "own").mkdir()
-    return replace(product, folder=folder)
 
 
 def add_source(product: Product, name: str, location: str = "") -> None:

@@ -2,26 +2,13 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import pytest
-from django.test import Client
 
-from personas.actors import Actor
-from personas.api_keys.format import ADMIN
-from personas.api_keys.services import create_key
-from tests.api_client import Api
 from tests.seeds.product import Product
-from tests.shared_cast import (  # noqa: F401  # fixtures
-    SharedCast,
-    shared_alice,
-    shared_bob,
-    shared_cast,
-    shared_workspace,
-)
 
 pytestmark = pytest.mark.django_db
-HAS_ELSEWHERE = False
 TAGS = [
     "Identity",
     "Instructions",
@@ -72,13 +59,10 @@ CALL = {"now": "2026-03-07T14:55:05Z", "timezone": "America/Chicago"}
 FULL_CALL = CALL | {"channel": "telegram", "task": 1, "is_background": True}
 
 
-def set_stage(shared: SharedCast) -> None:
-    """The agent `nova`, with a value for every section; all is created by REST."""
-    _, secret = create_key(shared.workspace, "Script", {}, by=Actor.person(shared.alice), kind=ADMIN)
-    key = Api(secret, Client())
-    script = Product(shared.workspace, key, key, Path())
-    script.create("identities", label="Nova", text=IDENTITY)
-    script.create(
+def create_records(product: Product) -> None:
+    """The agent `nova`, with a value for every section."""
+    product.create("identities", label="Nova", text=IDENTITY)
+    product.create(
         "agents",
         slug="nova",
         name="Nova",
@@ -89,20 +73,21 @@ def set_stage(shared: SharedCast) -> None:
         directories=["/srv/shared", "~/notes"],
         capabilities=["files", "persistence", "carrier-pigeon"],
     )
-    script.create("responsibilities", agent="nova", title="Agent routing", text=ROUTING)
-    script.create("responsibilities", agent="nova", title="Product onboarding", text=ONBOARDING)
+    product.create("responsibilities", agent="nova", title="Agent routing", text=ROUTING)
+    product.create("responsibilities", agent="nova", title="Product onboarding", text=ONBOARDING)
     for text in ("The user is called Ada.", "Prefers tea."):
-        script.create("memories", text=text)
+        product.create("memories", text=text)
     steps = [{"title": "Step one"}, {"title": "Step two"}, {"title": "Step three", "is_done": True}]
     values = {"title": "Re-index the charts", "description": "Convert the rest.", "status": "in_progress"}
-    script.create("tasks", agent="nova", steps=steps, **values)
-    script.edit("agents/nova", channels=["web", "telegram"])
+    product.create("tasks", agent="nova", steps=steps, **values)
+    product.edit("agents/nova", channels=["web", "telegram"])
 
 
-@pytest.fixture
-def full(product: Product) -> str:
+@pytest.fixture(scope="module")
+def full(stage: Product, django_db_blocker: Any) -> str:
     """The prompt with all ten sections."""
-    return product.render("nova", **FULL_CALL)
+    with django_db_blocker.unblock():
+        return stage.render("nova", **FULL_CALL)
 
 
 def read_sections(text: str) -> dict[str, str]:

@@ -1,32 +1,14 @@
 """The pi layout against its seed, as a script and a bot see it: every rule in the order of the seed."""
 
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
-from django.test.utils import override_settings
 
-from personas.actors import Actor
-from personas.api_keys.format import ADMIN
-from personas.api_keys.services import create_key
-from personas.models import Workspace
-from tests.api_client import Api
-from tests.module_fixtures import commits_heard, put_back
 from tests.seeds.product import CHANNEL, Product
-from tests.shared_cast import (  # noqa: F401  # fixtures
-    SharedCast,
-    shared_alice,
-    shared_bob,
-    shared_cast,
-    shared_workspace,
-)
 
 pytestmark = pytest.mark.django_db
-HAS_ELSEWHERE = False
 
 SENTENCE = (
     "You are a purpose-driven software compiler. You take bounded intent, produce a falsifiable purpose "
@@ -114,24 +96,12 @@ LOCATIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(cast: SharedCast, django_db_blocker: Any, tmp_path_factory: Any) -> Iterator[Path]:
-    """The folder for sources, and by REST: tools, four sources and four agents.
+def create_records(script: Product) -> None:
+    """Tools, four sources and four agents.
 
     `pi` reads the home directory and the project myapp, `poet` a project with its own SYSTEM.md, `newcomer` a
     project without files, and `bare` no files.
     """
-    top: Path = tmp_path_factory.mktemp("pi")
-    with override_settings(DRAMATIS_SOURCE_ROOTS=[str(top)]):
-        with django_db_blocker.unblock(), commits_heard():
-            _, secret = create_key(cast.workspace, "Script", {}, by=Actor.person(cast.alice), kind=ADMIN)
-            key = Api(secret, Client())
-            create_records(Product(cast.workspace, key, key, top / "files"))
-        shutil.copytree(top / "files", top / "pristine")
-        yield top / "files"
-
-
-def create_records(script: Product) -> None:
     script.create("found-skills:trust", is_needed=False)
     for path, text in FILES.items():
         script.write(path, text)
@@ -167,22 +137,23 @@ def choose_sources(script: Product, agent: str, project: str, **settings: Any) -
     script.put(f"agents/{agent}/context", sources=uses, harness="pi", **settings)
 
 
-@pytest.fixture
-def product(folder: Path, workspace: Workspace, admin: Api, bot: Api) -> Iterator[Product]:
-    yield Product(workspace, admin, bot, folder)
-    put_back(folder, folder.parent / "pristine")
+@pytest.fixture(scope="module")
+def texts(stage: Product, django_db_blocker: Any) -> dict[str, str]:
+    """Two served prompts for many tests."""
+    with django_db_blocker.unblock():
+        return {agent: stage.render(agent, **NOW) for agent in ("pi", "poet")}
 
 
 @pytest.fixture
-def served(product: Product) -> str:
+def served(texts: dict[str, str]) -> str:
     """The prompt with every section."""
-    return product.render("pi", **NOW)
+    return texts["pi"]
 
 
 @pytest.fixture
-def replaced(product: Product) -> str:
+def replaced(texts: dict[str, str]) -> str:
     """The prompt of the agent whose project has a SYSTEM.md."""
-    return product.render("poet", **NOW)
+    return texts["poet"]
 
 
 def refresh_with(product: Product, source: str, files: dict[str, str]) -> None:
@@ -309,7 +280,8 @@ def test_this_is_lost_with_a_custom_system_md(replaced, lost):
     assert lost not in replaced
 
 
-def test_what_is_lost_is_in_the_warnings(product, replaced):
+def test_what_is_lost_is_in_the_warnings(product):
+    product.render("poet", **NOW)
     assert product.warnings == [
         "The layout has no place for tools.",
         "The layout has no place for documentation.",
@@ -375,7 +347,8 @@ def test_without_tools_the_list_is_none(product):
     ids=lambda value: "+".join(value) or "none",
 )
 def test_guidelines_depend_on_the_active_tools(product, tools, lines):
-    text = give_tools(product, *tools)
+    # A call's tools give the same prompt as stored tools, as another test asserts.
+    text = product.render("bare", tools=tools)
     assert list_guidelines(text) == [*lines, CONCISE, PATHS]
 
 
@@ -605,7 +578,7 @@ def test_other_active_tools_change_tool_lines_guidelines_and_skills(product):
 def test_the_tools_of_one_call_give_the_same_prompt_as_stored_tools(product, served):
     called = product.render("pi", tools=["write", "bash"], **NOW)
     definitions = product.tools
-    assert product.render("pi", **NOW) == served
+    assert product.render("pi", **NOW) == served == PROMPT
     product.edit("agents/pi", tools=["write", "bash"])
     assert product.render("pi", **NOW) == called
     assert product.tools == definitions
@@ -725,7 +698,8 @@ def test_guidelines_of_a_tool_appear_and_disappear_with_it(product):
 # --- The full context surface area ---------------------------------------------------------------------
 
 
-def test_tool_definitions_have_name_description_and_schema_of_active_tools(product, served):
+def test_tool_definitions_have_name_description_and_schema_of_active_tools(product):
+    product.render("pi", **NOW)
     assert product.tools == [
         {"name": name, "description": description, "parameters": SCHEMA_JSON}
         for name, description in [
@@ -744,5 +718,6 @@ def test_tools_that_are_not_active_have_no_definition(product):
     assert product.tools == []
 
 
-def test_tool_definitions_do_not_depend_on_system_md(product, replaced):
+def test_tool_definitions_do_not_depend_on_system_md(product):
+    product.render("poet", **NOW)
     assert [tool["name"] for tool in product.tools] == [*FOUR_TOOLS, "my_custom_tool"]

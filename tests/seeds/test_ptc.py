@@ -2,27 +2,13 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
 
-from personas.actors import Actor
-from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.services import create_key
-from tests.api_client import Api
 from tests.seeds.product import CHANNEL, Product
-from tests.shared_cast import (  # noqa: F401  # fixtures
-    SharedCast,
-    shared_alice,
-    shared_bob,
-    shared_cast,
-    shared_workspace,
-)
 
 pytestmark = pytest.mark.django_db
-HAS_ELSEWHERE = False
 
 HEADINGS = [
     "# Role",
@@ -145,13 +131,8 @@ def settings_path(agent: str) -> str:
     return f"prompt-settings/agents/{agent}/channels/{CHANNEL}"
 
 
-def set_stage(shared: SharedCast) -> None:
-    """Create the agents and tools of the module by REST, once for all tests."""
-    admin, bot = [
-        Api(create_key(shared.workspace, kind, {}, by=Actor.person(shared.alice), kind=kind)[1], Client())
-        for kind in (ADMIN, BOT)
-    ]
-    product = Product(shared.workspace, admin, bot, Path())
+def create_records(product: Product) -> None:
+    """The agents and tools of the seed's example."""
     product.create(
         "tools",
         name="search",
