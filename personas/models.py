@@ -16,7 +16,7 @@ from personas.audit.models import AuditEvent
 from personas.channels.models import BUILT_IN_CHANNELS, Channel
 from personas.contents.models import Content, sha256_digest
 from personas.drafts.models import KeptDraft
-from personas.erasure.models import Erasure
+from personas.erasure.models import Erasure, ErasureCounter
 from personas.members.models import Invitation, Membership
 from personas.memories.models import Memory, MemoryState
 from personas.records.models import Named, Record, Revision
@@ -38,6 +38,7 @@ __all__ = [
     "Content",
     "CrossWorkspaceLink",
     "Erasure",
+    "ErasureCounter",
     "Identity",
     "Invitation",
     "KeptAnswer",

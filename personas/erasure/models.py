@@ -5,6 +5,7 @@ from django.db import models
 
 from core.db.fields import LineField
 from personas.tenancy.models import WorkspaceOwned
+from personas.workspaces.models import Workspace
 
 
 class Erasure(WorkspaceOwned):
@@ -32,3 +33,20 @@ class Erasure(WorkspaceOwned):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.object_id}"
+
+
+class ErasureCounter(WorkspaceOwned):
+    """How often tombstones of a workspace were written. Database triggers on Erasure count.
+
+    Caches of served text are valid only while this number is unchanged. It has a table of its own: the row
+    is locked until an erasure is committed, and many other transactions lock the row of the workspace.
+    """
+
+    workspace = models.OneToOneField(Workspace, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    number = models.PositiveBigIntegerField(default=0)
+
+    class Meta(WorkspaceOwned.Meta):
+        pass
+
+    def __str__(self) -> str:
+        return f"{self.workspace_id}: {self.number}"
