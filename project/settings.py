@@ -306,6 +306,8 @@ DRAMATIS_METRICS_NETWORKS = env_networks(
 DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
 # Retention in days of refresh runs (the newest of each source is always kept) and of abandoned drafts. 0
 # keeps them for ever.
+# Bytes of call data that one workspace may store per day (UTC); 0 means no limit.
+DRAMATIS_CALL_BYTES_PER_DAY = env_int("DRAMATIS_CALL_BYTES_PER_DAY", 1024**3)
 DRAMATIS_KEEP_RUNS_DAYS = env_int("DRAMATIS_KEEP_RUNS_DAYS", 30)
 DRAMATIS_KEEP_DRAFTS_DAYS = env_int("DRAMATIS_KEEP_DRAFTS_DAYS", 90)
 # The folder of pg_dump and pg_restore if they are not on the PATH.

@@ -140,9 +140,7 @@ class CachedVersion:
 
 def get_erasure_number(workspace_id: int) -> int:
     """Return the erasure counter of the workspace. It is missing, which means 0, until the first erasure."""
-    return (
-        ErasureCounter.objects.in_workspace(workspace_id).values_list("number", flat=True).first() or 0
-    )
+    return ErasureCounter.objects.in_workspace(workspace_id).values_list("number", flat=True).first() or 0
 
 
 def get_cached_version(

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from personas.models import Workspace
 from prompts.integrity.checkpoint_files import get_checkpoint_file_size, read_checkpoint_copies
+from prompts.integrity.verify.call_contents import CallContentVerifier
 from prompts.integrity.verify.checkpoints import CheckpointVerifier
 from prompts.integrity.verify.contents import verify_contents
 from prompts.integrity.verify.label_moves import LabelMoveVerifier
@@ -81,11 +82,14 @@ class WorkspaceVerifier:
         self.verification.add_results(
             "ledger blocks", iterate_chain_faults(iterate_stored_blocks(self.workspace))
         )
-        rows = iterate_sealed_rows(self.workspace, self.prompts, self.numbers)
+        contents = CallContentVerifier(self.workspace)
+        rows = iterate_sealed_rows(self.workspace, self.prompts, self.numbers, contents)
         results = iterate_ledger_faults(iterate_block_rows(self.workspace), rows, roll_offs.last_block)
         self.verification.add_results("ledger rows", results, self.progress)
         # iterate_ledger_faults yields results for blocks too, which are counted separately.
         self.verification.rows["ledger rows"] -= self.verification.rows["ledger blocks"]
+        self.verification.add_results("call contents", contents.verify_stored(), self.progress)
+        self.add_faults(contents.find_missing())
 
     def verify_checkpoints(self, copy_size: int) -> None:
         verifier = CheckpointVerifier(self.workspace, self.prompts)

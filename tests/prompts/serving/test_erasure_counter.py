@@ -38,9 +38,9 @@ def test_the_erasures_of_another_workspace_are_not_counted(workspace, mallory):
 
 @pytest.mark.django_db
 def test_a_rolled_back_erasure_is_not_counted(workspace):
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with transaction.atomic():
         write_tombstone(workspace, 1)
-        raise RuntimeError
+        transaction.set_rollback(True)
     assert not ErasureCounter.objects.in_workspace(workspace).exists()
 
 

@@ -122,14 +122,18 @@ def test_an_agent_lookup_across_workspaces_is_found(stage, elsewhere, monkeypatc
 
 
 def test_text_rendered_from_unnormalized_slots_is_found(stage, monkeypatch):
-    monkeypatch.setattr("prompts.serving.services.normalize_slots", lambda slots: (slots, slots_json(slots)))
+    monkeypatch.setattr(
+        "prompts.serving.call_slots.normalize_slots", lambda slots: (slots, slots_json(slots))
+    )
     with pytest.raises(ValueError, match="no form that is the same everywhere"):
         guards.test_the_stored_slots_reproduce_the_same_bytes(stage, "dramatis")
 
 
 def test_a_timestamp_stored_without_its_zone_name_is_found(stage, monkeypatch):
-    monkeypatch.setattr("prompts.serving.services.fill_clock", lambda slots, *_: slots)
-    monkeypatch.setattr("prompts.serving.services.normalize_slots", lambda slots: (slots, slots_json(slots)))
+    monkeypatch.setattr("prompts.serving.call_slots.fill_clock", lambda slots, *_: slots)
+    monkeypatch.setattr(
+        "prompts.serving.call_slots.normalize_slots", lambda slots: (slots, slots_json(slots))
+    )
     monkeypatch.setattr(
         "tests.prompts.serving.test_serving.CALLS", {"local time": Slots(now=guards.IN_CHICAGO)}
     )
