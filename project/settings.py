@@ -310,6 +310,10 @@ DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
 DRAMATIS_CALL_BYTES_PER_DAY = env_int("DRAMATIS_CALL_BYTES_PER_DAY", 1024**3)
 DRAMATIS_KEEP_RUNS_DAYS = env_int("DRAMATIS_KEEP_RUNS_DAYS", 30)
 DRAMATIS_KEEP_DRAFTS_DAYS = env_int("DRAMATIS_KEEP_DRAFTS_DAYS", 90)
+DRAMATIS_KEEP_REPORTS_DAYS = env_int("DRAMATIS_KEEP_REPORTS_DAYS", 180)
+DRAMATIS_KEEP_VERIFICATIONS_DAYS = env_int("DRAMATIS_KEEP_VERIFICATIONS_DAYS", 365)
+# Contents and file revisions that nothing refers to.
+DRAMATIS_KEEP_UNUSED_DAYS = env_int("DRAMATIS_KEEP_UNUSED_DAYS", 30)
 # The folder of pg_dump and pg_restore if they are not on the PATH.
 DRAMATIS_POSTGRES_PROGRAMS = env_str("DRAMATIS_POSTGRES_PROGRAMS")
 
@@ -381,6 +385,16 @@ CELERY_BEAT_SCHEDULE = {
         "task": "project.tasks.purge_drafts_job",
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
+    },
+    "forget-reports": {
+        "task": "project.tasks.purge_reports_job",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
+    "forget-contents": {
+        "task": "project.tasks.purge_contents_job",
+        "schedule": 86_400.0,
+        "options": {"expires": 80_000},
     },
     "forget-sessions": {
         "task": "project.tasks.purge_sessions_job",

@@ -14,11 +14,6 @@ MARGIN = timedelta(days=2)
 KEEP_COUNTERS = timedelta(days=90)
 
 
-def list_workspaces_with_call_contents() -> list[int]:
-    rows = CallContent.unscoped.order_by("workspace_id")
-    return list(rows.values_list("workspace_id", flat=True).distinct())
-
-
 def delete_unused_call_contents(workspace_id: int) -> int:
     """Delete contents that were last used before the oldest ledger row of the workspace; return their number.
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from personas.contents.services import lock_contents
 from personas.models import Content, Workspace, sha256_digest
 from skills.discovery import DiscoveredFile, DiscoveryResult
 from skills.files.evaluate import FileEvaluation, evaluate_file
@@ -37,6 +38,7 @@ class ContentBatch:
 
     def save(self) -> None:
         """Insert the contents whose digest the workspace does not have yet, and load the stored rows."""
+        lock_contents(self.workspace.pk, is_shared=True)
         rows = Content.objects.in_workspace(self.workspace)
         matching = rows.filter(digest__in=list(self.by_digest))
         stored = get_contents_by_digest(matching)

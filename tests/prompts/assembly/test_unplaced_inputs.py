@@ -54,7 +54,7 @@ def test_what_is_not_dropped_changes_the_prompt(layout):
     used, _ = drop_unused_slots(layout, ALL_SLOTS)
     prompt_inputs = PromptInputs()
     full = render(layout, prompt_inputs, used)
-    # A session replaces the task of the opal layout with its own text, and the like: without the others.
+    # Each slot alone as well, because `replace` hides others.
     alone = {
         name: replace(Slots(), **{name: getattr(ALL_SLOTS, name)}) for name in LAYOUT_SLOTS | set(SLOT_INPUTS)
     }
