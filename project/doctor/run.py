@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator
 
 from project.doctor.checks import (
+    check_call_quota,
     check_disks,
+    check_file_modes,
     check_record,
     check_replica,
     check_row_level_security,
@@ -26,6 +28,8 @@ def run_checks(*, full: bool = False) -> list[Finding]:
         "worker": (check_workers, "It is read from the database: mend that first."),
         "record": (lambda: check_record(full=full), "It is read from the database: mend that first."),
         "disk": (check_disks, "See whether the folder is mounted and ours to read."),
+        "files": (check_file_modes, "See whether the folder is mounted and ours to read."),
+        "call data": (check_call_quota, "It is read from the database: mend that first."),
     }
     return [
         finding

@@ -146,8 +146,9 @@ def detect_change(snapshot: SourceSnapshot, entry: DiscoveredFile) -> FileChange
     file.is_there, file.problem = True, ""
     if entry.kind != file.file_kind:
         file.file_kind, change.is_changed = entry.kind, True
-    if entry.content is not None and (stamp := entry.stamp[:3]) != (file.size, file.mtime_ns, file.inode):
-        file.size, file.mtime_ns, file.inode = stamp
+    known_stamp = (file.size, file.mtime_ns, file.ctime_ns, file.inode)
+    if entry.content is not None and (stamp := entry.stamp[:4]) != known_stamp:
+        file.size, file.mtime_ns, file.ctime_ns, file.inode = stamp
         change.is_changed = True
     if entry.content is not None and (file.newest is None or file.newest.digest != entry.stamp.digest):
         add_revision(snapshot, change, entry.content)
