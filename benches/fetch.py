@@ -276,7 +276,7 @@ def check_erasures(secrets: dict[str, str], port: int) -> bool:
         print(f"fetch after {int(name):,} erasures: p50 {get_latency(results, name, 'p50'):.2f} ms")
     names = list(secrets)
     pairs = zip(results[names[-1]], results[names[0]], strict=True)
-    ratio = median([many["p50"] / few["p50"] for many, few in pairs])
+    ratio = median([float(many["p50"]) / float(few["p50"]) for many, few in pairs])
     is_met = ratio <= MAX_ERASURES_RATIO
     print(
         f"erasures {int(names[-1]):,} / {int(names[0]):,}: {ratio:.2f}×, at most {MAX_ERASURES_RATIO:g} "

@@ -226,7 +226,8 @@ def _check_and_resolve(
 def _prepare_prompt(
     prompt_request: PromptRequest, resolution: Resolution, version: CachedVersion, call: CallContext
 ) -> PreparedPrompt:
-    now, unplaced = timezone.now(), ()
+    now = timezone.now()
+    unplaced: tuple[str, ...] = ()
     if call.slots is EMPTY_SLOTS:
         prepared = prepare_clock_slots(now, version.timezone)
     else:

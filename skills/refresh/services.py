@@ -103,7 +103,10 @@ def get_known_stamps(source: Source) -> dict[str, FileStamp]:
         source=source, is_there=True, problem=""
     )
     columns = rows.values_list("path", "size", "mtime_ns", "ctime_ns", "inode", "newest__digest")
-    return {path: FileStamp(*stamp, digest or "") for path, *stamp, digest in columns}
+    return {
+        path: FileStamp(size, mtime, ctime, inode, digest or "")
+        for path, size, mtime, ctime, inode, digest in columns
+    }
 
 
 def discover_pushed_source(source: Source, rules: list[Harness]) -> DiscoveryResult:

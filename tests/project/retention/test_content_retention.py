@@ -13,7 +13,7 @@ from project import retention, tasks
 from prompts.integrity.services import request_verification, run_verification
 from prompts.integrity.verify import verify_workspace
 from prompts.ledger.reports import report_digest
-from prompts.models import AgentPrompt, DigestReport, PromptVersion, VerificationRun
+from prompts.models import AgentPrompt, DigestReport, PromptVersion, VerificationRun, VersionPart
 from prompts.replay.services import replay_entry
 from prompts.versions import content_retention
 from skills.models import ContextFile, FileRevision
@@ -92,7 +92,7 @@ def test_a_version_that_is_built_during_the_run_keeps_its_contents(stage, monkey
     """The build finds an unused content that exists already, after the run has read the versions."""
     age_contents(stage.workspace)
     real = content_retention.list_candidates
-    calls = []
+    calls: list[object] = []
 
     def build_meanwhile(*args):
         if not calls:
@@ -124,7 +124,7 @@ def test_days_of_zero_keep_unused_contents(workspace, settings):
 
 def test_an_error_in_one_workspace_does_not_stop_the_others(workspace, elsewhere, monkeypatch):
     old = [store(each, "Old words", days=60) for each in (workspace, elsewhere)]
-    real = retention.delete_unused_contents
+    real = content_retention.delete_unused_contents
 
     def fail_first(workspace_id, cutoff):
         if workspace_id == workspace.pk:
@@ -175,9 +175,7 @@ def test_replaced_revisions_that_no_version_contains_are_deleted_with_their_cont
 
 
 def test_a_revision_that_a_version_contains_stays(file, stage):
-    from prompts.models import VersionPart
-
-    prompt = AgentPrompt.objects.in_workspace(stage.workspace).first()
+    prompt = AgentPrompt.objects.in_workspace(stage.workspace).get()
     VersionPart(
         workspace=stage.workspace,
         prompt=prompt,

@@ -26,7 +26,7 @@ SERVED_TEXT = "You are Iris, who keeps the harbour's books.\nToday is Saturday."
 SLOT_DATA = '{"before":"Today is ","share":0.5}'
 # Definitions exactly as stored: the digest in the version is over these bytes.
 TOOLS = '[{"name":"read_ledger","description":"Read a page of the books.","parameters":{"type":"object"}}]'
-SLOT_VALUES = {"day": "Saturday"}
+SLOT_VALUES: dict[str, Any] = {"day": "Saturday"}
 STORED: list[dict[str, Any]] = [
     {
         "content": text_digest(TEXTS[0]),
@@ -66,7 +66,8 @@ class Case:
     """The parts of a bundle; tests change one part and build a consistent bundle from the result."""
 
     def __init__(self) -> None:
-        self.text, self.slots, self.lockfile, self.lockfile_parts = SERVED_TEXT, SLOT_VALUES, LOCKED, PARTS
+        self.text, self.lockfile, self.lockfile_parts = SERVED_TEXT, LOCKED, PARTS
+        self.slots: dict[str, Any] = SLOT_VALUES
         self.slot_contents: dict[str, str] | None = None
         self.segments = [EvidenceSegment(each, text) for each, text in zip(STORED, TEXTS, strict=True)]
         self.tools: str | None = None
