@@ -42,7 +42,7 @@ class ErasureCounter(WorkspaceOwned):
     is locked until an erasure is committed, and many other transactions lock the row of the workspace.
     """
 
-    workspace = models.OneToOneField(Workspace, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    workspace = models.OneToOneField(Workspace, on_delete=models.PROTECT, related_name="+")
     number = models.PositiveBigIntegerField(default=0)
 
     class Meta(WorkspaceOwned.Meta):

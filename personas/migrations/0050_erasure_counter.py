@@ -15,12 +15,16 @@ class Migration(migrations.Migration):
             name="ErasureCounter",
             fields=[
                 (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
                     "workspace",
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
                         related_name="+",
-                        serialize=False,
                         to="personas.workspace",
                     ),
                 ),

@@ -46,7 +46,7 @@ class CallQuotaExceeded(DomainError):
 
 
 class QuotaReservations:
-    """The reserved bytes that this process may still hand out, by workspace."""
+    """The reserved bytes that this process has left, by workspace."""
 
     def __init__(self) -> None:
         self._lock = Lock()

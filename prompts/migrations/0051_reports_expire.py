@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from core.db.expiring import AppendOnlyWithExpiry
+from core.db.expiry import AppendOnlyWithExpiry
 
 
 class Migration(migrations.Migration):

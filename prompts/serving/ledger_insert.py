@@ -59,7 +59,7 @@ JOIN prompts_agentprompt p ON p.id = d.prompt_id AND p.agent_id = a.id AND p.cha
 WHERE {erasures}
 RETURNING id, seal
 """
-# One lookup by primary key, however many erasures there are. The counter changes with the commit of an
+# One lookup by an index, however many erasures there are. The counter changes with the commit of an
 # erasure, so a text that was loaded before is not served after it. Without erasures there is no counter.
 ERASURES_CONDITION = """coalesce((
 SELECT e.number FROM personas_erasurecounter e WHERE e.workspace_id = r.workspace_id), 0) = d.erasures"""
