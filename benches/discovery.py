@@ -22,7 +22,7 @@ ROUNDS = 15
 HARNESSES = (OPAL, PI)
 NAMES = [harness.name for harness in HARNESSES]
 # The stored stamp of a file that has changed since.
-OUTDATED = FileStamp(1, 1, 1, "")
+OUTDATED = FileStamp(1, 1, 1, 1, "")
 UNCHANGED_GOAL, COLD_GOAL, CHANGED_GOAL = 3.0, 4.0, 50.0
 
 

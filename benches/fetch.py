@@ -29,6 +29,8 @@ NAIVE_GOALS = {"postgresql": 7.0, "sqlite": 3.0}
 # Two rounds of the same workload may differ by this much on a busy machine.
 NOISE = 0.05
 MEMORY_FETCHES = 100_000
+# The median of a fetch with the most erasures, divided by that with the fewest.
+MAX_ERASURES_RATIO = 1.2
 # Kilobytes; a smaller increase is no leak.
 MAX_MEMORY_GROWTH = 8 * 1024
 # PostgreSQL options with fsync on, as in production.
@@ -89,6 +91,7 @@ def run_benchmark(kind: str, environment: dict[str, str]) -> int:
             print_table(number, results)
         goals_met = [
             check_goals(kind, results_by_connections[GOAL_CONNECTIONS]),
+            check_erasures(stage["erasures"], product.port),
             check_memory(workloads[1], product),
         ]
     return 0 if all(goals_met) else 1
@@ -256,6 +259,30 @@ def check_goals(kind: str, results: Results) -> bool:
 def report_goal(name: str, value: float, minimum: float, unit: str) -> bool:
     print(f"{name}: {value:.2f}{unit}, at least {minimum:g} {'met' if value >= minimum else 'MISSED'}")
     return value >= minimum
+
+
+# --- erasures ------------------------------------------------------------------------------------------
+
+
+def check_erasures(secrets: dict[str, str], port: int) -> bool:
+    """Check that a fetch does not take longer in a workspace with many erasures."""
+    path = "/api/v1/agents/pilot/prompt?channel=web"
+    workloads = [
+        Workload(number, port, build_request("GET", path, secret), "200")
+        for number, secret in secrets.items()
+    ]
+    results = run_rounds(workloads, 1)
+    for name in results:
+        print(f"fetch after {int(name):,} erasures: p50 {get_latency(results, name, 'p50'):.2f} ms")
+    names = list(secrets)
+    pairs = zip(results[names[-1]], results[names[0]], strict=True)
+    ratio = median([float(many["p50"]) / float(few["p50"]) for many, few in pairs])
+    is_met = ratio <= MAX_ERASURES_RATIO
+    print(
+        f"erasures {int(names[-1]):,} / {int(names[0]):,}: {ratio:.2f}×, at most {MAX_ERASURES_RATIO:g} "
+        f"{'met' if is_met else 'MISSED'}"
+    )
+    return is_met
 
 
 # --- memory --------------------------------------------------------------------------------------------

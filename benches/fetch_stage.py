@@ -1,4 +1,7 @@
-"""Create the data of the fetch bench: one agent with a prompt of about 10 KB, and an API key."""
+"""Create the data of the fetch bench: one agent with a prompt of about 10 KB, and an API key.
+
+Further workspaces have the same prompt and differ only in the number of erasures.
+"""
 
 import json
 import os
@@ -15,7 +18,7 @@ from personas.actors import Actor  # noqa: E402
 from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
 from personas.memories.services import create_memory  # noqa: E402
-from personas.models import Agent, Channel, Soul, User  # noqa: E402
+from personas.models import Agent, Channel, Erasure, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
@@ -25,11 +28,28 @@ BY = Actor("bench")
 SENTENCE = "Ask for the order number before you look anything up, and repeat it in the answer. "
 
 
+# The numbers of erasures that the bench compares.
+ERASURE_NUMBERS = (3, 10_003, 100_003)
+TOMBSTONES_PER_COMMIT = 1_000
+
+
 def main() -> None:
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
     owner = User.objects.create_user("bench@example.com", None, name="Bench")
-    workspace = create_workspace("Bench", "bench", owner=owner)
+    workspace, secret = make_pilot("bench", owner)
+    version = PromptVersion.objects.in_workspace(workspace).latest("number")
+    secrets = {}
+    for number in ERASURE_NUMBERS:
+        other, secrets[number] = make_pilot(f"erasures-{number}", owner)
+        write_tombstones(other, number)
+    results = {"secret": secret, "digest": version.digest, "characters": version.characters}
+    json.dump(results | {"erasures": secrets}, sys.stdout)
+
+
+def make_pilot(slug: str, owner: User) -> tuple[Workspace, str]:
+    """Create a workspace with the agent, and return it with the secret of a key."""
+    workspace = create_workspace(slug.title(), slug, owner=owner)
     soul = create_named_record(Soul, workspace, {"label": "Shared", "text": SENTENCE * 70}, by=BY)
     channel = Channel.objects.in_workspace(workspace).get(slug="web")
     for number in range(30):
@@ -37,9 +57,19 @@ def main() -> None:
     values = {"slug": "pilot", "name": "Pilot", "soul": soul, "channels": [channel]}
     agent = create_record(Agent, workspace, values, by=BY)
     rebuild_agents(workspace, [agent.pk])
-    _, secret = create_key(workspace, "Bench", {}, by=BY)
-    version = PromptVersion.objects.in_workspace(workspace).latest("number")
-    json.dump({"secret": secret, "digest": version.digest, "characters": version.characters}, sys.stdout)
+    return workspace, create_key(workspace, "Bench", {}, by=BY)[1]
+
+
+def write_tombstones(workspace: Workspace, number: int) -> None:
+    """Write tombstones of records that no prompt contains."""
+    ids = range(1_000_000, 1_000_000 + number)
+    tombstones = [
+        Erasure(workspace=workspace, kind="memory", object_id=key, reason="Bench", person_label="bench")
+        for key in ids
+    ]
+    for start in range(0, number, TOMBSTONES_PER_COMMIT):
+        batch = tombstones[start : start + TOMBSTONES_PER_COMMIT]
+        Erasure.objects.in_workspace(workspace).bulk_create(batch)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ class DomainError(Exception):
     """A domain rule rejects the requested change. The message is shown to the user or API client."""
 
     code = "refused"
+    # Seconds until the same request may succeed; None if that is unknown.
+    retry_after: int | None = None
 
     def __init__(self, message: str | Promise) -> None:
         self.message = str(message)

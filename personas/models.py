@@ -17,7 +17,7 @@ from personas.audit.models import AuditEvent
 from personas.channels.models import BUILT_IN_CHANNELS, Channel
 from personas.contents.models import Content, sha256_digest
 from personas.drafts.models import KeptDraft
-from personas.erasure.models import Erasure, ErasureProgress
+from personas.erasure.models import Erasure, ErasureCounter, ErasureProgress
 from personas.members.models import Invitation, Membership
 from personas.memories.models import Memory, MemoryState
 from personas.records.models import Named, Record, Revision
@@ -39,6 +39,7 @@ __all__ = [
     "Content",
     "CrossWorkspaceLink",
     "Erasure",
+    "ErasureCounter",
     "ErasureProgress",
     "Identity",
     "Invitation",

@@ -7,6 +7,11 @@ from django.contrib.admin.apps import AdminConfig
 class ProjectConfig(AppConfig):
     name = "project"
 
+    def ready(self) -> None:
+        from project.database.private_file import connect_signal
+
+        connect_signal()
+
 
 class OperatorConfig(AdminConfig):
     default_site = "project.admin_site.OperatorSite"

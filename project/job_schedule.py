@@ -59,6 +59,16 @@ JOB_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 3_600.0,
         "options": {"expires": 3_000},
     },
+    "forget-reports": {
+        "task": "project.tasks.purge_reports_job",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_000},
+    },
+    "forget-contents": {
+        "task": "project.tasks.purge_contents_job",
+        "schedule": 86_400.0,
+        "options": {"expires": 80_000},
+    },
     "forget-sessions": {
         "task": "project.tasks.purge_sessions_job",
         "schedule": 3_600.0,

@@ -1,16 +1,29 @@
-"""Retention: delete old refresh runs, abandoned drafts, old security events and expired sessions."""
+"""Retention: delete old runs, drafts, sessions, security events, reports, verifications and contents."""
 
 from datetime import timedelta
 
+import structlog
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.sessions.models import Session
+from django.db import DatabaseError
 from django.utils import timezone
 
 from core.db.batch_delete import delete_in_batches
+from core.db.workspace_scope import workspace_scope
 from personas.accounts.services import delete_security_events_before
 from personas.drafts.services import delete_drafts_before
+from personas.models import Workspace
+from prompts.call_contents.retention import delete_old_counters, delete_unused_call_contents
+from prompts.integrity.services import delete_verifications_before
+from prompts.ledger.reports import delete_reports_before
+from prompts.versions.content_retention import delete_unused_contents, delete_unused_file_revisions
 from skills.refresh.runs import delete_runs_before
+
+log = structlog.get_logger(__name__)
+
+# The database allows deleting reports only after this time: see prompts.migrations.0019_reports_expire.
+MIN_REPORT_DAYS = 30
 
 
 def purge_refresh_runs() -> int:
@@ -35,3 +48,34 @@ def purge_sessions() -> int:
     orphans = UserSession.objects.filter(last_seen_at__lt=cutoff)
     orphans = orphans.exclude(session_key__in=Session.objects.values("session_key"))
     return expired_count + delete_in_batches(orphans)
+
+
+def purge_reports() -> int:
+    days: int = settings.DRAMATIS_KEEP_REPORTS_DAYS
+    return delete_reports_before(timezone.now() - timedelta(days=max(days, MIN_REPORT_DAYS))) if days else 0
+
+
+def purge_verifications() -> int:
+    days: int = settings.DRAMATIS_KEEP_VERIFICATIONS_DAYS
+    return delete_verifications_before(timezone.now() - timedelta(days=days)) if days else 0
+
+
+def purge_contents() -> int:
+    """Delete what no version, file or ledger row refers to, workspace by workspace.
+
+    An error in one workspace is logged and does not stop the others.
+    """
+    days: int = settings.DRAMATIS_KEEP_UNUSED_DAYS
+    count = delete_old_counters()
+    cutoff = timezone.now() - timedelta(days=days)
+    for workspace_id in Workspace.objects.order_by("pk").values_list("pk", flat=True):
+        try:
+            with workspace_scope(workspace_id):
+                count += delete_unused_call_contents(workspace_id)
+                if days:
+                    count += delete_unused_file_revisions(workspace_id, cutoff)
+                    count += delete_unused_contents(workspace_id, cutoff)
+        except DatabaseError as error:
+            reason = str(error).partition("\n")[0]
+            log.error("content_retention_failed", workspace=workspace_id, reason=reason)  # noqa: TRY400
+    return count

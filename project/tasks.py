@@ -49,6 +49,20 @@ def purge_sessions_job() -> None:
 
 
 @shared_task
+def purge_reports_job() -> None:
+    """Delete old reports of bots and old verification runs."""
+    retention.purge_reports()
+    retention.purge_verifications()
+
+
+# It reads all versions of each workspace.
+@shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
+def purge_contents_job() -> None:
+    """Delete contents, file revisions and values of calls that nothing refers to."""
+    retention.purge_contents()
+
+
+@shared_task
 def measure_metrics_job() -> None:
     """Compute the metrics that are too slow for a scrape."""
     measure_metrics()

@@ -1,6 +1,7 @@
 """All models of the prompts app."""
 
 from prompts.builds.models import BuildCause
+from prompts.call_contents.models import CallContent, DailyCallStorage
 from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
 from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, MoveReason, PromptLabel
 from prompts.ledger.models import DigestReport, LedgerBlock, LedgerEntry, LedgerRollOff
@@ -13,7 +14,9 @@ __all__ = [
     "PRODUCTION",
     "AgentPrompt",
     "BuildCause",
+    "CallContent",
     "Checkpoint",
+    "DailyCallStorage",
     "DigestReport",
     "LabelMove",
     "LabelRule",

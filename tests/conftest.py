@@ -12,6 +12,7 @@ from django.test import Client
 
 from personas.actors import Actor
 from personas.models import Agent, User, Workspace
+from prompts.call_contents import quota
 from prompts.serving import cache, ledger_writer
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
 from tests.database_cleanup import install_fast_flush
@@ -135,6 +136,7 @@ def close_ledger_writer() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def clear_serving_cache() -> None:
-    """Clear the serving cache: rows are rolled back after a test, and their ids are reused."""
+    """Clear the caches of database rows: rows are rolled back after a test, and their ids are reused."""
     cache.PROCESS_CACHE.resolutions.clear()
     cache.PROCESS_CACHE.versions.clear()
+    quota.PROCESS_RESERVATIONS.clear()

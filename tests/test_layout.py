@@ -108,6 +108,18 @@ WHERE_IS = [
     ("Where is a workspace verified?", "verify", "prompts/integrity/verify/workspace.py", "verify_workspace"),
     ("Where is a hash chain verified?", "chains", "prompts/proof/chains.py", "verify_chain"),
     ("Where is canonical JSON?", "canonical", "prompts/proof/canonical.py", "canonical_json"),
+    (
+        "Where is the daily quota of call data?",
+        "quota",
+        "prompts/call_contents/quota.py",
+        "QuotaReservations",
+    ),
+    (
+        "Where are unused contents deleted?",
+        "content_retention",
+        "prompts/versions/content_retention.py",
+        "delete_unused_contents",
+    ),
     ("Where do old ledger rows expire?", "retention", "prompts/ledger/retention.py", "expire_blocks"),
     (
         "Where are ledger partitions created?",

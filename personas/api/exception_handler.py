@@ -28,6 +28,7 @@ DOMAIN_ERROR_STATUSES = {
     "rolled_off": 410,
     "unknown_label": 404,
     "bad_bundle": 422,
+    "call_quota": 429,
     "unavailable": 503,
 }
 HEADERS_BY_STATUS: Mapping[int, Mapping[str, str]] = {401: AUTH_CHALLENGE_HEADERS, 503: RETRY_AFTER_HEADERS}
@@ -74,6 +75,8 @@ def list_invalid_fields(error: InvalidInput) -> list[FieldError]:
 def domain_error_to_problem(error: DomainError) -> Problem:
     status = DOMAIN_ERROR_STATUSES.get(error.code, 409)
     headers = dict(HEADERS_BY_STATUS.get(status, {}))
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
     if isinstance(error, EditConflict):
         return Problem(412, "precondition_failed", error.message)
     return Problem(status, error.code, error.message, headers=headers)

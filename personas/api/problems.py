@@ -51,6 +51,7 @@ PROBLEM_TITLES = {
     "unknown_fetch": "No such fetch",
     "unknown_label": "No such label",
     "rate_limited": "Too many requests",
+    "call_quota": "Daily quota of call data used up",
     "server_error": "Something went wrong here",
     "unavailable": "Not available right now",
     "not_spoken": "Not a channel of this agent",

@@ -6,6 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
 from personas.tenancy.models import WorkspaceOwned
+from personas.workspaces.models import Workspace
 
 
 class ErasureProgress(models.TextChoices):
@@ -54,3 +55,20 @@ class Erasure(WorkspaceOwned):
     @property
     def state(self) -> ErasureProgress:
         return ErasureProgress.REBUILDING if self.rebuilding_since else ErasureProgress.DONE
+
+
+class ErasureCounter(WorkspaceOwned):
+    """How often tombstones of a workspace were written. Database triggers on Erasure count.
+
+    Caches of served text are valid only while this number is unchanged. It has a table of its own: the row
+    is locked until an erasure is committed, and many other transactions lock the row of the workspace.
+    """
+
+    workspace = models.OneToOneField(Workspace, on_delete=models.PROTECT, related_name="+")
+    number = models.PositiveBigIntegerField(default=0)
+
+    class Meta(WorkspaceOwned.Meta):
+        pass
+
+    def __str__(self) -> str:
+        return f"{self.workspace_id}: {self.number}"

@@ -75,7 +75,7 @@ def require_reauthentication(view: V) -> V:
 
 
 class TenancyMiddleware:
-    """Middleware that checks access to pages with the URL argument `workspace`.
+    """Check access to pages with the URL argument `workspace`, and keep pages out of caches.
 
     Users outside the workspace get 404.
     """
@@ -85,7 +85,11 @@ class TenancyMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
-            return self.get_response(request)
+            response = self.get_response(request)
+            if settings.SESSION_COOKIE_NAME in request.COOKIES and "Cache-Control" not in response:
+                # The page may contain text of a workspace: neither a proxy nor the browser may keep it.
+                response["Cache-Control"] = "private, no-store"
+            return response
         finally:
             # Reset the timezone of this thread, because its next request may be from another user.
             timezone.deactivate()

@@ -4,12 +4,19 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.utils.http import quote_etag
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
@@ -66,6 +73,9 @@ PROBLEM_ADVICE = {
     "strange_version": _("The version belongs to another prompt."),
     "unknown_fetch": _("No such row stands in the ledger."),
     "unknown_label": _("The prompt has no such label."),
+    "call_quota": _(
+        "Wait for Retry-After, or send less data with calls. Fetches without call data are served meanwhile."
+    ),
     "rate_limited": _("Wait for Retry-After. RateLimit-Policy says how much a minute holds."),
     "server_error": _("A fault of ours. Tell us the request id."),
     "unavailable": _("Without a record no prompt leaves. Use your last copy and ask again."),
@@ -256,12 +266,36 @@ def build_example_value(name: str, schema: Mapping[str, Any]) -> Any:
     return {"integer": 1, "boolean": True}.get(str(kind), name)
 
 
+@cache
+def render_operations(language: str) -> SafeString:
+    """Render the operations once per process and language, because that takes half a second."""
+    return render_to_string("api/_operations.html", {"groups": list_operation_groups()})
+
+
 @login_not_required
 @require_safe
-def api_reference(request: HttpRequest) -> HttpResponse:
+def api_reference(request: HttpRequest) -> HttpResponseBase:
+    if settings.SESSION_COOKIE_NAME in request.COOKIES:
+        return render(request, "api/docs.html", build_reference_context())
+    return build_visitor_response(request)
+
+
+def build_reference_context() -> dict[str, Any]:
     groups = list_operation_groups()
     count = sum(len(group.operations) for group in groups)
-    return render(request, "api/docs.html", {"groups": groups, "count": count, "server": settings.PUBLIC_URL})
+    return {"groups": groups, "count": count, "operations": render_operations(get_language() or "")}
+
+
+def build_visitor_response(request: HttpRequest) -> HttpResponseBase:
+    """Return the page for visitors without a session, which is the same for all of them, with an ETag.
+
+    It has no form, so it needs no CSRF token, which would differ in each response.
+    """
+    response = render(request, "api/docs.html", build_reference_context() | {"csrf_token": ""})
+    response["ETag"] = quote_etag(sha256(response.content).hexdigest())
+    response["Cache-Control"] = "no-cache"
+    patch_vary_headers(response, ("Cookie",))
+    return get_conditional_response(request, etag=response["ETag"], response=response) or response
 
 
 @login_not_required

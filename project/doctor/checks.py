@@ -36,13 +36,14 @@ from project.metrics.gauges import (
 )
 from project.metrics.periodic import find_existing_folder
 from project.tasks import HEARTBEAT_KEY, HEARTBEAT_SECONDS
+from prompts.call_contents.quota import get_utc_day
 from prompts.hashed_rows import build_block_row
 from prompts.integrity.checkpoints import NoSigningKey, load_signing_key
 from prompts.integrity.lag import MAX_UNSEALED_TIME, MAX_UNSIGNED_TIME, list_workspace_lags
 from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
 from prompts.integrity.verify import verify_workspace
 from prompts.integrity.verify.version import list_version_faults
-from prompts.models import AgentPrompt, Checkpoint, LedgerBlock, SigningKey
+from prompts.models import AgentPrompt, Checkpoint, DailyCallStorage, LedgerBlock, SigningKey
 from prompts.proof.checkpoints import SignedCheckpoint, verify_signature
 from prompts.proof.ledger_blocks import LedgerTimes
 from prompts.proof.signing_keys import UnusableKey, get_key_id, load_public_key
@@ -176,6 +177,7 @@ def format_workspaces(slugs: list[str]) -> str:
 MAX_HEARTBEAT_AGE = timedelta(seconds=HEARTBEAT_SECONDS * 3)
 SLOW_SECONDS, STUCK_SECONDS = 120, 900
 LOW_DISK_SHARE, FULL_DISK_SHARE = 0.10, 0.03
+FILES_CHECK, QUOTA_CHECK, HIGH_QUOTA_SHARE = "files", "call data", 0.8
 START_WORKER_ADVICE = "Start `celery -A project worker` and one `celery -A project beat`."
 
 
@@ -248,6 +250,44 @@ def check_disk_space(name: str, place: Path) -> Finding:
         if share < LOW_DISK_SHARE
         else report_ok(name, message)
     )
+
+
+def check_file_modes() -> Iterator[Finding]:
+    """Check that other users of the machine cannot read the database file and our folders."""
+    places = [Path(settings.VAR), Path(settings.DRAMATIS_CHECKPOINT_DIR)]
+    if connection.vendor == "sqlite" and not connection.is_in_memory_db():  # type: ignore[attr-defined]
+        places.append(Path(str(connection.settings_dict["NAME"])))
+    open_places = [place for place in places if place.exists() and place.stat().st_mode & 0o077]
+    for place in open_places:
+        mode = "0700" if place.is_dir() else "0600"
+        yield report_warning(
+            FILES_CHECK, f"Other users can access {place}.", f"Set its mode to {mode}: chmod {mode} {place}"
+        )
+    if not open_places:
+        yield report_ok(FILES_CHECK, "Database file and folders are for their owner only.")
+
+
+def check_call_quota() -> Iterator[Finding]:
+    """Warn about workspaces that have nearly used up today's quota of call data."""
+    quota: int = settings.DRAMATIS_CALL_BYTES_PER_DAY
+    if not quota:
+        yield report_warning(
+            QUOTA_CHECK, "Calls may store any amount of data.", "Set DRAMATIS_CALL_BYTES_PER_DAY."
+        )
+        return
+    rows = DailyCallStorage.unscoped.filter(
+        day=get_utc_day(timezone.now()), size__gte=quota * HIGH_QUOTA_SHARE
+    )
+    names = sorted(rows.values_list("workspace__slug", flat=True))
+    if names:
+        yield report_warning(
+            QUOTA_CHECK,
+            f"Workspaces that have used over {HIGH_QUOTA_SHARE:.0%} of today's quota of call data: "
+            f"{', '.join(names[:10])}.",
+            "Look for a bot that sends too much, or raise DRAMATIS_CALL_BYTES_PER_DAY.",
+        )
+    else:
+        yield report_ok(QUOTA_CHECK, "No workspace is near its daily quota of call data.")
 
 
 MIN_SECRET_LENGTH = 50

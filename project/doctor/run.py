@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator
 
 from project.doctor.checks import (
+    check_call_quota,
     check_disks,
+    check_file_modes,
     check_lag,
     check_ledger_times,
     check_queue_workers,
@@ -34,6 +36,8 @@ def run_checks(*, full: bool = False) -> list[Finding]:
         "sealing and signing": (check_lag, "It is read from the database: mend that first."),
         "ledger times": (check_ledger_times, "It is read from the database: mend that first."),
         "disk": (check_disks, "See whether the folder is mounted and ours to read."),
+        "files": (check_file_modes, "See whether the folder is mounted and ours to read."),
+        "call data": (check_call_quota, "It is read from the database: mend that first."),
     }
     return [
         finding

@@ -10,15 +10,16 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.cache import cache
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Max, Q, Sum
 from django.utils import timezone
 from prometheus_client.core import Metric
 
 from core.db.replica import read_from_replica
 from personas.models import Agent, Workspace
 from project.metrics.exposition import build_counter, build_gauge
+from prompts.call_contents.quota import get_utc_day
 from prompts.fleet.bot_activity import OUTDATED_WINDOW, get_bot_activity
-from prompts.models import AgentPrompt
+from prompts.models import AgentPrompt, DailyCallStorage
 
 CACHE_KEY = "measured-figures"
 CACHE_SECONDS = 3_600
@@ -30,6 +31,8 @@ HELP_TEXTS = {
     "prompts": "Agents on channels: a prompt each.",
     "versions_total": "Versions ever built; the growth is how many builds gave new words.",
     "prompts_unbuilt": "Prompts whose last build failed.",
+    "call_bytes_today": "Bytes that the calls of all workspaces have stored today (UTC).",
+    "call_quota_share": "Share of the daily quota that the workspace with the most call data has used.",
     "stale_bots": "Keys of the last day that hold something else than they would get now.",
     "checkpoint_disk_free_bytes": "Free disk space for checkpoint files, where they are written.",
     "checkpoint_disk_size_bytes": "Size of that disk.",
@@ -48,6 +51,7 @@ def measure_metrics() -> dict[str, float]:
         "versions_total": AgentPrompt.unscoped.aggregate(all=Sum("last_number"))["all"] or 0,
         "prompts_unbuilt": prompts["unbuilt"],
         "stale_bots": count_outdated_bots(),
+        **measure_call_storage(),
     }
     disk = shutil.disk_usage(find_existing_folder(Path(settings.DRAMATIS_CHECKPOINT_DIR)))
     values |= {"checkpoint_disk_free_bytes": disk.free, "checkpoint_disk_size_bytes": disk.total}
@@ -60,6 +64,16 @@ def measure_metrics() -> dict[str, float]:
 def find_existing_folder(path: Path) -> Path:
     """Return the folder or, if it does not exist yet, its closest existing parent."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def measure_call_storage() -> dict[str, float]:
+    today = get_utc_day(timezone.now())
+    sizes = DailyCallStorage.unscoped.filter(day=today).aggregate(all=Sum("size"), most=Max("size"))
+    quota: int = settings.DRAMATIS_CALL_BYTES_PER_DAY
+    return {
+        "call_bytes_today": sizes["all"] or 0,
+        "call_quota_share": (sizes["most"] or 0) / quota if quota else 0.0,
+    }
 
 
 def count_outdated_bots() -> int:

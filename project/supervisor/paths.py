@@ -35,7 +35,7 @@ def get_valkey_socket(var: Path) -> Path:
 def get_development_key(var: Path) -> str:
     """Return the SECRET_KEY for development. It is stored in `var`, so that sessions survive a restart."""
     path = var / "secret_key"
-    var.mkdir(parents=True, exist_ok=True)
+    var.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = var / f"secret_key.{os.getpid()}"
     if not path.exists():
         draft.touch(mode=0o600)

@@ -16,7 +16,7 @@ class DatabaseNotReady(Exception):
 
 def prepare_database(*, empty: bool) -> None:
     try:
-        settings.VAR.mkdir(parents=True, exist_ok=True)
+        settings.VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
         migrate_database()
         needs_demo = not empty and not has_workspaces()
     except (DatabaseError, OSError) as error:

@@ -1,7 +1,7 @@
 """List the inputs and slots that a layout does not use, so that nothing is dropped silently."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -15,6 +15,17 @@ from prompts.assembly.slots import Slots
 # supplement the time, and limits and native tools affect every layout. The other slots that change the inputs
 # are reported as inputs.
 ALWAYS_PLACED_SLOTS = frozenset({"messages", "timezone", "zone", *INPUT_SLOTS}) - {"entry"}
+
+# The inputs that a slot changes. If the layout does not use the input, the slot has no effect. The slots that
+# are in neither table nor in `Layout.slots` affect every layout: the limits and, beside the text, the tool
+# definitions (`tools`, `tool_definitions`, `native_tools` and `entry`).
+SLOT_INPUTS = {
+    **dict.fromkeys(("data", "signature", "hidden"), "data"),
+    **{name: name for name in ("mission", "working_directory")},
+}
+LAYOUT_SLOTS = frozenset(
+    {"host", "sandbox", "session", "task", "is_background", "previous_error", "append", "replace"}
+)
 
 get_tool_use = attrgetter("use")
 # Receives an input and returns a true value if the input has any content.
@@ -71,3 +82,15 @@ def list_unplaced_slots(layout: Layout, slots: Slots) -> tuple[str, ...]:
     return tuple(
         [f"slots.{name}" for name in names if name not in layout.slots and name not in ALWAYS_PLACED_SLOTS]
     )
+
+
+def drop_unused_slots(layout: Layout, slots: Slots) -> tuple[Slots, tuple[str, ...]]:
+    """Return the slots without those that change nothing in this layout, and the names of the dropped ones.
+
+    The prompt is the same without them, so they need not be stored.
+    """
+    unused = [name for name in LAYOUT_SLOTS if name not in layout.slots]
+    unused += [name for name, input_name in SLOT_INPUTS.items() if input_name not in layout.used]
+    dropped = sorted(name for name in unused if getattr(slots, name))
+    empty = Slots()
+    return replace(slots, **{name: getattr(empty, name) for name in dropped}), tuple(dropped)

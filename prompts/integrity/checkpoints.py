@@ -70,7 +70,7 @@ def ensure_development_pem(var: Path) -> bytes:
     """
     path = var / "signing_key.pem"
     if not path.exists():
-        var.mkdir(parents=True, exist_ok=True)
+        var.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = var / f"signing_key.{os.getpid()}"
         draft.touch(mode=0o600)
         draft.write_bytes(dump_private_key(generate_signing_key()))

@@ -1,11 +1,13 @@
 """Request verification runs and execute them in a worker; a workspace has at most one open run at a time."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from core.db.batch_delete import delete_in_batches
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.models import Workspace
@@ -67,3 +69,10 @@ def finish_verification(run: VerificationRun, state: VerificationState, problem:
     run.state, run.problem, run.ended_at = state, problem, timezone.now()
     run.save(update_fields=["state", "problem", "ended_at", "result"])
     return run
+
+
+def delete_verifications_before(cutoff: datetime) -> int:
+    """Delete runs that ended before the cutoff, except the last one of each workspace."""
+    later = VerificationRun.unscoped.filter(workspace=OuterRef("workspace"), pk__gt=OuterRef("pk"))
+    rows = VerificationRun.unscoped.filter(Exists(later), ended_at__lt=cutoff)
+    return delete_in_batches(rows.exclude(state__in=OPEN_STATES))

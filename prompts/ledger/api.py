@@ -1,5 +1,6 @@
 """REST resource of the ledger: which prompts were served to whom. A bot key sees only its own rows."""
 
+import json
 from datetime import UTC
 from typing import Any
 
@@ -36,6 +37,7 @@ from prompts.api_lookup import (
     is_scope_limited,
     list_visible_prompt_ids,
 )
+from prompts.call_contents.selectors import get_call_contents
 from prompts.errors import FetchNotFound
 from prompts.ledger.outdated_bots import OutdatedBot, list_outdated_bots
 from prompts.ledger.selectors import LedgerFilter, list_ledger_entries
@@ -62,7 +64,10 @@ LEDGER_ROW_SCHEMA = object_schema(LEDGER_ROW_FIELDS)
 LEDGER_ENTRY_SCHEMA = object_schema(
     {
         **LEDGER_ROW_FIELDS,
-        "slots": any_object_schema(description="The facts of the call."),
+        "slots": any_object_schema(
+            description="The facts of the call as stored. `contents` has the digests of long values by name."
+        ),
+        "slot_contents": any_object_schema(description="The long values by digest; erased ones are missing."),
         "seal": digest_schema(),
     }
 )
@@ -142,7 +147,16 @@ def list_visible_entries(call: ApiRequest, filters: LedgerFilter) -> QuerySet[Le
 
 def read_ledger_entry(call: ApiRequest, key: int) -> ApiResponse:
     entry = get_visible_entry(call, key)
-    return json_response({**ledger_entry_json(entry), "slots": entry.slots, "seal": entry.seal})
+    contents = {
+        digest: data for digest, data in get_call_contents(entry.workspace_id, entry.slots).items() if data
+    }
+    body = {
+        **ledger_entry_json(entry),
+        "slots": entry.slots,
+        "slot_contents": {digest: json.loads(data) for digest, data in contents.items()},
+        "seal": entry.seal,
+    }
+    return json_response(body)
 
 
 def get_visible_entry(call: ApiRequest, key: int) -> LedgerEntry:

@@ -1,12 +1,14 @@
 """Store the prompt digests that bots report as used, and compare them with the served prompts."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
+from core.db.batch_delete import delete_in_batches
 from personas.actors import Actor
 from personas.errors import InvalidInput
 from personas.models import ApiKey
@@ -112,3 +114,11 @@ def is_last_served(last_served: LastServedPrompt, digest: str, versions: list[Pr
     return digest == last_served.served_digest or last_served.number in [
         version.number for version in versions
     ]
+
+
+def delete_reports_before(cutoff: datetime) -> int:
+    """Delete reports from before the cutoff, except the last one of each key for a prompt."""
+    later = DigestReport.unscoped.filter(
+        prompt=OuterRef("prompt"), key=OuterRef("key"), pk__gt=OuterRef("pk")
+    )
+    return delete_in_batches(DigestReport.unscoped.filter(Exists(later), at__lt=cutoff))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -14,6 +15,7 @@ from personas.audit.audited_export import audited_file_response
 from personas.models import ApiKey
 from personas.tenancy.middleware import WorkspaceRequest, require_reauthentication
 from personas.ui.export import build_export_columns
+from prompts.call_contents.quota import get_stored_today
 from prompts.ledger.forms import LedgerFilterForm
 from prompts.ledger.outdated_bots import list_outdated_bots
 from prompts.ledger.selectors import get_ledger_page, list_ledger_entries
@@ -52,6 +54,8 @@ def index(request: WorkspaceRequest) -> HttpResponse:
         "newest": urlencode(filters),
         "is_narrowed": bool(filters),
         "is_further": "before" in request.GET,
+        "call_bytes": get_stored_today(request.workspace.pk),
+        "call_quota": settings.DRAMATIS_CALL_BYTES_PER_DAY,
     }
     return render(request, "prompts/ledger/list.html", context, status=200 if form.is_valid() else 422)
 

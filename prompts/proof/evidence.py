@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Literal
 
 from prompts.proof import evidence_checks
+from prompts.proof.call_values import CONTENTS_KEY
 from prompts.proof.canonical import plain_json
 from prompts.proof.checkpoints import SignedCheckpoint
 from prompts.proof.evidence_reader import (
@@ -39,6 +40,7 @@ def build_evidence_bundle(
     text: str | None,
     served: str | None,
     slots: Mapping[str, Any] | None,
+    slot_contents: Mapping[str, str] | None = None,
     versions: Sequence[StoredRow[VersionRow]],
     segments: Sequence[EvidenceSegment] | None,
     tools: str | None = None,
@@ -59,7 +61,8 @@ def build_evidence_bundle(
     the checkpoint must be complete. `block_rows` are the (id, seal) pairs of the rows in the first block. The
     text of an erased segment is None. `tools` are the tool definitions exactly as stored, because the digest
     in the version covers these bytes; None if the version has none, or if they were erased. `inputs` are the
-    stored inputs of the version by digest, for a call that changed them.
+    stored inputs of the version by digest, for a call that changed them. `slots` are the values as the ledger
+    row stores them, and `slot_contents` the long values that it names by digest.
     """
     sealed = {"rows": tuple(block_rows), "links": [chain_link_json(link) for link in blocks]}
     unsealed = NOT_YET_SEALED if ledger else None
@@ -70,6 +73,7 @@ def build_evidence_bundle(
             "text": text,
             "served": served,
             "slots": slots,
+            "slot_contents": slot_contents,
             "versions": [chain_link_json(link) for link in versions],
             "segments": None if segments is None else [segment._asdict() for segment in segments],
             "tools": tools,
@@ -125,12 +129,18 @@ def list_irrelevant_checks(data: object) -> frozenset[str]:
     A bundle is evidence either of one fetch of a prompt or of the version that a label pointed at. The checks
     of the other kind do not apply. If it is unclear which kind the bundle is, all checks run. Bundles of the
     first format version contain no tool definitions to check. Only a call that changed the inputs of the
-    version has inputs to check.
+    version has inputs to check, and only a call with long slot values has their contents.
     """
     fields = data if isinstance(data, Mapping) else {}
     older = frozenset({TOOLS_CHECK}) if fields.get("version") == FORMAT_WITHOUT_TOOLS else frozenset()
     unchanged = frozenset({INPUTS_CHECK}) if fields.get("inputs") is None else frozenset()
-    return older | unchanged | list_irrelevant_kinds(fields)
+    short = frozenset() if has_long_values(fields) else frozenset({SLOT_CONTENTS_CHECK})
+    return older | unchanged | short | list_irrelevant_kinds(fields)
+
+
+def has_long_values(fields: Mapping[str, Any]) -> bool:
+    slots = fields.get("slots")
+    return fields.get("slot_contents") is not None or not isinstance(slots, Mapping) or CONTENTS_KEY in slots
 
 
 def list_irrelevant_kinds(fields: Mapping[str, Any]) -> frozenset[str]:
@@ -159,6 +169,7 @@ def is_evidence_valid(results: Iterable[CheckResult]) -> bool:
 
 INPUTS_CHECK = "inputs match the lockfile"
 TOOLS_CHECK = "tool definitions match the version"
+SLOT_CONTENTS_CHECK = "long slot values match their digests"
 REBUILD_CHECK, MOVE_COVERAGE_CHECK = "text built again", "checkpoint covers the label move"
 EXPECTED_KEY_CHECK = "key is the expected one"
 FETCH_KEYS = ("ledger", "block", "text", "served", "slots")
@@ -167,6 +178,7 @@ FETCH_CHECKS = frozenset(
     {
         "bytes match the served digest",
         "slots match the ledger",
+        SLOT_CONTENTS_CHECK,
         "ledger seal",
         "ledger row fits the version and the bytes",
         "seal stands in its block",
@@ -188,6 +200,7 @@ EVIDENCE_CHECKS: dict[str, CheckFunction] = {
     "version hash": evidence_checks.check_version_hash,
     "label pointed at the version": evidence_checks.check_label_pointer,
     "slots match the ledger": evidence_checks.check_evidence_slots,
+    SLOT_CONTENTS_CHECK: evidence_checks.check_slot_contents,
     "ledger seal": evidence_checks.check_ledger_seal,
     "ledger row fits the version and the bytes": evidence_checks.check_ledger_row,
     "seal stands in its block": evidence_checks.check_seal_in_block,

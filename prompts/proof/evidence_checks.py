@@ -166,6 +166,20 @@ def check_evidence_slots(bundle: EvidenceBundle) -> str:
     return "the slot values are those of the ledger row"
 
 
+def check_slot_contents(bundle: EvidenceBundle) -> str:
+    """Check that the long slot values are those that the slots name, and that nothing else is among them."""
+    named, contents = set(bundle.slot_digests.values()), bundle.slot_contents
+    if not named:
+        raise ValueError("the slots name no long values, and the bundle has a place for them")
+    for digest, text in contents.items():
+        require_same_digest(text_digest(text), digest, "a long slot value", "its digest")
+    if not contents.keys() <= named:
+        raise ValueError("the bundle has long values that its slots do not name")
+    if missing := len(named - contents.keys()):
+        raise MissingEvidence(f"{missing} of {len(named)} long slot values were erased; their digests remain")
+    return f"the {len(named)} long slot values are those that the slots name"
+
+
 def check_ledger_seal(bundle: EvidenceBundle) -> str:
     row, seal = bundle.ledger
     require_same_digest(row.seal(), seal, row.name, "its seal")

@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
+from prompts.proof.call_values import CONTENTS_KEY, MissingCallValue, join_call_values
 from prompts.proof.canonical import format_timestamp
 from prompts.proof.chain_heads import ChainHeads, read_heads
 from prompts.proof.checkpoints import CheckpointStatement, SignedCheckpoint, read_checkpoint
@@ -28,9 +29,15 @@ from prompts.proof.json_reader import (
 from prompts.proof.ledger_blocks import get_settled_at
 from prompts.proof.signing_keys import PublicKey, dump_public_key, load_public_key
 
-EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 2, "not yet sealed"
+EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 3, "not yet sealed"
 # Bundles of this format version have no tool definitions and no inputs. They are still verified.
 FORMAT_WITHOUT_TOOLS = 1
+# The keys that bundles of earlier format versions do not have.
+ABSENT_KEYS: Mapping[int, frozenset[str]] = {
+    FORMAT_WITHOUT_TOOLS: frozenset({"tools", "inputs", "slot_contents"}),
+    2: frozenset({"slot_contents"}),
+    EVIDENCE_FORMAT_VERSION: frozenset(),
+}
 LATEST_LABEL = "latest"
 BUNDLE_KEYS = (
     "format",
@@ -38,6 +45,7 @@ BUNDLE_KEYS = (
     "text",
     "served",
     "slots",
+    "slot_contents",
     "versions",
     "segments",
     "tools",
@@ -113,10 +121,9 @@ class EvidenceBundle:
         if fields.get("format") != EVIDENCE_FORMAT:
             raise ValueError(f"the bundle does not say that it is a {EVIDENCE_FORMAT}")
         version = read_number(fields.get("version"), "the bundle's version")
-        if version not in (FORMAT_WITHOUT_TOOLS, EVIDENCE_FORMAT_VERSION):
+        if version not in ABSENT_KEYS:
             raise ValueError(f"the bundle is of another version than {EVIDENCE_FORMAT_VERSION}")
-        missing = {"tools", "inputs"} if version == FORMAT_WITHOUT_TOOLS else set()
-        check_exact_keys(fields, set(BUNDLE_KEYS) - missing, "the bundle")
+        check_exact_keys(fields, set(BUNDLE_KEYS) - ABSENT_KEYS[version], "the bundle")
         return fields
 
     def require_part(self, name: str, missing: str) -> Any:
@@ -136,6 +143,30 @@ class EvidenceBundle:
     @cached_property
     def slots(self) -> Mapping[str, Any]:
         return read_object(self.require_part("slots", "the slot values are not in the bundle"), "slots")
+
+    @cached_property
+    def slot_contents(self) -> Mapping[str, str]:
+        """The long slot values by digest, each as JSON text. Erased values are missing."""
+        if self.content.get("slot_contents") is None:
+            return {}
+        fields = read_object(self.content["slot_contents"], "slot_contents")
+        return {name: read_text(text, f"slot_contents.{name}") for name, text in fields.items()}
+
+    @cached_property
+    def slot_digests(self) -> Mapping[str, str]:
+        """The digests of the long slot values by name."""
+        fields = read_object(self.slots.get(CONTENTS_KEY, {}), f"slots.{CONTENTS_KEY}")
+        return {name: read_text(digest, f"slots.{CONTENTS_KEY}.{name}") for name, digest in fields.items()}
+
+    @cached_property
+    def call_values(self) -> Mapping[str, Any]:
+        """All slot values of the call."""
+        try:
+            return join_call_values({**self.slots, CONTENTS_KEY: self.slot_digests}, self.slot_contents)
+        except MissingCallValue as error:
+            raise MissingEvidence(
+                f"the value of {error.args[0]} is not in the bundle; its digest remains"
+            ) from None
 
     @cached_property
     def lockfile(self) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from prompts.assembly.call_inputs import changes_inputs
+from prompts.call_contents.selectors import get_call_contents, get_call_values
 from prompts.hashed_rows import (
     build_block_row,
     build_label_move_row,
@@ -15,6 +16,7 @@ from prompts.hashed_rows import (
 from prompts.integrity.checkpoints import get_heads_at
 from prompts.models import Checkpoint, LabelMove, LedgerBlock, LedgerEntry, PromptVersion, SigningKey
 from prompts.proof import evidence, evidence_reader
+from prompts.proof.call_values import MissingCallValue
 from prompts.proof.chain_heads import ChainHead, ChainHeads
 from prompts.proof.checkpoints import SignedCheckpoint
 from prompts.proof.hashed_rows import LabelMoveRow, LedgerBlockRow, StoredRow, VersionRow
@@ -51,6 +53,7 @@ def build_evidence(replay: Replay) -> dict[str, Any]:
         text=text,
         served=entry.served_digest if entry else None,
         slots=entry.slots if entry else None,
+        slot_contents=get_slot_contents(entry) if entry else None,
         versions=list_version_rows(replay, signed),
         segments=list_evidence_segments(replay.version),
         tools=get_stored_definitions(replay.version),
@@ -194,13 +197,21 @@ def get_stored_definitions(version: PromptVersion) -> str | None:
     return None if data is None else data.decode()
 
 
+def get_slot_contents(entry: LedgerEntry) -> dict[str, str] | None:
+    """Return the long values of the call by digest, without erased ones; None if the call has none."""
+    contents = get_call_contents(entry.workspace_id, entry.slots)
+    return {digest: data.decode() for digest, data in contents.items() if data is not None} or None
+
+
 def get_stored_inputs(replay: Replay) -> dict[str, str] | None:
     """Return the inputs of the version by digest, if the call changed them and none was erased."""
-    if replay.entry is None or not changes_inputs(slots_from_json(replay.entry.slots)):
+    if replay.entry is None:
         return None
     try:
+        if not changes_inputs(slots_from_json(get_call_values(replay.entry))):
+            return None
         contents = load_input_contents(replay.version)
-    except InputsUnavailable:
+    except (InputsUnavailable, MissingCallValue):
         return None
     return {digest: data.decode() for digest, data in contents.items()}
 

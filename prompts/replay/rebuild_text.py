@@ -15,7 +15,7 @@ from prompts.versions.stored_inputs import unpack_inputs
 
 def rebuild_evidence_text(bundle: EvidenceBundle) -> str:
     """Join the segments and fill in the slot values, with the same code that serves prompts."""
-    slots = slots_from_json(bundle.slots)
+    slots = slots_from_json(bundle.call_values)
     segments = rebuild_segments(bundle, slots) if changes_inputs(slots) else read_segments(bundle)
     return fill_spans(build_slot_spans(segments), slots)
 

@@ -15,6 +15,7 @@ from personas.models import Erasure, Workspace
 from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
 from prompts.assembly.slots import fill_segments
+from prompts.call_contents.selectors import get_call_values
 from prompts.errors import FetchNotFound, LedgerRowExpired, NoPromptAtTime, PromptErased, ReplayMismatch
 from prompts.models import (
     LATEST,
@@ -25,6 +26,7 @@ from prompts.models import (
     LedgerRollOff,
     PromptVersion,
 )
+from prompts.proof.call_values import MissingCallValue
 from prompts.serving import slots_from_json
 from prompts.serving.response_body import select_call_tools
 from prompts.versions.segments import list_content_digests, unpack_segments
@@ -163,12 +165,14 @@ def build_replay(entry: LedgerEntry) -> Replay:
     segments, problem = built, ""
     if not erasures:
         try:
-            slots = slots_from_json(entry.slots)
+            slots = slots_from_json(get_call_values(entry))
             prompt = build_call_prompt(version, slots)
             if prompt is not None:
                 built, tools = prompt.segments, list_definitions_json(prompt.tools)
             tools = None if tools is None else select_call_tools(tools, slots.tools)[0]
             segments = fill_segments(built, slots)
+        except MissingCallValue as error:
+            problem = _("the value of its field %(field)s is not stored any more") % {"field": error.args[0]}
         except Exception as error:  # noqa: BLE001  # whatever a renderer of today makes of it, the page must say
             fault = {"fault": type(error).__name__}
             problem = _("its slots cannot be filled any more (%(fault)s)") % fault

@@ -19,9 +19,11 @@ from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
 from prompts.assembly.slots import fill_segments
 from prompts.builds.compiler import count_tokens_cached
+from prompts.call_contents.selectors import get_call_values
 from prompts.errors import FetchNotFound, LedgerRowExpired
 from prompts.models import PromptVersion
 from prompts.page_lookup import get_prompt_or_404, get_version_or_404
+from prompts.proof.call_values import MissingCallValue
 from prompts.proof.canonical import format_timestamp
 from prompts.proof.evidence import EXPECTED_KEY_CHECK, CheckResult
 from prompts.replay.evidence import build_evidence, run_evidence_checks
@@ -84,18 +86,21 @@ class ReplayPage(VersionPage):
     def facts(self) -> list[tuple[str, str]]:
         """Display names and values of the slots that the client filled in this fetch."""
         entry = self.replay.entry
-        return (
-            [(get_display_name(name), format_slot_value(value)) for name, value in entry.slots.items()]
-            if entry
-            else []
-        )
+        if entry is None:
+            return []
+        try:
+            values = get_call_values(entry)
+        except MissingCallValue:
+            # The row still has the digests.
+            values = entry.slots
+        return [(get_display_name(name), format_slot_value(value)) for name, value in values.items()]
 
 
 def compare_with_current(replay: Replay, now: PromptVersion, *, is_whole: bool) -> dict[str, Any]:
     """Diff the replayed text with the current version, whose slots are filled with the same values."""
     segments = get_segments(now)
     if replay.entry and not replay.is_erased and not replay.problem:
-        slots = slots_from_json(replay.entry.slots)
+        slots = slots_from_json(get_call_values(replay.entry))
         prompt = build_call_prompt(now, slots)
         segments = fill_segments(prompt.segments if prompt else segments, slots)
     tools = [] if replay.tools is None else select_replay_tools(replay, get_tool_definitions(now))
@@ -106,7 +111,9 @@ def compare_with_current(replay: Replay, now: PromptVersion, *, is_whole: bool) 
 
 def select_replay_tools(replay: Replay, definitions: list[dict[str, Any]]) -> Sequence[DefinitionJson]:
     """Return the definitions that the call of the replay would select; all if it was no call."""
-    names = slots_from_json(replay.entry.slots).tools if replay.entry and not replay.problem else None
+    names = (
+        slots_from_json(get_call_values(replay.entry)).tools if replay.entry and not replay.problem else None
+    )
     return select_call_tools(definitions, names)[0]
 
 

@@ -6,16 +6,15 @@ Versions are immutable, so a cached version is reloaded only after content of it
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cachetools import LRUCache
-from django.db.models import Count, Max
 
 import prompts.assembly.layouts  # noqa: F401
 from core.db.workspace_scope import workspace_scope
-from personas.models import Content, Erasure
+from personas.models import Content, ErasureCounter
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
@@ -86,7 +85,6 @@ class ServingCache:
 PROCESS_CACHE = ServingCache()
 
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VERSION_COLUMNS = (
     "number",
     "digest",
@@ -100,17 +98,6 @@ VERSION_COLUMNS = (
     "sizes",
     "report",
 )
-
-
-class ErasureState(NamedTuple):
-    """Number of a workspace's erasures and time of the last one. A difference means a new erasure.
-
-    The time alone is not enough: of two concurrent erasures, the one with the earlier time may be committed
-    last.
-    """
-
-    number: int
-    last_at: datetime
 
 
 @dataclass(frozen=True)
@@ -129,8 +116,8 @@ class CachedVersion:
     # Warnings of the build: see prompts.serving.warnings.
     warnings: ReportWarnings
     timezone: str
-    # State of the workspace's erasures when this version was loaded.
-    erasures: ErasureState
+    # The workspace's erasure counter when this version was loaded. A difference means a new erasure.
+    erasures: int
     # The members that describe the version, rendered as JSON. Every JSON response body begins with them.
     json_start: str
     # The last rendering (at most one item). It is reused while the slot texts stay equal: calls without slots
@@ -151,14 +138,13 @@ class CachedVersion:
         return rendered
 
 
-def get_erasure_state(workspace_id: int) -> ErasureState:
-    rows = Erasure.objects.in_workspace(workspace_id)
-    totals = rows.aggregate(count=Count("pk"), last_at=Max("at"))
-    return ErasureState(totals["count"], totals["last_at"] or EPOCH)
+def get_erasure_number(workspace_id: int) -> int:
+    """Return the erasure counter of the workspace. It is missing, which means 0, until the first erasure."""
+    return ErasureCounter.objects.in_workspace(workspace_id).values_list("number", flat=True).first() or 0
 
 
 def get_cached_version(
-    cache: ServingCache, workspace_id: int, version_id: int, erasures: ErasureState
+    cache: ServingCache, workspace_id: int, version_id: int, erasures: int
 ) -> CachedVersion:
     """Return the version from the cache.
 
@@ -173,7 +159,7 @@ def get_cached_version(
     return version
 
 
-def load_cached_version(workspace_id: int, version_id: int, erasures: ErasureState) -> CachedVersion:
+def load_cached_version(workspace_id: int, version_id: int, erasures: int) -> CachedVersion:
     version = PromptVersion.objects.in_workspace(workspace_id).only(*VERSION_COLUMNS).get(pk=version_id)
     contents = require_contents(workspace_id, list_content_digests(version.segments, version.tools))
     parts = build_render_parts(unpack_segments(version.segments, contents))

@@ -42,7 +42,6 @@ CHECKED_COLUMNS = {
     "label_name": "text",
     "report": "text",
     "erasures": "bigint",
-    "erased_at": "timestamptz",
     "digest": "text",
     "scopes": "jsonb",
 }
@@ -57,11 +56,13 @@ JOIN personas_agent a ON a.id = d.agent_id AND a.workspace_id = r.workspace_id A
 JOIN personas_channel c ON c.id = d.channel_id AND c.workspace_id = r.workspace_id AND c.slug = d.channel
 JOIN prompts_agentprompt p ON p.id = d.prompt_id AND p.agent_id = a.id AND p.channel_id = c.id
 {pointer}
-WHERE (SELECT count(*) {erasures}) = d.erasures
-AND NOT EXISTS (SELECT 1 {erasures} AND e.at > d.erased_at)
+WHERE {erasures}
 RETURNING id, seal
 """
-ERASURES_SQL = "FROM personas_erasure e WHERE e.workspace_id = r.workspace_id"
+# One lookup by an index, however many erasures there are. The counter changes with the commit of an
+# erasure, so a text that was loaded before is not served after it. Without erasures there is no counter.
+ERASURES_CONDITION = """coalesce((
+SELECT e.number FROM personas_erasurecounter e WHERE e.workspace_id = r.workspace_id), 0) = d.erasures"""
 # Keys other than bot keys act for their creator, and are valid only while the creator is an active member.
 KEY_JOIN = """personas_apikey r ON
 r.digest = d.digest AND r.revoked_at IS NULL AND r.expires_at > d.at
@@ -113,7 +114,7 @@ def build_insert_sql(vendor: str, pointer: str, *, is_key: bool) -> str:
         drafts=build_drafts_sql(vendor),
         reader=KEY_JOIN.format(same_scopes=SCOPES_CONDITIONS[vendor]) if is_key else MEMBER_JOIN,
         pointer=POINTER_JOINS[pointer],
-        erasures=ERASURES_SQL,
+        erasures=ERASURES_CONDITION,
     )
 
 

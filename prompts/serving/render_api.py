@@ -18,7 +18,8 @@ from personas.errors import InvalidInput
 from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.slots import Slots
 from prompts.models import PRODUCTION
-from prompts.serving import CallContext, KeyClient, OutOfScope, PromptRequest
+from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, OutOfScope, PromptRequest
+from prompts.serving.call_slots import MAX_CALL_SIZE
 from prompts.serving.fetch_api import (
     NOT_ACCEPTABLE_PROBLEM,
     RawResponse,
@@ -32,7 +33,9 @@ from prompts.serving.resolve import authenticate_key, check_key_format
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 from prompts.serving.slots import find_task_json, find_timezone
 
-MAX_TEXT_LENGTH, MAX_DATA_LENGTH = 20_000, 200_000
+MAX_TEXT_LENGTH, MAX_DATA_LENGTH = 20_000, MAX_CALL_SIZE
+# Names the fields that the layout has no place for. Markdown responses contain no warnings.
+UNPLACED_HEADER = "X-Dramatis-Unplaced"
 CALL_TOOL_SCHEMA = api_schema.object_schema(
     {
         "name": api_schema.line_schema(100, least=1),
@@ -110,7 +113,7 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
             MAX_TEXT_LENGTH, description="Words for this call alone, behind the prompt."
         ),
         "replace": api_schema.prose_schema(
-            200_000, description="Words for this call alone, in place of the prompt's base."
+            MAX_CALL_SIZE, description="Words for this call alone, in place of the prompt's base."
         ),
         "messages": api_schema.array_schema(
             api_schema.object_schema(
@@ -131,7 +134,7 @@ NON_SLOT_FIELDS = ("channel", "label", "task")
 
 @post_view
 def render_prompt_view(request: HttpRequest, client: KeyClient, request_id: str, agent: str) -> RawResponse:
-    """Serve a prompt, with its slots filled from the request body. Only the ledger row stores the slots."""
+    """Serve a prompt, with its slots filled from the request body."""
     check_header_lengths(request.META.get("HTTP_ACCEPT", ""))
     body = parse_json_body(request, RENDER_REQUEST_VALIDATOR)
     content_type = negotiate_content_type(request.META.get("HTTP_ACCEPT", ""))
@@ -140,9 +143,10 @@ def render_prompt_view(request: HttpRequest, client: KeyClient, request_id: str,
     prompt_request = PromptRequest(agent, body["channel"], body.get("label", PRODUCTION), action=RENDER)
     call = CallContext(parse_request_slots(client, prompt_request, body), request_id)
     served, rate_limit_headers = serve_with_rate_limit(client, prompt_request, call, "render")
-    return build_prompt_response(
-        served, prompt_request, content_type, [*rate_limit_headers.items(), NO_STORE_HEADER]
-    )
+    headers = [*rate_limit_headers.items(), NO_STORE_HEADER]
+    if served.unplaced:
+        headers.append((UNPLACED_HEADER, ", ".join(name.removeprefix("slots.") for name in served.unplaced)))
+    return build_prompt_response(served, prompt_request, content_type, headers)
 
 
 def parse_request_slots(client: KeyClient, prompt_request: PromptRequest, body: dict[str, Any]) -> Slots:
@@ -151,7 +155,9 @@ def parse_request_slots(client: KeyClient, prompt_request: PromptRequest, body: 
         values["task"] = require_task_json(client, prompt_request, body["task"])
     if body.get("timezone") and find_timezone(body["timezone"]) is None:
         raise InvalidInput.on("timezone", "Name a time zone of the IANA database, such as Europe/Paris.")
-    return parse_dataclass(Slots, values | convert_call_inputs(body))
+    slots = parse_dataclass(Slots, values | convert_call_inputs(body))
+    # A call without data is like a fetch: nothing of it is stored.
+    return EMPTY_SLOTS if slots == EMPTY_SLOTS else slots
 
 
 def convert_call_inputs(body: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from personas.errors import InvalidInput
 from personas.models import Membership
 from prompts.hashed_rows import format_reader
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion
-from prompts.serving.cache import ErasureState, get_erasure_state
+from prompts.serving.cache import get_erasure_number
 from prompts.serving.errors import InvalidKey, NoVersion, OutOfScope, PromptNotFound, VersionErased
 from prompts.serving.request import Client, KeyClient, MemberClient, PromptRequest, RateLimitCheck
 from prompts.serving.warnings import ReportWarnings, load_report_warnings
@@ -38,7 +38,7 @@ class Resolution:
     agent_id: int
     channel_id: int
     version_id: int
-    erasures: ErasureState
+    erasures: int
     # Content digest of the report of the last build; empty for a request for a time in the past.
     report: str
     # The warnings of that report; None for a request for a time in the past.
@@ -79,8 +79,7 @@ class Resolution:
             "channel": self.channel,
             "label_name": self.label,
             "report": self.report,
-            "erasures": self.erasures.number,
-            "erased_at": format_db_timestamp(self.erasures.last_at),
+            "erasures": self.erasures,
             "digest": self.digest,
             "scopes": self.scopes,
         }
@@ -124,8 +123,8 @@ def resolve_request(
 
 def build_resolution(client_fields: dict[str, Any], prompt_request: PromptRequest) -> Resolution:
     workspace_id: int = client_fields["workspace_id"]
-    # Read the erasure state before the version: an erasure in between is then detected as a new one.
-    erasures = get_erasure_state(workspace_id)
+    # Read the erasure counter before the version: an erasure in between is then detected as a new one.
+    erasures = get_erasure_number(workspace_id)
     prompt = find_requested_prompt(workspace_id, prompt_request)
     version_id = (
         get_version_id_at(prompt, prompt_request)

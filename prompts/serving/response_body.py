@@ -3,13 +3,11 @@
 import json
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from prompts.assembly.layouts import LAYOUTS
-from prompts.assembly.unplaced_inputs import list_unplaced_slots
 from prompts.serving import PromptRequest, ServedPrompt
+from prompts.serving.warnings import format_lost
 
 JSON_TYPE, MARKDOWN_TYPE = "application/json", "text/markdown; charset=utf-8"
 HashedBody = tuple[bytes, bytes]
@@ -46,18 +44,13 @@ def render_extra_fields(served: ServedPrompt) -> str:
     """Render the members `tools`, `warnings` and `messages`, without braces."""
     if served.is_plain:
         return render_plain_fields(served.version.tools, served.warnings)
-    slots = served.slots
     definitions = json.loads(served.version.tools) if served.version.tools else []
-    tools, unknown = select_call_tools(definitions, slots.tools)
-    layout = LAYOUTS.get(served.version.layout)
-    # Warn only about what the client sent: the server fills in the time in every call.
-    sent = replace(slots, now=None) if served.has_server_time else slots
-    lost = list_unplaced_slots(layout, sent) if layout else ()
-    unplaced = [f"The layout has no place for {name}." for name in lost]
+    tools, unknown = select_call_tools(definitions, served.slots.tools)
+    unplaced = format_lost(served.unplaced)
     members = {
         "tools": tools,
-        "warnings": [*served.warnings, *unknown, *unplaced],
-        "messages": [{"role": message.role, "text": message.text} for message in slots.messages],
+        "warnings": list(dict.fromkeys([*served.warnings, *unknown, *unplaced])),
+        "messages": [{"role": message.role, "text": message.text} for message in served.messages],
     }
     return json.dumps(members, ensure_ascii=False, separators=(",", ":"))[1:-1]
 

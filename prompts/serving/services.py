@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from personas.errors import DomainError
 from prompts.assembly.call_inputs import changes_inputs
-from prompts.assembly.slots import Slots
-from prompts.proof.canonical import bytes_digest, canonical_json
+from prompts.assembly.slots import Message, Slots
+from prompts.call_contents.services import store_call_data
+from prompts.proof.canonical import bytes_digest
 from prompts.proof.hashed_rows import SLOTS_DOMAIN, LedgerRow
 from prompts.serving.cache import (
     PROCESS_CACHE,
@@ -22,6 +23,12 @@ from prompts.serving.cache import (
     get_cached_version,
 )
 from prompts.serving.call_build import build_for_call, get_version_inputs, mask_call_data
+from prompts.serving.call_slots import (
+    PreparedSlots,
+    prepare_call_slots,
+    prepare_clock_slots,
+    select_used_slots,
+)
 from prompts.serving.errors import ServingUnavailable
 from prompts.serving.ledger_insert import LedgerValues, insert_ledger_row
 from prompts.serving.rendered_prompt import RenderedPrompt
@@ -35,7 +42,6 @@ from prompts.serving.request import (
     allow_all,
 )
 from prompts.serving.resolve import Resolution, check_key_format, resolve_request
-from prompts.serving.slots import build_clock_slots, fill_clock, normalize_slots
 from prompts.serving.warnings import combine_warnings
 
 log = structlog.get_logger(__name__)
@@ -58,13 +64,15 @@ class ServedPrompt:
     row: LedgerRow
     version: CachedVersion
     rendered: RenderedPrompt
-    # The slots as recorded in the ledger row, as an object and as JSON.
+    # The slots of the call that the version uses, as an object and as JSON.
     slots: Slots
     slots_json: str
+    # The messages of the call. They are not stored.
+    messages: tuple[Message, ...]
     # Whether the client sent no slots.
     is_plain: bool
-    # Whether the client sent no time, so that the server filled it in.
-    has_server_time: bool
+    # Fields of the call that the layout has no place for.
+    unplaced: tuple[str, ...]
     key_id: int | None
     warnings: tuple[str, ...]
 
@@ -135,7 +143,8 @@ class PreparedPrompt(NamedTuple):
     # The cached version, or the version as the call builds it.
     version: CachedVersion
     rendered: RenderedPrompt
-    slots: Slots
+    slots: PreparedSlots
+    unplaced: tuple[str, ...]
     ledger_values: LedgerValues
 
 
@@ -177,7 +186,7 @@ def _serve_with_retries(
         prompt_request.label,
         prompt_request.action,
     )
-    rate_limit = RateLimitOnce(check_rate_limit)
+    rate_limit, is_stored = RateLimitOnce(check_rate_limit), False
     for _ in range(MAX_ATTEMPTS):
         resolution = cache.resolutions.find(cache_key) if prompt_request.at is None else None
         is_cached = resolution is not None
@@ -194,6 +203,9 @@ def _serve_with_retries(
             # The cached resolution may be outdated: the label may point to a version that can be served.
             cache.resolutions.discard(cache_key)
             continue
+        if prepared.slots.has_data and not is_stored:
+            store_call_data(resolution.workspace_id, len(prepared.slots.stored), prepared.slots.contents)
+            is_stored = True
         ledger_id = insert_ledger_row(client, prompt_request, resolution, prepared.ledger_values)
         if ledger_id is not None:
             if prompt_request.at is None and not is_cached:
@@ -215,16 +227,18 @@ def _prepare_prompt(
     prompt_request: PromptRequest, resolution: Resolution, version: CachedVersion, call: CallContext
 ) -> PreparedPrompt:
     now = timezone.now()
+    unplaced: tuple[str, ...] = ()
     if call.slots is EMPTY_SLOTS:
-        slots, slot_data = build_clock_slots(now, version.timezone)
-    elif changes_inputs(call.slots):
-        inputs = get_version_inputs(resolution.workspace_id, version)
-        masked = mask_call_data(call.slots, inputs)
-        slots, slot_data = normalize_slots(fill_clock(masked, now, version.timezone))
-        version = build_for_call(version, inputs, slots)
+        prepared = prepare_clock_slots(now, version.timezone)
     else:
-        slots, slot_data = normalize_slots(fill_clock(call.slots, now, version.timezone))
-    rendered, stored_slots = version.render(slots), canonical_json(slot_data)
+        used, unplaced = select_used_slots(version.layout, call.slots)
+        if changes_inputs(used):
+            inputs = get_version_inputs(resolution.workspace_id, version)
+            prepared = prepare_call_slots(mask_call_data(used, inputs), now, version.timezone)
+            version = build_for_call(version, inputs, prepared.slots)
+        else:
+            prepared = prepare_call_slots(used, now, version.timezone)
+    rendered = version.render(prepared.slots)
     row = LedgerRow(
         workspace=resolution.workspace_id,
         # The database assigns the id later. The seal does not include the id.
@@ -235,14 +249,14 @@ def _prepare_prompt(
         label=prompt_request.recorded_label,
         version=version.version_id,
         number=version.number,
-        slots=bytes_digest(SLOTS_DOMAIN, stored_slots),
+        slots=bytes_digest(SLOTS_DOMAIN, prepared.stored),
         served=rendered.digest,
         size=rendered.size,
         status=304 if call.has_digest(version.digest) else 200,
         request_id=INVALID_ID_CHARACTERS.sub("", call.request_id)[:MAX_REQUEST_ID_LENGTH],
         at=now,
     )
-    return PreparedPrompt(version, rendered, slots, LedgerValues(row, stored_slots.decode()))
+    return PreparedPrompt(version, rendered, prepared, unplaced, LedgerValues(row, prepared.stored.decode()))
 
 
 def _build_served_prompt(
@@ -251,16 +265,16 @@ def _build_served_prompt(
     call: CallContext,
     resolution: Resolution,
 ) -> ServedPrompt:
-    row, stored_slots = prepared.ledger_values
     return ServedPrompt(
         ledger_id,
-        row,
+        prepared.ledger_values.row,
         prepared.version,
         prepared.rendered,
-        prepared.slots,
-        stored_slots,
+        prepared.slots.slots,
+        prepared.slots.values.decode(),
+        call.slots.messages,
         is_plain=call.slots is EMPTY_SLOTS,
-        has_server_time=call.slots.now is None,
+        unplaced=prepared.unplaced,
         key_id=resolution.key_id,
         warnings=combine_warnings(
             prepared.version.warnings,

@@ -54,7 +54,7 @@ def discover_pushed_files(
 
 def build_stamp(content: bytes) -> FileStamp:
     """Build a stamp without modification time and inode: pushed files are compared by content only."""
-    return FileStamp(len(content), 0, 0, sha256(content).hexdigest())
+    return FileStamp(len(content), 0, 0, 0, sha256(content).hexdigest())
 
 
 class PushedFileSearch:

@@ -41,15 +41,21 @@ class PathMissing(Exception):
 
 
 class FileStamp(NamedTuple):
-    """Size, modification time and inode of a file, and the SHA-256 of its content.
+    """Size, times and inode of a file, and the SHA-256 of its content.
 
-    The first three detect a changed file without reading it.
+    All but the digest detect a changed file without reading it. A program can set the modification time, but
+    not the time of the last status change (ctime).
     """
 
     size: int
     mtime_ns: int
+    ctime_ns: int
     inode: int
     digest: str
+
+    def matches(self, status: os.stat_result) -> bool:
+        """Return whether a file with this status has the content of the stamp."""
+        return self[:4] == (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 class ResolvedPath(NamedTuple):
@@ -158,7 +164,9 @@ class SafeRoot:
         size, mtime = len(content), before.st_mtime_ns
         if (before.st_size, after.st_size, after.st_mtime_ns) != (size, size, mtime):
             raise FileRefused("changing", "It changed while it was being read; the next refresh tries again.")
-        return FileStamp(size, mtime, before.st_ino, sha256(content).hexdigest()), content
+        # With the ctime from before reading: if it has changed since, the next refresh reads the file again.
+        digest = sha256(content).hexdigest()
+        return FileStamp(size, mtime, before.st_ctime_ns, before.st_ino, digest), content
 
 
 def build_hard_link_reason(count: int) -> str:

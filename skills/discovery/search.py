@@ -240,7 +240,7 @@ class FileSearch:
         if self.total_bytes + status.st_size > self.caps.total_bytes:
             raise FileRefused("total", f"All files together have more than {self.caps.total_bytes:,} bytes.")
         known_stamp = self.known_stamps.get(path)
-        if known_stamp and known_stamp[:3] == (status.st_size, status.st_mtime_ns, status.st_ino):
+        if known_stamp and known_stamp.matches(status):
             return known_stamp, None
         self.read_count += 1
         return self.root.read_file(resolved.folder, resolved.name, self.caps.file_bytes)

@@ -53,10 +53,10 @@ class ContextFile(WorkspaceOwned):
     in_force = models.ForeignKey("FileRevision", null=True, on_delete=models.PROTECT, related_name="used_by")
     # Whether a user has dealt with the current state. The inbox shows only files where this is False.
     is_settled = models.BooleanField(default=False)
-    # Stamp of the file when its content was last read. A refresh does not read a file whose size, mtime and
-    # inode are unchanged.
+    # Stamp of the file when its content was last read. A refresh does not read a file with the same stamp.
     size = models.BigIntegerField(default=0)
     mtime_ns = models.BigIntegerField(default=0)
+    ctime_ns = models.BigIntegerField(default=0, db_default=0)
     inode = models.BigIntegerField(default=0)
     # These three fields are used for skills only.
     name = models.CharField(max_length=200, blank=True)

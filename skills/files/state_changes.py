@@ -23,7 +23,7 @@ SAVED_COLUMNS = [
         "in_force",
         "is_settled",
     ),
-    *("size", "mtime_ns", "inode", "name", "trusted_digest", "changed_at"),
+    *("size", "mtime_ns", "ctime_ns", "inode", "name", "trusted_digest", "changed_at"),
 ]
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from personas.contents.services import lock_contents
 from personas.models import Content, Workspace, sha256_digest
 from skills.discovery import DiscoveredFile, DiscoveryResult
 from skills.files.evaluate import FileEvaluation, evaluate_file
@@ -37,6 +38,7 @@ class ContentBatch:
 
     def save(self) -> None:
         """Insert the contents whose digest the workspace does not have yet, and load the stored rows."""
+        lock_contents(self.workspace.pk, is_shared=True)
         rows = Content.objects.in_workspace(self.workspace)
         matching = rows.filter(digest__in=list(self.by_digest))
         stored = get_contents_by_digest(matching)
@@ -144,8 +146,9 @@ def detect_change(snapshot: SourceSnapshot, entry: DiscoveredFile) -> FileChange
     file.is_there, file.problem = True, ""
     if entry.kind != file.file_kind:
         file.file_kind, change.is_changed = entry.kind, True
-    if entry.content is not None and (stamp := entry.stamp[:3]) != (file.size, file.mtime_ns, file.inode):
-        file.size, file.mtime_ns, file.inode = stamp
+    known_stamp = (file.size, file.mtime_ns, file.ctime_ns, file.inode)
+    if entry.content is not None and (stamp := entry.stamp[:4]) != known_stamp:
+        file.size, file.mtime_ns, file.ctime_ns, file.inode = stamp
         change.is_changed = True
     if entry.content is not None and (file.newest is None or file.newest.digest != entry.stamp.digest):
         add_revision(snapshot, change, entry.content)

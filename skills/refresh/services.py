@@ -34,7 +34,7 @@ def get_pushed_content(source: Source, known_stamps: Mapping[str, FileStamp]) ->
     """
     rows = PushedFile.objects.in_workspace(source.workspace_id).filter(source=source)
     columns = rows.values_list("path", "content__size", "content__digest")
-    stamps = {path: FileStamp(size, 0, 0, digest) for path, size, digest in columns}
+    stamps = {path: FileStamp(size, 0, 0, 0, digest) for path, size, digest in columns}
     changed = [path for path, stamp in stamps.items() if known_stamps.get(path) != stamp]
     contents = rows.filter(path__in=changed).values_list("path", "content__data")
     return stamps | {path: bytes(data or b"") for path, data in contents}
@@ -102,8 +102,11 @@ def get_known_stamps(source: Source) -> dict[str, FileStamp]:
     rows = ContextFile.objects.in_workspace(source.workspace_id).filter(
         source=source, is_there=True, problem=""
     )
-    columns = rows.values_list("path", "size", "mtime_ns", "inode", "newest__digest")
-    return {path: FileStamp(size, mtime, inode, digest or "") for path, size, mtime, inode, digest in columns}
+    columns = rows.values_list("path", "size", "mtime_ns", "ctime_ns", "inode", "newest__digest")
+    return {
+        path: FileStamp(size, mtime, ctime, inode, digest or "")
+        for path, size, mtime, ctime, inode, digest in columns
+    }
 
 
 def discover_pushed_source(source: Source, rules: list[Harness]) -> DiscoveryResult:

@@ -26,6 +26,8 @@ MAY_QUERY_UNSCOPED = {
     "personas/api_keys/selectors.py": "a key is looked up by its digest and determines the workspace",
     "personas/drafts/services.py": "abandoned drafts of all workspaces are deleted together",
     "project/metrics/gauges.py": "metrics of the installation, without names",
+    "project/doctor/checks.py": "workspaces near their quota of call data, for the operator",
+    "prompts/call_contents/retention.py": "deletes counters of past days",
     "project/metrics/periodic.py": "metrics of the installation, without names",
     "project/backup/samples.py": "a backup contains all workspaces",
     "personas/api/idempotency.py": "expired responses of all workspaces are deleted together",
@@ -36,6 +38,8 @@ MAY_QUERY_UNSCOPED = {
     "skills/refresh/watch.py": "one watcher watches the folders of all sources",
     "prompts/ledger/blocks.py": "the scheduler closes ledger blocks of all workspaces",
     "prompts/integrity/lag.py": "the scheduler, the doctor and the metrics compare all workspaces",
+    "prompts/ledger/reports.py": "old reports of all workspaces are deleted together",
+    "prompts/integrity/services.py": "old verification runs of all workspaces are deleted together",
     "prompts/ledger/retention.py": "the scheduler expires ledger rows of all workspaces",
 }
 UNSCOPED = re.compile(r"\.unscoped\b|\b_base_manager\b|\b_default_manager\b|\.raw\(")

@@ -28,7 +28,9 @@ from prompts.labels.services import move_label
 from prompts.models import (
     AgentPrompt,
     BuildCause,
+    CallContent,
     Checkpoint,
+    DailyCallStorage,
     DigestReport,
     LabelRule,
     LedgerBlock,
@@ -316,3 +318,5 @@ class Seeder:
             write_revision(row, by=Actor(self.word("Actor.label"), self.owner))
         erasure = self.create(Erasure, object_id=987_654, person=self.owner, digests=[], versions=[])
         self.keep("erasures", "plain", erasure)
+        self.create(CallContent, size=5, data=b'"tea"', last_used_on=self.now.date())
+        self.create(DailyCallStorage, day=self.now.date(), size=5)

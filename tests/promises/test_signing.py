@@ -147,7 +147,7 @@ def test_a_worker_killed_while_it_signs_loses_nothing(stages, settings, tmp_path
         assert wait_for(partial(has_checkpoints, WORKSPACES), FINISH_SECONDS)
         assert wait_for(lambda: not list_workspaces_to_sign(), FINISH_SECONDS)
     finally:
-        worker.stop()
+        worker.kill()
     assert Checkpoint.unscoped.count() == WORKSPACES
     results = [verify_workspace(stage.workspace) for stage in stages]
     assert [str(result.first) for result in results if not result.is_sound] == []

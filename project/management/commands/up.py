@@ -1,5 +1,6 @@
 """Start the whole product: broker, database, web, worker and schedule as children of one process."""
 
+import os
 from argparse import ArgumentParser
 from typing import Any
 
@@ -24,6 +25,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
+        # Files of this process and of its children are for their owner only.
+        os.umask(0o077)
         supervisor = Supervisor()
         try:
             children.require_free_port(host, port)

@@ -151,7 +151,7 @@ def list_opal_displaced_inputs(inputs: PromptInputs) -> Sequence[str]:
 OPAL_LAYOUT = Layout(
     name="opal",
     summary="Six sections in XML-style tags; guidelines follow the tools, planning needs a session.",
-    slots=("session", "tools", "append", "replace"),
+    slots=("host", "session", "tools", "append", "replace"),
     problems=list_opal_problems,
     displaced=list_opal_displaced_inputs,
     parts=(

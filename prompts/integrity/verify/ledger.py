@@ -5,6 +5,7 @@ from typing import Any
 
 from personas.models import Workspace
 from prompts.hashed_rows import RowLike, build_block_row, build_ledger_row, build_roll_off_row
+from prompts.integrity.verify.call_contents import CallContentVerifier
 from prompts.integrity.verify.row_stream import (
     CHUNK_SIZE,
     READ_ERRORS,
@@ -43,16 +44,20 @@ ROLL_OFF_COLUMNS = (
 
 
 def iterate_sealed_rows(
-    workspace: Workspace, prompts: WorkspacePrompts, numbers: VersionNumbers
+    workspace: Workspace, prompts: WorkspacePrompts, numbers: VersionNumbers, contents: CallContentVerifier
 ) -> Iterator[SealedRow]:
-    """Yield ledger rows with their stored seals, ordered by id."""
+    """Yield ledger rows with their stored seals, ordered by id, and collect the call contents they name."""
     rows = LedgerEntry.objects.in_workspace(workspace).order_by("id")
     for chunk in iterate_chunks(
         iterate_rows(rows, ENTRY_COLUMNS, LedgerRow.table, timestamp_text="at"), CHUNK_SIZE
     ):
         numbers.load(row.version_id for row in chunk if not isinstance(row, Fault))
         for row in chunk:
-            yield row if isinstance(row, Fault) else build_sealed_row(row, prompts, numbers)
+            if isinstance(row, Fault):
+                yield row
+                continue
+            contents.add_row(row)
+            yield build_sealed_row(row, prompts, numbers)
 
 
 def build_sealed_row(row: RowLike, prompts: WorkspacePrompts, numbers: VersionNumbers) -> SealedRow:

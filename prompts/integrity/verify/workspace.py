@@ -10,6 +10,7 @@ from prompts.integrity.checkpoint_files import (
     read_checkpoint_copies,
     read_outside_copy,
 )
+from prompts.integrity.verify.call_contents import CallContentVerifier
 from prompts.integrity.verify.checkpoints import CheckpointVerifier
 from prompts.integrity.verify.contents import verify_contents
 from prompts.integrity.verify.label_moves import LabelMoveVerifier
@@ -91,7 +92,8 @@ class WorkspaceVerifier:
         self.verification.add_results(
             "ledger blocks", iterate_chain_faults(iterate_stored_blocks(self.workspace))
         )
-        rows = iterate_sealed_rows(self.workspace, self.prompts, self.numbers)
+        contents = CallContentVerifier(self.workspace)
+        rows = iterate_sealed_rows(self.workspace, self.prompts, self.numbers, contents)
         times = LedgerTimes()
         blocks = times.watch(iterate_block_rows(self.workspace))
         results = iterate_ledger_faults(blocks, rows, roll_offs.last_block)
@@ -99,6 +101,8 @@ class WorkspaceVerifier:
         self.add_faults(times.list_faults())
         # iterate_ledger_faults yields results for blocks too, which are counted separately.
         self.verification.rows["ledger rows"] -= self.verification.rows["ledger blocks"]
+        self.verification.add_results("call contents", contents.verify_stored(), self.progress)
+        self.add_faults(contents.find_missing())
 
     def verify_checkpoints(self, copy_size: int, outside_copy: Path | None) -> None:
         verifier = CheckpointVerifier(self.workspace, self.prompts)

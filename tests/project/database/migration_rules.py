@@ -20,12 +20,15 @@ from core.db.online_migrations import AddCheckOnline, AddIndexOnline, AddUniqueO
 OURS = ("personas", "skills", "prompts")
 # Small tables, which grow with users and keys but not with requests: a lock on them is short.
 SMALL = frozenset({"personas.workspace", "personas.membership", "personas.apikey"})
-# Our own operations that add or remove triggers or policies: a short lock, and no row is read.
+# Our own operations that add or remove triggers or policies: a short lock, and no row is read. CountWrites
+# counts the rows of its table once; it is used for erasures, which are few.
 TRIGGERS = frozenset(
     {
         "AppendOnly",
         "AppendOnlyWithErasure",
+        "AppendOnlyWithExpiry",
         "AppendOnlyWithRetention",
+        "CountWrites",
         "RemoveAppendOnly",
         "Unguarded",
         "EnableRowLevelSecurity",

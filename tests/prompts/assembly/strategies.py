@@ -95,7 +95,7 @@ slots = st.builds(
     Slots,
     now=st.none() | st.integers(0, 4_000_000_000).map(lambda at: datetime.fromtimestamp(at, UTC)),
     timezone=st.sampled_from(["", "Europe/Paris"]),
-    host=st.dictionaries(st.sampled_from(["host", "os", "model", "unknown"]), plain, max_size=3),
+    host=st.dictionaries(st.sampled_from(["host", "os", "model", "home", "unknown"]), plain, max_size=3),
     sandbox=st.dictionaries(st.sampled_from(["enabled", "mode"]), st.booleans() | plain, max_size=2),
     session=st.none() | st.builds(Session, plain, plain),
     task=st.none()

@@ -19,6 +19,7 @@ from personas.actors import Actor
 from personas.api_keys.services import create_key
 from personas.models import Agent, Memory, Soul, User, Workspace
 from personas.records.services import edit_record
+from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
 from prompts.integrity.checkpoints import sign_checkpoint
@@ -107,7 +108,8 @@ def make_history(workspace: Workspace, by: Actor) -> History:
         erase_record(memory, reason="She asked for it.", by=by)
         expire_blocks(workspace.pk)
     history.reword("Be kind.")
-    history.serve(2)
+    history.serve(1)
+    history.serve(1, slots=Slots(append="Answer in one sentence. " * 60))
     return history
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from prompts.proof.call_values import CONTENTS_KEY
 from prompts.proof.canonical import canonical_digest, canonical_json, text_digest
 from prompts.proof.chain_heads import ChainHead, ChainHeads
 from prompts.proof.checkpoints import CheckpointStatement, LedgerMark, sign_statement
@@ -17,13 +18,15 @@ from tests.prompts.proof.proof_stage import AT, KEY, WORKSPACE, block_of, chaine
 GOLDEN = Path(__file__).parent / "golden" / "evidence.json"
 # A bundle of the first format version, which had no tool definitions.
 OLDER_GOLDEN = Path(__file__).parent / "golden" / "evidence-v1.json"
+# A bundle of the second format version, in which all slot values stood in the ledger row.
+SECOND_GOLDEN = Path(__file__).parent / "golden" / "evidence-v2.json"
 TEXTS = ("You are Iris, who keeps the harbour's books.", "\n", "Today is a day.")
 SERVED_TEXT = "You are Iris, who keeps the harbour's books.\nToday is Saturday."
 # Exactly as written by the assembly, because its digest is over these bytes.
 SLOT_DATA = '{"before":"Today is ","share":0.5}'
 # Definitions exactly as stored: the digest in the version is over these bytes.
 TOOLS = '[{"name":"read_ledger","description":"Read a page of the books.","parameters":{"type":"object"}}]'
-SLOT_VALUES = {"day": "Saturday"}
+SLOT_VALUES: dict[str, Any] = {"day": "Saturday"}
 STORED: list[dict[str, Any]] = [
     {
         "content": text_digest(TEXTS[0]),
@@ -52,7 +55,9 @@ LOCKED = {
 def fill(bundle):
     """Fill slots with the values of the call, like the assembly does."""
     return "".join(
-        f"{json.loads(segment.given)['before']}{bundle.slots['day']}." if segment.given else segment.text
+        f"{json.loads(segment.given)['before']}{bundle.call_values['day']}."
+        if segment.given
+        else segment.text
         for segment in bundle.segments
     )
 
@@ -61,7 +66,9 @@ class Case:
     """The parts of a bundle; tests change one part and build a consistent bundle from the result."""
 
     def __init__(self) -> None:
-        self.text, self.slots, self.lockfile, self.lockfile_parts = SERVED_TEXT, SLOT_VALUES, LOCKED, PARTS
+        self.text, self.lockfile, self.lockfile_parts = SERVED_TEXT, LOCKED, PARTS
+        self.slots: dict[str, Any] = SLOT_VALUES
+        self.slot_contents: dict[str, str] | None = None
         self.segments = [EvidenceSegment(each, text) for each, text in zip(STORED, TEXTS, strict=True)]
         self.tools: str | None = None
         self.inputs: dict[str, str] | None = None
@@ -105,6 +112,13 @@ class Case:
         self.version = replace(self.version, lockfile=lockfile)
         return self
 
+    def with_long_value(self) -> "Case":
+        """Store a slot value apart from the ledger row."""
+        text = json.dumps(SLOT_VALUES["day"])
+        self.slots, self.slot_contents = {CONTENTS_KEY: {"day": text_digest(text)}}, {text_digest(text): text}
+        self.ledger = replace(self.ledger, slots=canonical_digest(SLOTS_DOMAIN, self.slots))
+        return self
+
     def sealed(self):
         """Return the rows of three blocks of four rows; the row in question is in the second block."""
         rows = [self.ledger if number == 5 else served_row(number) for number in range(1, 13)]
@@ -126,6 +140,7 @@ class Case:
             "text": self.text,
             "served": text_digest(SERVED_TEXT),
             "slots": self.slots,
+            "slot_contents": self.slot_contents,
             "versions": versions[1:],
             "segments": self.segments,
             "tools": self.tools,

@@ -19,6 +19,7 @@ from prompts.proof.evidence import (
     INPUTS_CHECK,
     MOVE_COVERAGE_CHECK,
     POINTER_CHECKS,
+    SLOT_CONTENTS_CHECK,
     TOOLS_CHECK,
     CheckResult,
     is_evidence_valid,
@@ -31,6 +32,7 @@ from tests.prompts.proof.proof_bundle import (
     LOCKED,
     OLDER_GOLDEN,
     PARTS,
+    SECOND_GOLDEN,
     SERVED_TEXT,
     SLOT_DATA,
     TEXTS,
@@ -66,7 +68,7 @@ def get_message(data, name, **more):
 
 
 def test_an_honest_bundle_passes_every_check():
-    checks = run_checks(Case().with_inputs().bundle())
+    checks = run_checks(Case().with_inputs().with_long_value().bundle())
     assert {check.state for check in checks} == {"ok"}
     assert len(checks) == len(EVIDENCE_CHECKS) + 2
     assert is_evidence_valid(checks)
@@ -126,7 +128,7 @@ def test_a_version_never_fetched_has_no_ledger_row():
 
 
 def test_evidence_without_a_time_has_no_pointer():
-    checks = run_checks(Case().with_inputs().bundle(pointer=None))
+    checks = run_checks(Case().with_inputs().with_long_value().bundle(pointer=None))
     assert len(checks) == len(EVIDENCE_CHECKS)
     assert {check.state for check in checks} == {"ok"}
     assert not POINTER_CHECKS & {check.name for check in checks}
@@ -462,6 +464,27 @@ def test_a_bundle_of_the_first_format_version_still_verifies():
     newer = Case().bundle()
     del newer["tools"]
     assert failed(newer) >= {"format"}
+
+
+def test_a_bundle_of_the_second_format_version_still_verifies():
+    older = json.loads(SECOND_GOLDEN.read_text(encoding="utf-8"))
+    assert {check.state for check in run_checks(older)} == {"ok"}
+    assert failed(older | {"slot_contents": None}) >= {"format"}
+    newer = Case().bundle()
+    del newer["slot_contents"]
+    assert failed(newer) >= {"format"}
+
+
+def test_long_slot_values_are_proved_by_their_digests():
+    bundle = Case().with_long_value().bundle()
+    assert not failed(bundle)
+    [digest] = bundle["slot_contents"]
+    assert failed(bundle | {"slot_contents": {digest: '"Sunday"'}}) >= {SLOT_CONTENTS_CHECK}
+    assert failed(bundle | {"slot_contents": bundle["slot_contents"] | {text_digest("{}"): "{}"}}) >= {
+        SLOT_CONTENTS_CHECK
+    }
+    assert by_state(bundle | {"slot_contents": None}, "absent") == {SLOT_CONTENTS_CHECK, "text built again"}
+    assert failed(Case().bundle() | {"slot_contents": {}}) == {SLOT_CONTENTS_CHECK}
 
 
 def test_inputs_are_proved_by_the_lockfile():

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from prompts.assembly.slots import Slots
 from prompts.hashed_rows import build_ledger_row
@@ -85,12 +86,17 @@ def test_a_statement_that_takes_the_labels_version_with_other_bytes_is_found(sta
 
 
 def test_a_statement_that_does_not_check_erasures_is_found(stage, monkeypatch):
-    erasures = ledger_insert.ERASURES_SQL
-    without(
-        monkeypatch,
-        f"WHERE (SELECT count(*) {erasures}) = d.erasures\n"
-        f"AND NOT EXISTS (SELECT 1 {erasures} AND e.at > d.erased_at)\n",
-    )
+    without(monkeypatch, f"WHERE {ledger_insert.ERASURES_CONDITION}\n")
+    with pytest.raises(pytest.fail.Exception):
+        guards.test_erased_text_is_refused_at_once_by_processes_that_have_it_cached(stage)
+
+
+def test_erasures_that_are_not_counted_are_found(stage):
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("ALTER TABLE personas_erasure DISABLE TRIGGER personas_erasure_counted")
+        else:
+            cursor.execute("DROP TRIGGER personas_erasure_counted_INSERT")
     with pytest.raises(pytest.fail.Exception):
         guards.test_erased_text_is_refused_at_once_by_processes_that_have_it_cached(stage)
 
@@ -116,14 +122,18 @@ def test_an_agent_lookup_across_workspaces_is_found(stage, elsewhere, monkeypatc
 
 
 def test_text_rendered_from_unnormalized_slots_is_found(stage, monkeypatch):
-    monkeypatch.setattr("prompts.serving.services.normalize_slots", lambda slots: (slots, slots_json(slots)))
+    monkeypatch.setattr(
+        "prompts.serving.call_slots.normalize_slots", lambda slots: (slots, slots_json(slots))
+    )
     with pytest.raises(ValueError, match="no form that is the same everywhere"):
         guards.test_the_stored_slots_reproduce_the_same_bytes(stage, "dramatis")
 
 
 def test_a_timestamp_stored_without_its_zone_name_is_found(stage, monkeypatch):
-    monkeypatch.setattr("prompts.serving.services.fill_clock", lambda slots, *_: slots)
-    monkeypatch.setattr("prompts.serving.services.normalize_slots", lambda slots: (slots, slots_json(slots)))
+    monkeypatch.setattr("prompts.serving.call_slots.fill_clock", lambda slots, *_: slots)
+    monkeypatch.setattr(
+        "prompts.serving.call_slots.normalize_slots", lambda slots: (slots, slots_json(slots))
+    )
     monkeypatch.setattr(
         "tests.prompts.serving.test_serving.CALLS", {"local time": Slots(now=guards.IN_CHICAGO)}
     )

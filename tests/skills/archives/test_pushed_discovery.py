@@ -112,7 +112,7 @@ def test_the_order_is_that_of_a_walk(harness, tmp_path):
 
 def test_a_stamp_knows_no_time_and_no_place():
     (file,) = pushed("AGENTS.md").files
-    assert file.stamp == FileStamp(9, 0, 0, sha256(b"AGENTS.md").hexdigest()) == build_stamp(b"AGENTS.md")
+    assert file.stamp == FileStamp(9, 0, 0, 0, sha256(b"AGENTS.md").hexdigest()) == build_stamp(b"AGENTS.md")
     assert file.content == b"AGENTS.md"
     assert file.target == ""
 
@@ -128,7 +128,7 @@ def test_a_known_stamp_brings_no_content():
 
 
 def test_what_was_stored_earlier_is_judged_by_its_stamp():
-    stamp, large = build_stamp(b"words"), FileStamp(300 * 1024, 0, 0, "f" * 64)
+    stamp, large = build_stamp(b"words"), FileStamp(300 * 1024, 0, 0, 0, "f" * 64)
     result = discover_pushed_files({"AGENTS.md": stamp, "OPAL.md": large}, [OPAL])
     assert [(file.path, file.stamp, file.content) for file in result.files] == [("AGENTS.md", stamp, None)]
     assert rules(result) == {"OPAL.md": "size"}

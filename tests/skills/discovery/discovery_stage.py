@@ -112,7 +112,7 @@ class Stage:
         """Report another device for some inodes."""
         if status.st_ino not in self.foreign:
             return status
-        names = ("st_mode", "st_size", "st_mtime_ns", "st_ino", "st_nlink")
+        names = ("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_nlink")
         return SimpleNamespace(st_dev=-1, **{name: getattr(status, name) for name in names})
 
     def strayed(self) -> list[str]:

@@ -128,7 +128,7 @@ def trusting_read(patch) -> None:
         self.check(status, limit)
         content = filesystem.read_file_content(fd, status.st_size)
         os.close(fd)
-        return FileStamp(len(content), status.st_mtime_ns, status.st_ino, ""), content
+        return FileStamp(len(content), status.st_mtime_ns, 0, status.st_ino, ""), content
 
     patch.setattr(SafeRoot, "read_file", read_file)
 

@@ -89,6 +89,22 @@ def test_a_change_is_a_new_revision_and_goes_into_force(source, tree):
     assert file.revisions.get(number=1).last_seen_at == file.newest.first_seen_at
 
 
+def test_a_file_changed_with_its_size_and_modification_time_kept_is_read_again(source, tree):
+    refreshed(source)
+    path = tree / "AGENTS.md"
+    before = path.stat()
+    path.write_text("Be cold.\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (
+        before.st_size,
+        before.st_mtime_ns,
+        before.st_ino,
+    )
+    refreshed(source)
+    assert file_at(source).newest.content.text == "Be cold.\n"
+
+
 def test_a_poisoned_revision_waits_while_the_last_good_one_stays(source, tree):
     refreshed(source)
     rewrite(tree / "AGENTS.md", POISON)

@@ -158,7 +158,7 @@ def test_unchanged_pushed_files_are_not_loaded_again(source):
     push(source, {"CLAUDE.md": b"Be brief.\n"})
     contents = get_pushed_content(source, get_known_stamps(source))
     assert {path for path, content in contents.items() if isinstance(content, bytes)} == {"CLAUDE.md"}
-    assert contents["AGENTS.md"] == FileStamp(9, 0, 0, file_at(source).newest.digest)
+    assert contents["AGENTS.md"] == FileStamp(9, 0, 0, 0, file_at(source).newest.digest)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+"""Prepare the slots of a call: leave out what the layout does not use, and limit the size of the rest."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from personas.errors import InvalidInput
+from prompts.assembly.layouts import LAYOUTS
+from prompts.assembly.slots import Slots
+from prompts.assembly.unplaced_inputs import SLOT_INPUTS, drop_unused_slots, list_unplaced_slots
+from prompts.proof.call_values import split_call_values
+from prompts.proof.canonical import canonical_json
+from prompts.serving.slots import SlotData, build_clock_slots, fill_clock, normalize_slots
+
+# Bytes of canonical JSON that one call may store.
+MAX_CALL_SIZE = 64 * 1024
+# Slots whose name differs from that of the field in the request.
+REQUEST_NAMES = {"tool_definitions": "tools"}
+
+
+class PreparedSlots(NamedTuple):
+    """The slots of a call, their JSON, and what the ledger stores of them."""
+
+    slots: Slots
+    # All values, as canonical JSON.
+    values: bytes
+    # What the ledger row stores, as canonical JSON: without the long values.
+    stored: bytes
+    # The long values by digest.
+    contents: Mapping[str, bytes]
+    # Whether the call sent values that are stored. Then its bytes count towards the daily quota.
+    has_data: bool
+
+
+class UsedSlots(NamedTuple):
+    """The slots of a call that the layout uses, and the names of those that it has no place for."""
+
+    slots: Slots
+    unplaced: tuple[str, ...]
+
+
+def prepare_clock_slots(now: datetime, timezone: str) -> PreparedSlots:
+    """Prepare the slots of a call that sent none: the server fills in the time."""
+    slots, values = build_clock_slots(now, timezone)
+    stored = canonical_json(values)
+    return PreparedSlots(slots, stored, stored, {}, has_data=False)
+
+
+def select_used_slots(layout_name: str, slots: Slots) -> UsedSlots:
+    """Leave out the slots that the layout does not use, and the messages, which no layout uses.
+
+    Messages are sent back with the response as they came.
+    """
+    layout = LAYOUTS.get(layout_name)
+    if layout is None:
+        return UsedSlots(replace(slots, messages=()), ())
+    used, dropped = drop_unused_slots(layout, slots)
+    inputs = [name for name in dropped if name in SLOT_INPUTS]
+    return UsedSlots(replace(used, messages=()), (*inputs, *list_unplaced_slots(layout, slots)))
+
+
+def prepare_call_slots(used: Slots, now: datetime, timezone: str) -> PreparedSlots:
+    """Fill in the time and normalize the slots. Raise InvalidInput if they are too large to store."""
+    slots, values = normalize_slots(fill_clock(used, now, timezone))
+    encoded = canonical_json(values)
+    if len(encoded) > MAX_CALL_SIZE:
+        raise build_size_error(values, len(encoded))
+    stored, contents = split_call_values(values)
+    has_data = used != Slots()
+    return PreparedSlots(slots, encoded, canonical_json(stored) if contents else encoded, contents, has_data)
+
+
+def build_size_error(values: SlotData, size: int) -> InvalidInput:
+    """Build an error that names the largest field and the limit."""
+    sizes = {name: measure_value(value) for name, value in values.items()}
+    largest = max(sizes, key=lambda name: sizes[name])
+    return InvalidInput.on(
+        REQUEST_NAMES.get(largest, largest),
+        f"The data of a call may have {MAX_CALL_SIZE:,} bytes as JSON in all. This call has {size:,} and "
+        f"this field {sizes[largest]:,}.",
+    )
+
+
+def measure_value(value: Any) -> int:
+    return len(canonical_json(value))
