@@ -108,8 +108,8 @@ def make_history(workspace: Workspace, by: Actor) -> History:
         erase_record(memory, reason="She asked for it.", by=by)
         expire_blocks(workspace.pk)
     history.reword("Be kind.")
-    history.serve(1)
-    history.serve(1, slots=Slots(append="Answer in one sentence. " * 60))
+    # With a value that is stored apart from the ledger rows.
+    history.serve(2, slots=Slots(append="Answer in one sentence. " * 60))
     return history
 
 
