@@ -1,10 +1,6 @@
-"""Checks of `manage.py doctor`: hash chains, workers, disks, settings, read replica and row-level security.
-
-By default only the newest versions in the hash chains are checked; `doctor --whole` verifies all rows.
-"""
+"""Checks of `manage.py doctor`: workers, disks, settings, read replica and row-level security."""
 
 import shutil
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,7 +20,6 @@ from core.db.replica import (
     get_replica_status,
 )
 from personas.accounts.second_factors import count_factor_secrets
-from personas.models import Workspace
 from project.celery import app
 from project.database.rls_audit import find_unprotected_tables
 from project.database.roles import is_role_restricted
@@ -37,140 +32,10 @@ from project.metrics.gauges import (
 from project.metrics.periodic import find_existing_folder
 from project.tasks import HEARTBEAT_KEY, HEARTBEAT_SECONDS
 from prompts.call_contents.quota import get_utc_day
-from prompts.hashed_rows import build_block_row
 from prompts.integrity.checkpoints import NoSigningKey, load_signing_key
-from prompts.integrity.lag import MAX_UNSEALED_TIME, MAX_UNSIGNED_TIME, list_workspace_lags
 from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
-from prompts.integrity.verify import verify_workspace
-from prompts.integrity.verify.version import list_version_faults
-from prompts.models import AgentPrompt, Checkpoint, DailyCallStorage, LedgerBlock, SigningKey
-from prompts.proof.checkpoints import SignedCheckpoint, verify_signature
-from prompts.proof.ledger_blocks import LedgerTimes
-from prompts.proof.signing_keys import UnusableKey, get_key_id, load_public_key
-
-RECORD_CHECK = "record"
-# Number of versions checked in each workspace, newest first, and the time limit for all workspaces.
-HEADS_PER_WORKSPACE, TIME_LIMIT_SECONDS = 5, 20.0
-RECORD_ADVICE = "Keep the database as it is, run manage.py verify_chain, and compare with a backup."
-
-
-def check_record(*, full: bool = False) -> Iterator[Finding]:
-    deadline, checked = time.monotonic() + TIME_LIMIT_SECONDS, 0
-    workspaces = list(Workspace.objects.order_by("pk"))
-    for workspace in workspaces:
-        if not full and time.monotonic() > deadline:
-            yield report_warning(
-                RECORD_CHECK,
-                f"Time was up after {checked} of {len(workspaces)} workspaces.",
-                "Use --whole at night.",
-            )
-            return
-        if fault := find_record_fault(workspace, full=full):
-            yield report_failure(RECORD_CHECK, f"{workspace.slug}: {fault}", RECORD_ADVICE)
-        checked += 1
-    yield report_ok(
-        RECORD_CHECK, f"{'All' if full else 'The newest'} rows hold; workspaces looked at: {checked}."
-    )
-
-
-def find_record_fault(workspace: Workspace, *, full: bool) -> str:
-    if full:
-        first = verify_workspace(workspace).first
-        return str(first) if first else ""
-    return find_head_fault(workspace) or find_checkpoint_fault(workspace)
-
-
-def find_head_fault(workspace: Workspace) -> str:
-    """Check the newest version of the prompts that were built last. Return the first fault, or "" if none."""
-    rows = AgentPrompt.objects.in_workspace(workspace).exclude(latest=None).order_by("-latest_id")
-    for prompt in rows.select_related("latest", "agent", "channel")[:HEADS_PER_WORKSPACE]:
-        version = prompt.latest
-        if version is None:
-            continue
-        version.prompt, version.workspace = prompt, workspace
-        if prompt.last_hash != version.hash or prompt.last_number != version.number:
-            return f"{prompt} does not end with its newest version."
-        if faults := list_version_faults(version):
-            return f"{version}: {faults[0]}"
-    return ""
-
-
-def find_checkpoint_fault(workspace: Workspace) -> str:
-    """Check that a trusted key signed the newest checkpoint and that its hash column is what was signed.
-
-    Return the fault, or "" if there is none.
-    """
-    last = Checkpoint.objects.in_workspace(workspace).order_by("-sequence").first()
-    if last is None:
-        return ""
-    signed = SignedCheckpoint(last.body, last.signature, last.key_id, last.heads)
-    row = SigningKey.objects.in_workspace(workspace).filter(key_id=last.key_id).first()
-    try:
-        key = load_public_key(row.public_key) if row else None
-    except UnusableKey as error:
-        return f"The key of {last} cannot be read: {error}"
-    if key is None or not verify_signature(signed, key):
-        return f"{last} is not signed by a key that is known."
-    if reason := find_trust_fault(get_trusted_keys(), last.key_id, key):
-        return f"{last} is signed with {last.key_id}: {reason}."
-    return "" if signed.hash == last.hash else f"The columns of {last} are not what was signed."
-
-
-LEDGER_TIMES_CHECK, SEALING_CHECK, SIGNING_CHECK = "ledger times", "sealing", "signing"
-# Number of blocks checked in each workspace, newest first.
-BLOCKS_PER_WORKSPACE = 100
-MAX_NAMED_WORKSPACES = 5
-LAG_ADVICE = "See that worker and beat run, and look for workspace_job_failed in the worker's log."
-
-
-def check_ledger_times() -> Iterator[Finding]:
-    """Report workspaces whose newest blocks have rows with times from a clock that was wrong."""
-    faults = {}
-    for workspace in Workspace.objects.order_by("pk"):
-        times = LedgerTimes()
-        blocks = LedgerBlock.objects.in_workspace(workspace).order_by("-sequence")[:BLOCKS_PER_WORKSPACE]
-        for block in reversed(blocks):
-            times.add(build_block_row(block))
-        if found := times.list_faults():
-            faults[workspace.slug] = str(found[0])
-    if faults:
-        slug, fault = next(iter(faults.items()))
-        yield report_warning(
-            LEDGER_TIMES_CHECK,
-            f"{format_workspaces(list(faults))}. In {slug}, {fault}.",
-            "Set the clocks of all machines by NTP. The rows are sealed and stay as they are.",
-        )
-    else:
-        yield report_ok(LEDGER_TIMES_CHECK, "The times in the newest blocks follow each other.")
-
-
-def check_lag() -> Iterator[Finding]:
-    """Report workspaces with rows that are unsealed, or changes that are unsigned, for too long."""
-    lags = list_workspace_lags()
-    unsealed = {lag.slug: lag.unsealed for lag in lags if lag.is_unsealed_too_long}
-    unsigned = {lag.slug: lag.unsigned for lag in lags if lag.is_unsigned_too_long}
-    yield report_lag(SEALING_CHECK, "an unsealed ledger row", unsealed, MAX_UNSEALED_TIME)
-    yield report_lag(SIGNING_CHECK, "an unsigned change", unsigned, MAX_UNSIGNED_TIME)
-
-
-def report_lag(name: str, what: str, late: dict[str, timedelta], limit: timedelta) -> Finding:
-    minutes = limit.total_seconds() / 60
-    if not late:
-        return report_ok(name, f"No workspace has {what} older than {minutes:.0f} minutes.")
-    slugs = sorted(late, key=lambda slug: -late[slug])
-    oldest = max(late.values()).total_seconds() / 60
-    return report_failure(
-        name,
-        f"{format_workspaces(slugs)} with {what} older than {minutes:.0f} minutes, the oldest {oldest:.0f}.",
-        LAG_ADVICE,
-    )
-
-
-def format_workspaces(slugs: list[str]) -> str:
-    names = ", ".join(slugs[:MAX_NAMED_WORKSPACES])
-    more = f" and {len(slugs) - MAX_NAMED_WORKSPACES} more" if len(slugs) > MAX_NAMED_WORKSPACES else ""
-    return f"{len(slugs)} workspaces ({names}{more})" if len(slugs) > 1 else f"Workspace {names}"
-
+from prompts.models import DailyCallStorage
+from prompts.proof.signing_keys import get_key_id
 
 # A heartbeat older than three intervals is a warning. After ten intervals its cache entry expires, and a
 # missing entry is a failure.

@@ -6,10 +6,7 @@ from project.doctor.checks import (
     check_call_quota,
     check_disks,
     check_file_modes,
-    check_lag,
-    check_ledger_times,
     check_queue_workers,
-    check_record,
     check_replica,
     check_row_level_security,
     check_second_factors,
@@ -17,6 +14,7 @@ from project.doctor.checks import (
     check_workers,
 )
 from project.doctor.datastores import check_database, check_redis
+from project.doctor.record import check_lag, check_ledger_times, check_record
 from project.doctor.results import Finding, FindingState, report_failure
 
 DoctorCheck = Callable[[], Iterator[Finding]]

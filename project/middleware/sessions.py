@@ -53,13 +53,16 @@ def is_session_expired(session: SessionBase, now: int) -> bool:
 class LoginMiddleware(LoginRequiredMiddleware):
     """Redirect visitors who are not signed in to the login page.
 
-    An htmx request would insert the login page into the open page, so it makes the browser reload the page.
+    An htmx request would insert the login page into the open page. So a fragment that is only read makes the
+    browser reload the page, and a form gets 401: the page then keeps what was typed and offers to sign in.
     """
 
     def handle_no_permission(  # type: ignore[override]  # wider: Django accepts any response
         self, request: HttpRequest, view_func: Any
     ) -> HttpResponse:
         if request.headers.get("HX-Request") == "true":
+            if request.method not in {"GET", "HEAD"}:
+                return HttpResponse(status=401)
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
         response: HttpResponse = super().handle_no_permission(request, view_func)
         return response

@@ -13,6 +13,7 @@ class Migration(migrations.Migration):
             name="pushed_by",
             field=models.ForeignKey(
                 blank=True,
+                db_index=False,
                 null=True,
                 on_delete=django.db.models.deletion.PROTECT,
                 related_name="+",

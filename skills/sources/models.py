@@ -252,7 +252,7 @@ class PushedFile(WorkspaceOwned):
     # The API key that pushed the file first: of several rotated keys, the first of them. None: a member
     # uploaded the file, or it was pushed before this was recorded.
     pushed_by = models.ForeignKey(
-        "personas.ApiKey", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+        "personas.ApiKey", null=True, blank=True, db_index=False, on_delete=models.PROTECT, related_name="+"
     )
 
     class Meta(WorkspaceOwned.Meta):

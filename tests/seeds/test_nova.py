@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.seeds.product import Product
+from tests.seeds.product import Bot, Product
 
 pytestmark = pytest.mark.django_db
 TAGS = [
@@ -264,7 +264,9 @@ def test_each_responsibility_is_a_child_element_with_its_title_and_its_text(full
 
 
 def test_a_bot_can_remove_a_responsibility_by_its_title(product):
-    as_bot = replace(product, admin=product.bot)
+    """With a key that is limited to the agent."""
+    key = product.create("keys", name="Nova", kind="bot", scopes={"agents": ["nova"]})
+    as_bot = replace(product, admin=Bot(key["secret"], product.bot.client))
     as_bot.call("POST", "agents/nova/responsibilities:remove", {"title": "Agent routing"})
     assert serve_sections(product)["Responsibilities"] == RESPONSIBILITIES.partition("</Responsibility>\n")[2]
 

@@ -168,8 +168,9 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
     key, secret = create_key(workspace, "Fetcher", {}, by=by)
     served = fetch(secret, agent.slug, "harbour")
     open_release = request_release(workspace, [prompt], message="Go", by=Actor.person(other), label="beta")
-    approved = request_release(workspace, [prompt], message="Go", by=Actor.person(other), label="gamma")
-    approve_release(approved, by=by)
+    # The owner made changes, so somebody else approves.
+    approved = request_release(workspace, [prompt], message="Go", by=by, label="gamma")
+    approve_release(approved, by=Actor.person(other))
     moves = LabelMove.objects.in_workspace(workspace).filter(prompt=prompt)
     timestamp = (moves.latest("pk").at + timedelta(microseconds=1)).isoformat().replace("+00:00", "Z")
     return {

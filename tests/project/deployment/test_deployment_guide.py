@@ -66,7 +66,7 @@ def test_the_commands_of_the_guide_make_secrets_that_production_takes(tmp_path, 
     )
     web = settings_of_service("web", tmp_path, names)
     assert web["DRAMATIS_SIGNING_KEY"] == ""
-    settings = settings_of_service("worker", tmp_path, names)
+    settings = settings_of_service("clock", tmp_path, names)
     private_key = load_private_key(settings["DRAMATIS_SIGNING_KEY"].encode())
     for trusted in (web["DRAMATIS_TRUSTED_KEYS"], settings["DRAMATIS_TRUSTED_KEYS"]):
         assert list(parse_trusted_keys(trusted).values()) == [private_key.public_key()]

@@ -13,8 +13,9 @@ from django.db import connection
 from django.utils import timezone
 
 from project.celery import app
-from project.doctor import checks, datastores
-from project.doctor.checks import check_record, check_settings
+from project.doctor import checks, datastores, record
+from project.doctor.checks import check_settings
+from project.doctor.record import check_lag, check_ledger_times, check_record
 from project.doctor.results import FindingState
 from project.doctor.run import has_passed, run_checks
 from project.tasks import HEARTBEAT_KEY, record_heartbeat_job
@@ -250,23 +251,23 @@ def test_workspaces_that_are_unsealed_or_unsigned_for_too_long_are_named(workspa
         (timedelta(hours=3), FindingState.FAIL, FindingState.FAIL),
     ):
         with time_machine.travel(now + ahead, tick=False):
-            findings = list(checks.check_lag())
+            findings = list(check_lag())
         assert (states(findings, "sealing"), states(findings, "signing")) == ([sealing], [signing])
         assert all(workspace.slug in one.message for one in findings if one.state == FindingState.FAIL)
     with time_machine.travel(now + timedelta(hours=3), tick=False):
         sign_checkpoint(workspace.pk)
-        assert {finding.state for finding in checks.check_lag()} == {FindingState.OK}
+        assert {finding.state for finding in check_lag()} == {FindingState.OK}
 
 
 @pytest.mark.promise("R18")
 def test_rows_from_a_wrong_clock_are_reported(workspace):
     stage = make_stage(workspace)
-    assert states(list(checks.check_ledger_times()), "ledger times") == [FindingState.OK]
+    assert states(list(check_ledger_times()), "ledger times") == [FindingState.OK]
     insert_rows(stage, [timezone.now() + timedelta(days=365)])
     for minutes in (2, 4):
         with time_machine.travel(timezone.now() + timedelta(minutes=minutes), tick=False):
             seal_ledger(workspace.pk)
-    [finding] = checks.check_ledger_times()
+    [finding] = check_ledger_times()
     assert finding.state == FindingState.WARN
     assert workspace.slug in finding.message
 
@@ -275,7 +276,7 @@ def test_rows_from_a_wrong_clock_are_reported(workspace):
 @pytest.mark.promise("R18")
 def test_a_doctor_that_asks_for_the_newest_block_of_any_workspace_is_found(workspace, monkeypatch):
     """As it was once: one workspace that is sealed hid all others."""
-    monkeypatch.setattr(checks, "list_workspace_lags", list)
+    monkeypatch.setattr(record, "list_workspace_lags", list)
     with pytest.raises(AssertionError):
         test_workspaces_that_are_unsealed_or_unsigned_for_too_long_are_named(
             workspace, SimpleNamespace(), "nowhere"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from project.doctor.checks import check_record, check_settings
+from project.doctor.checks import check_settings
+from project.doctor.record import check_record
 from project.doctor.results import FindingState
 from prompts.integrity.checkpoint_files import get_checkpoint_path
 from prompts.integrity.checkpoints import (
