@@ -13,6 +13,7 @@ JOB_ROUTES = {
     "skills.tasks.refresh_source_job": {"queue": "scans"},
     "prompts.tasks.verify_chain_job": {"queue": "long"},
     "prompts.tasks.maintain_partitions_job": {"queue": "long"},
+    "project.tasks.purge_contents_job": {"queue": "long"},
 }
 
 JOB_SCHEDULE: dict[str, dict[str, Any]] = {

@@ -11,6 +11,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from personas.models import User, Workspace
 from prompts.demo.load import load_demo
+from tests.browser.page_checks import RunSeed
 from tests.browser.page_errors import PageErrors
 from tests.browser.static_files import CachedStaticFiles
 from tests.browser.users import Visit
@@ -34,6 +35,12 @@ def page_errors() -> Iterator[PageErrors]:
 def fresh_limits(transactional_db: None) -> None:
     """Clear the cache, which holds the sign-in rate limits and is not emptied between tests."""
     cache.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def run_seed(pytestconfig: pytest.Config) -> None:
+    """Let the run's seed choose the pages that are checked with axe."""
+    RunSeed.value = int(pytestconfig.getoption("randomly_seed", 0) or 0)
 
 
 @pytest.fixture(scope="session")

@@ -68,6 +68,7 @@ def run_slow_requests(web: Web, number: int, seconds: float) -> list[tuple[int, 
         return list(pool.map(lambda _: time_request(port, SLOW_STATEMENT_PATH, seconds), range(number)))
 
 
+@pytest.mark.hard
 @pytest.mark.promise("R15")
 def test_a_few_stalled_connections_hold_up_no_fetch(small):
     with small.web(**SHORT) as web, fetch_load(small, web) as load:

@@ -91,6 +91,10 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "body.tools": [tool.name],
         "body.agents": [agent.slug],
         "body.by": make_memory(workspace, text="Likes coffee.").pk,
+        "body of POST /api/v1/erasures": {
+            "kind": "memory",
+            "record": make_memory(workspace, text="Was born in Bergen.").pk,
+        },
         "body.expires_at": soon,
         "body.ends_at": soon,
         "/api/v1/agents/{agent}/responsibilities:remove title": duty.title,
