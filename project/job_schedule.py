@@ -16,68 +16,30 @@ JOB_ROUTES = {
     "project.tasks.purge_contents_job": {"queue": "long"},
 }
 
-JOB_SCHEDULE: dict[str, dict[str, Any]] = {
+
+def run_every(seconds: float, task: str, *, expires: float) -> dict[str, Any]:
+    """Build the entry of a periodic job. A message that no worker has taken after `expires` is dropped."""
+    return {"task": task, "schedule": seconds, "options": {"expires": expires}}
+
+
+JOB_SCHEDULE = {
     # Builds prompts whose build job was lost, and prompts with memories that become valid or expire.
-    "sweep-prompts": {
-        "task": "prompts.tasks.sweep_prompts_job",
-        "schedule": 30.0,
-        "options": {"expires": 25},
-    },
-    "seal-ledger": {"task": "prompts.tasks.seal_ledger_job", "schedule": 60.0, "options": {"expires": 50}},
-    "roll-off-ledger": {
-        "task": "prompts.tasks.expire_ledger_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "keep-ledger-months": {
-        "task": "prompts.tasks.maintain_partitions_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
+    "sweep-prompts": run_every(30, "prompts.tasks.sweep_prompts_job", expires=25),
+    "seal-ledger": run_every(60, "prompts.tasks.seal_ledger_job", expires=50),
+    "roll-off-ledger": run_every(3_600, "prompts.tasks.expire_ledger_job", expires=3_000),
+    "keep-ledger-months": run_every(3_600, "prompts.tasks.maintain_partitions_job", expires=3_000),
     # Signs the workspaces that changed and whose last checkpoint is an hour old (prompts/integrity/lag.py).
-    "sign-checkpoints": {
-        "task": "prompts.tasks.sign_checkpoints_job",
-        "schedule": 300.0,
-        "options": {"expires": 280},
-    },
-    "forget-answers": {
-        "task": "project.tasks.purge_idempotency_keys_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "forget-runs": {
-        "task": "project.tasks.purge_refresh_runs_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "forget-drafts": {
-        "task": "project.tasks.purge_drafts_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "forget-security-events": {
-        "task": "project.tasks.purge_security_events_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "forget-reports": {
-        "task": "project.tasks.purge_reports_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "forget-contents": {
-        "task": "project.tasks.purge_contents_job",
-        "schedule": 86_400.0,
-        "options": {"expires": 80_000},
-    },
-    "forget-sessions": {
-        "task": "project.tasks.purge_sessions_job",
-        "schedule": 3_600.0,
-        "options": {"expires": 3_000},
-    },
-    "measure": {"task": "project.tasks.measure_metrics_job", "schedule": 60.0, "options": {"expires": 50}},
-    "heartbeat": {"task": "project.tasks.record_heartbeat_job", "schedule": 30.0, "options": {"expires": 25}},
+    "sign-checkpoints": run_every(300, "prompts.tasks.sign_checkpoints_job", expires=280),
+    "forget-answers": run_every(3_600, "project.tasks.purge_idempotency_keys_job", expires=3_000),
+    "forget-runs": run_every(3_600, "project.tasks.purge_refresh_runs_job", expires=3_000),
+    "forget-drafts": run_every(3_600, "project.tasks.purge_drafts_job", expires=3_000),
+    "forget-security-events": run_every(3_600, "project.tasks.purge_security_events_job", expires=3_000),
+    "forget-reports": run_every(3_600, "project.tasks.purge_reports_job", expires=3_000),
+    "forget-contents": run_every(86_400, "project.tasks.purge_contents_job", expires=80_000),
+    "forget-sessions": run_every(3_600, "project.tasks.purge_sessions_job", expires=3_000),
+    "measure": run_every(60, "project.tasks.measure_metrics_job", expires=50),
+    "heartbeat": run_every(30, "project.tasks.record_heartbeat_job", expires=25),
     # Starts refresh runs that are due, lost or stuck. It runs often, so that a killed worker delays a run by
     # less than a minute.
-    "sweep-sources": {"task": "skills.tasks.sweep_sources_job", "schedule": 10.0, "options": {"expires": 9}},
+    "sweep-sources": run_every(10, "skills.tasks.sweep_sources_job", expires=9),
 }

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import structlog
 from django.conf import settings
 
-from project.request_limits.deadlines import RequestDeadlines, deadlines
+from project.request_limits.deadlines import RequestDeadlines, deadlines, start_periodic_thread
 
 log = structlog.get_logger(__name__)
 
@@ -182,14 +182,7 @@ def start_closing() -> Thread | None:
         return None
     stalled = StalledConnections(deadlines)
 
-    def watch() -> None:
-        while True:
-            time.sleep(CHECK_SECONDS)
-            try:
-                stalled.close_stalled()
-            except Exception:
-                log.exception("stalled_connections_failed")
+    def close() -> None:
+        stalled.close_stalled()
 
-    thread = Thread(target=watch, name="stalled-connections", daemon=True)
-    thread.start()
-    return thread
+    return start_periodic_thread("stalled-connections", close, CHECK_SECONDS)

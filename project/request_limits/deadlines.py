@@ -122,14 +122,23 @@ deadlines = RequestDeadlines()
 
 
 def start_watchdog() -> Thread:
+    def cancel() -> None:
+        deadlines.cancel_expired()
+
+    return start_periodic_thread("request-watchdog", cancel, CHECK_SECONDS)
+
+
+def start_periodic_thread(name: str, work: Callable[[], None], seconds: float) -> Thread:
+    """Start a thread that does the work again and again. An error is logged and does not end the thread."""
+
     def watch() -> None:
         while True:
-            time.sleep(CHECK_SECONDS)
+            time.sleep(seconds)
             try:
-                deadlines.cancel_expired()
+                work()
             except Exception:
-                log.exception("watchdog_failed")
+                log.exception("periodic_thread_failed", thread=name)
 
-    thread = Thread(target=watch, name="request-watchdog", daemon=True)
+    thread = Thread(target=watch, name=name, daemon=True)
     thread.start()
     return thread
