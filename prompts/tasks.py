@@ -24,6 +24,7 @@ from prompts.builds.sweep import (
     request_compiler_rebuilds,
     request_due_rebuilds,
 )
+from prompts.erasure.call_data import erase_pending_call_data
 from prompts.erasure.services import finish_erasure
 from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.integrity.lag import list_workspaces_to_sign
@@ -83,6 +84,7 @@ def sweep_prompts_job() -> None:
 def finish_erasure_job(workspace_id: int, erasure_id: int) -> None:
     """Rebuild the prompts that contained erased text, and move labels off their versions."""
     with workspace_scope(workspace_id):
+        erase_pending_call_data(workspace_id, erasure_id)
         finish_erasure(workspace_id, erasure_id)
 
 

@@ -13,6 +13,7 @@ from django.test import Client
 from personas.actors import Actor
 from personas.models import Agent, User, Workspace
 from prompts.call_contents import quota
+from prompts.call_contents import services as call_data
 from prompts.serving import cache, ledger_writer
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
 from tests.database_cleanup import install_fast_flush
@@ -140,3 +141,4 @@ def clear_serving_cache() -> None:
     cache.PROCESS_CACHE.resolutions.clear()
     cache.PROCESS_CACHE.versions.clear()
     quota.PROCESS_RESERVATIONS.clear()
+    call_data.CACHED_DIGESTS.clear()

@@ -35,15 +35,17 @@ def check_etag(etag: str, if_match: str | None) -> None:
         raise ProblemError(Problem(412, "precondition_failed", detail, headers={"ETag": etag}))
 
 
-IMMUTABLE_CACHE_CONTROL = "private, max-age=31536000, immutable"
+# Clients may store the response, but must ask before they use it again: its text may have been erased.
+REVALIDATE_CACHE_CONTROL = "private, no-cache"
 # OpenAPI description of the response 304, for operations that support If-None-Match.
 NOT_MODIFIED_RESPONSES: tuple[tuple[int, dict[str, Any]], ...] = (
     (304, {"description": "You have it already: the ETag is among those of If-None-Match."}),
 )
 
 
-def immutable_response(call: ApiRequest, value: Any, etag: str) -> ApiResponse:
-    headers = {"ETag": f'"{etag}"', "Cache-Control": IMMUTABLE_CACHE_CONTROL}
+def etag_response(call: ApiRequest, value: Any, etag: str) -> ApiResponse:
+    """Return a value that changes only if text in it is erased, or 304 if the client has it already."""
+    headers = {"ETag": f'"{etag}"', "Cache-Control": REVALIDATE_CACHE_CONTROL}
     if has_matching_etag(call.headers.get("If-None-Match", ""), etag):
         return ApiResponse(304, headers=headers)
     return ApiResponse(200, encode_json(value), headers)

@@ -10,7 +10,7 @@ from personas.workspaces.models import Workspace
 
 
 class ErasureProgress(models.TextChoices):
-    """Progress of an erasure. The text is gone in both states."""
+    """Progress of an erasure. The text is gone from records and prompts in both states."""
 
     REBUILDING = "rebuilding", _("Rebuilding prompts")
     DONE = "done", _("Done")
@@ -38,6 +38,8 @@ class Erasure(WorkspaceOwned):
     # Set while prompts are rebuilt: labels may point to versions that are no longer served. Nullable without
     # a default, because SQLite would otherwise copy the table, to which triggers refer.
     rebuilding_since = models.DateTimeField(null=True)
+    # The erased texts, until a worker has searched the data of calls for them. None if that is done.
+    pending_texts = models.JSONField(null=True)
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [models.UniqueConstraint(fields=["workspace", "kind", "object_id"], name="erased_once")]

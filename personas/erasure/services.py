@@ -175,6 +175,6 @@ def blank_history(record: Record) -> None:
 
 
 def erase_contents(workspace_id: int, digests: Iterable[str]) -> int:
-    """Erase the data of the contents with these digests. The rows and their digests stay."""
+    """Erase data and salts of the contents with these digests. The rows and their digests stay."""
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(digests), erased_at=None)
-    return rows.update(data=None, erased_at=timezone.now())
+    return rows.update(data=None, salt=None, plain_digest=None, erased_at=timezone.now())

@@ -1,16 +1,16 @@
 """Compile the collected inputs of a prompt into a build result. Nothing is written to the database.
 
-The result holds text, sizes, report, and digests of the input parts and of everything else that determines
-the text.
+The result holds text, sizes, report, and digests of everything but the parts that determines the text.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from personas.contents.services import SaltedDigest
 from personas.models import sha256_digest
 from prompts.assembly.builder import AssembledPrompt, build_prompt
 from prompts.assembly.errors import AssemblyError
@@ -23,8 +23,8 @@ from prompts.assembly.tool_definitions import ToolDefinition
 from prompts.builds.tokens import count_tokens
 from prompts.inputs import CollectedInputs
 from prompts.proof.canonical import canonical_json
-from prompts.versions.segments import StoredSegments, encode_json, pack_prompt
-from prompts.versions.stored_inputs import PackedInputs, PartEncoder, pack_inputs
+from prompts.versions.segments import PackedPrompt, encode_json, pack_prompt
+from prompts.versions.stored_inputs import PackedInputs, PartEncoder, encode_input_parts, pack_inputs
 from prompts.versions.tool_definitions import count_definition_tokens, list_definitions_json
 
 ASSEMBLY_DIR = Path(__file__).parent.parent / "assembly"
@@ -41,19 +41,24 @@ class BuildResult:
 
     collected: CollectedInputs
     prompt: AssembledPrompt
-    stored: StoredSegments
+    packed: PackedPrompt
     sizes: dict[str, list[int]]
     # Tokens of the text and of the tool definitions.
     text_tokens: int
     tool_tokens: int
-    # Digest of each input record and file, keyed `kind:id@revision`.
-    parts: dict[str, str]
     # Everything else that determines the text: layout name, digests of the compiler and of the settings.
     pins: dict[str, str]
     encoder: PartEncoder
 
-    def pack_inputs(self) -> PackedInputs:
-        return pack_inputs(self.collected.inputs, self.encoder)
+    def encode_contents(self) -> dict[str, bytes]:
+        """Return all contents that may be erased, by plain SHA-256: segments, tools, report and parts."""
+        return self.packed.contents | encode_input_parts(self.collected.inputs, self.encoder)
+
+    def pack_inputs(self, salted: Mapping[str, SaltedDigest]) -> PackedInputs:
+        return pack_inputs(self.collected.inputs, self.encoder, salted)
+
+    def get_part_digests(self, salted: Mapping[str, SaltedDigest]) -> dict[str, str]:
+        return get_part_digests(self.collected.inputs, self.encoder, salted)
 
     @property
     def tokens(self) -> int:
@@ -88,7 +93,6 @@ def compile_prompt(collected: CollectedInputs, encoder: PartEncoder | None = Non
         sizes,
         sum(tokens for _, tokens in sizes.values()),
         count_tool_tokens(prompt.tools),
-        get_part_digests(collected.inputs, encoder),
         build_pins(collected),
         encoder,
     )
@@ -135,12 +139,18 @@ def build_pins(collected: CollectedInputs) -> dict[str, str]:
     }
 
 
-def get_part_digests(inputs: PromptInputs, encoder: PartEncoder) -> dict[str, str]:
-    """Return the content digest of every record and file in the inputs, keyed `kind:id@revision`."""
+def get_part_digests(
+    inputs: PromptInputs, encoder: PartEncoder, salted: Mapping[str, SaltedDigest]
+) -> dict[str, str]:
+    """Return the content digest of every record and file in the inputs, keyed `kind:id@revision`.
+
+    `salted` has these digests by the plain SHA-256 of the contents.
+    """
     parts: dict[str, str] = {}
     for part in iterate_input_parts(inputs):
         origin: Origin = part.origin
-        key, digest = f"{origin.kind}:{origin.id}@{origin.revision}", encoder.encode(part).digest
+        key = f"{origin.kind}:{origin.id}@{origin.revision}"
+        digest = salted[encoder.encode(part).digest].digest
         # Prompt settings may be the origin of two parts, the mission and the data: hash both digests.
         parts[key] = sha256_digest(f"{parts[key]}{digest}".encode()) if key in parts else digest
     return parts

@@ -9,13 +9,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from personas.contents.services import store_contents
+from personas.contents.services import SaltedDigests, store_contents
 from personas.models import ReleasePolicy, Workspace
 from prompts.builds.compiler import BuildResult
 from prompts.hashed_rows import build_version_row
 from prompts.labels.moves import PlannedMove, move_labels
 from prompts.models import PRODUCTION, AgentPrompt, MoveReason, PromptVersion
-from prompts.versions.lockfile import PreviousParts, build_lockfile, get_previous_parts, save_part_changes
+from prompts.versions.lockfile import (
+    PartDigests,
+    PreviousParts,
+    build_lockfile,
+    get_previous_parts,
+    save_part_changes,
+)
+from prompts.versions.segments import StoredSegments
 
 
 @dataclass(frozen=True)
@@ -30,79 +37,92 @@ class BuildAuthor:
 NewBuild = tuple[AgentPrompt, BuildResult, BuildAuthor]
 
 
+@dataclass(frozen=True)
+class StoredBuild:
+    """A build whose contents are stored, with their digests."""
+
+    segments: StoredSegments
+    parts: PartDigests
+    # The digest of the manifest of the inputs.
+    inputs: str
+
+
 def publish_versions(
-    workspace: Workspace | int, builds: Sequence[NewBuild], *, at: datetime
+    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime
 ) -> list[PromptVersion]:
     """Store the builds as the next versions of their prompts, and let production follow them.
 
-    The caller must have locked the prompts.
+    The caller must have locked the prompts. `digests` may have digests of contents that are known already.
     """
-    versions = store_versions(workspace, builds, at=at)
-    advance_production(workspace, versions, at)
+    versions = store_versions(digests, builds, at=at)
+    advance_production(digests.workspace_id, versions, at)
     return versions
 
 
 def store_versions(
-    workspace: Workspace | int, builds: Sequence[NewBuild], *, at: datetime
+    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime
 ) -> list[PromptVersion]:
     """Store the builds as the next versions of their prompts, at most one of each prompt."""
     if not builds:
         return []
-    previous = get_previous_parts(workspace, [prompt for prompt, _, _ in builds])
-    contents: dict[str, bytes] = {}
-    versions = []
-    for prompt, build, author in builds:
-        inputs, before = build.pack_inputs(), previous.get(prompt.pk)
-        contents |= build.stored.contents | drop_stored_parts(inputs.contents, prompt, before)
-        versions.append(build_next_version(prompt, build, author, before, at=at, inputs=inputs.digest))
-    store_contents(workspace, contents)
-    PromptVersion.objects.in_workspace(workspace).bulk_create(versions)
-    parts = [build.parts for _, build, _ in builds]
-    save_part_changes(workspace, zip(versions, parts, strict=True), previous)
+    workspace_id = digests.workspace_id
+    previous = get_previous_parts(workspace_id, [prompt for prompt, _, _ in builds])
+    stored = store_builds(digests, [build for _, build, _ in builds])
+    versions = [
+        build_next_version(prompt, build, one, author, previous.get(prompt.pk), at=at)
+        for (prompt, build, author), one in zip(builds, stored, strict=True)
+    ]
+    PromptVersion.objects.in_workspace(workspace_id).bulk_create(versions)
+    parts = [one.parts for one in stored]
+    save_part_changes(workspace_id, zip(versions, parts, strict=True), previous)
     for version in versions:
         version.prompt.latest = version
     return versions
 
 
-def drop_stored_parts(
-    contents: dict[str, bytes], prompt: AgentPrompt, previous: PreviousParts | None
-) -> dict[str, bytes]:
-    """Leave out the parts of the previous version: their contents are stored already."""
-    if previous is None or previous.lockfile is None or "inputs" not in get_latest_lockfile(prompt):
-        return contents
-    stored = set(previous.lockfile[1].values())
-    return {digest: data for digest, data in contents.items() if digest not in stored}
-
-
-def get_latest_lockfile(prompt: AgentPrompt) -> dict[str, Any]:
-    return prompt.latest.lockfile if prompt.latest else {}
+def store_builds(digests: SaltedDigests, builds: Sequence[BuildResult]) -> list[StoredBuild]:
+    """Store the contents of the builds: what may be erased first, then the lists that name it."""
+    erasable: dict[str, bytes] = {}
+    for build in builds:
+        erasable |= build.encode_contents()
+    digests.store(erasable)
+    salted, stored = digests.by_plain, []
+    lists: dict[str, bytes] = {}
+    for build in builds:
+        inputs = build.pack_inputs(salted)
+        lists |= inputs.contents
+        parts = build.get_part_digests(salted)
+        stored.append(StoredBuild(build.packed.apply_salts(salted), parts, inputs.digest))
+    store_contents(digests.workspace_id, lists)
+    return stored
 
 
 def build_next_version(
     prompt: AgentPrompt,
     build: BuildResult,
+    stored: StoredBuild,
     author: BuildAuthor,
     previous: PreviousParts | None,
     *,
     at: datetime,
-    inputs: str,
 ) -> PromptVersion:
     number, before = prompt.last_number + 1, previous.lockfile if previous else None
+    segments = stored.segments
     version = PromptVersion(
         workspace_id=prompt.workspace_id,
         prompt=prompt,
         number=number,
-        digest=build.stored.digest,
-        text_digest=build.stored.text_digest,
+        digest=segments.digest,
+        text_digest=segments.text_digest,
         layout=build.collected.layout,
         compiler=build.pins["compiler"],
-        segments=build.stored.segments,
-        tools=build.stored.tools,
+        segments=segments.segments,
+        tools=segments.tools,
         characters=len(build.prompt.text),
         tokens=build.tokens,
         sizes=build.sizes,
-        report=build.stored.report,
-        lockfile=build_lockfile(number, build.parts, build.pins["settings"], inputs, before),
+        report=segments.report,
+        lockfile=build_lockfile(number, stored.parts, build.pins["settings"], stored.inputs, before),
         causes=author.causes,
         author_label=author.label[:254],
         message=author.message[:200],

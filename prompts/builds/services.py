@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from personas.actors import SYSTEM_ACTOR
-from personas.contents.services import store_contents
+from personas.contents.services import SaltedDigests
 from personas.errors import DomainError
 from personas.models import Agent, AgentChannel, Workspace
 from personas.tenancy.models import get_upsert_fields
@@ -106,8 +106,8 @@ def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Rebui
     prompts = lock_or_create_prompts(workspace, agent_ids, locked)
     now = timezone.now()
     agents = list(Agent.objects.in_workspace(workspace).filter(pk__in=agent_ids, archived_at=None))
-    result, changed = RebuildResult(), []
-    reports: dict[str, bytes] = {}
+    result = RebuildResult()
+    builds: list[tuple[AgentPrompt, BuildResult]] = []
     encoder = PartEncoder()
     for collected in collect_inputs(workspace, agents, at=now):
         prompt = prompts.get((collected.agent.pk, collected.channel.pk))
@@ -120,22 +120,40 @@ def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Rebui
         if build is None:
             result.failed += 1
             continue
-        if prompt.report != build.stored.report:
-            prompt.report = build.stored.report
-            reports[prompt.report] = build.stored.contents[prompt.report]
-        if prompt.latest is not None and is_unchanged(build, prompt.latest):
-            result.unchanged += 1
-        else:
-            changed.append((prompt, build, get_build_author(causes[collected.agent.pk])))
-    store_contents(workspace, reports)
-    result.versions = publish_versions(workspace, changed, at=now)
+        builds.append((prompt, build))
+    digests = SaltedDigests(workspace)
+    changed = list_changed_builds(digests, builds)
+    result.unchanged = len(builds) - len(changed)
+    new = [(prompt, build, get_build_author(causes[prompt.agent_id])) for prompt, build in changed]
+    result.versions = publish_versions(digests, new, at=now)
     finish_builds(workspace, prompts.values(), causes, now)
     return result
 
 
-def is_unchanged(build: BuildResult, latest: PromptVersion) -> bool:
+def list_changed_builds(
+    digests: SaltedDigests, builds: Sequence[tuple[AgentPrompt, BuildResult]]
+) -> list[tuple[AgentPrompt, BuildResult]]:
+    """List the builds that differ from the latest version, and store the reports of all builds."""
+    digests.lock()
+    digests.find({name for _, build in builds for name in build.packed.contents})
+    reports = {build.packed.report: build.packed.contents[build.packed.report] for _, build in builds}
+    digests.store(reports)
+    for prompt, build in builds:
+        prompt.report = digests.by_plain[build.packed.report].digest
+    return [
+        (prompt, build)
+        for prompt, build in builds
+        if prompt.latest is None or not is_unchanged(build, prompt.latest, digests)
+    ]
+
+
+def is_unchanged(build: BuildResult, latest: PromptVersion, digests: SaltedDigests) -> bool:
     """Whether the latest version has the same text. A version without stored inputs is replaced once."""
-    return build.stored.digest == latest.digest and "inputs" in latest.lockfile
+    if "inputs" not in latest.lockfile:
+        return False
+    # Versions of earlier releases have digests without salts.
+    salted = build.packed.apply_salts(digests.by_plain).digest
+    return latest.digest in (salted, build.packed.plain_digest)
 
 
 def lock_or_create_prompts(

@@ -1,48 +1,82 @@
 """Store the data of a call before its ledger row is written."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import date
 
 from django.utils import timezone
 
 from core.db.workspace_scope import workspace_scope
+from core.salted_digests import generate_salt, salt_digest
+from core.shared_cache import SharedLRUCache
+from personas.contents.services import SaltedDigest
 from prompts.call_contents.quota import PROCESS_RESERVATIONS, get_utc_day
 from prompts.models import CallContent
 
+# Workspace, plain SHA-256, day and erasure counter. A value that was erased or not used today is not found.
+DigestKey = tuple[int, str, date, int]
+MAX_CACHED_DIGESTS = 20_000
+CACHED_DIGESTS: SharedLRUCache[DigestKey, SaltedDigest] = SharedLRUCache(MAX_CACHED_DIGESTS)
 
-def store_call_data(workspace_id: int, row_size: int, contents: Mapping[str, bytes]) -> None:
-    """Charge the daily quota and store the long values of a call, given by digest.
+
+def store_call_data(
+    workspace_id: int, row_size: int, contents: Mapping[str, bytes], erasures: int
+) -> dict[str, SaltedDigest]:
+    """Charge the daily quota and store the values of a call, given by plain SHA-256; return their digests.
 
     `row_size` are the bytes that the ledger row stores itself. A value that the workspace already has takes
     no further bytes. Raise CallQuotaExceeded, before anything is stored, if the quota is used up.
 
     The contents are committed before the ledger row refers to them. If that row is then not written, they
     stay unused until retention deletes them.
+
+    `erasures` is the workspace's erasure counter. The digests of values that this process stored today are
+    cached until it changes, so that a repeated call needs no further statement.
     """
-    if not contents:
-        PROCESS_RESERVATIONS.take(workspace_id, row_size)
-        return
     today = get_utc_day(timezone.now())
+    cached = {plain: CACHED_DIGESTS.find((workspace_id, plain, today, erasures)) for plain in contents}
+    known = {plain: digest for plain, digest in cached.items() if digest is not None}
+    if len(known) == len(contents):
+        PROCESS_RESERVATIONS.take(workspace_id, row_size)
+        return known
     with workspace_scope(workspace_id):
-        rows = CallContent.objects.in_workspace(workspace_id).filter(digest__in=list(contents))
-        stored = {row.digest: row for row in rows.defer("data")}
-        new = {digest for digest in contents if digest not in stored or stored[digest].erased_at}
-        PROCESS_RESERVATIONS.take(workspace_id, row_size + sum(len(contents[digest]) for digest in new))
-        due = new | {digest for digest, row in stored.items() if row.last_used_on < today}
-        if due:
-            # With its data also if it exists: retention may delete an unused row at the same time.
+        stored = renew_contents(workspace_id, contents, today)
+        new = contents.keys() - stored.keys()
+        PROCESS_RESERVATIONS.take(workspace_id, row_size + sum(len(contents[plain]) for plain in new))
+        if new:
+            # A concurrent call may store the same value with another salt. Its row is read then.
             CallContent.objects.in_workspace(workspace_id).bulk_create(
-                [
-                    CallContent(
-                        workspace_id=workspace_id,
-                        digest=digest,
-                        size=len(contents[digest]),
-                        data=contents[digest],
-                        last_used_on=today,
-                    )
-                    for digest in sorted(due)
-                ],
-                update_conflicts=True,
-                unique_fields=["workspace", "digest"],
-                # Content that was erased is stored again, because the row of this call needs it.
-                update_fields=["data", "erased_at", "last_used_on"],
+                [build_call_content(workspace_id, plain, contents[plain], today) for plain in sorted(new)],
+                ignore_conflicts=True,
             )
+            stored |= renew_contents(workspace_id, new, today)
+    for plain, digest in stored.items():
+        CACHED_DIGESTS.store((workspace_id, plain, today, erasures), digest)
+    return stored
+
+
+def renew_contents(workspace_id: int, plain_digests: Iterable[str], today: date) -> dict[str, SaltedDigest]:
+    """Find the values that are stored already, and note that they were used today.
+
+    Retention may delete a value that was not used lately at the same time. It is left out then.
+    """
+    rows = CallContent.objects.in_workspace(workspace_id).filter(plain_digest__in=list(plain_digests))
+    columns = ("pk", "plain_digest", "digest", "salt", "last_used_on")
+    found = list(rows.values_list(*columns))
+    due = {key for key, *_, used_on in found if used_on < today}
+    if due:
+        rows.filter(pk__in=due).update(last_used_on=today)
+        found = list(rows.values_list(*columns))
+    return {plain: SaltedDigest(digest, salt or "") for _, plain, digest, salt, _ in found}
+
+
+def build_call_content(workspace_id: int, plain_digest: str, data: bytes, today: date) -> CallContent:
+    salt = generate_salt()
+    return CallContent(
+        workspace_id=workspace_id,
+        digest=salt_digest(plain_digest, salt),
+        salt=salt,
+        plain_digest=plain_digest,
+        size=len(data),
+        data=data,
+        last_used_on=today,
+    )

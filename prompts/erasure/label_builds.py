@@ -11,6 +11,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from personas.contents.services import SaltedDigests
 from personas.models import Erasure
 from prompts.builds.compiler import BuildResult, NotBuildable, compile_prompt
 from prompts.builds.publish import BuildAuthor, store_versions
@@ -53,7 +54,7 @@ def replace_versions(
             (prompts[version.prompt_id], build, get_erasure_author(erasure, version))
             for version, build in batch
         ]
-        stored = store_versions(erasure.workspace_id, new, at=at)
+        stored = store_versions(SaltedDigests(erasure.workspace_id), new, at=at)
         replacements.versions |= {
             version.pk: one for (version, _build), one in zip(batch, stored, strict=True)
         }
@@ -110,10 +111,22 @@ def has_only_text_of(version: PromptVersion, build: BuildResult, erasure: Erasur
     """
     if build.pins["compiler"] == version.compiler:
         return True
-    old, new = group_hashed_values(version.segments), group_hashed_values(build.stored.segments)
+    packed, digests = build.packed, SaltedDigests(erasure.workspace_id)
+    digests.find(packed.contents)
+    salted = packed.apply_salts(digests.by_plain)
+    # Versions of earlier releases have digests without salts.
+    return has_no_other_text(version, salted.segments, salted.tools, erasure) or has_no_other_text(
+        version, packed.segments, packed.tools, erasure
+    )
+
+
+def has_no_other_text(
+    version: PromptVersion, segments: Sequence[Mapping[str, Any]], tools: str, erasure: Erasure
+) -> bool:
+    old, new = group_hashed_values(version.segments), group_hashed_values(segments)
     record = {"kind": erasure.kind, "id": str(erasure.object_id)}
     changed = {row["section"] for row in version.segments if record.items() <= row.get("origin", {}).items()}
-    return build.stored.tools == version.tools and all(
+    return tools == version.tools and all(
         set(new.get(name, ())) <= set(old.get(name, ()))
         if name in changed
         else new.get(name) == old.get(name)

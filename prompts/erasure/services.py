@@ -20,6 +20,7 @@ from personas.erasure.services import erase_contents, erase_record_text, list_pe
 from personas.models import Erasure, ErasureProgress, Record, Workspace
 from prompts.builds.progress import list_agent_channels
 from prompts.builds.services import rebuild_agents
+from prompts.erasure.call_data import erase_call_data_containing, is_search_small
 from prompts.erasure.label_builds import replace_versions
 from prompts.erasure.label_moves import list_labels_on_versions, move_labels_off_erased
 from prompts.labels.services import lock_prompts
@@ -37,9 +38,10 @@ CHUNK_SIZE = 200
 def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
     """Erase a record, its revisions and its text in all versions, in one transaction.
 
-    If more than DRAMATIS_BUILD_AT_ONCE prompts must be rebuilt, the erasure is returned in the state
-    `rebuilding`, and the caller must enqueue `finish_erasure_job`. Until that has run, labels may point to
-    versions whose text is erased, and fetches of these get 410.
+    The values of calls that contain the text are erased too. If more than DRAMATIS_BUILD_AT_ONCE prompts must
+    be rebuilt, or much call data searched, the erasure is returned in the state `rebuilding`, and the caller
+    must enqueue `finish_erasure_job`. Until that has run, labels may point to versions whose text is erased,
+    and fetches of these get 410.
     """
     texts = list_personal_texts(record)
     kind, key, workspace = record.kind, record.pk, record.workspace_id
@@ -55,14 +57,19 @@ def erase_record(record: Record, *, reason: str, by: Actor) -> Erasure:
         sorted({*erasure.digests, *erasable}),
         sorted({*erasure.versions, *(row.pk for row in versions)}),
     )
+    is_small = is_search_small(workspace)
+    if is_small:
+        erase_call_data_containing(workspace, texts)
+    else:
+        erasure.pending_texts = texts
     # Set the time even if the row exists from an earlier erasure: serving caches drop their texts when they
     # see a newer time.
     erasure.at = erasure.rebuilding_since = timezone.now()
-    erasure.save(update_fields=["digests", "versions", "at", "rebuilding_since"])
+    erasure.save(update_fields=["digests", "versions", "at", "rebuilding_since", "pending_texts"])
     # Robust: the erasure is committed by then, so an error here must not be reported as a failed erasure.
     transaction.on_commit(truncate_write_ahead_log, robust=True)
     agents = {prompt.agent_id for prompt in list_affected_prompts(erasure)}
-    if list_agent_channels(workspace, agents).count() > settings.DRAMATIS_BUILD_AT_ONCE:
+    if not is_small or list_agent_channels(workspace, agents).count() > settings.DRAMATIS_BUILD_AT_ONCE:
         return erasure
     return finish_erasure(workspace, erasure.pk)
 
@@ -150,7 +157,9 @@ def find_digests_containing(
     """
     needles = [text.encode() for text in texts]
     digests = {
-        digest for version in versions for digest in list_content_digests(version.segments, version.tools)
+        digest
+        for version in versions
+        for digest in (*list_content_digests(version.segments, version.tools), version.report)
     }
     contents = get_contents(workspace, digests)
     return {digest for digest, data in contents.items() if data and any(text in data for text in needles)}

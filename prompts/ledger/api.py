@@ -54,7 +54,9 @@ LEDGER_ROW_FIELDS: dict[str, Schema] = {
     "channel": TEXT_SCHEMA,
     "label": {"type": "string", "description": "With @ and a moment when the past was asked for."},
     "version": VERSION_REF_SCHEMA,
-    "served_digest": digest_schema(description="SHA-256 of the very bytes."),
+    "recorded_digest": digest_schema(
+        description="Salted digest of the served bytes. The replay of the row has the salt."
+    ),
     "size": integer_schema(),
     "request_id": TEXT_SCHEMA,
     "reader": TEXT_SCHEMA,
@@ -65,9 +67,12 @@ LEDGER_ENTRY_SCHEMA = object_schema(
     {
         **LEDGER_ROW_FIELDS,
         "slots": any_object_schema(
-            description="The facts of the call as stored. `contents` has the digests of long values by name."
+            description="The facts of the call as stored: the time, and `contents` with the digests of the "
+            "other values by name."
         ),
-        "slot_contents": any_object_schema(description="The long values by digest; erased ones are missing."),
+        "slot_contents": any_object_schema(
+            description="The other values by digest. Short ones are stored together. Erased ones are missing."
+        ),
         "seal": digest_schema(),
     }
 )
@@ -183,7 +188,7 @@ def ledger_entry_json(row: LedgerEntry) -> dict[str, Any]:
         "channel": row.prompt.channel.slug,
         "label": row.label,
         "version": version_ref_json(row.version),
-        "served_digest": row.served_digest,
+        "recorded_digest": row.served_digest,
         "size": row.size,
         "request_id": row.request_id,
         "reader": row.reader_label,

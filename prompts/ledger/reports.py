@@ -5,25 +5,35 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
 from core.db.batch_delete import delete_in_batches
 from personas.actors import Actor
 from personas.errors import InvalidInput
 from personas.models import ApiKey
+from prompts.ledger.served_salts import find_served_entry
 from prompts.models import AgentPrompt, DigestReport, LedgerEntry, PromptVersion
 from prompts.versions.selectors import HEAVY_COLUMNS, get_prompt_labels
 from prompts.versions.timeline import group_labels_by_version
 
+# Rows of the ledger that a reported digest is compared with, newest first.
+MAX_COMPARED_ROWS = 200
+
 
 class LastServedPrompt(NamedTuple):
-    """The last fetch of a prompt by a key: ledger id, version number, and digests of version and text."""
+    """The last fetch of a prompt by a key: ledger id, version number and digest of the version."""
 
     ledger_id: int
     number: int
     digest: str
-    served_digest: str
+
+
+class ReportMatch(NamedTuple):
+    """The versions that a reported digest belongs to, newest first, and the fetch that served it."""
+
+    versions: list[PromptVersion]
+    entry: LedgerEntry | None = None
 
 
 @dataclass(frozen=True)
@@ -48,21 +58,23 @@ def report_digest(
 ) -> DigestReportResult:
     """Store a bot's report of the digest it used, and return the matching versions.
 
-    `digest` may be that of a version, of its text, or of a served text. Unknown digests are stored as well.
+    `digest` may be that of a version or the SHA-256 of a served text, of which the salted digest is stored.
+    Unknown digests are stored as they are.
     """
     entry = get_reported_entry(prompt, key, ledger_id)
     last_served = get_last_served(prompt, key)
-    versions = find_reported_versions(prompt, key, digest)
+    match = find_reported_versions(prompt, key, digest, entry)
+    versions = match.versions
     report = DigestReport(
         workspace_id=prompt.workspace_id,
         prompt=prompt,
         key=key,
         reporter_label=by.label[:254],
-        digest=digest,
+        digest=match.entry.served_digest if match.entry else digest,
         version=versions[0] if versions else None,
         ledger_id=entry.pk if entry else None,
         request_id=request_id,
-        is_last_handed=last_served is not None and is_last_served(last_served, digest, versions),
+        is_last_handed=last_served is not None and last_served.number in [row.number for row in versions],
     )
     report.save()
     labels_by_version = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))
@@ -84,36 +96,26 @@ def get_reported_entry(prompt: AgentPrompt, key: ApiKey, ledger_id: int | None) 
 
 def get_last_served(prompt: AgentPrompt, key: ApiKey) -> LastServedPrompt | None:
     rows = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(key=key, prompt=prompt)
-    columns = ("pk", "version__number", "version__digest", "served_digest")
+    columns = ("pk", "version__number", "version__digest")
     last = rows.order_by("-at", "-pk").values_list(*columns).first()
     return LastServedPrompt(*last) if last else None
 
 
-def find_reported_versions(prompt: AgentPrompt, key: ApiKey, digest: str) -> list[PromptVersion]:
-    """List the versions whose digest or text digest equals `digest`, newest first.
+def find_reported_versions(
+    prompt: AgentPrompt, key: ApiKey, digest: str, reported: LedgerEntry | None
+) -> ReportMatch:
+    """Find the versions with this digest, or the version of a text with this digest that the key was served.
 
-    If there are none, return the version of the last text with this digest that was served to the key.
+    Only the last fetches of the key are compared, besides the fetch that the report names.
     """
-    served = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(
-        key=key, prompt=prompt, served_digest=digest
-    )
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
-    matches = rows.filter(Q(digest=digest) | Q(text_digest=digest)).defer(*HEAVY_COLUMNS)
-    versions = list(matches.order_by("-number"))
+    versions = list(rows.filter(digest=digest).defer(*HEAVY_COLUMNS).order_by("-number"))
     if versions:
-        return versions
-    last = served.order_by("-at").values_list("version_id", flat=True).first()
-    return list(rows.filter(pk=last).defer(*HEAVY_COLUMNS)) if last else []
-
-
-def is_last_served(last_served: LastServedPrompt, digest: str, versions: list[PromptVersion]) -> bool:
-    """Whether the digest matches the last served prompt, by served text or by version.
-
-    The version is compared as well, because served texts of one version differ in their slots.
-    """
-    return digest == last_served.served_digest or last_served.number in [
-        version.number for version in versions
-    ]
+        return ReportMatch(versions)
+    served = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(key=key, prompt=prompt)
+    entries = list(served.select_related("version").order_by("-at", "-pk")[:MAX_COMPARED_ROWS])
+    entry = find_served_entry([reported, *entries] if reported else entries, digest)
+    return ReportMatch([entry.version], entry) if entry else ReportMatch([])
 
 
 def delete_reports_before(cutoff: datetime) -> int:

@@ -51,7 +51,6 @@ LAST_SERVED_SCHEMA = object_schema(
         "ledger_id": integer_schema(1),
         "number": integer_schema(1),
         "digest": digest_schema(),
-        "served_digest": digest_schema(),
     }
 )
 REPORT_SCHEMA = object_schema({**REPORT_FIELDS, "key": KEY_SCHEMA, "reporter": TEXT_SCHEMA})

@@ -20,13 +20,15 @@ from personas.api.schema import (
     slug_schema,
 )
 from personas.api.views import endpoint
-from personas.models import LAYOUTS, Agent
+from personas.contents.services import SaltedDigests
+from personas.models import LAYOUTS, Agent, Workspace
 from personas.roles import Permission
 from prompts.builds.compiler import BuildResult, NotBuildable
 from prompts.preview.draft_request import DRAFT_SCHEMA, parse_draft
 from prompts.preview.services import ChannelNotUsed, build_preview
 from prompts.provenance.api import SPAN_SCHEMA, provenance_spans_json
 from prompts.versions.api import BOUNDARY_SCHEMA, SECTION_SCHEMA, SEGMENT_SCHEMA
+from prompts.versions.segments import list_content_digests
 from prompts.versions.serializers import TEXT_SCHEMA
 
 PREVIEW_SCHEMA = object_schema(
@@ -34,8 +36,10 @@ PREVIEW_SCHEMA = object_schema(
         "agent": TEXT_SCHEMA,
         "channel": TEXT_SCHEMA,
         "layout": TEXT_SCHEMA,
-        "digest": digest_schema(description="That the version would have."),
-        "text_digest": digest_schema(),
+        "digest": nullable_schema(
+            digest_schema(description="Of the version. Null if it has text that is not stored yet.")
+        ),
+        "text_digest": digest_schema(description="SHA-256 of the text in UTF-8."),
         "text": TEXT_SCHEMA,
         "characters": integer_schema(),
         "tokens": integer_schema(description="Of the text and the tool definitions."),
@@ -96,6 +100,14 @@ def check_channel_scope(call: ApiRequest, name: str) -> None:
         raise out_of_scope_error("channels")
 
 
+def find_version_digest(workspace: Workspace, build: BuildResult) -> str | None:
+    """Return the digest of a version with this text; None if some of its text is not stored."""
+    digests = SaltedDigests(workspace)
+    names = list_content_digests(build.packed.segments, build.packed.tools)
+    digests.find(names)
+    return build.packed.apply_salts(digests.by_plain).digest if names <= digests.by_plain.keys() else None
+
+
 def preview_json(call: ApiRequest, build: BuildResult) -> dict[str, Any]:
     prompt, collected = build.prompt, build.collected
     parts = prompt.report.parts
@@ -103,8 +115,8 @@ def preview_json(call: ApiRequest, build: BuildResult) -> dict[str, Any]:
         "agent": collected.agent.slug,
         "channel": collected.channel.slug,
         "layout": collected.layout,
-        "digest": build.stored.digest,
-        "text_digest": build.stored.text_digest,
+        "digest": find_version_digest(call.workspace, build),
+        "text_digest": build.packed.text_digest,
         "text": prompt.text,
         "characters": len(prompt.text),
         "tokens": build.tokens,

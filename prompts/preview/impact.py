@@ -19,7 +19,7 @@ from prompts.builds.compiler import NotBuildable, assemble_prompt, count_tokens_
 from prompts.inputs import CollectedInputs, DraftRecord, InputCollector, LoadedRows
 from prompts.models import AgentPrompt, BuildCause, PromptVersion
 from prompts.versions.diff import count_common_prefix
-from prompts.versions.segments import encode_definitions, list_content_digests, unpack_segments
+from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents
 from prompts.versions.tool_definitions import (
     DefinitionJson,
@@ -223,15 +223,12 @@ def add_prompt_impact(
     if latest is None:
         impact.new.append((collected.agent, str(collected.channel)))
         return
-    tools_digest = sha256_digest(encode_definitions(prompt.tools)) if prompt.tools else ""
-    digests = sha256_digest(prompt.text.encode()), tools_digest
-    if digests == (latest.version.text_digest, latest.version.tools):
+    after = get_texts_by_section(prompt.segments)
+    tool_changes = list_tool_changes(latest.tools, list_definitions_json(prompt.tools))
+    if not tool_changes and list(after.items()) == list(latest.sections.items()):
         impact.unchanged += 1
         return
-    after = get_texts_by_section(prompt.segments)
-    changes = list_section_changes(latest.sections, after) + list_tool_changes(
-        latest.tools, list_definitions_json(prompt.tools)
-    )
+    changes = list_section_changes(latest.sections, after) + tool_changes
     new_problems = [problem for problem in prompt.report.problems if problem not in latest.problems]
     impact.problems += [f"{collected.agent} · {collected.channel}: {problem}" for problem in new_problems]
     key = tuple(

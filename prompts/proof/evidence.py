@@ -13,6 +13,7 @@ from prompts.proof.evidence_reader import (
     EVIDENCE_FORMAT,
     EVIDENCE_FORMAT_VERSION,
     FORMAT_WITHOUT_TOOLS,
+    FORMATS_WITHOUT_SALTS,
     NOT_YET_SEALED,
     EvidenceBundle,
     EvidenceSegment,
@@ -45,6 +46,7 @@ def build_evidence_bundle(
     segments: Sequence[EvidenceSegment] | None,
     tools: str | None = None,
     inputs: Mapping[str, str] | None = None,
+    salts: Mapping[str, str] | None = None,
     lockfile: Mapping[str, Any] | None,
     parts: Mapping[str, str] | None = None,
     pointer: LabelPointer | None = None,
@@ -62,7 +64,8 @@ def build_evidence_bundle(
     text of an erased segment is None. `tools` are the tool definitions exactly as stored, because the digest
     in the version covers these bytes; None if the version has none, or if they were erased. `inputs` are the
     stored inputs of the version by digest, for a call that changed them. `slots` are the values as the ledger
-    row stores them, and `slot_contents` the long values that it names by digest.
+    row stores them, and `slot_contents` the values that it names by digest. `salts` are those of all texts in
+    the bundle, by their salted digests.
     """
     sealed = {"rows": tuple(block_rows), "links": [chain_link_json(link) for link in blocks]}
     unsealed = NOT_YET_SEALED if ledger else None
@@ -78,6 +81,7 @@ def build_evidence_bundle(
             "segments": None if segments is None else [segment._asdict() for segment in segments],
             "tools": tools,
             "inputs": inputs,
+            "salts": salts,
             "lockfile": lockfile,
             "parts": parts,
             "pointer": pointer_json(pointer) if pointer else None,
@@ -129,16 +133,19 @@ def list_irrelevant_checks(data: object) -> frozenset[str]:
     A bundle is evidence either of one fetch of a prompt or of the version that a label pointed at. The checks
     of the other kind do not apply. If it is unclear which kind the bundle is, all checks run. Bundles of the
     first format version contain no tool definitions to check. Only a call that changed the inputs of the
-    version has inputs to check, and only a call with long slot values has their contents.
+    version has inputs to check, and only a call that sent slot values has their contents.
     """
     fields = data if isinstance(data, Mapping) else {}
     older = frozenset({TOOLS_CHECK}) if fields.get("version") == FORMAT_WITHOUT_TOOLS else frozenset()
+    version = fields.get("version")
+    if isinstance(version, int) and version in FORMATS_WITHOUT_SALTS:
+        older |= {SALTS_CHECK}
     unchanged = frozenset({INPUTS_CHECK}) if fields.get("inputs") is None else frozenset()
-    short = frozenset() if has_long_values(fields) else frozenset({SLOT_CONTENTS_CHECK})
-    return older | unchanged | short | list_irrelevant_kinds(fields)
+    plain = frozenset() if has_slot_contents(fields) else frozenset({SLOT_CONTENTS_CHECK})
+    return older | unchanged | plain | list_irrelevant_kinds(fields)
 
 
-def has_long_values(fields: Mapping[str, Any]) -> bool:
+def has_slot_contents(fields: Mapping[str, Any]) -> bool:
     slots = fields.get("slots")
     return fields.get("slot_contents") is not None or not isinstance(slots, Mapping) or CONTENTS_KEY in slots
 
@@ -169,7 +176,8 @@ def is_evidence_valid(results: Iterable[CheckResult]) -> bool:
 
 INPUTS_CHECK = "inputs match the lockfile"
 TOOLS_CHECK = "tool definitions match the version"
-SLOT_CONTENTS_CHECK = "long slot values match their digests"
+SALTS_CHECK = "salts belong to the texts"
+SLOT_CONTENTS_CHECK = "slot values match their digests"
 REBUILD_CHECK, MOVE_COVERAGE_CHECK = "text built again", "checkpoint covers the label move"
 EXPECTED_KEY_CHECK = "key is the expected one"
 FETCH_KEYS = ("ledger", "block", "text", "served", "slots")
@@ -191,6 +199,7 @@ EVIDENCE_CHECKS: dict[str, CheckFunction] = {
     "format": evidence_checks.check_evidence_format,
     "bytes match the served digest": evidence_checks.check_served_bytes,
     "segments match the version": evidence_checks.check_evidence_segments,
+    SALTS_CHECK: evidence_checks.check_evidence_salts,
     "words match their segments": evidence_checks.check_segment_texts,
     "segments join to the built text": evidence_checks.check_built_text,
     TOOLS_CHECK: evidence_checks.check_evidence_tools,

@@ -9,6 +9,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from core.salted_digests import salt_digest
 from prompts.proof.canonical import canonical_digest, canonical_json, text_digest
 from prompts.proof.chain_heads import ChainHead
 from prompts.proof.chains import verify_chain_span
@@ -39,7 +40,8 @@ def check_evidence_format(bundle: EvidenceBundle) -> str:
 
 def check_served_bytes(bundle: EvidenceBundle) -> str:
     """Check that the text has the digest that was recorded when it was served."""
-    require_same_digest(text_digest(bundle.text), bundle.served, "the text", "the served digest")
+    digest = salt_digest(text_digest(bundle.text), bundle.served_salt)
+    require_same_digest(digest, bundle.served, "the text", "the served digest")
     return "the text has the served digest"
 
 
@@ -48,7 +50,7 @@ def check_built_text(bundle: EvidenceBundle) -> str:
     if any(segment.text is None for segment in bundle.segments):
         check_not_erased(bundle.segments)
     require_same_digest(
-        text_digest(built_text),
+        salt_digest(text_digest(built_text), bundle.text_salt),
         bundle.version.text,
         "the segments' words, joined,",
         "the version's text digest",
@@ -62,23 +64,32 @@ def check_evidence_segments(bundle: EvidenceBundle) -> str:
     return f"the version is made of these {len(bundle.segments)} segments"
 
 
+def check_evidence_salts(bundle: EvidenceBundle) -> str:
+    """Check that every salt is that of a text in the bundle: no digest covers others."""
+    inputs = bundle.inputs if bundle.content["inputs"] is not None else {}
+    values = bundle.slot_digests.values() if bundle.content["slots"] is not None else ()
+    if not bundle.salts.keys() <= {*bundle.content_digests, bundle.version.tools, *inputs, *values}:
+        raise ValueError("the bundle has salts of texts that it does not name")
+    return f"the {len(bundle.salts)} salts are those of texts in the bundle"
+
+
 def check_segment_texts(bundle: EvidenceBundle) -> str:
     """Check that the text of every segment equals its stored text or has the stored digest."""
     for place, segment in enumerate(bundle.segments):
-        check_segment_text(segment, f"segments[{place}]")
+        check_segment_text(segment, bundle.salts, f"segments[{place}]")
     check_not_erased(bundle.segments)
     return "the words of every segment are those that are stored for it"
 
 
-def check_segment_text(segment: EvidenceSegment, where: str) -> None:
+def check_segment_text(segment: EvidenceSegment, salts: Mapping[str, str], where: str) -> None:
     stored, text, slot_data = segment
     if "text" in stored:
         is_match = text == stored["text"] and "content" not in stored
     else:
-        is_match = text_digest(text) == stored.get("content") if text is not None else "content" in stored
+        is_match = "content" in stored if text is None else has_digest(text, stored.get("content"), salts)
     if not is_match:
         raise ValueError(f"the words of {where} are not those that are stored for it")
-    if slot_data is not None and text_digest(slot_data) != stored.get("given"):
+    if slot_data is not None and not has_digest(slot_data, stored.get("given"), salts):
         raise ValueError(f"what the slot of {where} was given does not match the digest stored for it")
 
 
@@ -89,7 +100,8 @@ def check_evidence_tools(bundle: EvidenceBundle) -> str:
         raise MissingEvidence("the tool definitions are not in the bundle; their digest remains")
     if tools is None:
         return "the version has no tool definitions"
-    require_same_digest(text_digest(tools), digest, "the tool definitions", "the version's digest of them")
+    actual = salt_digest(text_digest(tools), bundle.salts.get(digest, ""))
+    require_same_digest(actual, digest, "the tool definitions", "the version's digest of them")
     return "the tool definitions are the version's"
 
 
@@ -97,7 +109,8 @@ def check_evidence_inputs(bundle: EvidenceBundle) -> str:
     """Check that the stored inputs are those that the lockfile names, and that nothing else is among them."""
     contents = bundle.inputs
     for digest, text in contents.items():
-        require_same_digest(text_digest(text), digest, "an input", "its digest")
+        actual = salt_digest(text_digest(text), bundle.salts.get(digest, ""))
+        require_same_digest(actual, digest, "an input", "its digest")
     named = list_input_digests(contents, read_text(bundle.lockfile.get("inputs"), "the lockfile's inputs"))
     if named != contents.keys():
         raise ValueError("the inputs are not exactly those that the lockfile names")
@@ -167,17 +180,18 @@ def check_evidence_slots(bundle: EvidenceBundle) -> str:
 
 
 def check_slot_contents(bundle: EvidenceBundle) -> str:
-    """Check that the long slot values are those that the slots name, and that nothing else is among them."""
+    """Check that the slot values are those that the slots name, and that nothing else is among them."""
     named, contents = set(bundle.slot_digests.values()), bundle.slot_contents
     if not named:
-        raise ValueError("the slots name no long values, and the bundle has a place for them")
+        raise ValueError("the slots name no values, and the bundle has a place for them")
     for digest, text in contents.items():
-        require_same_digest(text_digest(text), digest, "a long slot value", "its digest")
+        actual = salt_digest(text_digest(text), bundle.salts.get(digest, ""))
+        require_same_digest(actual, digest, "a slot value", "its digest")
     if not contents.keys() <= named:
-        raise ValueError("the bundle has long values that its slots do not name")
+        raise ValueError("the bundle has values that its slots do not name")
     if missing := len(named - contents.keys()):
-        raise MissingEvidence(f"{missing} of {len(named)} long slot values were erased; their digests remain")
-    return f"the {len(named)} long slot values are those that the slots name"
+        raise MissingEvidence(f"{missing} of {len(named)} slot values were erased; their digests remain")
+    return f"the {len(named)} slot values are those that the slots name"
 
 
 def check_ledger_seal(bundle: EvidenceBundle) -> str:
@@ -328,6 +342,10 @@ def check_rebuilt_text(bundle: EvidenceBundle, fill: SlotFiller | None) -> str:
     if rebuilt != bundle.text:
         raise ValueError("the segments, filled with the slot values, give another text")
     return "the segments, filled with the slot values, give the text again"
+
+
+def has_digest(text: str, digest: object, salts: Mapping[str, str]) -> bool:
+    return isinstance(digest, str) and salt_digest(text_digest(text), salts.get(digest, "")) == digest
 
 
 def require_same_digest(actual: str, expected: str, subject: str, reference: str) -> None:

@@ -5,7 +5,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from prompts.proof.call_values import CONTENTS_KEY, MissingCallValue, join_call_values
+from core.salted_digests import combine_salts
+from prompts.proof.call_values import CONTENTS_KEY, MissingCallValue, join_call_values, list_value_salts
 from prompts.proof.canonical import format_timestamp
 from prompts.proof.chain_heads import ChainHeads, read_heads
 from prompts.proof.checkpoints import CheckpointStatement, SignedCheckpoint, read_checkpoint
@@ -28,16 +29,20 @@ from prompts.proof.json_reader import (
 )
 from prompts.proof.ledger_blocks import get_settled_at
 from prompts.proof.signing_keys import PublicKey, dump_public_key, load_public_key
+from prompts.proof.text_salts import CONTENT_KEYS, combine_input_salts, combine_served_salts
 
-EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 3, "not yet sealed"
+EVIDENCE_FORMAT, EVIDENCE_FORMAT_VERSION, NOT_YET_SEALED = "dramatis-evidence", 4, "not yet sealed"
 # Bundles of this format version have no tool definitions and no inputs. They are still verified.
 FORMAT_WITHOUT_TOOLS = 1
 # The keys that bundles of earlier format versions do not have.
 ABSENT_KEYS: Mapping[int, frozenset[str]] = {
-    FORMAT_WITHOUT_TOOLS: frozenset({"tools", "inputs", "slot_contents"}),
-    2: frozenset({"slot_contents"}),
+    FORMAT_WITHOUT_TOOLS: frozenset({"tools", "inputs", "slot_contents", "salts"}),
+    2: frozenset({"slot_contents", "salts"}),
+    3: frozenset({"salts"}),
     EVIDENCE_FORMAT_VERSION: frozenset(),
 }
+# Bundles of these format versions have plain digests.
+FORMATS_WITHOUT_SALTS = frozenset(version for version, keys in ABSENT_KEYS.items() if "salts" in keys)
 LATEST_LABEL = "latest"
 BUNDLE_KEYS = (
     "format",
@@ -50,6 +55,7 @@ BUNDLE_KEYS = (
     "segments",
     "tools",
     "inputs",
+    "salts",
     "lockfile",
     "parts",
     "pointer",
@@ -167,6 +173,37 @@ class EvidenceBundle:
             raise MissingEvidence(
                 f"the value of {error.args[0]} is not in the bundle; its digest remains"
             ) from None
+
+    @cached_property
+    def salts(self) -> Mapping[str, str]:
+        """The salts of texts, slot data, tool definitions, inputs and slot values, by digest."""
+        if self.content.get("salts") is None:
+            return {}
+        fields = read_object(self.content["salts"], "salts")
+        return {digest: read_text(salt, f"salts.{digest}") for digest, salt in fields.items()}
+
+    @cached_property
+    def content_digests(self) -> list[str]:
+        """The digests of texts and slot data that the segments name, in order."""
+        stored = [segment.stored for segment in self.segments]
+        return [read_text(row[name], name) for row in stored for name in CONTENT_KEYS if name in row]
+
+    @cached_property
+    def text_salt(self) -> str:
+        """The salt of the digest of the version's text; empty if it was not salted."""
+        if not self.salts:
+            return ""
+        return combine_salts([self.salts.get(digest, "") for digest in self.content_digests])
+
+    @cached_property
+    def served_salt(self) -> str:
+        """The salt of the digest of the served text; empty if it was not salted."""
+        if not self.salts:
+            return ""
+        is_changed = self.content["inputs"] is not None
+        inputs = combine_input_salts(self.inputs, self.salts) if is_changed else ""
+        values = list_value_salts({CONTENTS_KEY: self.slot_digests}, self.salts)
+        return combine_served_salts(self.text_salt, inputs, values)
 
     @cached_property
     def lockfile(self) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.etags import NOT_MODIFIED_RESPONSES, immutable_response
+from personas.api.etags import NOT_MODIFIED_RESPONSES, etag_response
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.responses import ApiResponse
@@ -55,7 +55,7 @@ def version_provenance(call: ApiRequest, key: str) -> ApiResponse:
         "number": version.number,
         "stretches": provenance_spans_json(call.workspace, require_unerased_segments(version)),
     }
-    return immutable_response(call, body, f"{key}-{version.pk}-provenance")
+    return etag_response(call, body, f"{key}-{version.pk}-provenance")
 
 
 def provenance_spans_json(workspace: Workspace, segments: Sequence[Segment]) -> list[dict[str, Any]]:

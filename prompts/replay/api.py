@@ -41,9 +41,14 @@ REPLAY_SCHEMA = object_schema(
         "label": TEXT_SCHEMA,
         "at": datetime_schema(),
         "version": VERSION_REF_SCHEMA,
-        "digest": digest_schema(description="Of the text below, computed now."),
+        "digest": digest_schema(description="SHA-256 of the text below in UTF-8, computed now."),
+        "salt": {
+            "type": "string",
+            "description": "Of the recorded digest. Empty in rows of earlier releases, which have no salt.",
+        },
         "recorded_digest": digest_schema(
-            description="As it was written down then: the same, or there is no answer."
+            description="As it was recorded then: SHA-256 of `dramatis:salted:v1`, the salt and the digest, "
+            "each on a line of its own. If it does not match, there is no response."
         ),
         "text": TEXT_SCHEMA,
         "tools": nullable_schema(
@@ -100,6 +105,7 @@ def build_replay_response(call: ApiRequest, replay: Replay) -> ApiResponse:
         "at": datetime_json(replay.at),
         "version": version_ref_json(replay.version),
         "digest": replay.digest,
+        "salt": replay.salt,
         "recorded_digest": replay.recorded_digest,
         "text": replay.text,
         "tools": replay.tools,

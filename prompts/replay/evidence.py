@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from prompts.assembly.call_inputs import changes_inputs
-from prompts.call_contents.selectors import get_call_contents, get_call_values
+from prompts.call_contents.selectors import get_call_contents, get_call_salts, get_call_values
 from prompts.hashed_rows import (
     build_block_row,
     build_label_move_row,
@@ -25,7 +25,7 @@ from prompts.replay.rebuild_text import rebuild_evidence_text
 from prompts.replay.services import Replay
 from prompts.serving import slots_from_json
 from prompts.versions.segments import list_content_digests
-from prompts.versions.selectors import get_contents, get_lockfile_parts
+from prompts.versions.selectors import get_content_salts, get_contents, get_lockfile_parts
 from prompts.versions.stored_inputs import InputsUnavailable, load_input_contents
 
 # Number of checkpoints to try, oldest first. The first checkpoint after a build may not cover the build: it
@@ -49,6 +49,7 @@ def build_evidence(replay: Replay) -> dict[str, Any]:
     entry, block = replay.entry, find_entry_block(replay.entry) if replay.entry else None
     signed = find_covering_checkpoint(replay, block)
     text = replay.text if entry and replay.is_exact else None
+    inputs = get_stored_inputs(replay)
     return evidence.build_evidence_bundle(
         text=text,
         served=entry.served_digest if entry else None,
@@ -57,7 +58,8 @@ def build_evidence(replay: Replay) -> dict[str, Any]:
         versions=list_version_rows(replay, signed),
         segments=list_evidence_segments(replay.version),
         tools=get_stored_definitions(replay.version),
-        inputs=get_stored_inputs(replay),
+        inputs=inputs,
+        salts=list_salts(replay, inputs),
         lockfile=replay.version.lockfile,
         parts=get_lockfile_parts(replay.version),
         pointer=None if entry else build_evidence_pointer(replay, signed),
@@ -197,8 +199,16 @@ def get_stored_definitions(version: PromptVersion) -> str | None:
     return None if data is None else data.decode()
 
 
+def list_salts(replay: Replay, inputs: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the salts of all texts in the bundle by digest. Erased texts have none."""
+    version = replay.version
+    digests = {*list_content_digests(version.segments, version.tools), *(inputs or ())}
+    calls = [replay.entry.slots] if replay.entry else []
+    return get_content_salts(version.workspace_id, digests) | get_call_salts(version.workspace_id, *calls)
+
+
 def get_slot_contents(entry: LedgerEntry) -> dict[str, str] | None:
-    """Return the long values of the call by digest, without erased ones; None if the call has none."""
+    """Return the values of the call by digest, without erased ones; None if the call has none."""
     contents = get_call_contents(entry.workspace_id, entry.slots)
     return {digest: data.decode() for digest, data in contents.items() if data is not None} or None
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.salted_digests import salt_digest
 from personas.errors import InvalidInput
 from personas.models import Erasure, Workspace
 from personas.ui.display_names import get_display_name
@@ -17,6 +18,7 @@ from prompts.assembly.segments import Segment
 from prompts.assembly.slots import fill_segments
 from prompts.call_contents.selectors import get_call_values
 from prompts.errors import FetchNotFound, LedgerRowExpired, NoPromptAtTime, PromptErased, ReplayMismatch
+from prompts.ledger.served_salts import get_served_salt
 from prompts.models import (
     LATEST,
     PRODUCTION,
@@ -30,7 +32,7 @@ from prompts.proof.call_values import MissingCallValue
 from prompts.serving import slots_from_json
 from prompts.serving.response_body import select_call_tools
 from prompts.versions.segments import list_content_digests, unpack_segments
-from prompts.versions.selectors import get_contents
+from prompts.versions.selectors import get_contents, get_text_salt
 from prompts.versions.stored_inputs import build_call_prompt
 from prompts.versions.tool_definitions import DefinitionJson, list_definitions_json, parse_definitions
 
@@ -59,6 +61,8 @@ class Replay:
     # The tool definitions that are sent beside the text: for a ledger row, those that the call selected. None
     # if they were erased.
     tools: Sequence[DefinitionJson] | None = ()
+    # The salt of the recorded digest; empty for rows of earlier releases, whose digest is the plain SHA-256.
+    salt: str = ""
 
     @property
     def prompt(self) -> AgentPrompt:
@@ -70,7 +74,13 @@ class Replay:
 
     @cached_property
     def digest(self) -> str:
+        """The plain SHA-256 of the text."""
         return sha256(self.text.encode()).hexdigest()
+
+    @property
+    def salted_digest(self) -> str:
+        """The digest of the text in the form in which it is recorded."""
+        return salt_digest(self.digest, self.salt)
 
     @property
     def recorded_digest(self) -> str:
@@ -84,7 +94,7 @@ class Replay:
     @property
     def is_exact(self) -> bool:
         """Whether the replayed bytes match the recorded digest."""
-        return not self.problem and self.digest == self.recorded_digest
+        return not self.problem and self.salted_digest == self.recorded_digest
 
     def require_exact(self) -> None:
         """Raise unless the replayed bytes match the recorded digest."""
@@ -111,7 +121,7 @@ def describe_erasures(erasures: Sequence[Erasure]) -> str:
 
 
 def describe_mismatch(replay: Replay) -> str:
-    why = replay.problem or _("they have the digest %(digest)s") % {"digest": replay.digest}
+    why = replay.problem or _("they have the digest %(digest)s") % {"digest": replay.salted_digest}
     return _("These are NOT the bytes that were recorded with the digest %(digest)s: %(why)s.") % {
         "digest": replay.recorded_digest,
         "why": why,
@@ -176,7 +186,8 @@ def build_replay(entry: LedgerEntry) -> Replay:
         except Exception as error:  # noqa: BLE001  # whatever a renderer of today makes of it, the page must say
             fault = {"fault": type(error).__name__}
             problem = _("its slots cannot be filled any more (%(fault)s)") % fault
-    return Replay(version, entry.label, entry.at, segments, entry, None, erasures, problem, tools)
+    salt = "" if erasures or problem else get_served_salt(entry)
+    return Replay(version, entry.label, entry.at, segments, entry, None, erasures, problem, tools, salt)
 
 
 # --- by time -------------------------------------------------------------------------------------------
@@ -206,7 +217,9 @@ def replay_prompt(prompt: AgentPrompt, at: datetime, label: str = PRODUCTION) ->
     )
     version.prompt = prompt
     segments, erasures, tools = load_version_contents(version)
-    return Replay(version, label, at, segments, None, move, erasures, tools=tools)
+    return Replay(
+        version, label, at, segments, None, move, erasures, tools=tools, salt=get_text_salt(version)
+    )
 
 
 def get_latest_version_at(prompt: AgentPrompt, at: datetime) -> PromptVersion:

@@ -7,17 +7,16 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
-
-from cachetools import LRUCache
+from typing import TYPE_CHECKING, NamedTuple
 
 import prompts.assembly.layouts  # noqa: F401
 from core.db.workspace_scope import workspace_scope
+from core.shared_cache import SharedLRUCache
 from personas.models import Content, ErasureCounter
 from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
+from prompts.proof.text_salts import combine_text_salts
 from prompts.serving.errors import VersionErased
 from prompts.serving.rendered_prompt import (
     RenderedPrompt,
@@ -32,34 +31,7 @@ from prompts.versions.segments import list_content_digests, unpack_segments
 if TYPE_CHECKING:
     from prompts.serving.resolve import Resolution
 
-K = TypeVar("K")
-V = TypeVar("V")
 MAX_RESOLUTIONS, MAX_VERSIONS = 20_000, 500
-
-
-class SharedLRUCache(LRUCache[K, V]):
-    """Thread-safe variant of the least-recently-used cache of cachetools."""
-
-    def __init__(self, maxsize: int) -> None:
-        super().__init__(maxsize)
-        self._lock = Lock()
-
-    def find(self, key: K) -> V | None:
-        with self._lock:
-            return self.get(key)
-
-    def store(self, key: K, value: V) -> None:
-        with self._lock:
-            self[key] = value
-
-    def discard(self, key: K) -> None:
-        with self._lock:
-            if key in self:
-                del self[key]
-
-    def clear(self) -> None:
-        with self._lock:
-            super().clear()
 
 
 # Client name, agent, channel, label and action.
@@ -100,6 +72,13 @@ VERSION_COLUMNS = (
 )
 
 
+class SaltedInputs(NamedTuple):
+    """The inputs of a version, and the salt of all their contents."""
+
+    inputs: PromptInputs
+    salt: str
+
+
 @dataclass(frozen=True)
 class CachedVersion:
     """The text of a version before its slots are filled, and the metadata that responses contain."""
@@ -116,6 +95,8 @@ class CachedVersion:
     # Warnings of the build: see prompts.serving.warnings.
     warnings: ReportWarnings
     timezone: str
+    # The salt of the digest of the text, which the ledger stores.
+    salt: str
     # The workspace's erasure counter when this version was loaded. A difference means a new erasure.
     erasures: int
     # The members that describe the version, rendered as JSON. Every JSON response body begins with them.
@@ -124,9 +105,13 @@ class CachedVersion:
     # differ only in the time, and most calls within one minute are equal.
     last_rendered: list[RenderedPrompt] = field(default_factory=list, compare=False, repr=False)
     # The inputs of the version (at most one item). They are loaded for the first call that changes them.
-    inputs: list[PromptInputs] = field(default_factory=list, compare=False, repr=False)
+    inputs: list[SaltedInputs] = field(default_factory=list, compare=False, repr=False)
     # Whether the version was built again for one call.
     is_built_for_call: bool = False
+
+    @property
+    def inputs_salt(self) -> str:
+        return self.inputs[0].salt if self.inputs else ""
 
     def render(self, slots: Slots) -> RenderedPrompt:
         slot_texts = render_slots(self.parts, slots)
@@ -161,7 +146,7 @@ def get_cached_version(
 
 def load_cached_version(workspace_id: int, version_id: int, erasures: int) -> CachedVersion:
     version = PromptVersion.objects.in_workspace(workspace_id).only(*VERSION_COLUMNS).get(pk=version_id)
-    contents = require_contents(workspace_id, list_content_digests(version.segments, version.tools))
+    contents, salts = require_contents(workspace_id, list_content_digests(version.segments, version.tools))
     parts = build_render_parts(unpack_segments(version.segments, contents))
     return CachedVersion(
         version.pk,
@@ -174,6 +159,7 @@ def load_cached_version(workspace_id: int, version_id: int, erasures: int) -> Ca
         contents[version.tools].decode() if version.tools else "",
         load_report_warnings(workspace_id, version.report),
         next((zone for part in parts if (zone := part.span.slot_data.get("timezone"))), ""),
+        combine_text_salts(version.segments, salts),
         erasures,
         render_version_json(version),
     )
@@ -204,13 +190,16 @@ def render_version_json(version: PromptVersion) -> str:
     return json.dumps(members, ensure_ascii=False, separators=(",", ":"))[1:-1] + ","
 
 
-def require_contents(workspace_id: int, digests: Iterable[str]) -> dict[str, bytes]:
-    """Return the content of each digest. Raise VersionErased if one was erased.
+def require_contents(workspace_id: int, digests: Iterable[str]) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Return data and salt of each content by digest. Raise VersionErased if one was erased.
 
     A version with erased content is not served at all, not even in part.
     """
+    contents: dict[str, bytes] = {}
+    salts: dict[str, str] = {}
     rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(digests))
-    contents = dict(rows.values_list("digest", "data"))
-    if None in contents.values():
-        raise VersionErased
-    return {digest: bytes(data) for digest, data in contents.items() if data is not None}
+    for digest, data, salt in rows.values_list("digest", "data", "salt"):
+        if data is None:
+            raise VersionErased
+        contents[digest], salts[digest] = bytes(data), salt or ""
+    return contents, salts

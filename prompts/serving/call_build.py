@@ -16,12 +16,17 @@ from prompts.assembly.inputs import PromptInputs
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
-from prompts.serving.cache import CachedVersion
+from prompts.serving.cache import CachedVersion, SaltedInputs
 from prompts.serving.errors import InputsNotStored
 from prompts.serving.rendered_prompt import build_render_parts
 from prompts.serving.warnings import get_assembly_warnings
 from prompts.versions.segments import encode_json
-from prompts.versions.stored_inputs import InputsUnavailable, load_remaining_inputs
+from prompts.versions.stored_inputs import (
+    InputsUnavailable,
+    get_inputs_salt,
+    load_input_contents,
+    unpack_inputs,
+)
 from prompts.versions.tool_definitions import list_definitions_json
 
 # The layouts that show the data.
@@ -34,12 +39,16 @@ def get_version_inputs(workspace_id: int, version: CachedVersion) -> PromptInput
     """Return the inputs of a version. They are loaded once and cached with the version."""
     if not version.inputs:
         with workspace_scope(workspace_id):
-            row = PromptVersion.objects.in_workspace(workspace_id).only("lockfile", "workspace_id")
+            rows = PromptVersion.objects.in_workspace(workspace_id).only("lockfile", "workspace_id")
+            row = rows.get(pk=version.version_id)
             try:
-                version.inputs.append(load_remaining_inputs(row.get(pk=version.version_id)))
+                contents = load_input_contents(row, has_erased_parts=True)
             except InputsUnavailable:
                 raise InputsNotStored from None
-    return version.inputs[0]
+            salt = get_inputs_salt(workspace_id, contents)
+        inputs = unpack_inputs(row.lockfile.get("inputs", ""), contents)
+        version.inputs.append(SaltedInputs(inputs, salt))
+    return version.inputs[0].inputs
 
 
 def mask_call_data(slots: Slots, inputs: PromptInputs) -> Slots:

@@ -9,7 +9,7 @@ from personas.errors import InvalidInput
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from prompts.assembly.unplaced_inputs import SLOT_INPUTS, drop_unused_slots, list_unplaced_slots
-from prompts.proof.call_values import split_call_values
+from prompts.proof.call_values import SplitValues, split_call_values
 from prompts.proof.canonical import canonical_json
 from prompts.serving.slots import SlotData, build_clock_slots, fill_clock, normalize_slots
 
@@ -20,17 +20,18 @@ REQUEST_NAMES = {"tool_definitions": "tools"}
 
 
 class PreparedSlots(NamedTuple):
-    """The slots of a call, their JSON, and what the ledger stores of them."""
+    """The slots of a call, their JSON, and what is stored of them."""
 
     slots: Slots
     # All values, as canonical JSON.
     values: bytes
-    # What the ledger row stores, as canonical JSON: without the long values.
-    stored: bytes
-    # The long values by digest.
-    contents: Mapping[str, bytes]
-    # Whether the call sent values that are stored. Then its bytes count towards the daily quota.
-    has_data: bool
+    # None if the call sent no values. Otherwise they are stored apart from the ledger row, and their bytes
+    # count towards the daily quota.
+    split: SplitValues | None = None
+
+    def encode_stored(self, digests: Mapping[str, str]) -> bytes:
+        """Return what the ledger row stores. `digests` are those of the values by their plain SHA-256."""
+        return self.split.encode(digests) if self.split else self.values
 
 
 class UsedSlots(NamedTuple):
@@ -44,7 +45,7 @@ def prepare_clock_slots(now: datetime, timezone: str) -> PreparedSlots:
     """Prepare the slots of a call that sent none: the server fills in the time."""
     slots, values = build_clock_slots(now, timezone)
     stored = canonical_json(values)
-    return PreparedSlots(slots, stored, stored, {}, has_data=False)
+    return PreparedSlots(slots, stored)
 
 
 def select_used_slots(layout_name: str, slots: Slots) -> UsedSlots:
@@ -66,9 +67,7 @@ def prepare_call_slots(used: Slots, now: datetime, timezone: str) -> PreparedSlo
     encoded = canonical_json(values)
     if len(encoded) > MAX_CALL_SIZE:
         raise build_size_error(values, len(encoded))
-    stored, contents = split_call_values(values)
-    has_data = used != Slots()
-    return PreparedSlots(slots, encoded, canonical_json(stored) if contents else encoded, contents, has_data)
+    return PreparedSlots(slots, encoded, split_call_values(values) if used != Slots() else None)
 
 
 def build_size_error(values: SlotData, size: int) -> InvalidInput:

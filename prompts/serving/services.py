@@ -1,6 +1,7 @@
 """Serve a prompt: resolve the request, fill the slots, write the ledger row, and then return the text."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -9,12 +10,15 @@ import structlog
 from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
+from core.salted_digests import salt_digest
+from personas.contents.services import SaltedDigest
 from personas.errors import DomainError
 from prompts.assembly.call_inputs import changes_inputs
 from prompts.assembly.slots import Message, Slots
 from prompts.call_contents.services import store_call_data
 from prompts.proof.canonical import bytes_digest
 from prompts.proof.hashed_rows import SLOTS_DOMAIN, LedgerRow
+from prompts.proof.text_salts import combine_served_salts
 from prompts.serving.cache import (
     PROCESS_CACHE,
     CachedVersion,
@@ -51,6 +55,7 @@ log = structlog.get_logger(__name__)
 MAX_ATTEMPTS = 4
 INVALID_ID_CHARACTERS = re.compile(r"[^\x21-\x7e]")
 MAX_REQUEST_ID_LENGTH = 64
+NO_DIGESTS: Mapping[str, SaltedDigest] = {}
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,8 @@ class ServedPrompt:
 
     @property
     def served_digest(self) -> str:
-        return self.row.served
+        """The plain SHA-256 of the text. The ledger stores it with a salt only."""
+        return self.rendered.digest
 
     @property
     def size(self) -> int:
@@ -138,14 +144,14 @@ class ServedPrompt:
 
 
 class PreparedPrompt(NamedTuple):
-    """A rendered prompt with its slots, and the ledger row to be written before the prompt is served."""
+    """A rendered prompt with its slots and its time, before the ledger row is written."""
 
     # The cached version, or the version as the call builds it.
     version: CachedVersion
     rendered: RenderedPrompt
     slots: PreparedSlots
     unplaced: tuple[str, ...]
-    ledger_values: LedgerValues
+    at: datetime
 
 
 def serve_prompt(
@@ -186,7 +192,7 @@ def _serve_with_retries(
         prompt_request.label,
         prompt_request.action,
     )
-    rate_limit, is_stored = RateLimitOnce(check_rate_limit), False
+    rate_limit, is_charged = RateLimitOnce(check_rate_limit), False
     for _ in range(MAX_ATTEMPTS):
         resolution = cache.resolutions.find(cache_key) if prompt_request.at is None else None
         is_cached = resolution is not None
@@ -196,21 +202,21 @@ def _serve_with_retries(
             version = get_cached_version(
                 cache, resolution.workspace_id, resolution.version_id, resolution.erasures
             )
-            prepared = _prepare_prompt(prompt_request, resolution, version, call)
+            prepared = _prepare_prompt(resolution, version, call)
         except DomainError:
             if not is_cached:
                 raise
             # The cached resolution may be outdated: the label may point to a version that can be served.
             cache.resolutions.discard(cache_key)
             continue
-        if prepared.slots.has_data and not is_stored:
-            store_call_data(resolution.workspace_id, len(prepared.slots.stored), prepared.slots.contents)
-            is_stored = True
-        ledger_id = insert_ledger_row(client, prompt_request, resolution, prepared.ledger_values)
+        digests = _store_call_data(resolution, prepared.slots, is_charged=is_charged)
+        is_charged = True
+        values = _build_ledger_values(prompt_request, resolution, prepared, call, digests)
+        ledger_id = insert_ledger_row(client, prompt_request, resolution, values)
         if ledger_id is not None:
             if prompt_request.at is None and not is_cached:
                 cache.resolutions.store(cache_key, resolution)
-            return _build_served_prompt(ledger_id, prepared, call, resolution)
+            return _build_served_prompt(ledger_id, values.row, prepared, call, resolution)
         cache.resolutions.discard(cache_key)
     log.error("ledger_write_failed", reason="the label would not stand still")
     raise ServingUnavailable
@@ -223,9 +229,18 @@ def _check_and_resolve(
     return resolve_request(client, prompt_request, check_rate_limit)
 
 
-def _prepare_prompt(
-    prompt_request: PromptRequest, resolution: Resolution, version: CachedVersion, call: CallContext
-) -> PreparedPrompt:
+def _store_call_data(
+    resolution: Resolution, slots: PreparedSlots, *, is_charged: bool
+) -> Mapping[str, SaltedDigest]:
+    """Store the values of the call. The bytes of the ledger row are charged at the first attempt only."""
+    if slots.split is None:
+        return NO_DIGESTS
+    plain = {digest: digest for digest in slots.split.contents}
+    size = 0 if is_charged else len(slots.encode_stored(plain))
+    return store_call_data(resolution.workspace_id, size, slots.split.contents, resolution.erasures)
+
+
+def _prepare_prompt(resolution: Resolution, version: CachedVersion, call: CallContext) -> PreparedPrompt:
     now = timezone.now()
     unplaced: tuple[str, ...] = ()
     if call.slots is EMPTY_SLOTS:
@@ -238,7 +253,22 @@ def _prepare_prompt(
             version = build_for_call(version, inputs, prepared.slots)
         else:
             prepared = prepare_call_slots(used, now, version.timezone)
-    rendered = version.render(prepared.slots)
+    return PreparedPrompt(version, version.render(prepared.slots), prepared, unplaced, now)
+
+
+def _build_ledger_values(
+    prompt_request: PromptRequest,
+    resolution: Resolution,
+    prepared: PreparedPrompt,
+    call: CallContext,
+    digests: Mapping[str, SaltedDigest],
+) -> LedgerValues:
+    version, rendered, slots = prepared.version, prepared.rendered, prepared.slots
+    stored = slots.encode_stored({plain: one.digest for plain, one in digests.items()})
+    salt = version.salt
+    if slots.split is not None:
+        salts = [digests[plain].salt for _, plain in sorted(slots.split.names.items())]
+        salt = combine_served_salts(salt, version.inputs_salt if version.is_built_for_call else "", salts)
     row = LedgerRow(
         workspace=resolution.workspace_id,
         # The database assigns the id later. The seal does not include the id.
@@ -249,25 +279,26 @@ def _prepare_prompt(
         label=prompt_request.recorded_label,
         version=version.version_id,
         number=version.number,
-        slots=bytes_digest(SLOTS_DOMAIN, prepared.stored),
-        served=rendered.digest,
+        slots=bytes_digest(SLOTS_DOMAIN, stored),
+        served=salt_digest(rendered.digest, salt),
         size=rendered.size,
         status=304 if call.has_digest(version.digest) else 200,
         request_id=INVALID_ID_CHARACTERS.sub("", call.request_id)[:MAX_REQUEST_ID_LENGTH],
-        at=now,
+        at=prepared.at,
     )
-    return PreparedPrompt(version, rendered, prepared, unplaced, LedgerValues(row, prepared.stored.decode()))
+    return LedgerValues(row, stored.decode())
 
 
 def _build_served_prompt(
     ledger_id: int,
+    row: LedgerRow,
     prepared: PreparedPrompt,
     call: CallContext,
     resolution: Resolution,
 ) -> ServedPrompt:
     return ServedPrompt(
         ledger_id,
-        prepared.ledger_values.row,
+        row,
         prepared.version,
         prepared.rendered,
         prepared.slots.slots,

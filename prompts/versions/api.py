@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import NOT_MODIFIED_RESPONSES, immutable_response
+from personas.api.etags import NOT_MODIFIED_RESPONSES, etag_response
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
@@ -34,6 +34,7 @@ from personas.api.schema import (
     slug_schema,
 )
 from personas.api.views import endpoint
+from personas.models import sha256_digest
 from prompts.api_lookup import (
     can_see_label,
     check_number_bounds,
@@ -69,7 +70,6 @@ VERSION_SUMMARY_SCHEMA = object_schema(
     {
         "number": integer_schema(1),
         "digest": digest_schema(),
-        "text_digest": digest_schema(),
         "layout": TEXT_SCHEMA,
         "compiler": TEXT_SCHEMA,
         "characters": integer_schema(),
@@ -95,11 +95,14 @@ SEGMENT_SCHEMA = object_schema(
     }
 )
 BOUNDARY_SCHEMA = object_schema({"volatility": TEXT_SCHEMA, "offset": integer_schema()})
+TEXT_FIELDS = ("text", "text_digest", "segments", "boundaries", "tools")
 NO_TEXT_NOTE = "Null for keys of bots or of some labels only: fetch the prompt instead, which is recorded."
 VERSION_SCHEMA = object_schema(
     {
         "digest": digest_schema(),
-        "text_digest": digest_schema(description="SHA-256 of the text as UTF-8."),
+        "text_digest": nullable_schema(
+            digest_schema(description=f"SHA-256 of the text in UTF-8. {NO_TEXT_NOTE}")
+        ),
         "layout": TEXT_SCHEMA,
         "characters": integer_schema(),
         **TOKEN_FIELDS,
@@ -164,7 +167,6 @@ def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str,
     return {
         "number": version.number,
         "digest": version.digest,
-        "text_digest": version.text_digest,
         "layout": version.layout,
         "compiler": version.compiler,
         "characters": version.characters,
@@ -185,12 +187,9 @@ def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str,
 def read_version(call: ApiRequest, key: str) -> ApiResponse:
     version = get_version_by_digest(call, key)
     has_text = can_read_text(call)
-    text_fields = (
-        version_text_json(version) if has_text else dict.fromkeys(("text", "segments", "boundaries", "tools"))
-    )
+    text_fields = version_text_json(version) if has_text else dict.fromkeys(TEXT_FIELDS)
     body = {
         "digest": version.digest,
-        "text_digest": version.text_digest,
         "layout": version.layout,
         "characters": version.characters,
         **token_counts_json(version),
@@ -201,7 +200,7 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
         **text_fields,
         "first": version_place_json(version, version.prompt),
     }
-    return immutable_response(call, body, f"{key}-{version.pk}" if has_text else f"{key}-{version.pk}-facts")
+    return etag_response(call, body, f"{key}-{version.pk}" if has_text else f"{key}-{version.pk}-facts")
 
 
 def can_read_text(call: ApiRequest) -> bool:
@@ -214,8 +213,10 @@ def version_text_json(version: PromptVersion) -> dict[str, Any]:
     segments = require_unerased_segments(version)
     offsets = accumulate([len(segment.text) for segment in segments], initial=0)
     starts = [(segment.volatility, at) for segment, at in zip(segments, offsets, strict=False)]
+    text = "".join([segment.text for segment in segments])
     return {
-        "text": "".join([segment.text for segment in segments]),
+        "text": text,
+        "text_digest": sha256_digest(text.encode()),
         "segments": [
             {
                 "section": segment.section,

@@ -5,7 +5,7 @@ from typing import Any
 from django.urls import URLPattern
 
 from core.text.diff import DiffLine
-from personas.api.etags import NOT_MODIFIED_RESPONSES, immutable_response
+from personas.api.etags import NOT_MODIFIED_RESPONSES, etag_response
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches, out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
@@ -98,7 +98,7 @@ def read_version_diff(call: ApiRequest, key: str) -> ApiResponse:
         count_tokens_cached,
         tools=get_definition_pair(before, after),
     )
-    return immutable_response(call, version_diff_json(diff, against, key), f"{against}-{key}")
+    return etag_response(call, version_diff_json(diff, against, key), f"{against}-{key}")
 
 
 def build_against_error(message: str) -> ProblemError:

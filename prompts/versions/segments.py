@@ -1,16 +1,23 @@
-"""Convert segments to stored rows and back; text is stored by digest, so it is deduplicated and erasable."""
+"""Convert segments to stored rows and back; text is stored by digest, so it is deduplicated and erasable.
+
+A build packs a prompt with plain digests, without a database. These are replaced by the salted digests of the
+stored contents before a version is compared or stored.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.salted_digests import salt_digest
+from personas.contents.services import SaltedDigest
 from personas.models import sha256_digest
 from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.json_codec import dataclass_json
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment
 from prompts.assembly.tool_definitions import ToolDefinition
 from prompts.proof.canonical import canonical_json
+from prompts.proof.text_salts import CONTENT_KEYS, combine_text_salts
 
 # Layout text of up to this many characters is stored inline: a content row for it would cost more space.
 MAX_INLINE_LENGTH = 120
@@ -19,18 +26,59 @@ ERASED_TEXT = "⟦erased⟧"
 
 @dataclass
 class StoredSegments:
-    """An assembled prompt in the form in which it is stored."""
+    """An assembled prompt in the form in which it is stored: with the digests of its contents."""
 
     segments: list[dict[str, Any]]
     tools: str
     report: str
     digest: str
     text_digest: str
+
+
+@dataclass
+class PackedPrompt:
+    """An assembled prompt whose segments name their contents by plain SHA-256. It is never stored."""
+
+    layout: str
+    segments: list[dict[str, Any]]
+    tools: str
+    report: str
+    text_digest: str
     contents: dict[str, bytes] = field(default_factory=dict)
 
+    @property
+    def plain_digest(self) -> str:
+        """The digest that versions had before digests were salted."""
+        return hash_segments(self.layout, self.tools, self.segments)
 
-def pack_prompt(prompt: AssembledPrompt, report: bytes) -> StoredSegments:
-    """Pack a prompt into segment rows, contents, and the digest that tells whether it is a new version."""
+    def apply_salts(self, salted: Mapping[str, SaltedDigest]) -> StoredSegments:
+        """Replace the plain digests. Those that are not in `salted` are kept: their content is not stored."""
+        rows = [replace_digests(row, salted) for row in self.segments]
+        tools, report = (
+            salted[name].digest if name in salted else name for name in (self.tools, self.report)
+        )
+        salts = {salted[name].digest: salted[name].salt for name in self.contents if name in salted}
+        return StoredSegments(
+            rows,
+            tools,
+            report,
+            hash_segments(self.layout, tools, rows),
+            salt_digest(self.text_digest, combine_text_salts(rows, salts)),
+        )
+
+
+def replace_digests(row: dict[str, Any], salted: Mapping[str, SaltedDigest]) -> dict[str, Any]:
+    return row | {name: salted[row[name]].digest for name in CONTENT_KEYS if row.get(name) in salted}
+
+
+def hash_segments(layout: str, tools: str, rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the digest of a version, which covers what affects its text and tools."""
+    hashed_values = [[list_hashed_values(row), row["section"], row["volatility"]] for row in rows]
+    return sha256_digest(canonical_json([layout, tools, hashed_values]))
+
+
+def pack_prompt(prompt: AssembledPrompt, report: bytes) -> PackedPrompt:
+    """Pack a prompt into segment rows and contents."""
     contents: dict[str, bytes] = {}
 
     def keep(data: bytes) -> str:
@@ -40,12 +88,8 @@ def pack_prompt(prompt: AssembledPrompt, report: bytes) -> StoredSegments:
 
     rows = [pack_segment(segment, keep) for segment in prompt.segments]
     tools = keep(encode_definitions(prompt.tools)) if prompt.tools else ""
-    hashed_values = [
-        [list_hashed_values(row), segment.section, segment.volatility]
-        for row, segment in zip(rows, prompt.segments, strict=True)
-    ]
-    digest = sha256_digest(canonical_json([prompt.layout, tools, hashed_values]))
-    return StoredSegments(rows, tools, keep(report), digest, sha256_digest(prompt.text.encode()), contents)
+    text_digest = sha256_digest(prompt.text.encode())
+    return PackedPrompt(prompt.layout, rows, tools, keep(report), text_digest, contents)
 
 
 def pack_segment(segment: Segment, keep: Callable[[bytes], str]) -> dict[str, Any]:
@@ -83,7 +127,7 @@ def encode_json(value: Any) -> bytes:
 
 def list_content_digests(segments: Iterable[Mapping[str, Any]], tools: str = "") -> set[str]:
     """Return the digests of all contents that a version uses."""
-    digests = {row[name] for row in segments for name in ("content", "given") if name in row}
+    digests = {row[name] for row in segments for name in CONTENT_KEYS if name in row}
     return digests | ({tools} if tools else set())
 
 

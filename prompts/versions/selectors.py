@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
+from core.salted_digests import salt_digest
 from personas.models import Agent, Content, Workspace, sha256_digest
 from prompts.assembly.segments import Segment
 from prompts.hashed_rows import build_version_row
 from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
+from prompts.proof.text_salts import combine_text_salts
 from prompts.versions.lockfile import get_base_number, merge_lockfiles
 from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.tool_definitions import parse_definitions
@@ -123,6 +125,39 @@ def get_contents(workspace: Workspace | int, digests: Iterable[str]) -> dict[str
     }
 
 
+class StoredContent(NamedTuple):
+    """The data of a content and its salt. The data of an erased content is None."""
+
+    data: bytes | None
+    salt: str
+
+    @property
+    def digest(self) -> str:
+        """The digest, computed from the data."""
+        return "" if self.data is None else salt_digest(sha256_digest(self.data), self.salt)
+
+
+def get_stored_contents(workspace: Workspace | int, digests: Iterable[str]) -> dict[str, StoredContent]:
+    """Return data and salts of contents by digest."""
+    rows = Content.objects.in_workspace(workspace).filter(digest__in=list(digests))
+    return {
+        digest: StoredContent(None if data is None else bytes(data), salt or "")
+        for digest, data, salt in rows.values_list("digest", "data", "salt")
+    }
+
+
+def get_content_salts(workspace: Workspace | int, digests: Iterable[str]) -> dict[str, str]:
+    """Return the salts of contents by digest. Erased contents have none."""
+    rows = Content.objects.in_workspace(workspace).filter(digest__in=list(digests), salt__isnull=False)
+    return {digest: salt or "" for digest, salt in rows.values_list("digest", "salt")}
+
+
+def get_text_salt(version: PromptVersion) -> str:
+    """Return the salt of the digest of a version's text. It is wrong if one of the contents was erased."""
+    salts = get_content_salts(version.workspace_id, list_content_digests(version.segments))
+    return combine_text_salts(version.segments, salts)
+
+
 def list_erased_versions(workspace: Workspace | int, ids: Iterable[int]) -> set[int]:
     """Return the ids of these versions of which some text was erased, with two queries."""
     rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=set(ids))
@@ -147,10 +182,13 @@ def is_version_intact(version: PromptVersion) -> bool:
     if build_version_row(version).hash(version.previous_hash) != version.hash:
         return False
     digests = list_content_digests(version.segments, version.tools)
-    contents = get_contents(version.workspace_id, digests)
-    if any(data is None or sha256_digest(data) != digest for digest, data in contents.items()):
+    stored = get_stored_contents(version.workspace_id, digests)
+    if any(content.digest != digest for digest, content in stored.items()):
         return False
-    if len(contents) != len(digests):
+    if len(stored) != len(digests):
         return False
+    contents = {digest: content.data for digest, content in stored.items()}
+    salts = {digest: content.salt for digest, content in stored.items()}
     text = "".join([segment.text for segment in unpack_segments(version.segments, contents)])
-    return sha256_digest(text.encode()) == version.text_digest
+    salt = combine_text_salts(version.segments, salts)
+    return salt_digest(sha256_digest(text.encode()), salt) == version.text_digest

@@ -97,7 +97,6 @@ def version_json(version: PromptVersion) -> dict[str, Any]:
         "channel": prompt.channel.slug,
         "number": version.number,
         "digest": version.digest,
-        "text_digest": version.text_digest,
         "layout": version.layout,
         "compiler": version.compiler,
         "characters": version.characters,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
+from personas.contents.services import SaltedDigest
 from personas.models import sha256_digest
 from prompts.assembly.builder import AssembledPrompt, build_prompt
 from prompts.assembly.call_inputs import apply_call_inputs, changes_inputs
@@ -19,8 +20,9 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import Origin
 from prompts.assembly.slots import Slots
 from prompts.models import PromptVersion
+from prompts.proof.text_salts import combine_input_salts
 from prompts.versions.segments import encode_json
-from prompts.versions.selectors import get_contents
+from prompts.versions.selectors import get_content_salts, get_contents
 
 
 def build_call_prompt(version: PromptVersion, slots: Slots) -> AssembledPrompt | None:
@@ -35,7 +37,7 @@ class InputsUnavailable(LookupError):
 
 
 class EncodedPart(NamedTuple):
-    """A part with its JSON and the digest of the JSON."""
+    """A part with its JSON and the plain SHA-256 of the JSON."""
 
     part: Any
     digest: str
@@ -58,13 +60,30 @@ class PartEncoder:
 
 @dataclass
 class PackedInputs:
-    """The inputs of a version as stored: the digest of the manifest, and all contents by digest."""
+    """The inputs of a version as stored: digest of the manifest, and the manifest and its lists by digest.
+
+    The parts are stored before, as salted contents.
+    """
 
     digest: str
     contents: dict[str, bytes]
 
 
-def pack_inputs(inputs: PromptInputs, encoder: PartEncoder) -> PackedInputs:
+def encode_input_parts(inputs: PromptInputs, encoder: PartEncoder) -> dict[str, bytes]:
+    """Return the JSON of all parts by its plain SHA-256."""
+    values = [getattr(inputs, input_field.name) for input_field in fields(inputs)]
+    members = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
+    encoded = [encoder.encode(part) for part in members if has_origin(part)]
+    return {part.digest: part.data for part in encoded}
+
+
+def pack_inputs(
+    inputs: PromptInputs, encoder: PartEncoder, salted: Mapping[str, SaltedDigest]
+) -> PackedInputs:
+    """Pack the manifest of the inputs. `salted` has the digests of the parts by their plain SHA-256.
+
+    Manifest and lists hold salted digests and settings. Nothing of them is erased, so they are not salted.
+    """
     contents: dict[str, bytes] = {}
 
     def keep(data: bytes) -> str:
@@ -72,10 +91,8 @@ def pack_inputs(inputs: PromptInputs, encoder: PartEncoder) -> PackedInputs:
         contents[digest] = data
         return digest
 
-    def keep_part(part: Any) -> str:
-        encoded = encoder.encode(part)
-        contents[encoded.digest] = encoded.data
-        return encoded.digest
+    def get_digest(part: Any) -> str:
+        return salted[encoder.encode(part).digest].digest
 
     manifest: dict[str, Any] = {}
     for name in [input_field.name for input_field in fields(inputs)]:
@@ -83,9 +100,9 @@ def pack_inputs(inputs: PromptInputs, encoder: PartEncoder) -> PackedInputs:
         if value == get_field_default(PromptInputs, name):
             continue
         if has_origin(value):
-            manifest[name] = {"part": keep_part(value)}
+            manifest[name] = {"part": get_digest(value)}
         elif isinstance(value, tuple) and value and has_origin(value[0]):
-            manifest[name] = {"parts": keep(encode_json([keep_part(part) for part in value]))}
+            manifest[name] = {"parts": keep(encode_json([get_digest(part) for part in value]))}
         else:
             manifest[name] = {"value": dataclass_json(value)}
     return PackedInputs(keep(encode_json(manifest)), contents)
@@ -130,6 +147,12 @@ def load_input_contents(version: PromptVersion, *, has_erased_parts: bool = Fals
     names += [part for data in lists.values() for part in json.loads(data)]
     parts = require_all(version.workspace_id, names, may_be_erased=has_erased_parts)
     return contents | lists | parts
+
+
+def get_inputs_salt(workspace_id: int, digests: Iterable[str]) -> str:
+    """Return the salt of the contents of inputs, which are given by digest."""
+    named = set(digests)
+    return combine_input_salts(named, get_content_salts(workspace_id, named))
 
 
 def require_all(

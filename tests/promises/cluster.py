@@ -27,6 +27,8 @@ class Cluster:
 
     directory: Path
     programs: Path
+    # Further arguments of the server.
+    arguments: tuple[str, ...] = ()
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -36,7 +38,7 @@ class Cluster:
     def start(self) -> float:
         """Start the server; return the time at which it accepts connections."""
         command: list[str | Path] = [self.programs / "postgres", "-D", self.directory / "data"]
-        command += ["-k", self.directory, "-c", "listen_addresses="]
+        command += ["-k", self.directory, "-c", "listen_addresses=", *self.arguments]
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 command,
@@ -67,13 +69,13 @@ class Cluster:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(*arguments: str) -> Iterator[Cluster]:
     directory = Path(tempfile.mkdtemp(prefix="drm-own-"))
     account = unprivileged()
     programs = postgres_programs(directory)
     if account:
         shutil.chown(directory, account["user"], account["group"])
-    instance = Cluster(directory, programs)
+    instance = Cluster(directory, programs, arguments)
     initdb: list[str | Path] = [
         programs / "initdb",
         "-D",

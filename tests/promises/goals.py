@@ -93,6 +93,13 @@ PROMISES = (
         "table",
     ),
     Promise(
+        "R17",
+        "Erased means not to be found again",
+        "canaries in 0 bytes of database files, write-ahead log, backup, logs and evidence; 1,000,000 "
+        "guesses against every stored digest: 0 hits; an older backup restored: still gone; the same text "
+        "stored again restores nothing; no cached version is used without asking",
+    ),
+    Promise(
         "R18",
         "Nobody rewrites history unnoticed, and it is never unsigned for long",
         "against trusted keys and a copy from elsewhere: a rewrite with the own key, without a key, with "

@@ -19,6 +19,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.db.models import F  # noqa: E402
 
+from core.salted_digests import salt_digest  # noqa: E402
 from personas.actors import Actor  # noqa: E402
 from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.format import ADMIN  # noqa: E402
@@ -36,6 +37,7 @@ from prompts.models import (  # noqa: E402
     PromptVersion,
 )
 from prompts.versions.segments import list_content_digests  # noqa: E402
+from prompts.versions.selectors import get_text_salt  # noqa: E402
 from tests.factories import signed_in  # noqa: E402
 
 BY = Actor("scene")
@@ -82,13 +84,20 @@ def check(folder: Path) -> dict[str, Any]:
     acknowledged = json.loads((folder / "acknowledged.json").read_text())
     workspace = Workspace.objects.get(slug="harbour")
     rows = LedgerEntry.objects.in_workspace(workspace)
-    recorded = dict(rows.values_list("request_id", "served_digest"))
+    columns = ("request_id", "served_digest", "version_id")
+    recorded = {request: (digest, version) for request, digest, version in rows.values_list(*columns)}
+    versions = PromptVersion.objects.in_workspace(workspace)
+    salts = {version.pk: get_text_salt(version) for version in versions.iterator()}
     fetches: dict[str, str] = acknowledged["fetches"]
     left = rebuild_waiting(workspace)
     verdict = verify_workspace(workspace)
     return {
         "missing": sum(request not in recorded for request in fetches),
-        "wrong digests": sum(recorded.get(request, digest) != digest for request, digest in fetches.items()),
+        "wrong digests": sum(
+            salt_digest(digest, salts[version]) != stored
+            for request, digest in fetches.items()
+            for stored, version in ([recorded[request]] if request in recorded else [])
+        ),
         "missing edits": count_missing_edits(workspace, acknowledged["edits"]),
         "rows": rows.count(),
         "versions": PromptVersion.objects.in_workspace(workspace).count(),

@@ -5,7 +5,12 @@ from contextlib import suppress
 
 from personas.models import Workspace
 from prompts.hashed_rows import RowLike
-from prompts.integrity.verify.contents import COLUMNS, CONTENT_CHUNK_SIZE, describe_content_fault
+from prompts.integrity.verify.contents import (
+    COLUMNS,
+    CONTENT_CHUNK_SIZE,
+    describe_content_fault,
+    describe_left_salt,
+)
 from prompts.integrity.verify.row_stream import READ_ERRORS, iterate_rows
 from prompts.models import CallContent
 from prompts.proof.call_values import get_value_digests
@@ -54,7 +59,11 @@ class CallContentVerifier:
 
 def build_content_fault(row: RowLike) -> Fault | None:
     if row.data is None:
-        reason = "" if row.erased_at is not None else "its value is gone, and it is not marked as erased"
+        reason = (
+            describe_left_salt(row)
+            if row.erased_at is not None
+            else "its value is gone, and it is not marked as erased"
+        )
     else:
         reason = describe_content_fault(row)
     return Fault(CALL_CONTENT_TABLE, f"call content {str(row.digest)[:16]}…", reason) if reason else None

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
+from core.salted_digests import salt_digest
 from personas.models import Content, Erasure, Workspace
 from prompts.hashed_rows import RowLike
 from prompts.integrity.verify.row_stream import iterate_rows
 from prompts.proof.faults import Fault
 
 TABLE = "content"
-COLUMNS = ("digest", "size", "data", "erased_at")
+COLUMNS = ("digest", "size", "data", "salt", "plain_digest", "erased_at")
 # Rows fetched at a time: fewer than for other tables, because a content can be as large as a file.
 CONTENT_CHUNK_SIZE = 100
 
@@ -32,17 +33,29 @@ def verify_content(row: RowLike, erased: set[str]) -> Fault | None:
 
 
 def describe_erasure_fault(row: RowLike, erased: set[str]) -> str:
-    if row.digest in erased and row.erased_at is not None:
-        return ""
-    return "its words are gone, and no erasure says so"
+    if row.digest not in erased or row.erased_at is None:
+        return "its words are gone, and no erasure says so"
+    return describe_left_salt(row)
+
+
+def describe_left_salt(row: RowLike) -> str:
+    """Describe an erasure that left something from which the text can be guessed; empty if there is none."""
+    return (
+        "its text was erased, and its salt or its plain digest was not"
+        if row.salt or row.plain_digest
+        else ""
+    )
 
 
 def describe_content_fault(row: RowLike) -> str:
     if not isinstance(row.data, bytes | memoryview):
         return "its words are not kept as bytes"
     data = bytes(row.data)
-    if sha256(data).hexdigest() != row.digest:
+    plain_digest = sha256(data).hexdigest()
+    if salt_digest(plain_digest, row.salt or "") != row.digest:
         return "its words do not match its digest"
+    if row.plain_digest not in (None, plain_digest):
+        return "its words do not match its plain digest"
     if len(data) != row.size:
         return f"it is {len(data)} bytes long, and its row says {row.size}"
     return "it is said to be erased, and its words are there" if row.erased_at else ""

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 from django.utils.translation import gettext as _
 
+from core.salted_digests import salt_digest
 from personas.models import Content, sha256_digest
 from prompts.hashed_rows import build_version_row
 from prompts.integrity.verify import contents
 from prompts.models import PromptVersion
-from prompts.proof.canonical import canonical_json
 from prompts.proof.chains import find_row_fault
-from prompts.versions.segments import list_content_digests, list_hashed_values
+from prompts.proof.text_salts import combine_text_salts
+from prompts.versions.segments import hash_segments, list_content_digests
 
 # A tampered row may hold values of any type. Database errors are not listed: they are not faults of the row.
 READ_ERRORS = (ValueError, TypeError, KeyError, AttributeError)
@@ -43,8 +44,7 @@ def find_chain_faults(version: PromptVersion) -> Iterator[str]:
 
 def find_digest_faults(version: PromptVersion) -> Iterator[str]:
     """Recompute the digest from the stored segments."""
-    hashed_values = [[list_hashed_values(row), row["section"], row["volatility"]] for row in version.segments]
-    if sha256_digest(canonical_json([version.layout, version.tools, hashed_values])) != version.digest:
+    if hash_segments(version.layout, version.tools, version.segments) != version.digest:
         yield _("Its segments do not give its digest.")
 
 
@@ -63,7 +63,9 @@ def find_content_faults(version: PromptVersion) -> Iterator[str]:
             yield str(fault)
     if digests <= set(contents_by_digest) and not has_erased_segments(version, contents_by_digest):
         text = "".join([get_segment_text(row, contents_by_digest) for row in version.segments])
-        if sha256_digest(text.encode()) != version.text_digest:
+        salts = {digest: row.salt or "" for digest, row in contents_by_digest.items()}
+        salt = combine_text_salts(version.segments, salts)
+        if salt_digest(sha256_digest(text.encode()), salt) != version.text_digest:
             yield _("Its words do not give the digest of its text.")
 
 

@@ -7,6 +7,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from personas.contents.services import SaltedDigests
 from personas.models import Agent
 from prompts.assembly.inputs import Text
 from prompts.builds.compiler import compile_prompt
@@ -49,7 +50,9 @@ def test_who_waited_for_a_build_sees_the_version_that_it_made(pilot):
     waiting = threading.Thread(target=wait_and_lock)
     with transaction.atomic():
         [prompt] = lock_or_create_prompts(pilot.workspace_id, [pilot.pk]).values()
-        publish_versions(pilot.workspace_id, [(prompt, build, BuildAuthor("test"))], at=timezone.now())
+        publish_versions(
+            SaltedDigests(pilot.workspace_id), [(prompt, build, BuildAuthor("test"))], at=timezone.now()
+        )
         prompt.save()
         waiting.start()
         for _ in range(200):

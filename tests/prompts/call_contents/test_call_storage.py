@@ -1,7 +1,8 @@
-"""What the ledger stores of a call: only what the layout uses, long values once, and not without limit."""
+"""What is stored of a call: only what the layout uses, each value once, and not without limit."""
 
 import json
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ from django.conf import settings as django_settings
 from django.test import Client
 from django.utils import timezone
 
+from core.salted_digests import salt_digest
 from prompts.call_contents import quota
 from prompts.call_contents.retention import delete_old_counters, delete_unused_call_contents
+from prompts.call_contents.selectors import get_call_values
+from prompts.call_contents.services import CACHED_DIGESTS
 from prompts.integrity.verify import verify_workspace
 from prompts.models import CallContent, DailyCallStorage, LedgerEntry
 from prompts.proof.evidence import is_evidence_valid
@@ -101,15 +105,29 @@ def test_a_call_whose_fields_all_have_a_place_has_no_header_about_others(stage):
 def test_a_long_value_is_stored_once_however_often_it_is_sent(stage):
     texts = [render(stage, append=LONG_TEXT).json()["text"] for _ in range(3)]
     assert all(LONG_TEXT.strip() in text for text in texts)
+    long, short = sorted(list_contents(stage), key=lambda content: -content.size)
+    named = {"append": long.digest, "values": short.digest}
+    assert [row.slots["contents"] for row in stage.rows] == [named] * 3
+    assert json.loads(bytes(long.data or b"")) == LONG_TEXT
+
+
+def test_short_values_are_stored_together_and_the_row_has_only_the_time(stage):
+    render(stage, append="Be brief.", host={"os": "linux"})
     [content] = list_contents(stage)
-    assert [row.slots["contents"] for row in stage.rows] == [{"append": content.digest}] * 3
-    assert json.loads(bytes(content.data or b"")) == LONG_TEXT
+    row = stage.rows[-1]
+    assert set(row.slots) == {"now", "contents"}
+    assert row.slots["contents"] == {"values": content.digest}
+    values = json.loads(bytes(content.data or b""))
+    assert values == {"append": "Be brief.", "host": {"os": "linux"}, "zone": "UTC"}
+    assert get_call_values(row) == values | {"now": row.slots["now"]}
 
 
-def test_a_short_value_stays_in_the_row(stage):
+def test_a_value_has_a_salted_digest(stage):
     render(stage, append="Be brief.")
-    assert stage.rows[-1].slots["append"] == "Be brief."
-    assert list_contents(stage) == []
+    [content] = list_contents(stage)
+    plain = sha256(bytes(content.data or b"")).hexdigest()
+    assert content.plain_digest == plain
+    assert content.digest == salt_digest(plain, content.salt or "") != plain
 
 
 def test_the_response_has_the_whole_values(stage):
@@ -128,17 +146,17 @@ def test_the_evidence_has_the_long_values_and_is_valid(stage):
     bundle = build_evidence(replay_entry(stage.workspace, data["ledger_id"]))
     results = {result.name: result for result in run_evidence_checks(bundle, None)}
     assert is_evidence_valid(results.values())
-    assert results["long slot values match their digests"].state == "ok"
+    assert results["slot values match their digests"].state == "ok"
     assert results["text built again"].state == "ok"
 
 
 def test_a_changed_long_value_in_the_evidence_is_found(stage):
     data = render(stage, append=LONG_TEXT).json()
     bundle = build_evidence(replay_entry(stage.workspace, data["ledger_id"]))
-    [digest] = bundle["slot_contents"]
+    digest = bundle["slots"]["contents"]["append"]
     bundle["slot_contents"][digest] = json.dumps("Other words")
     results = {result.name: result.state for result in run_evidence_checks(bundle, None)}
-    assert results["long slot values match their digests"] == "failed"
+    assert results["slot values match their digests"] == "failed"
     assert results["text built again"] == "failed"
 
 
@@ -152,12 +170,13 @@ def test_a_digest_in_the_evidence_is_covered_by_the_seal(stage):
 
 def test_without_its_long_value_a_row_is_still_proved_but_not_replayed(stage):
     data = render(stage, append=LONG_TEXT).json()
-    CallContent.objects.in_workspace(stage.workspace).update(data=None, erased_at=timezone.now())
+    rows = CallContent.objects.in_workspace(stage.workspace).filter(size__gt=1_000)
+    rows.update(data=None, salt=None, plain_digest=None, erased_at=timezone.now())
     replay = replay_entry(stage.workspace, data["ledger_id"])
     assert "append" in replay.problem
     results = {result.name: result.state for result in run_evidence_checks(build_evidence(replay), None)}
     assert "failed" not in results.values()
-    assert results["long slot values match their digests"] == "absent"
+    assert results["slot values match their digests"] == "absent"
     assert results["ledger seal"] == "ok"
 
 
@@ -202,7 +221,9 @@ def test_beyond_the_daily_quota_calls_with_data_are_refused_until_midnight(stage
         assert (problem["code"], response["Retry-After"]) == ("call_quota", "7200")
         assert "5,000 bytes" in problem["detail"]
         assert "DRAMATIS_CALL_BYTES_PER_DAY" in problem["detail"]
-        assert len(stage.rows) == len(list_contents(stage)) == 2
+        assert len(stage.rows) == 2
+        # Two long values, and the name of the time zone.
+        assert len(list_contents(stage)) == 3
     with time_machine.travel("2026-03-08T00:00:01Z", tick=False):
         render(stage, append="third " + LONG_TEXT)
 
@@ -275,30 +296,31 @@ def test_the_default_quota_is_one_gibibyte():
 def test_contents_are_deleted_when_no_row_can_refer_to_them(stage):
     render(stage, append=LONG_TEXT)
     render(stage, append="Other: " + LONG_TEXT)
-    unused, used = list_contents(stage)
+    unused, *used = list_contents(stage)
     old = timezone.now().date() - timedelta(days=3)
     CallContent.objects.in_workspace(stage.workspace).filter(pk=unused.pk).update(last_used_on=old)
     assert delete_unused_call_contents(stage.workspace.pk) == 1
-    assert list_contents(stage) == [used]
+    assert list_contents(stage) == used
 
 
 def test_contents_stay_as_long_as_the_oldest_row_may_refer_to_them(stage):
     render(stage, append=LONG_TEXT)
-    [content] = list_contents(stage)
+    contents = list_contents(stage)
     later = timezone.now() + timedelta(days=90)
     with time_machine.travel(later):
         make_valid(stage)
         assert delete_unused_call_contents(stage.workspace.pk) == 0
     assert LedgerEntry.objects.in_workspace(stage.workspace).count() == 1
-    assert list_contents(stage) == [content]
+    assert list_contents(stage) == contents
 
 
 def test_a_value_that_is_used_again_is_marked_with_the_day(stage):
     render(stage, append=LONG_TEXT)
     rows = CallContent.objects.in_workspace(stage.workspace)
     rows.update(last_used_on=timezone.now().date() - timedelta(days=30))
+    CACHED_DIGESTS.clear()
     render(stage, append=LONG_TEXT)
-    assert rows.get().last_used_on == quota.get_utc_day(timezone.now())
+    assert {row.last_used_on for row in rows.all()} == {quota.get_utc_day(timezone.now())}
 
 
 def test_counters_of_past_days_are_deleted(stage):

@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from django.apps import apps
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 
 from personas.erasure.services import NotErasable
 from personas.errors import InvalidInput, RecordErased
@@ -16,6 +15,7 @@ from prompts.hashed_rows import build_version_row
 from prompts.models import AgentPrompt, PromptLabel, PromptVersion
 from prompts.versions.selectors import get_version_text, has_erased_content
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile, make_soul
+from tests.prompts.erasure.guesses import find_columns_with
 from tests.shared_cast import (  # noqa: F401  # fixtures
     SharedCast,
     shared_alice,
@@ -48,23 +48,6 @@ def pilot(props: Agent) -> Agent:
 
 def prompt_of(agent) -> Any:
     return AgentPrompt.objects.in_workspace(agent.workspace_id).select_related("latest").get(agent=agent)
-
-
-def find_columns_with(text: str) -> list[str]:
-    """Return every table column, of any type, that contains the text."""
-    matches = []
-    with connection.cursor() as cursor:
-        for model in apps.get_models():
-            columns = [f'"{model._meta.db_table}"."{field.column}"' for field in model._meta.concrete_fields]
-            cursor.execute(f'SELECT {", ".join(columns)} FROM "{model._meta.db_table}"')  # noqa: S608  # our own names
-            for column, *values in zip(columns, *cursor.fetchall(), strict=True):
-                if any(text.encode() in as_bytes(value) for value in values):
-                    matches.append(column)
-    return matches
-
-
-def as_bytes(value: Any) -> bytes:
-    return bytes(value) if isinstance(value, memoryview | bytes) else str(value).encode()
 
 
 def test_an_erased_memory_is_nowhere_in_the_database(pilot, workspace, by_alice):

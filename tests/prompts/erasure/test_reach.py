@@ -13,7 +13,8 @@ from prompts.provenance import usage
 from prompts.versions.selectors import has_erased_content
 from prompts.versions.stored_inputs import build_call_prompt, load_remaining_inputs
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile
-from tests.prompts.erasure.test_erasure import SECRET, find_columns_with, prompt_of
+from tests.prompts.erasure.guesses import find_columns_with
+from tests.prompts.erasure.test_erasure import SECRET, prompt_of
 from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,

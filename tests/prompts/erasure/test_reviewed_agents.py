@@ -30,7 +30,8 @@ from prompts.releases.services import approve_release, request_release, run_rele
 from prompts.tasks import finish_erasure_job, sweep_prompts_job
 from prompts.versions.selectors import get_version_text, has_erased_content
 from tests.factories import BY, PASSWORD, make_agent, make_channel, make_memory, make_soul, signed_in
-from tests.prompts.erasure.test_erasure import SECRET, find_columns_with
+from tests.prompts.erasure.guesses import find_columns_with
+from tests.prompts.erasure.test_erasure import SECRET
 from tests.shared_cast import (  # noqa: F401  # fixtures
     SharedCast,
     shared_alice,

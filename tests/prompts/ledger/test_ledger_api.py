@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 from django.utils import timezone
 
+from core.salted_digests import salt_digest
 from personas.api_keys.format import BOT, key_digest
 from personas.models import ApiKey
 from prompts.erasure.services import erase_record
@@ -54,7 +55,7 @@ def test_the_ledger_is_listed_newest_first_and_filtered(admin: Api, bot: Api, de
     assert [row["id"] for row in rest["data"]] == [first.ledger_id]
     [row] = rest["data"]
     assert (row["agent"], row["channel"], row["label"]) == ("pilot", "deck", "production")
-    assert row["served_digest"] == first.served_digest
+    assert row["recorded_digest"] == first.row.served
     assert row["version"]["digest"] == first.digest
     key = key_of(bot).pk
     for query, ids in {
@@ -86,7 +87,8 @@ def test_a_row_is_read_and_replayed_to_the_byte(admin: Api, bot: Api, deck: Deck
     assert "slots" in row
     data = good(admin.get(f"ledger/{served.ledger_id}/replay"))
     assert data["text"] == served.text
-    assert data["digest"] == data["recorded_digest"] == served.served_digest
+    assert data["digest"] == served.served_digest
+    assert data["recorded_digest"] == served.row.served == salt_digest(data["digest"], data["salt"])
     assert data["row"] == {name: row[name] for name in data["row"]}
     assert data["stretches"][-1]["end"] == len(served.text)
     assert "soul" in {one["kind"] for one in data["stretches"]}

@@ -19,6 +19,7 @@ from prompts.proof.evidence import (
     INPUTS_CHECK,
     MOVE_COVERAGE_CHECK,
     POINTER_CHECKS,
+    SALTS_CHECK,
     SLOT_CONTENTS_CHECK,
     TOOLS_CHECK,
     CheckResult,
@@ -36,6 +37,7 @@ from tests.prompts.proof.proof_bundle import (
     SERVED_TEXT,
     SLOT_DATA,
     TEXTS,
+    THIRD_GOLDEN,
     TOOLS,
     Case,
     fill,
@@ -206,6 +208,11 @@ def spoil_slots(case):
 def spoil_segments(case):
     stored = case.segments[0].stored | {"origin": {"kind": "soul", "id": "1"}}
     case.segments[0] = case.segments[0]._replace(stored=stored)
+    return case.bundle()
+
+
+def spoil_salts(case):
+    case.salts |= {"0" * 64: "0" * 32}
     return case.bundle()
 
 
@@ -401,6 +408,7 @@ SPOILED = [
     (spoil_text, {"bytes match the served digest", "text built again"}),
     (spoil_slots, {"slots match the ledger"}),
     (spoil_segments, {"segments match the version"}),
+    (spoil_salts, {"salts belong to the texts"}),
     (spoil_tools, {"tool definitions match the version"}),
     (spoil_added_tools, {"tool definitions match the version"}),
     (spoil_lockfile, {"lockfile matches the version"}),
@@ -475,6 +483,32 @@ def test_a_bundle_of_the_second_format_version_still_verifies():
     assert failed(newer) >= {"format"}
 
 
+def test_a_bundle_of_the_third_format_version_still_verifies():
+    older = json.loads(THIRD_GOLDEN.read_text(encoding="utf-8"))
+    checks = run_checks(older)
+    assert {check.state for check in checks} == {"ok"}
+    assert SALTS_CHECK not in {check.name for check in checks}
+    assert failed(older | {"salts": {}}) >= {"format"}
+    newer = Case().bundle()
+    del newer["salts"]
+    assert failed(newer) >= {"format"}
+
+
+def test_a_salt_without_a_text_and_a_changed_salt_are_found():
+    bundle = Case().bundle()
+    assert failed(bundle | {"salts": bundle["salts"] | {"0" * 64: "0" * 32}}) == {SALTS_CHECK}
+    for digest in bundle["salts"]:
+        changed = bundle | {"salts": bundle["salts"] | {digest: "0" * 32}}
+        assert failed(changed) >= {"words match their segments", "bytes match the served digest"}
+
+
+def test_the_text_is_not_proved_without_a_salt():
+    bundle = Case().bundle()
+    [first, *_] = bundle["salts"]
+    salts = {digest: salt for digest, salt in bundle["salts"].items() if digest != first}
+    assert failed(bundle | {"salts": salts}) >= {"words match their segments"}
+
+
 def test_long_slot_values_are_proved_by_their_digests():
     bundle = Case().with_long_value().bundle()
     assert not failed(bundle)
@@ -513,7 +547,7 @@ def drop_last(inputs):
 def test_spoiled_inputs_are_found(spoil):
     case = Case().with_inputs()
     case.inputs = spoil(case.inputs)
-    assert failed(case.bundle()) == {INPUTS_CHECK}
+    assert failed(case.bundle()) >= {INPUTS_CHECK}
 
 
 def test_every_check_is_needed_by_something_above():

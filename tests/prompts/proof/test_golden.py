@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from core.salted_digests import combine_salts, salt_digest
 from prompts.proof.canonical import build_digest_message, canonical_digest
 from prompts.proof.checkpoints import format_checkpoint_line, read_signed_checkpoint, verify_signature
 from prompts.proof.evidence import verify_evidence
@@ -52,8 +53,8 @@ def test_contents_have_the_digests_they_always_had():
 
 def test_a_checkpoint_has_the_hash_and_signature_it_always_had():
     signed = Case().parts()["signed"][0]
-    assert signed.hash == "109c39393b1f8b0593b81dca8aadeb37e8b5076dcaa329d18d19486e75b30320"
-    assert signed.signature.startswith("9HEVGL5AHeQDncJ7tdGk3UwHrdSphCuAIrkhKasfcyf3IGybAhWn75Rt4pVNtGcH")
+    assert signed.hash == "8326dc2b7a8136b4d3f9e2a2e538dd72ca4aa965aa0ec5e186fc981cfb085585"
+    assert signed.signature.startswith("5QGHXy6VxBbZGk5pbNfRyDaMubv+djwCWPQOhZcMoz74eRyWL0LK9S4YMYdO+Izy")
     assert signed.key == get_key_id(KEY.public_key()) == OURS
     assert format_checkpoint_line(signed).startswith(
         '{"body":{"at":"2026-03-08T14:55:05.250000Z","label_moves":{"count":'
@@ -62,6 +63,16 @@ def test_a_checkpoint_has_the_hash_and_signature_it_always_had():
 
 def test_a_bundle_is_written_as_it_always_was():
     assert Case().bundle() == json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def test_a_text_has_the_salted_digest_it_always_had():
+    salts = ["0f" * 16, ""]
+    assert combine_salts(salts) == "87d59bdaa26bc3bd7da8e7ba9bff6a8884516d333be2e54a18e32a339f809c1a"
+    assert combine_salts(["", ""]) == ""
+    assert (
+        salt_digest("ab" * 32, salts[0]) == "a3cb12a26b417eb2765ac067c662ea5e7aa863b94fc0d3078f8c83396980ebb9"
+    )
+    assert salt_digest("ab" * 32, "") == "ab" * 32
 
 
 def test_the_golden_bundle_still_verifies():

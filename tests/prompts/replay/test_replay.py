@@ -48,7 +48,8 @@ def test_a_fetch_is_replayed_to_the_byte(history):
     served = fetch_prompt(history)
     replay = replay_entry(history.workspace, served.ledger_id)
     assert replay.text == served.text
-    assert replay.digest == served.served_digest == replay.recorded_digest
+    assert replay.digest == served.served_digest
+    assert replay.recorded_digest == replay.salted_digest == served.row.served
     assert replay.is_exact
     replay.require_exact()
 
@@ -335,7 +336,7 @@ def test_the_command_prints_the_very_bytes(history, capfdbinary, tmp_path):
     out, err = run_replay_command(
         capfdbinary, *("--ledger", str(served.ledger_id), "--evidence", str(evidence), history.workspace.slug)
     )
-    assert json.loads(evidence.read_text())["served"] == served.served_digest
+    assert json.loads(evidence.read_text())["served"] == served.row.served
 
 
 def test_the_command_replays_a_time(history, capfdbinary):

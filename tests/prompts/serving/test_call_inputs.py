@@ -9,6 +9,7 @@ from django.test import Client
 from personas.models import UserProfile
 from prompts.builds import publish
 from prompts.builds.services import rebuild_agents
+from prompts.call_contents.selectors import get_call_values
 from prompts.models import PromptVersion
 from prompts.proof.evidence import verify_evidence
 from prompts.replay.evidence import build_evidence
@@ -108,7 +109,7 @@ def test_hidden_values_reach_neither_the_prompt_nor_the_ledger(stage):
     stage.change_layout("ptc")
     data = render(stage, data={"_token": "s3cret-a", "user": {"_pin": "s3cret-b", "name": "Ada"}})
     assert "[Hidden]" in data["text"]
-    stored = json.dumps([row.slots for row in stage.rows])
+    stored = json.dumps([get_call_values(row) for row in stage.rows])
     assert "s3cret" not in stored + json.dumps(data)
     assert "Ada" in stored
 

@@ -128,7 +128,7 @@ def test_waiting_rows_are_written_together_and_each_gets_its_own_id(stage):
     assert len({one.ledger_id for one in served}) == 12
     for one in served:
         row = rows[one.ledger_id]
-        assert (row.request_id, row.served_digest) == (one.request_id, one.served_digest)
+        assert (row.request_id, row.served_digest) == (one.request_id, one.row.served)
         assert row.seal == build_ledger_row(row).seal()
 
 

@@ -11,10 +11,12 @@ from django.test.utils import CaptureQueriesContext
 
 from personas.api.validation import build_validator, find_schema_errors
 from personas.api_keys.services import create_key
+from prompts.call_contents.selectors import get_call_values
 from prompts.models import PromptVersion
 from prompts.replay.services import replay_entry
 from prompts.serving.schema import BATCH_SCHEMA, SERVED_PROMPT_SCHEMA
 from tests.factories import BY, make_agent, make_task
+from tests.prompts.served_digests import is_recorded
 from tests.prompts.serving.serving_stage import Stage, make_stage, statements_fail_at
 from tests.shared_cast import (  # noqa: F401  # fixtures
     SharedCast,
@@ -95,7 +97,7 @@ def test_the_slots_of_a_call_are_in_the_text_and_the_row_reproduces_it(stage):
     assert data["warnings"] == ["The call names the tool read, which has no definition."]
     assert find_schema_errors(build_validator(SERVED_PROMPT_SCHEMA), data) == []
     [row] = stage.rows
-    assert (data["ledger_id"], data["slots"]) == (row.pk, row.slots)
+    assert (data["ledger_id"], data["slots"]) == (row.pk, get_call_values(row))
     replayed = replay_entry(stage.workspace, row.pk)
     assert replayed.is_exact
     assert replayed.text == text
@@ -236,10 +238,8 @@ def test_each_of_many_has_its_own_status_and_row(stage):
     assert find_schema_errors(build_validator(BATCH_SCHEMA), json.loads(answer.content)) == []
     assert {row.request_id for row in rows} == {answer["X-Request-ID"]}
     for result, row in zip([results[0], results[4]], [rows[0], rows[2]], strict=True):
-        assert (result["prompt"]["ledger_id"], result["prompt"]["served_digest"]) == (
-            row.pk,
-            row.served_digest,
-        )
+        assert result["prompt"]["ledger_id"] == row.pk
+        assert is_recorded(row, result["prompt"]["served_digest"])
     assert results[2]["ledger_id"] == rows[1].pk
 
 

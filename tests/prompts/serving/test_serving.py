@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from core.shared_cache import SharedLRUCache
 from personas.api_keys.format import generate_key_secret
 from personas.api_keys.services import create_key, revoke_key, rotate_key
 from personas.errors import InvalidInput
@@ -19,6 +20,7 @@ from personas.models import ApiKey, Content, Erasure, Membership, User
 from personas.records.services import archive_record
 from prompts.assembly.slots import PreviousError, Session, Slots, Step, Task, fill_segments
 from prompts.builds.services import rebuild_agents
+from prompts.call_contents.selectors import get_call_values
 from prompts.erasure.services import erase_record
 from prompts.hashed_rows import build_ledger_row
 from prompts.labels.moves import PlannedMove, move_labels
@@ -40,9 +42,9 @@ from prompts.serving import (
     serve_prompt,
     slots_from_json,
 )
-from prompts.serving.cache import SharedLRUCache
 from prompts.versions.selectors import get_segments
 from tests.factories import BY, make_agent, make_channel, make_memory, make_profile
+from tests.prompts.served_digests import is_recorded
 from tests.prompts.serving.serving_stage import Stage, fetch, make_stage
 from tests.shared_cast import (  # noqa: F401  # fixtures
     SharedCast,
@@ -108,13 +110,14 @@ def test_the_row_says_who_got_what_and_its_seal_holds(stage):
         200,
         served.request_id,
     )
-    assert (row.served_digest, row.size) == (served.served_digest, len(served.text.encode()))
+    assert row.size == len(served.text.encode())
+    assert is_recorded(row, served.served_digest)
     assert row.seal == build_ledger_row(row).seal()
 
 
 def test_a_fetch_is_one_statement_once_cached(stage):
     stage.fetch()
-    # The first call with data reserves a portion of the daily quota.
+    # The first call with data stores it and reserves a portion of the daily quota.
     stage.fetch(slots=Slots(append="Hello"))
     for options in ({}, {"known": version(stage, 1).digest}, {"slots": Slots(append="Hello")}):
         with CaptureQueriesContext(
@@ -249,9 +252,9 @@ def test_the_stored_slots_reproduce_the_same_bytes(stage, layout):
     segments = get_segments(version(stage, 2))
     for slots in CALLS.values():
         served, row = stage.fetch(slots=slots), stage.rows[-1]
-        again = fill_segments(segments, slots_from_json(row.slots))
+        again = fill_segments(segments, slots_from_json(get_call_values(row)))
         assert "".join(segment.text for segment in again) == served.text
-        assert sha256(served.text.encode()).hexdigest() == row.served_digest
+        assert is_recorded(row, sha256(served.text.encode()).hexdigest())
 
 
 def test_the_time_is_filled_in_unless_the_call_sends_it(stage):

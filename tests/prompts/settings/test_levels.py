@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
+from personas.contents.services import SaltedDigests
 from personas.models import Agent, Channel
 from prompts.builds.compiler import compile_prompt
 from prompts.inputs import CollectedInputs, DraftRecord, InputCollector, LoadedRows, collect_inputs
@@ -183,9 +184,16 @@ def test_a_draft_replaces_the_stored_settings_of_a_prompt(deck: Deck) -> None:
 def test_the_digest_of_settings_covers_mission_and_data(deck: Deck) -> None:
     row = put(deck, "agent", "channel", mission="Land.", sample_data='{"a": 1}')
     key = f"prompt_settings:{row.pk}@1"
-    first = compile_prompt(collect(deck)).parts[key]
+    first = get_part_digest(deck, key)
     PromptSettings.objects.in_workspace(deck.workspace).update(sample_data='{"a": 2}')
-    second = compile_prompt(collect(deck)).parts[key]
+    second = get_part_digest(deck, key)
     PromptSettings.objects.in_workspace(deck.workspace).update(mission="Start.")
-    third = compile_prompt(collect(deck)).parts[key]
+    third = get_part_digest(deck, key)
     assert len({first, second, third}) == 3
+    assert get_part_digest(deck, key) == third
+
+
+def get_part_digest(deck: Deck, key: str) -> str:
+    build, digests = compile_prompt(collect(deck)), SaltedDigests(deck.workspace)
+    digests.store(build.encode_contents())
+    return build.get_part_digests(digests.by_plain)[key]

@@ -12,6 +12,7 @@ from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
 from personas.actors import Actor
+from personas.contents.services import SaltedDigests
 from personas.memories.services import create_memory
 from personas.records.services import edit_record
 from prompts.assembly.inputs import Text
@@ -58,7 +59,9 @@ def publish_text(inputs: CollectedInputs, text: str) -> None:
     result = compile_prompt(replace(inputs, inputs=replace(inputs.inputs, soul=Text(text))))
     with transaction.atomic():
         [prompt] = lock_or_create_prompts(agent.workspace_id, [agent.pk]).values()
-        publish_versions(agent.workspace_id, [(prompt, result, BuildAuthor("test"))], at=timezone.now())
+        publish_versions(
+            SaltedDigests(agent.workspace_id), [(prompt, result, BuildAuthor("test"))], at=timezone.now()
+        )
         prompt.save()
     # Return the connection to the pool, as at the end of a request: there are more writers than connections.
     connection.close()

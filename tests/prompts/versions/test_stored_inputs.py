@@ -4,18 +4,37 @@ import json
 
 from hypothesis import given, settings
 
+from core.salted_digests import salt_digest
+from personas.contents.services import SaltedDigest
 from prompts.assembly.builder import build_prompt
 from prompts.assembly.inputs import Data, Memory, PromptInputs
 from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.segments import Origin
-from prompts.versions.stored_inputs import PartEncoder, list_manifest_digests, pack_inputs, unpack_inputs
+from prompts.versions.stored_inputs import (
+    PackedInputs,
+    PartEncoder,
+    encode_input_parts,
+    list_manifest_digests,
+    pack_inputs,
+    unpack_inputs,
+)
 from tests.prompts.assembly import strategies
+
+
+def pack(inputs: PromptInputs, encoder: PartEncoder) -> PackedInputs:
+    """Pack the inputs as a build does, with fixed salts; the contents include the parts."""
+    parts = encode_input_parts(inputs, encoder)
+    salted = {plain: SaltedDigest(salt_digest(plain, "0" * 32), "0" * 32) for plain in parts}
+    packed = pack_inputs(inputs, encoder, salted)
+    return PackedInputs(
+        packed.digest, packed.contents | {salted[plain].digest: data for plain, data in parts.items()}
+    )
 
 
 @settings(max_examples=60)
 @given(strategies.inputs)
 def test_inputs_are_read_back_and_give_the_same_prompt(inputs):
-    packed = pack_inputs(inputs, PartEncoder())
+    packed = pack(inputs, PartEncoder())
     read = unpack_inputs(packed.digest, packed.contents)
     for layout in LAYOUTS.values():
         assert build_prompt(layout, read).segments == build_prompt(layout, inputs).segments
@@ -23,7 +42,7 @@ def test_inputs_are_read_back_and_give_the_same_prompt(inputs):
 
 def test_values_keep_the_order_of_their_keys_and_their_numbers():
     inputs = PromptInputs(data=Data({"zeta": 0.5, "alpha": [1, {"b": 1, "a": 2}]}))
-    packed = pack_inputs(inputs, PartEncoder())
+    packed = pack(inputs, PartEncoder())
     data = unpack_inputs(packed.digest, packed.contents).data
     assert data is not None
     values = data.values
@@ -35,8 +54,8 @@ def test_values_keep_the_order_of_their_keys_and_their_numbers():
 def test_two_prompts_share_the_contents_of_equal_parts_and_lists():
     memories = tuple(Memory(f"Fact {number}.", Origin("memory", str(number), 1)) for number in range(9))
     encoder = PartEncoder()
-    first = pack_inputs(PromptInputs(agent="one", memories=memories), encoder)
-    second = pack_inputs(PromptInputs(agent="two", memories=memories), encoder)
+    first = pack(PromptInputs(agent="one", memories=memories), encoder)
+    second = pack(PromptInputs(agent="two", memories=memories), encoder)
     assert len(first.contents) == 11
     assert second.contents.keys() - first.contents.keys() == {second.digest}
     assert list_manifest_digests(json.loads(first.contents[first.digest]))[1][0] in second.contents

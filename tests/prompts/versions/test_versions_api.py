@@ -1,4 +1,4 @@
-"""REST API of prompts and versions: immutable responses by digest, provenance, diff and verification."""
+"""REST API of prompts and versions: revalidated responses by digest, provenance, diff and verification."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ from tests.personas.api.shared_deck import (  # noqa: F401  # fixtures
 )
 
 pytestmark = pytest.mark.django_db
-IMMUTABLE = "private, max-age=31536000, immutable"
+REVALIDATE = "private, no-cache"
 
 
 def test_prompts_are_listed_with_their_labels(admin: Api, bot: Api, deck: Deck) -> None:
@@ -73,7 +73,7 @@ def test_versions_of_a_prompt_come_newest_first(admin: Api, bot: Api, deck: Deck
         problem(admin.get(f"agents/pilot/prompts/deck/{address}"), 404, "not_found")
 
 
-def test_a_version_is_immutable_for_caches(admin: Api, deck: Deck) -> None:
+def test_a_version_is_cached_and_revalidated(admin: Api, deck: Deck) -> None:
     version = deck.version(1)
     response = admin.get(f"prompt-versions/{version.digest}")
     body = good(response)
@@ -81,7 +81,7 @@ def test_a_version_is_immutable_for_caches(admin: Api, deck: Deck) -> None:
         body["text"] == get_version_text(version) == "".join(segment["text"] for segment in body["segments"])
     )
     assert sum(section["tokens"] for section in body["sections"]) == body["tokens"] == version.tokens
-    assert response["Cache-Control"] == IMMUTABLE
+    assert response["Cache-Control"] == REVALIDATE
     second = admin.get(f"prompt-versions/{version.digest}", If_None_Match=response["ETag"])
     assert (second.status_code, second.content, second["ETag"]) == (304, b"", response["ETag"])
     assert admin.get(f"prompt-versions/{version.digest}", If_None_Match='"other"').status_code == 200
@@ -130,7 +130,7 @@ def test_provenance_names_record_revision_and_author(admin: Api, deck: Deck) -> 
     version = deck.version(2)
     answer = admin.get(f"prompt-versions/{version.digest}/provenance")
     body, text = good(answer), get_version_text(version)
-    assert answer["Cache-Control"] == IMMUTABLE
+    assert answer["Cache-Control"] == REVALIDATE
     assert body["stretches"][0]["start"] == 0
     assert body["stretches"][-1]["end"] == len(text)
     [soul] = [span for span in body["stretches"] if span["kind"] == "soul"]
@@ -147,7 +147,7 @@ def test_two_versions_are_compared(admin: Api, deck: Deck) -> None:
     [soul] = [one for one in good(answer)["sections"] if one["state"] != "same"]
     kinds = [(line["kind"], line["text"]) for line in soul["lines"] if line["kind"] != "same"]
     assert kinds == [("removed", "Be brave."), ("added", "Be wise.")]
-    assert answer["Cache-Control"] == IMMUTABLE
+    assert answer["Cache-Control"] == REVALIDATE
     missing = problem(admin.get(f"prompt-versions/{new}/diff"), 422, "invalid")
     assert missing["errors"][0]["parameter"] == "against"
 

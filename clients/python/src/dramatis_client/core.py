@@ -111,7 +111,7 @@ class ClientCore:
     def replay(self, ledger_id: int) -> Plan[dict[str, Any]]:
         response = yield from self.call(requests.get_request(f"ledger/{quote_segment(ledger_id)}/replay"))
         document = response.json()
-        if sha256(str(document.get("text")).encode()).hexdigest() != document.get("recorded_digest"):
+        if hash_replay(document) != document.get("recorded_digest"):
             raise Unreachable("These are not the words that were recorded: their digest does not fit.")
         return document
 
@@ -129,6 +129,12 @@ class ClientCore:
         if isinstance(error, Problem) and error.status == UNAUTHORIZED:
             yield from self.cache.clear()
         raise error
+
+
+def hash_replay(document: Mapping[str, Any]) -> str:
+    """Compute the digest of a replayed text in the form in which the server recorded it."""
+    digest, salt = sha256(str(document.get("text")).encode()).hexdigest(), document.get("salt")
+    return sha256(f"dramatis:salted:v1\n{salt}\n{digest}".encode()).hexdigest() if salt else digest
 
 
 def list_stored_skills(document: Mapping[str, Any]) -> list[str]:

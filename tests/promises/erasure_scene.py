@@ -1,0 +1,187 @@
+"""Serves a secret, erases it, and looks for what is left of it; one step per process.
+
+Run as `python -m tests.promises.erasure_scene serve|erase|search FOLDER [FAULT]`; the environment names the
+database. Each step prints its facts as JSON.
+"""
+
+import json
+import os
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+django.setup()
+
+from django.core.management import call_command  # noqa: E402  # Django first
+from django.db import connection  # noqa: E402
+from django.test import Client  # noqa: E402
+
+from core.db.workspace_scope import all_workspaces  # noqa: E402
+from personas.actors import Actor  # noqa: E402
+from personas.api_keys.format import ADMIN, BOT  # noqa: E402
+from personas.api_keys.services import create_key  # noqa: E402
+from personas.models import Memory, UserProfile, Workspace  # noqa: E402
+from personas.records.services import edit_record  # noqa: E402
+from project.backup.create import create_backup  # noqa: E402
+from prompts.builds.services import rebuild_agents  # noqa: E402
+from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
+from prompts.integrity.verify import verify_workspace  # noqa: E402
+from prompts.ledger.blocks import seal_ledger  # noqa: E402
+from prompts.models import LedgerEntry, PromptVersion  # noqa: E402
+from prompts.replay.evidence import build_evidence, run_evidence_checks  # noqa: E402
+from prompts.replay.services import replay_entry  # noqa: E402
+from prompts.versions.selectors import get_version_text  # noqa: E402
+from tests.factories import (  # noqa: E402
+    BY,
+    make_agent,
+    make_channel,
+    make_memory,
+    make_profile,
+    make_user,
+    make_workspace,
+)
+from tests.prompts.erasure.guesses import DIGEST, SALT, list_stored_texts, read_database  # noqa: E402  # noqa: E402
+
+CODE = "823614"
+CANARY, NAME = "Penhaligon keeps the code", "Rosamund Penhaligon"
+SECRET = f"Mrs {CANARY} {CODE} on a card."
+GUESSES = 1_000_000
+FAULTS = ("plain-digests", "call-data", "immutable")
+
+
+def plant(fault: str) -> None:
+    """Take one guard away, in the product's own code."""
+    if fault == "plain-digests":
+        for module in ("personas.contents.services", "prompts.call_contents.services"):
+            sys.modules[module].generate_salt = lambda: ""  # type: ignore[attr-defined]
+    elif fault == "call-data":
+        sys.modules["prompts.erasure.services"].erase_call_data_containing = lambda *_: 0  # type: ignore[attr-defined]
+    elif fault == "immutable":
+        sys.modules["personas.api.etags"].REVALIDATE_CACHE_CONTROL = (  # type: ignore[attr-defined]
+            "private, max-age=31536000, immutable"
+        )
+
+
+# --- serve ---------------------------------------------------------------------------------------------
+
+
+def serve(folder: Path) -> None:
+    """Put the secret into a memory, a profile, versions, ledger rows, call data and stored responses."""
+    call_command("migrate", verbosity=0, interactive=False)
+    call_command("createcachetable", verbosity=0)
+    owner = make_user("Canary")
+    workspace: Workspace = make_workspace("Canary Bay", owner=owner)
+    profile = make_profile(workspace, "Rosamund", name=NAME, notes=f"Her {CANARY} {CODE}.")
+    values = {"user_profile": profile, "channels": [make_channel(workspace, "deck")]}
+    agent = make_agent(workspace, "pilot", **values)
+    person = Actor.person(owner)
+    bot, admin = (create_key(workspace, kind, {}, by=person, kind=kind)[1] for kind in (BOT, ADMIN))
+    memory: Memory = make_memory(workspace, SECRET)
+    rebuild_agents(workspace, [agent.pk])
+    edit_record(memory, {"text": f"{SECRET} Still."}, expected=memory.revision, by=BY)
+    rebuild_agents(workspace, [agent.pk])
+    bodies: list[dict[str, Any]] = [
+        {},
+        {"append": f"She says: {SECRET}"},
+        {"append": f"She says: {SECRET} " + "And be brief. " * 200},
+        {"limits": {"total": 200_000}, "append": SECRET},
+    ]
+    for number, body in enumerate(bodies):
+        response = Client(HTTP_HOST="localhost").post(
+            "/api/v1/agents/pilot/prompt:render",
+            json.dumps({"channel": "deck", **body}),
+            content_type="application/json",
+            HTTP_AUTHORIZATION=f"Bearer {bot}",
+            HTTP_IDEMPOTENCY_KEY=f"call-{number}",
+        )
+        assert response.status_code == 200, response.content[:500]
+        assert SECRET.encode() in response.content
+    seal_ledger(workspace.pk)
+    sign_checkpoint(workspace.pk)
+    texts = {get_version_text(row).encode() for row in PromptVersion.objects.in_workspace(workspace)}
+    entries = LedgerEntry.objects.in_workspace(workspace)
+    texts |= {replay_entry(workspace, entry.pk).text.encode() for entry in entries}
+    secrets = [text.decode() for text in texts | list_stored_texts() if CODE.encode() in text]
+    facts = {"admin": admin, "texts": secrets, "rows": [entry.pk for entry in entries]}
+    (folder / "facts.json").write_text(json.dumps(facts))
+    print_facts(texts=len(secrets), rows=len(facts["rows"]))
+
+
+# --- erase ---------------------------------------------------------------------------------------------
+
+
+def erase(folder: Path) -> None:
+    """Erase memory and profile through the API, and read a version before and after as a cache would."""
+    facts = json.loads((folder / "facts.json").read_text())
+    workspace = Workspace.objects.get(slug="canary-bay")
+    client = Client(HTTP_HOST="localhost", HTTP_AUTHORIZATION=f"Bearer {facts['admin']}")
+    version = PromptVersion.objects.in_workspace(workspace).order_by("-number")[0]
+    path = f"/api/v1/prompt-versions/{version.digest}"
+    first = client.get(path)
+    for kind, model in (("memory", Memory), ("user_profile", UserProfile)):
+        record = model.objects.in_workspace(workspace).get()
+        body = {"kind": kind, "record": record.pk, "reason": "Requested"}
+        response = client.post("/api/v1/erasures", json.dumps(body), content_type="application/json")
+        assert response.status_code == 201, response.content[:500]
+    again = client.get(path, HTTP_IF_NONE_MATCH=first["ETag"])
+    if connection.vendor == "postgresql":
+        with all_workspaces(), connection.cursor() as cursor:
+            cursor.execute("VACUUM FULL")
+    sign_checkpoint(workspace.pk)
+    may_reuse = "no-cache" not in first["Cache-Control"]
+    print_facts(first=first.status_code, again=again.status_code, may_reuse=may_reuse)
+
+
+# --- search --------------------------------------------------------------------------------------------
+
+
+def search(folder: Path) -> None:
+    """Write a backup and evidence, verify the chains, and test guesses against every digest."""
+    facts = json.loads((folder / "facts.json").read_text())
+    workspace = Workspace.objects.get(slug="canary-bay")
+    create_backup(folder / "backup")
+    failed = set()
+    for key in facts["rows"]:
+        bundle = build_evidence(replay_entry(workspace, key))
+        (folder / f"evidence-{key}.json").write_text(json.dumps(bundle, ensure_ascii=False))
+        failed |= {check.name for check in run_evidence_checks(bundle, None) if check.state == "failed"}
+    verdict = verify_workspace(workspace)
+    hits, guesses = guess(facts["texts"])
+    print_facts(hits=hits, guesses=guesses, failed=sorted(failed), bad=str(verdict.first or ""))
+
+
+def guess(texts: list[str]) -> tuple[int, int]:
+    """Try every code in every text: plain digests of all guesses, salted ones of the right guess."""
+    with all_workspaces():
+        values = [value for _, value in read_database()]
+    digests = {found for value in values for found in DIGEST.findall(value)}
+    salts = {found.decode() for value in values for found in SALT.findall(value)}
+    stored = {bytes.fromhex(digest.decode()) for digest in digests}
+    hits = 0
+    for text in texts:
+        before, _, after = text.partition(CODE)
+        start, end = sha256(before.encode()), after.encode()
+        for number in range(GUESSES):
+            attempt = start.copy()
+            attempt.update(b"%06d" % number + end)
+            hits += attempt.digest() in stored
+        plain = sha256(text.encode()).hexdigest()
+        hits += sum(
+            sha256(f"dramatis:salted:v1\n{salt}\n{plain}".encode()).hexdigest().encode() in digests
+            for salt in salts
+        )
+    return hits, GUESSES * len(texts)
+
+
+def print_facts(**facts: Any) -> None:
+    sys.stdout.write(f"{json.dumps(facts)}\n")
+
+
+if __name__ == "__main__":
+    step, path, *fault = sys.argv[1:]
+    plant("".join(fault))
+    {"serve": serve, "erase": erase, "search": search}[step](Path(path))
