@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -50,20 +51,23 @@ CODE = "823614"
 CANARY, NAME = "Penhaligon keeps the code", "Rosamund Penhaligon"
 SECRET = f"Mrs {CANARY} {CODE} on a card."
 GUESSES = 1_000_000
-FAULTS = ("plain-digests", "call-data", "immutable")
+# The guards to take away by fault: module, name, and what replaces it.
+PLANTS: dict[str, list[tuple[str, str, Any]]] = {
+    "plain-digests": [
+        ("personas.contents.services", "generate_salt", lambda: ""),
+        ("prompts.call_contents.services", "generate_salt", lambda: ""),
+    ],
+    "call-data": [("prompts.erasure.services", "erase_call_data_containing", lambda *_: 0)],
+    "immutable": [
+        ("personas.api.etags", "REVALIDATE_CACHE_CONTROL", "private, max-age=31536000, immutable"),
+    ],
+}
 
 
 def plant(fault: str) -> None:
     """Take one guard away, in the product's own code."""
-    if fault == "plain-digests":
-        for module in ("personas.contents.services", "prompts.call_contents.services"):
-            sys.modules[module].generate_salt = lambda: ""  # type: ignore[attr-defined]
-    elif fault == "call-data":
-        sys.modules["prompts.erasure.services"].erase_call_data_containing = lambda *_: 0  # type: ignore[attr-defined]
-    elif fault == "immutable":
-        sys.modules["personas.api.etags"].REVALIDATE_CACHE_CONTROL = (  # type: ignore[attr-defined]
-            "private, max-age=31536000, immutable"
-        )
+    for module, name, value in PLANTS.get(fault, ()):
+        setattr(import_module(module), name, value)
 
 
 # --- serve ---------------------------------------------------------------------------------------------
