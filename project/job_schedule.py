@@ -26,19 +26,23 @@ JOB_SCHEDULE = {
     # Builds prompts whose build job was lost, and prompts with memories that become valid or expire.
     "sweep-prompts": run_every(30, "prompts.tasks.sweep_prompts_job", expires=25),
     "seal-ledger": run_every(60, "prompts.tasks.seal_ledger_job", expires=50),
-    "roll-off-ledger": run_every(3_600, "prompts.tasks.expire_ledger_job", expires=3_000),
-    "keep-ledger-months": run_every(3_600, "prompts.tasks.maintain_partitions_job", expires=3_000),
+    "delete-expired-ledger-blocks": run_every(3_600, "prompts.tasks.expire_ledger_job", expires=3_000),
+    "maintain-ledger-partitions": run_every(3_600, "prompts.tasks.maintain_partitions_job", expires=3_000),
     # Signs the workspaces that changed and whose last checkpoint is an hour old (prompts/integrity/lag.py).
     "sign-checkpoints": run_every(300, "prompts.tasks.sign_checkpoints_job", expires=280),
-    "forget-answers": run_every(3_600, "project.tasks.purge_idempotency_keys_job", expires=3_000),
-    "forget-runs": run_every(3_600, "project.tasks.purge_refresh_runs_job", expires=3_000),
-    "forget-drafts": run_every(3_600, "project.tasks.purge_drafts_job", expires=3_000),
-    "forget-security-events": run_every(3_600, "project.tasks.purge_security_events_job", expires=3_000),
-    "forget-reports": run_every(3_600, "project.tasks.purge_reports_job", expires=3_000),
-    "forget-contents": run_every(86_400, "project.tasks.purge_contents_job", expires=80_000),
-    "forget-sessions": run_every(3_600, "project.tasks.purge_sessions_job", expires=3_000),
-    "measure": run_every(60, "project.tasks.measure_metrics_job", expires=50),
-    "heartbeat": run_every(30, "project.tasks.record_heartbeat_job", expires=25),
+    "delete-expired-idempotency-keys": run_every(
+        3_600, "project.tasks.purge_idempotency_keys_job", expires=3_000
+    ),
+    "delete-expired-refresh-runs": run_every(3_600, "project.tasks.purge_refresh_runs_job", expires=3_000),
+    "delete-expired-drafts": run_every(3_600, "project.tasks.purge_drafts_job", expires=3_000),
+    "delete-expired-security-events": run_every(
+        3_600, "project.tasks.purge_security_events_job", expires=3_000
+    ),
+    "delete-expired-reports": run_every(3_600, "project.tasks.purge_reports_job", expires=3_000),
+    "delete-unused-contents": run_every(86_400, "project.tasks.purge_contents_job", expires=80_000),
+    "delete-expired-sessions": run_every(3_600, "project.tasks.purge_sessions_job", expires=3_000),
+    "measure-metrics": run_every(60, "project.tasks.measure_metrics_job", expires=50),
+    "record-heartbeat": run_every(30, "project.tasks.record_heartbeat_job", expires=25),
     # Starts refresh runs that are due, lost or stuck. It runs often, so that a killed worker delays a run by
     # less than a minute.
     "sweep-sources": run_every(10, "skills.tasks.sweep_sources_job", expires=9),

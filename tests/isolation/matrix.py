@@ -11,11 +11,12 @@ from itertools import groupby
 from urllib.parse import quote
 
 from django.apps import apps
+from django.conf import settings
 
 from personas.roles import Role, has_permission
 from tests.isolation.cast import HARBOUR, KINDS, Requester, Stage, rolled_back
 from tests.isolation.expectations import ADMIN, INSIDE, OUTSIDE, expected_inside
-from tests.isolation.probe import Answer, digest, quick_templates, send_request
+from tests.isolation.probe import CONTENT_POLICY, Answer, digest, quick_templates, send_request
 from tests.isolation.rows import LOGIN, METHODS, SAFE, Page
 from tests.isolation.walk import Route, all_routes
 
@@ -211,6 +212,7 @@ def check_inside(stage: Stage, cell: Cell, refusals: "Refusals", before: Digests
     answer = send_request(requester, cell.method, path, body)
     expected = expected_inside(page, requester, cell.method, cell.target)
     findings = wrong_status(answer, expected, path) + leaks(stage, requester, answer, f"{path} {body}")
+    findings += wrong_headers(requester, answer)
     findings += changes(stage, requester, answer, before if expected < 400 and requester.home else None)
     if (
         cell.method == "POST"
@@ -289,6 +291,18 @@ def wrong_status(answer: Answer, expected: int, path: str) -> list[str]:
     if expected == answer.status == 302 and "/w/" not in answer.location and answer.location != "/":
         sent_to_login = answer.location == f"{LOGIN}?next={quote(path)}"
         findings += [] if sent_to_login else [f"sent to {answer.location}"]
+    return findings
+
+
+def wrong_headers(requester: Requester, answer: Answer) -> list[str]:
+    """Find pages that a cache may keep, and pages without the content security policy."""
+    headers = answer.response.headers
+    findings = []
+    is_signed_in = settings.SESSION_COOKIE_NAME in requester.client.cookies
+    if is_signed_in and "no-store" not in headers.get("Cache-Control", ""):
+        findings.append("may be stored by a cache")
+    if {part.strip() for part in headers.get("Content-Security-Policy", "").split(";")} != CONTENT_POLICY:
+        findings.append("has another content security policy")
     return findings
 
 

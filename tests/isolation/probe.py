@@ -26,6 +26,17 @@ from tests.isolation.cast import Requester
 WRITE = re.compile(r'\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM)\s+"?(\w+)"?')
 # These headers differ between any two responses.
 VOLATILE = {"X-Request-ID", "Set-Cookie", "Date", "Expires"}
+CONTENT_POLICY = {
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+}
 CSRF = re.compile(r'(csrfmiddlewaretoken" value="|csrf-token" content=")[^"]*')
 
 

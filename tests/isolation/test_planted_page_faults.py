@@ -185,6 +185,19 @@ def test_a_leak_outside_the_page_is_found(stage, monkeypatch, way):
     assert any("leaks Agent.name" in finding for finding in inside(stage, "viewer", "agents:list"))
 
 
+@pytest.mark.parametrize(
+    ("header", "value", "finding"),
+    [
+        ("Cache-Control", "private, max-age=60", "may be stored by a cache"),
+        ("Content-Security-Policy", "script-src 'self' 'unsafe-inline'", "another content security policy"),
+    ],
+)
+def test_a_page_with_a_weaker_header_is_found(stage, monkeypatch, header, value, finding):
+    page = HttpResponse("", headers={header: value})
+    monkeypatch.setattr(AgentPages, "render_page", lambda self, *args, **more: page)
+    assert any(finding in one for one in inside(stage, "viewer", "agents:list"))
+
+
 @pytest.mark.hard
 def test_a_choice_that_offers_foreign_records_is_found(stage, monkeypatch):
     def set_choices(self, rows, current=None):

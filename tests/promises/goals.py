@@ -34,7 +34,8 @@ PROMISES = (
         "R4",
         "What was acknowledged is recorded",
         "20 SIGKILLs of the server under load, at least 10,000 acknowledged calls: 0 ledger rows missing, "
-        "0 torn or duplicate versions, 0 broken links",
+        "0 torn or duplicate versions, 0 broken links; a worker killed while it seals and while it signs: "
+        "every row in one block, every checkpoint copied",
     ),
     Promise("R5", "No record, no prompt", "200 of 200 fetches get 503, 0 bytes of a prompt leave"),
     Promise(
@@ -48,7 +49,8 @@ PROMISES = (
         "R7",
         "The database may restart",
         "5 fast and 5 immediate restarts under load: steady ≤ 5 s after it takes connections, no process "
-        "started anew, every failure a 503 with Retry-After",
+        "restarted, every failure a 503 with Retry-After; one in the middle of a job: done by the same "
+        "worker in ≤ 60 s",
     ),
     Promise(
         "R8",
@@ -84,7 +86,7 @@ PROMISES = (
         "R13",
         "A refresh survives its worker",
         "TERM, KILL of the pool’s process, KILL of the worker, broker flushed: the current text live in "
-        "≤ 60 s, one new version",
+        "≤ 60 s, one new version; sealing and signing jobs: completed by the next one",
     ),
     Promise(
         "R14",

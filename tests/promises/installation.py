@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from project.supervisor.children import build_web_command
 from tests.clients.live import HOST, free_port
 from tests.database_dump import ready_database
@@ -21,10 +23,12 @@ from tests.project.backup.backup_stage import ROOT, empty_database
 from tests.project.supervisor.first_start import copy_start
 from tests.promises import FAULT
 from tests.promises.forking import ForkServer
-from tests.promises.load import LoadRequest, send_request
+from tests.promises.load import LoadRequest, RequestFactory, send_request
 from tests.workers import Worker, start_celery, wait_until_ready
 
 UP_SECONDS, OK = 60.0, 200
+# The longest time until an edit is served.
+LIVE_SECONDS = 60.0
 IS_UP = LoadRequest("up", RequestSpec("/healthz"))
 
 
@@ -99,7 +103,7 @@ class Installation:
             self.fork_servers.popitem()[1].end()
 
     @contextmanager
-    def jobs(self) -> Iterator[list[Worker]]:
+    def jobs(self, application: str = "project", **more: str) -> Iterator[list[Worker]]:
         """Run a Celery worker and beat, with the commands of an operator."""
         log, workers = self.folder / "jobs", []
         arguments = [
@@ -112,7 +116,8 @@ class Installation:
             "INFO",
         ]
         try:
-            workers.append(start_celery(log.with_suffix(".worker"), "project", arguments, self.environment))
+            environment = self.environment | more
+            workers.append(start_celery(log.with_suffix(".worker"), application, arguments, environment))
             wait_until_ready(workers[0])
             schedule = ["--schedule", str(log.with_suffix(".schedule"))]
             beat = ["beat", "--pidfile=", *schedule, "--loglevel", "INFO"]
@@ -172,3 +177,27 @@ class Web:
         command = ["ps", "-o", "pid=", "-g", str(self.pid)]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         return sorted(map(int, answer.stdout.split()))
+
+
+def edit_now(web: Web, text: str) -> None:
+    """Edit an agent that the load does not edit."""
+    request = RequestFactory(web.installation.facts).edit(-1, text)
+    answer = httpx.request(
+        request.spec.method,
+        web.url + request.spec.path,
+        headers=dict(request.spec.headers),
+        content=request.spec.body,
+    )
+    assert answer.status_code == OK
+
+
+def seconds_until_live(web: Web, text: str) -> float:
+    """Fetch the edited agent until it has this text, at most a minute and a half."""
+    request, began = RequestFactory(web.installation.facts).fetch(-1), time.monotonic()
+    with httpx.Client() as client:
+        while time.monotonic() - began < LIVE_SECONDS * 1.5:
+            answer = client.get(web.url + request.spec.path, headers=dict(request.spec.headers))
+            if text in answer.text:
+                break
+            time.sleep(0.2)
+    return time.monotonic() - began

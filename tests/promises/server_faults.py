@@ -218,9 +218,14 @@ def unverified_sessions() -> None:
     vars(auth)["constant_time_compare"] = lambda one, other: True
 
 
+def no_fault() -> None:
+    """None: only without rate limits."""
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
+        no_fault,
         row_after_answer,
         ends_before_answer,
         without_breaker,

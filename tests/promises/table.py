@@ -1,7 +1,13 @@
 """Pytest plugin: prints one line per promise after the `hard` tests, and on request writes docs/promises.md.
 
-A test that proves a promise is marked `promise("R3")`; a second argument is text to show when it passes.
-Measurements are added with `record_property("measured", …)`.
+A test that proves a promise is marked `promise("R3")`. What it measures is recorded as a property:
+
+- `record_property("measured", …)` is a text with figures.
+- An integer is summed over all tests: `record_property("bytes flipped", 40)`.
+- A float is a time in seconds, of which the longest counts: `record_property("longest answer", 0.3)`.
+- `promise("R8", counts="bodies")` counts each passed test, for parametrized tests.
+
+A second argument of the mark is text without a figure, which the table lists after "shown:".
 """
 
 import os
@@ -29,8 +35,10 @@ class Proof:
 
     promise: Promise
     figures: list[str] = field(default_factory=list)
-    # Sums of the integer properties of all tests.
+    # Sums of the integer properties of all tests, and the longest times.
     counts: Counter[str] = field(default_factory=Counter)
+    longest: dict[str, float] = field(default_factory=dict)
+    shown: list[str] = field(default_factory=list)
     passed: int = 0
     failed: int = 0
     faults: int = 0
@@ -45,10 +53,12 @@ class Proof:
 
     @property
     def measured(self) -> str:
+        """The figures, then what was shown without one."""
         counted = [f"{count:,} {what}" for what, count in self.counts.items()]
-        return "; ".join([*counted, *dict.fromkeys(self.figures)]) or (
-            f"{self.passed} tests" if self.passed else ""
-        )
+        longest = [f"{what} {seconds:.2f} s" for what, seconds in self.longest.items()]
+        shown = [f"shown: {'; '.join(dict.fromkeys(self.shown))}"] if self.shown else []
+        parts = [*counted, *longest, *dict.fromkeys(self.figures), *shown]
+        return "; ".join(parts) or ("shown" if self.passed else "")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,6 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark in item.iter_markers(PROMISE):
             item.user_properties.append((PROMISE, mark.args[0]))
             item.user_properties += [(SHOWS, text) for text in mark.args[1:]]
+            item.user_properties += [(name, 1) for name in mark.kwargs.values()]
             # A control runs the same proof without a fault, so that its findings come from the faults.
             if item.get_closest_marker("planted") and not item.get_closest_marker("control"):
                 item.user_properties.append((PLANTED, mark.args[0]))
@@ -99,8 +110,12 @@ def add(proof: Proof, report: Any, *, is_planted: bool) -> None:
     # Measurements count whether or not the test passed.
     proof.figures += list_properties(report, MEASURED) if report.when == "call" else []
     if is_passed:
-        proof.counts.update({name: value for name, value in report.user_properties if isinstance(value, int)})
-        proof.figures += list_properties(report, SHOWS)
+        for name, value in report.user_properties:
+            if isinstance(value, int):
+                proof.counts[name] += value
+            elif isinstance(value, float):
+                proof.longest[name] = max(value, proof.longest.get(name, 0.0))
+        proof.shown += list_properties(report, SHOWS)
 
 
 def format_line(proof: Proof) -> str:
@@ -133,16 +148,16 @@ def document(proofs: Sequence[Proof], where: str) -> str:
     table = "\n".join(f"| {line} |" for line in lines)
     return f"""# Promises
 
-What Dramatis guarantees, and how it stood when the proofs were last run. Made by
+What Dramatis guarantees, with the results of the last run of the proofs. Created by
 
 ```sh
 {COMMAND}
 ```
 
-on {where}. Times are summed over the tests of a promise, which run beside each other. Each guard is
-also taken away on purpose, and the proof must notice: {caught} of {planted} such faults were caught. Kills
-prove that a crashed process loses nothing; that a power cut does neither rests on `synchronous_commit` and
-`synchronous=FULL`, which a test of the settings holds fast.
+on {where}. Times are summed over the tests of a promise, which run in parallel. “Shown” marks what a test
+proves without a figure. Each guard is also removed on purpose, and the proof must detect it: {caught} of
+{planted} such faults were caught. Kills prove that a crashed process loses nothing. For a power failure this
+depends on `synchronous_commit` and `synchronous=FULL`, which a test of the settings checks.
 
 {table}
 """

@@ -9,12 +9,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import pytest
 
 from project.supervisor.valkey import start_valkey
 from tests.frozen_process import freeze, thaw
-from tests.promises.installation import Installation, Web, migrated_database
+from tests.promises.installation import (
+    LIVE_SECONDS,
+    Installation,
+    edit_now,
+    migrated_database,
+    seconds_until_live,
+)
 from tests.promises.load import LoadGenerator, LoadRequest, LoadResponse, RequestFactory, slowest
 from tests.promises.proxy import ReadinessProxy
 from tests.servers import Server, start_redis
@@ -22,7 +27,7 @@ from tests.servers import Server, start_redis
 CALLS, FAULTY_CALLS, THREADS, ROUNDS = 1_000, 100, 4, 3
 # The largest ratio of the p99 during an outage to the p99 of the same requests while Redis works.
 MAX_RATIO = 2.0
-FROZEN_SECONDS, LIVE_SECONDS = 1.5, 60.0
+FROZEN_SECONDS = 1.5
 # One request in ten is an edit, and every edit needs the broker, because builds run in workers.
 EDITS = 10
 EVERY_EDIT_TO_THE_WORKERS = {"DRAMATIS_BUILD_AT_ONCE": "0"}
@@ -72,29 +77,6 @@ def request_maker(installation: Installation) -> Callable[[int, int], LoadReques
     return make_request
 
 
-def edit_now(installation: Installation, web: Web, text: str) -> None:
-    """Edit an agent that the load does not edit."""
-    request = RequestFactory(installation.facts).edit(-1, text)
-    answer = httpx.request(
-        request.spec.method,
-        web.url + request.spec.path,
-        headers=dict(request.spec.headers),
-        content=request.spec.body,
-    )
-    assert answer.status_code == 200
-
-
-def seconds_until_live(installation: Installation, web: Web, text: str) -> float:
-    request, began = RequestFactory(installation.facts).fetch(-1), time.monotonic()
-    with httpx.Client() as client:
-        while time.monotonic() - began < LIVE_SECONDS * 1.5:
-            answer = client.get(web.url + request.spec.path, headers=dict(request.spec.headers))
-            if text in answer.text:
-                break
-            time.sleep(0.2)
-    return time.monotonic() - began
-
-
 def send_fastest_round(load: LoadGenerator, goal: float) -> list[LoadResponse]:
     """Send up to three rounds of requests and return the fastest: other work on the machine must not count.
 
@@ -137,17 +119,17 @@ def test_fetches_work_while_the_broker_is_stopped_or_frozen(installation, broker
         goal = slowest(usual) * MAX_RATIO
         stop_broker(broker)
         gone = send_fastest_round(load, goal)
-        edit_now(installation, web, "Be gone.")
+        edit_now(web, "Be gone.")
         restart_broker(broker)
-        after_outage = seconds_until_live(installation, web, "Be gone.")
+        after_outage = seconds_until_live(web, "Be gone.")
         freeze(broker.process)
         before = len(load.responses)
         send_until_open(load)
         calm = send_fastest_round(load, goal)
         frozen = load.responses[before:]
-        edit_now(installation, web, "Be frozen.")
+        edit_now(web, "Be frozen.")
         thaw(broker.process)
-        after_freezing = seconds_until_live(installation, web, "Be frozen.")
+        after_freezing = seconds_until_live(web, "Be frozen.")
         assert [one.process.poll() for one in jobs] == [None, None]
         assert proxy.outages == 0
     longest = max(one.seconds for one in frozen)

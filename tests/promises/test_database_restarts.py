@@ -2,14 +2,21 @@
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
+from prompts.models import PromptVersion
+from prompts.tasks import sweep_prompts_job
 from tests.database_dump import kept_dump, run
+from tests.promises import FAULT
 from tests.promises.cluster import Cluster, cluster
-from tests.promises.installation import Installation, Web
+from tests.promises.installation import LIVE_SECONDS, Installation, Web, edit_now, seconds_until_live
 from tests.promises.load import LoadGenerator, LoadRequest, LoadResponse, RequestFactory
+from tests.promises.stopped_worker import GATE, POINT
+from tests.servers import start_redis
+from tests.workers import Worker, talking_to, wait_for
 
 RESTARTS = ("fast", "immediate") * 5
 RECOVERED_SECONDS, THREADS = 5.0, 6
@@ -121,9 +128,9 @@ def test_the_database_restarts_ten_times_under_load(database, installation, reco
     slowest = max(one.seconds for one in restarts)
     record_property(
         "measured",
-        f"{len(restarts)} restarts, {len(failures)} calls told to come again, steady at most {slowest:.1f} s "
-        f"after it took connections; {sum(wrong_failures(failures).values())} told otherwise; none failed "
-        "after a restart while nobody asked; the same processes throughout",
+        f"{len(restarts)} restarts: {len(failures)} calls failed, {sum(wrong_failures(failures).values())} "
+        f"without 503 and Retry-After; steady ≤ {slowest:.1f} s after it took connections; {len(quiet)} "
+        f"failures after a restart without load; {len({*after} ^ {*before})} processes changed",
     )
     assert wrong_failures(failures) == {}
     assert failures, "nobody asked while the database was away"
@@ -149,3 +156,78 @@ def test_database_errors_without_translation_are_found(database, installation):
 def test_missing_connection_health_checks_are_found(database, installation):
     with installation.web("without_health_checks") as web:
         assert failures_after_idle_restart(database, installation, web)
+
+
+# --- a worker in the middle of a job ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_broker(installation, tmp_path):
+    """The same installation with a broker, and with builds by workers only."""
+    server = start_redis()
+    with talking_to(server.url):
+        copy = replace(installation, folder=tmp_path, redis=server.url, fork_servers={})
+        yield copy
+        copy.close()
+    server.stop()
+
+
+STOPPED_WORKER = "tests.promises.stopped_worker"
+
+
+def runs_next_job(worker: Worker) -> bool:
+    """Send the job that the schedule sends every 30 seconds; return whether it succeeds."""
+    job_id = sweep_prompts_job.delay().id
+    return bool(wait_for(lambda: has_succeeded(worker, job_id), 5))
+
+
+def has_succeeded(worker: Worker, job_id: str) -> bool:
+    return any("task_succeeded" in line and job_id in line for line in worker.log.read_text().splitlines())
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R7")
+def test_a_database_restart_in_the_middle_of_a_job_delays_the_job(
+    database, with_broker, tmp_path, record_property
+):
+    gate = tmp_path / "gate"
+    where = {GATE: str(gate), POINT: PromptVersion._meta.db_table}
+    with (
+        with_broker.jobs(STOPPED_WORKER, **where) as (worker, _),
+        with_broker.web(DRAMATIS_BUILD_AT_ONCE="0") as web,
+    ):
+        processes = worker.pool()
+        gate.touch()
+        edit_now(web, "Be restarted.")
+        # The worker has inserted the version and not committed it.
+        assert wait_for(gate.with_suffix(".reached").exists, 20), worker.log.read_text()[-3_000:]
+        database.stop("immediate")
+        database.start()
+        gate.unlink()
+        seconds = seconds_until_live(web, "Be restarted.")
+        assert runs_next_job(worker), worker.log.read_text()[-3_000:]
+        assert worker.pool() == processes
+    facts = check_history(with_broker)
+    record_property(
+        "measured",
+        f"restarted while a worker built a version: it was live {seconds:.0f} s later, by the same worker; "
+        f"{facts['versions']:,} versions, {len(facts['torn'])} torn, {facts['bad rows']} bad rows",
+    )
+    assert seconds <= LIVE_SECONDS
+    assert (facts["torn"], facts["bad rows"], facts["broken links"]) == ([], 0, 0), facts
+
+
+def check_history(installation: Installation) -> dict[str, Any]:
+    (installation.folder / "acknowledged.json").write_text('{"fetches": {}, "edits": []}')
+    return installation.scene("check")
+
+
+@pytest.mark.hard
+@pytest.mark.planted
+@pytest.mark.promise("R7")
+def test_a_worker_that_keeps_its_connection_is_found(database, with_broker):
+    with with_broker.jobs(STOPPED_WORKER, **{FAULT: "kept_connections"}) as (worker, _):
+        assert runs_next_job(worker), worker.log.read_text()[-3_000:]
+        database.stop("fast")
+        database.start()
+        assert not runs_next_job(worker)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.promises.goals import PROMISES
 from tests.promises.listing import list_promise_tests
-from tests.promises.table import collect_proofs, document, format_line
+from tests.promises.table import collect_proofs, document, format_line, pytest_collection_modifyitems
 
 TESTS = Path(__file__).resolve().parent.parent
 MOST_NAMES = {promise.name for promise in PROMISES}
@@ -77,6 +77,30 @@ def test_the_table_summarises_the_reports():
     assert "| R4: What was acknowledged is recorded |" in page
     assert "20 kills, 0 missing | 1 of 1 | 6 s | yes |" in page
     assert "R14" in page
+
+
+def test_figures_are_measured_and_everything_else_is_only_shown():
+    proofs = collect_proofs(
+        [
+            report(("promise", "R8"), ("bodies", 1), ("longest answer", 0.25)),
+            report(("promise", "R8"), ("bodies", 1), ("longest answer", 0.5), ("shows", "nothing lost")),
+            report(("promise", "R8"), ("bodies", 1), ("longest answer", 0.75), outcome="failed"),
+            report(("promise", "R9"), ("shows", "a cut tail found")),
+            report(("promise", "R10")),
+        ]
+    )
+    measured = {proof.promise.name: proof.measured for proof in proofs}
+    assert measured["R8"] == "2 bodies; longest answer 0.50 s; shown: nothing lost"
+    assert (measured["R9"], measured["R10"], measured["R11"]) == ("shown: a cut tail found", "shown", "")
+
+
+def test_a_mark_counts_its_tests():
+    mark = pytest.mark.promise("R8", "nothing lost", counts="bodies").mark
+    item: Any = SimpleNamespace(
+        user_properties=[], iter_markers=lambda _: [mark], get_closest_marker=lambda _: None
+    )
+    pytest_collection_modifyitems([item])
+    assert item.user_properties == [("promise", "R8"), ("shows", "nothing lost"), ("bodies", 1)]
 
 
 def test_a_failed_setup_fails_the_proof():

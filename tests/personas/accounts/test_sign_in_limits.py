@@ -8,6 +8,7 @@ from django.contrib.auth.hashers import Argon2PasswordHasher
 from personas.accounts import account_adapter, known_devices
 from personas.accounts.sign_in_delays import FREE_FAILURES, MAX_DELAY, compute_delay
 from personas.models import SecurityEvent, User
+from tests.isolation.probe import CSRF
 from tests.personas.accounts.sign_in import (
     HOME_ADDRESS,
     OTHER_ADDRESS,
@@ -139,6 +140,29 @@ def test_a_known_device_has_a_limit_of_its_own(bob, clock):
     assert is_signed_in(browser)
 
 
+def test_a_device_is_known_for_180_days(bob, clock):
+    browser = sign_in(bob)
+    browser.post("/accounts/logout/")
+    cookie = browser.cookies[settings.DEVICE_COOKIE_NAME]
+    assert cookie["max-age"] == 180 * 24 * 3600
+    clock.shift(180 * 24 * 3600 + 1)
+    attack(bob.email, MANY_ADDRESSES[:10], clock)
+    later = browser_at()
+    later.cookies[settings.DEVICE_COOKIE_NAME] = cookie.value
+    assert "Too many" in post_login(later, bob.email).content.decode()
+
+
+def test_fifty_failures_an_hour_stop_an_address_for_every_account(bob, clock):
+    for number in range(50):
+        if number % 5 == 0:
+            clock.shift(60)  # an address may post thirty sign-ins a minute
+        post_login(browser_at(OTHER_ADDRESS), f"guest{number}@example.com", "wrong")
+    assert "Too many" in post_login(browser_at(OTHER_ADDRESS), bob.email).content.decode()
+    browser = browser_at(HOME_ADDRESS)
+    post_login(browser, bob.email)
+    assert is_signed_in(browser)
+
+
 # --- growing delay -------------------------------------------------------------------------------------
 
 
@@ -222,12 +246,28 @@ def test_sign_up_hashes_once_for_known_and_for_new_addresses(bob, monkeypatch, m
 
 def test_sign_in_hashes_once_and_writes_the_same_for_known_and_unknown_accounts(bob, monkeypatch):
     hashes = count_hashes(monkeypatch)
+    pages = set()
     for email in (bob.email, "nobody@example.com"):
-        post_login(browser_at(), email, "wrong")
+        page = post_login(browser_at(), email, "wrong").content.decode()
+        pages.add(CSRF.sub("", page.replace(email, "")))
         assert len(hashes) == 1
         hashes.clear()
+    assert len(pages) == 1
     assert SecurityEvent.objects.filter(kind="sign_in_failed", user=bob).count() == 1
     assert SecurityEvent.objects.filter(kind="sign_in_failed", user=None).count() == 1
+
+
+def test_a_reset_gives_the_same_answer_and_one_email_for_known_and_unknown_addresses(
+    bob, monkeypatch, mailoutbox
+):
+    hashes = count_hashes(monkeypatch)
+    answers = []
+    for email in (bob.email, "nobody@example.com"):
+        answer = browser_at().post("/accounts/password/reset/", {"email": email})
+        answers.append((answer.status_code, answer["Location"]))
+    assert answers == [(302, "/accounts/password/reset/done/")] * 2
+    assert [message.to for message in mailoutbox] == [[bob.email], ["nobody@example.com"]]
+    assert hashes == []
 
 
 def test_the_counters_do_not_need_redis(bob, clock, settings):

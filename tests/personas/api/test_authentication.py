@@ -13,10 +13,9 @@ from personas.api.problems import PROBLEM_TITLES, ProblemError
 from personas.api.rate_limits import RateLimiter
 from personas.api_keys.format import ADMIN, generate_key_secret
 from personas.api_keys.services import revoke_key
-from personas.erasure.services import erase_record_text
 from personas.errors import DomainError
 from personas.members.services import change_role, remove_member
-from personas.models import ApiKey, Membership, Memory, User, Workspace
+from personas.models import ApiKey, Membership, User, Workspace
 from personas.roles import Role
 from project.api.docs_views import PROBLEM_ADVICE
 from tests.api_client import Api
@@ -195,18 +194,6 @@ def test_idempotency_keys_belong_to_one_api_key(
     first = admin.post("souls", {"label": "Calm"}, Idempotency_Key="one").json()
     second = other.post("souls", {"label": "Calm"}, Idempotency_Key="one").json()
     assert first["slug"] != second["slug"]
-
-
-def test_erased_text_is_not_stored_for_retries(admin: Api, workspace: Workspace, alice: User) -> None:
-    created = admin.post("memories", {"text": "Was born in Bergen."}, Idempotency_Key="one").json()
-    erase_record_text(
-        Memory.objects.in_workspace(workspace).get(pk=created["id"]), reason="Asked", by=Actor.person(alice)
-    )
-    again = admin.post("memories", {"text": "Was born in Bergen."}, Idempotency_Key="one")
-    # The response is gone, but its key is still used: a retry creates no second memory.
-    assert again.status_code == 410
-    assert "Bergen" not in again.content.decode()
-    assert Memory.objects.in_workspace(workspace).count() == 1
 
 
 def test_a_key_of_one_agent_cannot_give_a_memory_back_to_another(

@@ -1,21 +1,28 @@
 """R12: retries with an Idempotency-Key create one record; another body gets 422, a running request 409."""
 
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from hashlib import sha256
+from pathlib import Path
 from threading import Barrier, Event
 from typing import Any
 
+import httpx
 import pytest
 import time_machine
 from django.db import connection, connections, transaction
 from django.test import Client
 from django.utils import timezone
 
+from personas.actors import Actor
 from personas.api import idempotency
+from personas.erasure import services as erasure_services
+from personas.erasure.services import erase_record_text
 from personas.models import ApiKey, KeptAnswer, Memory, Soul, Workspace
 from tests.api_client import Api
+from tests.clients.live import LiveServer
 
 KEYS, EACH = 3, 10
 HARD_KEYS = 100
@@ -75,37 +82,135 @@ def route_of(admin: Api, workspace: Workspace) -> str:
     return sha256(f"{key.pk} POST /api/v1/souls".encode()).hexdigest()
 
 
-def remember(api: Api, number: int, barrier: Barrier) -> tuple[int, bytes]:
-    """Send the same POST as nine other threads; retry on 409, as the guide says."""
-    barrier.wait()
-    try:
-        for _ in range(500):
-            answer = api.post("memories", {"text": f"Fact {number}."}, Idempotency_Key=f"fact-{number}")
-            if answer.status_code != 409:
-                break
-            # An immediate retry would only slow down the first request.
-            time.sleep(0.01)
-        return answer.status_code, answer.content
-    finally:
-        connections.close_all()
+class OneRecordPerKey:
+    """Ten threads that send the same POST at once and retry on 409, as the guide says."""
+
+    def __init__(self, send: Sequence[Callable[[str, str], tuple[int, bytes]]], pause: float) -> None:
+        # Pause before a retry: an immediate one would only slow down the first request.
+        self.send, self.pause = send, pause
+        self.barrier = Barrier(EACH)
+        # The number of the key for each response 409.
+        self.conflicts: list[int] = []
+
+    def remember(self, who: int, number: int) -> tuple[int, bytes]:
+        self.barrier.wait()
+        try:
+            for _ in range(500):
+                status, body = self.send[who](f"Fact {number}.", f"fact-{number}")
+                if status != 409:
+                    break
+                self.conflicts.append(number)
+                time.sleep(self.pause)
+            return status, body
+        finally:
+            connections.close_all()
+
+    def run(self, keys: int) -> None:
+        with ThreadPoolExecutor(EACH) as pool:
+            for number in range(keys):
+                calls = [pool.submit(self.remember, who, number) for who in range(EACH)]
+                assert len({call.result() for call in calls}) == 1
+
+
+def list_texts(workspace: Workspace) -> list[str]:
+    return sorted(Memory.objects.in_workspace(workspace).values_list("text", flat=True))
 
 
 @pytest.mark.promise("R12")
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("keys", [KEYS, pytest.param(HARD_KEYS, marks=pytest.mark.hard)])
-def test_ten_posts_with_one_idempotency_key_create_one_record(
-    keys: int, admin: Api, workspace: Workspace, settings: Any
-) -> None:
-    settings.DRAMATIS_RATE_LIMITS = {"write": (100_000, 100_000)}
+def test_ten_posts_with_one_idempotency_key_create_one_record(admin: Api, workspace: Workspace) -> None:
+    def sender(api: Api) -> Callable[[str, str], tuple[int, bytes]]:
+        def send(text: str, key: str) -> tuple[int, bytes]:
+            answer = api.post("memories", {"text": text}, Idempotency_Key=key)
+            return answer.status_code, answer.content
+
+        return send
+
     # Reuse the ten clients: building the middleware takes as long as a request.
     apis = [Api(admin.secret, Client(raise_request_exception=False)) for _ in range(EACH)]
-    with ThreadPoolExecutor(EACH) as pool:
-        for number in range(keys):
-            barrier = Barrier(EACH)
-            calls = [pool.submit(remember, api, number, barrier) for api in apis]
-            assert len({call.result() for call in calls}) == 1
-    texts = list(Memory.objects.in_workspace(workspace).values_list("text", flat=True))
-    assert sorted(texts) == sorted(f"Fact {number}." for number in range(keys))
+    OneRecordPerKey([sender(api) for api in apis], pause=0.01).run(KEYS)
+    assert list_texts(workspace) == sorted(f"Fact {number}." for number in range(KEYS))
+
+
+@pytest.fixture
+def two_processes(tmp_path: Path) -> Iterator[list[str]]:
+    """Two servers without rate limits, which share nothing but the database."""
+    servers = [LiveServer(tmp_path / f"{number}.log", fault="no_fault") for number in range(2)]
+    try:
+        for server in servers:
+            server.start()
+        yield [server.url for server in servers]
+    finally:
+        for server in servers:
+            server.kill()
+
+
+@pytest.mark.hard
+@pytest.mark.promise("R12")
+@pytest.mark.django_db(transaction=True)
+def test_ten_posts_to_two_processes_create_one_record(
+    admin: Api, workspace: Workspace, two_processes: list[str], record_property: Any
+) -> None:
+    def sender(client: httpx.Client) -> Callable[[str, str], tuple[int, bytes]]:
+        def send(text: str, key: str) -> tuple[int, bytes]:
+            answer = client.post("/api/v1/memories", json={"text": text}, headers={"Idempotency-Key": key})
+            return answer.status_code, answer.content
+
+        return send
+
+    headers = {"Authorization": f"Bearer {admin.secret}"}
+    clients = [
+        httpx.Client(base_url=two_processes[number % 2], headers=headers, timeout=30)
+        for number in range(EACH)
+    ]
+    posts = OneRecordPerKey([sender(client) for client in clients], pause=0.1)
+    posts.run(HARD_KEYS)
+    for client in clients:
+        client.close()
+    texts = list_texts(workspace)
+    record_property(
+        "measured",
+        f"{HARD_KEYS} keys × {EACH} posts at once to 2 processes: {len(texts)} records, "
+        f"{len(posts.conflicts)} responses 409 while the first was running",
+    )
+    assert texts == sorted(f"Fact {number}." for number in range(HARD_KEYS))
+
+
+# --- erasure -------------------------------------------------------------------------------------------
+
+
+def retry_after_erasure(admin: Api, workspace: Workspace, by: Actor) -> list[int]:
+    """Create two memories, erase the first, and send both requests again; return the statuses."""
+    texts = {"one": "Was born in Bergen.", "two": "Likes tea."}
+    ids = [admin.post("memories", {"text": texts[key]}, Idempotency_Key=key).json()["id"] for key in texts]
+    erase_record_text(Memory.objects.in_workspace(workspace).get(pk=ids[0]), reason="Asked", by=by)
+    answers = [admin.post("memories", {"text": texts[key]}, Idempotency_Key=key) for key in texts]
+    return [answer.status_code for answer in answers]
+
+
+@pytest.mark.promise("R12")
+@pytest.mark.django_db
+def test_a_retry_after_an_erasure_creates_no_second_record(
+    admin: Api, workspace: Workspace, by_alice: Actor
+) -> None:
+    assert retry_after_erasure(admin, workspace, by_alice) == [410, 201]
+    assert Memory.objects.in_workspace(workspace).count() == 2
+    stored = b"".join(bytes(row.body) for row in KeptAnswer.objects.in_workspace(workspace))
+    assert b"Bergen" not in stored
+
+
+@pytest.mark.promise("R12")
+@pytest.mark.planted
+@pytest.mark.django_db
+def test_an_erasure_that_deletes_stored_responses_is_found(
+    admin: Api, workspace: Workspace, by_alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def delete_all(workspace_id: int, texts: object) -> None:
+        KeptAnswer.objects.in_workspace(workspace_id).delete()
+
+    monkeypatch.setattr(erasure_services, "blank_stored_responses", delete_all)
+    assert retry_after_erasure(admin, workspace, by_alice) == [201, 201]
+    assert Memory.objects.in_workspace(workspace).count() == 4
 
 
 @pytest.mark.promise("R12", "another body 422, still running 409")

@@ -90,6 +90,12 @@ def test_only_the_clock_has_the_signing_key_and_only_it_and_backups_write_checkp
     assert all(PUBLIC_KEY in services()[name]["secrets"] for name in APP)
 
 
+def test_only_the_worker_that_scans_can_read_the_sources():
+    mounts = {name: row for name in APP for row in services()[name].get("volumes", []) if "/sources" in row}
+    assert {name: row.rpartition(":")[2] for name, row in mounts.items()} == {"worker": "ro"}
+    assert "scans" in " ".join(services()["worker"]["command"])
+
+
 def test_database_and_broker_are_not_reachable_from_outside():
     assert composed()["networks"]["back"]["internal"] is True
     for name in ("postgres", "valkey"):

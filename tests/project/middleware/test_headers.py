@@ -2,17 +2,7 @@
 
 import pytest
 
-POLICY = {
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self' data:",
-    "font-src 'self'",
-    "connect-src 'self'",
-    "form-action 'self'",
-    "base-uri 'none'",
-    "frame-ancestors 'none'",
-}
+from tests.isolation.probe import CONTENT_POLICY
 
 
 def policy_of(answer):
@@ -25,7 +15,7 @@ def policy_of(answer):
 )
 def test_every_answer_carries_the_strict_headers(client, path):
     answer = client.get(path)
-    assert policy_of(answer) == POLICY
+    assert policy_of(answer) == CONTENT_POLICY
     assert "unsafe" not in answer["Content-Security-Policy"]
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert answer["Referrer-Policy"] == "same-origin"
@@ -47,7 +37,7 @@ def test_each_answer_has_its_own_request_id(client):
 def test_refusals_carry_the_policy_too(client):
     answer = client.post("/accounts/login/", data=b"x" * (1024 * 1024 + 1), content_type="text/plain")
     assert answer.status_code == 413
-    assert policy_of(answer) == POLICY
+    assert policy_of(answer) == CONTENT_POLICY
 
 
 def test_a_programs_oversize_body_is_refused_as_a_problem(client):

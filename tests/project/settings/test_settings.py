@@ -114,12 +114,12 @@ def test_sqlite_waits_ten_seconds_and_locks_at_once():
 
 
 def test_cookies_over_tls_are_bound_to_the_host():
-    names = ("SESSION_COOKIE_NAME", "CSRF_COOKIE_NAME", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE")
+    cookies = ("SESSION_COOKIE_NAME", "CSRF_COOKIE_NAME", "DEVICE_COOKIE_NAME")
+    names = (*cookies, "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE")
     tls = settings_under(
         COMPLETE, *names, "SESSION_COOKIE_HTTPONLY", "SESSION_COOKIE_SAMESITE", "SECURE_SSL_REDIRECT"
     )
-    assert tls["SESSION_COOKIE_NAME"].startswith("__Host-")
-    assert tls["CSRF_COOKIE_NAME"].startswith("__Host-")
+    assert all(tls[name].startswith("__Host-") for name in cookies)
     assert all(tls[name] for name in ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_SSL_REDIRECT"))
     assert tls["SESSION_COOKIE_HTTPONLY"]
     assert tls["SESSION_COOKIE_SAMESITE"] == "Lax"

@@ -78,11 +78,13 @@ def test_each_filter_restricts_the_list(history, bobs):
     assert key is not None
     mast = {served.ledger_id for served in history.served[7:11]}
     last = {served.ledger_id for served in history.served[-2:]}
+    by_key = {served.ledger_id for served in history.served if served.key_id == key.pk}
+    assert by_key < set(stored_ids(history))
     cases = {
         "agent=pilot": set(stored_ids(history)),
         "agent=cook": set(),
         "channel=mast": mast,
-        f"key={key.pk}": last,
+        f"key={key.pk}": by_key,
         "agent=pilot&channel=deck&version=4": last,
         "agent=pilot&channel=deck&version=99": set(),
         "status=304": set(),

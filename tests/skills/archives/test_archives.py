@@ -55,7 +55,7 @@ LARGE = {"more entries than 16 bits"}
 # --- archives ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.promise("R8")
+@pytest.mark.promise("R8", counts="files")
 @pytest.mark.parametrize(
     "case",
     [
@@ -260,32 +260,46 @@ def test_the_original_is_valid():
     assert dict(check_mutant(ORIGINAL).files) == FILES
 
 
-@pytest.mark.promise("R8", f"{MUTANTS:,} archives with changed bytes")
-@given(st.lists(st.tuples(SPOTS, st.integers(0, 255)), min_size=1, max_size=8))
-@settings(max_examples=MUTANTS, deadline=None)
-def test_changed_bytes_never_break_out(changes):
-    data = bytearray(ORIGINAL)
-    for at, value in changes:
-        data[at] = value
-    check_mutant(bytes(data))
+@pytest.mark.promise("R8")
+def test_changed_bytes_never_break_out(record_property):
+    tried = []
+
+    @given(st.lists(st.tuples(SPOTS, st.integers(0, 255)), min_size=1, max_size=8))
+    @settings(max_examples=MUTANTS, deadline=None)
+    def check(changes):
+        data = bytearray(ORIGINAL)
+        for at, value in changes:
+            data[at] = value
+        check_mutant(bytes(data))
+        tried.append(len(changes))
+
+    check()
+    record_property("mutations", len(tried))
 
 
-@pytest.mark.promise("R8", f"{MUTANTS:,} archives cut and added to")
-@given(
-    st.lists(
-        st.one_of(CUTS, st.tuples(SPOTS, st.just(0), SIGNS), st.tuples(SPOTS, st.just(4), SIGNS)),
-        min_size=1,
-        max_size=4,
+@pytest.mark.promise("R8")
+def test_cut_and_added_bytes_never_break_out(record_property):
+    tried = []
+
+    @given(
+        st.lists(
+            st.one_of(CUTS, st.tuples(SPOTS, st.just(0), SIGNS), st.tuples(SPOTS, st.just(4), SIGNS)),
+            min_size=1,
+            max_size=4,
+        )
     )
-)
-@settings(max_examples=MUTANTS, deadline=None)
-@example([(0, 0, ORIGINAL)])
-@example([(len(ORIGINAL) - 1, 0, ORIGINAL)])
-def test_cut_and_added_bytes_never_break_out(cuts):
-    data = ORIGINAL
-    for at, length, more in cuts:
-        data = data[:at] + more + data[at + length :]
-    check_mutant(data)
+    @settings(max_examples=MUTANTS, deadline=None)
+    @example([(0, 0, ORIGINAL)])
+    @example([(len(ORIGINAL) - 1, 0, ORIGINAL)])
+    def check(cuts):
+        data = ORIGINAL
+        for at, length, more in cuts:
+            data = data[:at] + more + data[at + length :]
+        check_mutant(data)
+        tried.append(len(cuts))
+
+    check()
+    record_property("mutations", len(tried))
 
 
 def test_every_single_changed_byte_is_noticed_or_harmless():

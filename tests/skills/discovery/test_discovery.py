@@ -35,7 +35,7 @@ def test_the_corpus_is_large():
     assert len({case.name for case in CASES}) == len(CASES)
 
 
-@pytest.mark.promise("R8")
+@pytest.mark.promise("R8", counts="files")
 @pytest.mark.parametrize(("case", "way"), RUNS)
 def test_an_odd_thing_is_refused_for_its_reason_and_harms_no_other(case, way, stage):
     assert findings(case, way, stage) == []

@@ -177,10 +177,14 @@ def within_a_minute(source: Source, began: float) -> bool:
     return bool(wait_for(lambda: is_done_once(source), R13_SECONDS - (time.monotonic() - began)))
 
 
-@pytest.mark.promise("R13", "TERM, KILL of the pool’s process, KILL of the worker")
+def record_seconds(record_property, what: str, began: float) -> None:
+    record_property("measured", f"{what}: done after {time.monotonic() - began:.0f} s")
+
+
+@pytest.mark.promise("R13")
 @pytest.mark.hard
 @pytest.mark.parametrize("harm", ["KILL the pool process", "KILL the whole worker", "TERM"])
-def test_a_refresh_survives_its_worker(own_stage, source, harm):
+def test_a_refresh_survives_its_worker(own_stage, source, harm, record_property):
     worker = own_stage.worker()
     own_stage.beat()
     own_stage.gate().touch()
@@ -199,14 +203,15 @@ def test_a_refresh_survives_its_worker(own_stage, source, harm):
         worker.process.wait(20)
         own_stage.worker()
     assert within_a_minute(source, began), own_stage.log()
+    record_seconds(record_property, harm, began)
     assert list_run_statuses(source) == (["done"] if harm == "TERM" else ["lost", "done"])
     text = "Be kind.\n" if harm == "TERM" else "Be very kind.\n"
     assert (get_text_in_force(source), count_revisions(source)) == (text, 1)
 
 
-@pytest.mark.promise("R13", "broker flushed")
+@pytest.mark.promise("R13")
 @pytest.mark.hard
-def test_a_refresh_survives_a_flushed_broker(own_stage, source):
+def test_a_refresh_survives_a_flushed_broker(own_stage, source, record_property):
     own_stage.worker()
     own_stage.gate().touch()
     request_run(source)
@@ -220,12 +225,13 @@ def test_a_refresh_survives_a_flushed_broker(own_stage, source):
     assert wait_for(
         lambda: list_run_statuses(source) == ["done", "done"], R13_SECONDS - (time.monotonic() - began)
     )
+    record_seconds(record_property, "broker flushed", began)
     assert get_text_in_force(source) == "Be very kind.\n"
 
 
 @pytest.mark.promise("R13")
 @pytest.mark.hard
-def test_a_message_that_was_flushed_before_anyone_read_it_is_sent_again(own_stage, source):
+def test_a_message_that_was_flushed_before_anyone_read_it_is_sent_again(own_stage, source, record_property):
     run = request_run(source)
     own_stage.flush()
     assert RefreshRun.unscoped.get(pk=run.pk).sent_at
@@ -233,6 +239,7 @@ def test_a_message_that_was_flushed_before_anyone_read_it_is_sent_again(own_stag
     own_stage.worker()
     own_stage.beat()
     assert within_a_minute(source, began), own_stage.log()
+    record_seconds(record_property, "message flushed", began)
     assert list_run_statuses(source) == ["done"]
 
 
