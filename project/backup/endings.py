@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import structlog
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.utils import timezone
@@ -21,12 +22,14 @@ from project.journal.files import (
     Ending,
     Journal,
     JournalError,
-    lock_journal,
+    open_journal,
     read_head,
     read_journal,
 )
 from project.journal.services import get_journal_folder
 from prompts.integrity.checkpoints import NoSigningKey
+
+log = structlog.get_logger(__name__)
 
 # A journal that ends longer ago may lack endings, unless the installation stopped then.
 MAX_JOURNAL_AGE = timedelta(minutes=15)
@@ -63,13 +66,19 @@ class EndingsSinceBackup:
 
     endings: list[Ending]
     gap: str = ""
+    # Whether the journal is continued after the restore. Otherwise the one of the backup is.
+    is_journal_kept: bool = True
 
 
 def copy_journal(folder: Path) -> tuple[int, str]:
-    """Copy the journal into a backup; return number and hash of its last line."""
+    """Copy the journal into a backup; return number and hash of its last line.
+
+    A damaged journal is not copied: the backup is more important. A restore then applies all endings of the
+    journal that it finds.
+    """
     source, target = get_journal_folder(), folder / CHECKPOINTS_FOLDER
     try:
-        with lock_journal(source, exclusive=False) as file:
+        with open_journal(source) as file:
             if file is None:
                 return 0, ""
             head = read_head(source)
@@ -77,10 +86,8 @@ def copy_journal(folder: Path) -> tuple[int, str]:
                 copy.write(file.read(head.size))
             shutil.copyfile(source / HEAD_FILE, target / HEAD_FILE)
     except (JournalError, NoSigningKey) as error:
-        raise BackupError(
-            f"No backup was made: the journal of endings is damaged ({error}). Move {JOURNAL_FILE} and {HEAD_FILE} "
-            "elsewhere; the worker `clock` writes a new one within a minute."
-        ) from error
+        log.error("journal_not_copied", error=str(error))  # noqa: TRY400
+        return 0, ""
     return head.lines, head.hash
 
 
@@ -90,7 +97,7 @@ def copy_journal(folder: Path) -> tuple[int, str]:
 def find_endings(manifest: Manifest, options: RestoreOptions) -> EndingsSinceBackup:
     """Return the endings since the backup. Raise BackupError if the journal was changed."""
     if options.without_journal:
-        return EndingsSinceBackup([], "The journal of endings is not used.")
+        return EndingsSinceBackup([], "The journal of endings is not used.", is_journal_kept=False)
     folder = get_journal_folder()
     try:
         journal = read_journal(folder)
@@ -108,7 +115,9 @@ def select_endings(journal: Journal, manifest: Manifest) -> EndingsSinceBackup:
     through_at = journal.head.through_at
     if journal.head.lines < lines or through_at < datetime.fromisoformat(manifest.made_at):
         return EndingsSinceBackup(
-            [], f"The journal of endings ends at {through_at:%Y-%m-%d %H:%M:%S} UTC, before the backup."
+            [],
+            f"The journal of endings ends at {through_at:%Y-%m-%d %H:%M:%S} UTC, before the backup.",
+            is_journal_kept=journal.has_position(lines, line_hash),
         )
     if not journal.has_position(lines, line_hash):
         raise BackupError(
@@ -160,8 +169,8 @@ def end_again(
     report(found.gap)
     if not options.keep_keys:
         report(
-            f"{revoke_all_keys():,} keys were revoked and {withdraw_all_invitations():,} invitations withdrawn, "
-            "because it is not known which of them had ended. Make new ones."
+            f"{revoke_all_keys():,} keys were revoked and {withdraw_all_invitations():,} invitations were "
+            "withdrawn, because it is not known which of them had ended. Make new ones."
         )
     report(
         "Check this: members, roles, passwords, second factors and erasures may be as they were before they "
@@ -170,13 +179,13 @@ def end_again(
     return applied
 
 
-def restore_journal(source: Path, moved_to: Path | None, options: RestoreOptions) -> None:
+def restore_journal(source: Path, moved_to: Path | None, found: EndingsSinceBackup) -> None:
     """Keep the journal that is in place, or restore the one of the backup, so that it is continued.
 
-    A journal that was not used is moved away: the worker would not continue a damaged one.
+    A journal that is not kept is moved to the folder of the other files that were in place.
     """
     folder = get_journal_folder()
-    if options.without_journal:
+    if not found.is_journal_kept:
         aside = moved_to or folder / f"before-restore-{timezone.now():%Y%m%dT%H%M%S%f}"
         for name in (HEAD_FILE, JOURNAL_FILE):
             if (folder / name).exists():

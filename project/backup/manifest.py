@@ -129,7 +129,7 @@ def check_signature(digest: str, signature: StatementSignature) -> None:
         raise BackupError(f"The signature of this backup cannot be checked. {error.message}") from error
     if reason:
         raise BackupError(
-            f"This backup is signed with {signature.key}: {reason}. Restore it only if you know that key."
+            f"This backup is signed with {signature.key}: {reason}. If the key is yours, add its id there."
         )
 
 

@@ -52,7 +52,7 @@ def restore_backup(
         load_backup(manifest, source)
         report(f"{manifest.rows:,} rows in {len(manifest.tables)} tables were loaded.")
         moved_to = verify_restore(manifest, source, sample, report)
-        restore_journal(source, moved_to, options)
+        restore_journal(source, moved_to, endings)
         applied = end_again(endings, options, report)
         verify_all_workspaces(report, applied.rebuilt)
     except STORAGE_ERRORS as error:

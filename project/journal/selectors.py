@@ -72,7 +72,8 @@ def list_endings(since: datetime) -> FoundEndings:
 def iterate_ended_keys(since: datetime) -> Iterator[Ending]:
     """Yield revoked keys, and keys whose life a rotation shortened."""
     names = ("workspace_id", "pk", "digest", "revoked_at")
-    for workspace_id, key_id, digest, at in ApiKey.unscoped.filter(revoked_at__gte=since).values_list(*names):
+    revoked: Any = ApiKey.unscoped.filter(revoked_at__gte=since).values_list(*names)
+    for workspace_id, key_id, digest, at in revoked:
         yield build_ending(KEY_REVOKED, workspace_id, key_id, at, digest=digest)
     successors = ApiKey.unscoped.filter(created_at__gte=since, origin__isnull=False)
     for workspace_id, origin_id, at in successors.values_list("workspace_id", "origin_id", "created_at"):
@@ -85,7 +86,7 @@ def iterate_ended_keys(since: datetime) -> Iterator[Ending]:
 
 
 def iterate_withdrawn_invitations(since: datetime) -> Iterator[Ending]:
-    rows = Invitation.unscoped.filter(withdrawn_at__gte=since)
+    rows: Any = Invitation.unscoped.filter(withdrawn_at__gte=since)
     for workspace_id, invitation_id, at in rows.values_list("workspace_id", "pk", "withdrawn_at"):
         yield build_ending(INVITATION_WITHDRAWN, workspace_id, invitation_id, at)
 
