@@ -51,7 +51,8 @@ def apply_endings(endings: Iterable[Ending]) -> AppliedEndings:
             if ending["kind"] in (selectors.MEMBER_REMOVED, selectors.ROLE_CHANGED):
                 apply_member_ending(ending, owners, applied)
             elif (apply_ending := APPLY_BY_KIND.get(ending["kind"])) is not None:
-                applied.counts[ending["kind"]] += apply_ending(ending, applied.notes)
+                if count := apply_ending(ending, applied.notes):
+                    applied.counts[ending["kind"]] += count
             elif ending["kind"] != selectors.ERASED:
                 applied.notes.append(
                     f"An ending of the unknown kind “{ending['kind']}” was skipped: use a newer release."

@@ -76,8 +76,9 @@ def iterate_ended_keys(since: datetime) -> Iterator[Ending]:
     for workspace_id, key_id, digest, at in revoked:
         yield build_ending(KEY_REVOKED, workspace_id, key_id, at, digest=digest)
     successors = ApiKey.unscoped.filter(created_at__gte=since, origin__isnull=False)
-    for workspace_id, origin_id, at in successors.values_list("workspace_id", "origin_id", "created_at"):
-        rows = ApiKey.objects.in_workspace(workspace_id).filter(revoked_at=None, created_at__lt=at)
+    rotations: Any = successors.values_list("workspace_id", "pk", "origin_id", "created_at")
+    for workspace_id, successor_id, origin_id, at in rotations:
+        rows = ApiKey.objects.in_workspace(workspace_id).filter(revoked_at=None, pk__lt=successor_id)
         family = rows.filter(pk=origin_id) | rows.filter(origin=origin_id)
         for key_id, digest, ends_at in family.values_list("pk", "digest", "expires_at"):
             yield build_ending(
