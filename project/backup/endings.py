@@ -15,7 +15,7 @@ from project.backup.checkpoint_files import CHECKPOINTS_FOLDER
 from project.backup.errors import BackupError
 from project.backup.manifest import Manifest
 from project.journal import selectors
-from project.journal.apply import AppliedEndings, apply_endings, revoke_all_keys, withdraw_all_invitations
+from project.journal.apply import apply_endings, revoke_all_keys, withdraw_all_invitations
 from project.journal.files import (
     HEAD_FILE,
     JOURNAL_FILE,
@@ -150,9 +150,7 @@ def describe_endings(found: EndingsSinceBackup, options: RestoreOptions) -> list
 # --- after the restore ---------------------------------------------------------------------------------
 
 
-def end_again(
-    found: EndingsSinceBackup, options: RestoreOptions, report: Callable[[str], None]
-) -> AppliedEndings:
+def end_again(found: EndingsSinceBackup, options: RestoreOptions, report: Callable[[str], None]) -> None:
     """Apply the endings to the restored database, and end what may have ended without being known."""
     Session.objects.all().delete()
     UserSession.objects.all().delete()
@@ -165,7 +163,7 @@ def end_again(
         report(f"Check this: {note}")
     if not found.gap:
         report("The journal of endings is complete.")
-        return applied
+        return
     report(found.gap)
     if not options.keep_keys:
         report(
@@ -176,7 +174,6 @@ def end_again(
         "Check this: members, roles, passwords, second factors and erasures may be as they were before they "
         "ended. Compare them with your notes, and repeat erasures."
     )
-    return applied
 
 
 def restore_journal(source: Path, moved_to: Path | None, found: EndingsSinceBackup) -> None:

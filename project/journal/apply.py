@@ -38,8 +38,6 @@ class AppliedEndings:
 
     counts: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-    # Ids of the workspaces whose prompts were built again.
-    rebuilt: set[int] = field(default_factory=set)
 
 
 def apply_endings(endings: Iterable[Ending]) -> AppliedEndings:
@@ -181,7 +179,6 @@ def repeat_erasure(ending: Ending, applied: AppliedEndings) -> None:
         finish_erasure(erasure.workspace_id, erasure.pk)
     tombstones.filter(pk=erasure.pk).update(at=at)
     applied.counts[selectors.ERASED] += 1
-    applied.rebuilt.add(erasure.workspace_id)
 
 
 # --- without a journal ---------------------------------------------------------------------------------

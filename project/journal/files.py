@@ -2,8 +2,8 @@
 
 `endings.journal` is append-only; each line contains the hash of the line before. `endings.head` is replaced
 after every run. Lines that it does not cover were left by a crash: they are not read, and the next run
-removes them and writes them again. Whoever copies the folder must copy the head first, which the order of
-the names does.
+removes them and writes them again. A copy of the folder must copy the head first, which is the order of
+the names.
 """
 
 import fcntl

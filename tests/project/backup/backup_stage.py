@@ -58,8 +58,8 @@ def manage(url: str, *arguments: str | Path, **variables: str) -> Done:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
-def restore(url: str, backup: Path, checkpoints: Path) -> Done:
-    return manage(url, "restore", backup, DRAMATIS_CHECKPOINT_DIR=str(checkpoints))
+def restore(url: str, backup: Path, checkpoints: Path, **variables: str) -> Done:
+    return manage(url, "restore", backup, DRAMATIS_CHECKPOINT_DIR=str(checkpoints), **variables)
 
 
 def write_small_backup(folder: Path, made_at: datetime | None = None) -> Path:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 
 from personas.api_keys.services import revoke_key
 from personas.members.services import remove_member
-from personas.models import Membership
+from personas.models import ErasureCounter, Membership
 from project.backup.create import create_backup
 from project.backup.manifest import MANIFEST_NAME
 from project.journal.files import JOURNAL_FILE
@@ -99,6 +100,19 @@ def test_without_a_journal_all_keys_are_revoked(stage, backup, tmp_path):
         assert "members, roles, passwords, second factors and erasures" in done.stdout
         assert answer(url, REVOKED) == 1
         assert answer(url, MEMBERS) == 2
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite copies the complete file")
+def test_a_database_with_erasures_is_restored_without_pg_restore(stage, tmp_path, settings):
+    """Triggers count erasures while the rows are loaded."""
+    settings.DRAMATIS_POSTGRES_PROGRAMS = str(tmp_path)
+    erase_record(make_memory(stage.workspace, SECRET), reason="She asked for it.", by=BY)
+    number = ErasureCounter.objects.in_workspace(stage.workspace).get().number
+    assert create_backup(tmp_path / "backup").database["form"] == "copy"
+    with empty_database(tmp_path, migrated=True) as url:
+        done = restore(url, tmp_path / "backup", tmp_path / "elsewhere")
+        assert done.returncode == 0, done.stderr
+        assert answer(url, "SELECT number FROM personas_erasurecounter") == number
 
 
 @pytest.mark.hard
