@@ -84,8 +84,8 @@ def build(folder: Path, versions: int, rows: int) -> None:
     revoke_key(gone, by=BY)
     _, live = create_key(workspace, "Live", {}, by=BY)
     _, doomed = create_key(workspace, "Doomed", {}, by=BY)
-    facts = {"live": live, "revoked": revoked, "doomed": doomed, "channel": channel.slug}
-    facts |= {"texts": some_texts(workspace)}
+    keys = {"live": live, "revoked": revoked, "doomed": doomed}
+    facts = keys | {"channel": channel.slug, "texts": some_texts(workspace)}
     (folder / "facts.json").write_text(json.dumps(facts))
     count = PromptVersion.objects.in_workspace(workspace).count()
     print_facts(versions=count, rows=LedgerEntry.objects.in_workspace(workspace).count())
@@ -250,7 +250,7 @@ def list_places_of(text: str, facts: dict[str, Any]) -> list[str]:
     with connection.cursor() as cursor:
         for model in apps.get_models():
             for field in model._meta.concrete_fields:
-                column, kind = connection.ops.quote_name(field.column), field.get_internal_type()
+                column, kind = connection.ops.quote_name(str(field.column)), field.get_internal_type()
                 cast = f"encode({column}, 'escape')" if kind == "BinaryField" else f"CAST({column} AS text)"
                 value = cast if connection.vendor == "postgresql" else f"CAST({column} AS text)"
                 table = connection.ops.quote_name(model._meta.db_table)

@@ -29,7 +29,7 @@ FILES = (HEAD_FILE, JOURNAL_FILE)
 
 
 @pytest.fixture
-def checkpoints(settings, tmp_path) -> Path:
+def checkpoints(settings, tmp_path: Path) -> Path:
     """Return a journal with two endings, at 12:00."""
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
     append(tmp_path / "checkpoints", 1, 2, now=NOW)

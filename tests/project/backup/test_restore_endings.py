@@ -30,7 +30,7 @@ MEMORY_TEXTS = "SELECT max(text) FROM personas_memory"
 
 
 @pytest.fixture
-def checkpoints(settings, tmp_path) -> Path:
+def checkpoints(settings, tmp_path: Path) -> Path:
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path / "checkpoints"
     settings.DRAMATIS_POSTGRES_PROGRAMS = programs()
     return tmp_path / "checkpoints"
@@ -43,7 +43,7 @@ def stage(workspace, checkpoints):
 
 
 @pytest.fixture
-def backup(stage, tmp_path) -> Path:
+def backup(stage, tmp_path: Path) -> Path:
     """Return a backup with a memory, a member and a key that have ended since, and a journal of that."""
     memory = make_memory(stage.workspace, SECRET)
     stage.edit("Be calm.")

@@ -19,6 +19,7 @@ from project.journal.files import (
 )
 from prompts.integrity.checkpoints import load_signing_key
 from prompts.proof.canonical import format_timestamp
+from prompts.proof.signatures import sign_body
 from prompts.proof.signing_keys import dump_private_key, generate_signing_key
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -206,7 +207,7 @@ def test_after_a_key_rotation_the_journal_is_continued(tmp_path, settings):
     path = tmp_path / "new.pem"
     path.write_bytes(dump_private_key(generate_signing_key()))
     settings.DRAMATIS_SIGNING_KEY = str(path)
-    new_key = files.sign_body("x", {}, load_signing_key()).key
+    new_key = sign_body("x", {}, load_signing_key()).key
     settings.DRAMATIS_TRUSTED_KEYS = f"{old_key} {new_key}"
     append(tmp_path, 2)
     assert files.read_head(tmp_path).lines == old.lines + 1
