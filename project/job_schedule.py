@@ -30,6 +30,8 @@ JOB_SCHEDULE = {
     "maintain-ledger-partitions": run_every(3_600, "prompts.tasks.maintain_partitions_job", expires=3_000),
     # Signs the workspaces that changed and whose last checkpoint is an hour old (prompts/integrity/lag.py).
     "sign-checkpoints": run_every(300, "prompts.tasks.sign_checkpoints_job", expires=280),
+    # A restore applies what ended after the backup; what ended less than this long ago may be missing.
+    "record-endings": run_every(60, "project.tasks.record_endings_job", expires=50),
     "delete-expired-idempotency-keys": run_every(
         3_600, "project.tasks.purge_idempotency_keys_job", expires=3_000
     ),

@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from personas.api.idempotency import delete_expired_responses
 from project import retention
+from project.journal.services import record_endings
 from project.metrics.periodic import measure_metrics
 
 HEARTBEAT_KEY = "worker-heartbeat"
@@ -16,6 +17,12 @@ HEARTBEAT_SECONDS = 30
 def record_heartbeat_job() -> None:
     """Store the current time, which shows that broker, beat and worker are running."""
     cache.set(HEARTBEAT_KEY, timezone.now().isoformat(), timeout=HEARTBEAT_SECONDS * 10)
+
+
+@shared_task
+def record_endings_job() -> None:
+    """Append what ended (keys, members, erasures) to the journal outside of the database."""
+    record_endings()
 
 
 @shared_task

@@ -201,6 +201,12 @@ WHERE_IS = [
     ("Where is readiness checked?", "health", "project/health/views.py", "readyz"),
     ("Where is the Prometheus format?", "metrics", "project/metrics/exposition.py", "format_metrics"),
     ("Where is a backup created?", "backup", "project/backup/create.py", "create_backup"),
+    (
+        "Which revocations does a restore apply?",
+        "journal",
+        "project/journal/apply.py",
+        "apply_endings",
+    ),
     ("Where are secrets removed from logs?", "redaction", "project/logs/redaction.py", "redact_event"),
     ("Where is the OpenAPI document?", "openapi", "project/api/openapi.py", "build_openapi_document"),
     ("What does the doctor check?", "doctor", "project/doctor/checks.py", "check_workers"),

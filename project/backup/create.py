@@ -12,7 +12,7 @@ import django
 from django.db import connection
 from django.utils import timezone
 
-from project.backup import checkpoint_files, pg_dump, postgres_copy, sqlite
+from project.backup import checkpoint_files, endings, pg_dump, postgres_copy, sqlite
 from project.backup.checksums import checksum_tables, list_applied_migrations
 from project.backup.errors import STORAGE_ERRORS, BackupError, require_unrestricted_role
 from project.backup.manifest import Manifest, write_manifest
@@ -35,7 +35,10 @@ def create_backup(target: Path, *, sample: int = DEFAULT_SAMPLE_SIZE) -> Manifes
         require_unrestricted_role()
         with create_folder_atomically(target) as draft:
             checkpoint_files.copy_checkpoint_files(draft)
+            # Before the snapshot is opened: it then contains every ending of the copied journal.
+            position = endings.copy_journal(draft)
             manifest = dump_database(draft, sample)
+            manifest.journal = list(position)
             write_manifest(draft, manifest)
     except STORAGE_ERRORS as error:
         raise BackupError(f"No backup was made: {' '.join(str(error).split())}") from error

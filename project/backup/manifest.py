@@ -1,4 +1,8 @@
-"""The manifest of a backup. It is written last: a folder without a manifest is not a backup."""
+"""The manifest of a backup. It is written last: a folder without a manifest is not a backup.
+
+It is signed if the process has the signing key. Otherwise anyone who can change the files could write a new
+manifest with the right checksums.
+"""
 
 import json
 import os
@@ -8,9 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from project.backup.errors import BackupError
+from prompts.integrity.checkpoints import NoSigningKey, load_signing_key
+from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
+from prompts.proof.json_reader import read_record
+from prompts.proof.signatures import StatementSignature, is_signature_valid, sign_body
 
 MANIFEST_NAME = "manifest.json"
-MANIFEST_FORMAT = 1
+# Format 1 had no signature and no position in the journal.
+MANIFEST_FORMAT, READABLE_FORMATS = 2, (1, 2)
+SIGNATURE_DOMAIN = "backup-manifest"
 BLOCK_SIZE = 1024 * 1024
 
 
@@ -34,7 +44,11 @@ class Manifest:
     details: dict[str, Any] = field(default_factory=dict)
     # Size in bytes and SHA-256 of each file, by its path in the folder.
     files: dict[str, list[Any]] = field(default_factory=dict)
+    # Number and hash of the last line of the journal of endings. Later lines are applied by a restore.
+    journal: list[Any] = field(default_factory=lambda: [0, ""])
     format: int = MANIFEST_FORMAT
+    # Made over the digest of all other fields; None if the process had no signing key.
+    signature: StatementSignature | None = None
 
     @property
     def rows(self) -> int:
@@ -46,10 +60,14 @@ class Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest with the checksums of all files, and sync everything to disk."""
+    """Write the manifest with the checksums of all files, sign it, and sync everything to disk."""
     manifest.files = {name: checksum_file(folder / name) for name in list_file_names(folder)}
-    body = asdict(manifest)
-    text = json.dumps(body | {"digest": compute_manifest_digest(body)}, indent=1, sort_keys=True)
+    body = {name: value for name, value in asdict(manifest).items() if name != "signature"}
+    body["digest"] = compute_manifest_digest(body)
+    manifest.signature = sign_manifest(body["digest"])
+    if manifest.signature:
+        body["signature"] = vars(manifest.signature)
+    text = json.dumps(body, indent=1, sort_keys=True)
     (folder / MANIFEST_NAME).write_text(text, encoding="utf-8")
     for path in [folder / name for name in (*manifest.files, MANIFEST_NAME)]:
         sync_to_disk(path)
@@ -71,18 +89,64 @@ def read_manifest(folder: Path) -> Manifest:
 def parse_manifest(folder: Path) -> Manifest:
     try:
         body: dict[str, Any] = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
-        if body.get("format") != MANIFEST_FORMAT:
+        if body.get("format") not in READABLE_FORMATS:
             raise BackupError(
                 f"This backup has the form {body.get('format')}; this release reads {MANIFEST_FORMAT}."
             )
-        digest = body.pop("digest", "")
+        digest, signature = body.pop("digest", ""), body.pop("signature", None)
         if digest != compute_manifest_digest(body):
             raise BackupError("This backup was changed: its manifest is not what was written.")
-        return Manifest(**body)
+        manifest = Manifest(**body)
+        if signature is not None:
+            manifest.signature = read_record(StatementSignature, signature, "the signature")
+            check_signature(digest, manifest.signature)
     except FileNotFoundError:
         raise BackupError(f"There is no backup in {folder}: it has no {MANIFEST_NAME}.") from None
     except (ValueError, TypeError, AttributeError) as error:
         raise BackupError(f"The manifest of this backup cannot be read: {error}.") from error
+    return manifest
+
+
+# --- signature -----------------------------------------------------------------------------------------
+
+
+def sign_manifest(digest: str) -> StatementSignature | None:
+    """Sign the digest of a manifest; None if this process has no signing key."""
+    try:
+        key = load_signing_key()
+    except NoSigningKey:
+        return None
+    return sign_body(SIGNATURE_DOMAIN, {"digest": digest}, key)
+
+
+def check_signature(digest: str, signature: StatementSignature) -> None:
+    """Raise BackupError unless a trusted key signed the digest."""
+    if not is_signature_valid(SIGNATURE_DOMAIN, {"digest": digest}, signature):
+        raise BackupError("This backup was changed: the signature of its manifest is not valid.")
+    try:
+        reason = find_trust_fault(get_trusted_keys(), signature.key, signature.load_key())
+    except NoSigningKey as error:
+        raise BackupError(f"The signature of this backup cannot be checked. {error.message}") from error
+    if reason:
+        raise BackupError(
+            f"This backup is signed with {signature.key}: {reason}. If the key is yours, add its id there."
+        )
+
+
+def require_signature(manifest: Manifest, *, allow_unsigned: bool) -> str:
+    """Return a sentence about the signature. Raise BackupError if there is none and there should be one."""
+    if manifest.signature is not None:
+        return f"The manifest is signed with {manifest.signature.key}, which is a trusted key."
+    try:
+        get_trusted_keys()
+    except NoSigningKey:
+        return "The manifest is not signed, and no trusted key is configured: nobody vouches for this backup."
+    if allow_unsigned:
+        return "The manifest is not signed: nobody vouches for this backup."
+    raise BackupError(
+        "The manifest of this backup is not signed: it may have been changed. If you know where it comes "
+        "from, add --allow-unsigned."
+    )
 
 
 def compute_manifest_digest(body: dict[str, Any]) -> str:

@@ -32,6 +32,8 @@ TRUNCATE_TRIGGERS_SQL = """
 SELECT c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgtype & 32 = 32
 """
 BLOCK_SIZE = 256 * 1024
+# Tables into which triggers insert when rows of other tables are loaded. They are loaded last.
+TRIGGERED_TABLES = ("personas_erasurecounter",)
 
 
 def dump_postgres_tables(folder: Path) -> dict[str, Any]:
@@ -96,7 +98,9 @@ def load_postgres_tables(folder: Path, details: dict[str, Any], migrations: list
                 LedgerPartition(name, since=parse_bound(since), until=parse_bound(until))
                 for name, since, until in details["months"]
             )
-        for table, names in columns.items():
+        for table, names in sorted(columns.items(), key=lambda item: item[0] in TRIGGERED_TABLES):
+            if table in TRIGGERED_TABLES:
+                cursor.execute(f"DELETE FROM {quote_name(table)}")  # noqa: S608  # a table of ours
             with (
                 gzip.open(get_table_path(folder, table), "rb") as file,
                 cursor.copy(f"COPY {quote_name(table)} ({quote_names(names)}) FROM STDIN") as copied,

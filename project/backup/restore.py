@@ -10,8 +10,16 @@ from django.db.migrations.executor import MigrationExecutor
 from personas.models import Workspace
 from project.backup import checkpoint_files, pg_dump, postgres_copy, sqlite
 from project.backup.checksums import checksum_tables, find_filled_table, list_applied_migrations
+from project.backup.endings import (
+    EndingsSinceBackup,
+    RestoreOptions,
+    describe_endings,
+    end_again,
+    find_endings,
+    restore_journal,
+)
 from project.backup.errors import STORAGE_ERRORS, BackupError, require_unrestricted_role
-from project.backup.manifest import Manifest, read_manifest
+from project.backup.manifest import Manifest, read_manifest, require_signature
 from project.backup.samples import find_changed_prompts, list_chain_heads
 from project.backup.snapshot import open_snapshot
 from project.supervisor.prepare_database import disable_statement_timeout
@@ -23,23 +31,49 @@ ProgressReporter = Callable[[str], None]
 MISMATCH_ADVICE = "Do not serve from this database: empty it and restore another backup."
 
 
-def restore_backup(source: Path, *, sample: int | None = None, report: ProgressReporter) -> Manifest:
-    """Load a backup and verify it. Raise BackupError with the reason if loading or verification fails.
+def restore_backup(
+    source: Path,
+    *,
+    sample: int | None = None,
+    options: RestoreOptions | None = None,
+    report: ProgressReporter,
+) -> Manifest:
+    """Load a backup, verify it, and end what ended after it. Raise BackupError with the reason on failure.
 
     `sample` limits how many prompts are compared; None compares all prompts in the manifest.
     """
-    manifest = read_manifest(source)
-    report(f"{len(manifest.files)} files are what was written ({manifest.size:,} bytes).")
+    options = options or RestoreOptions()
     try:
+        # Before anything is loaded: the operator may have to add an option.
+        manifest, endings = check_backup(source, options, report)
         require_unrestricted_role()
         check_compatibility(manifest)
         require_empty_database(manifest)
         load_backup(manifest, source)
         report(f"{manifest.rows:,} rows in {len(manifest.tables)} tables were loaded.")
-        verify_restore(manifest, source, sample, report)
+        moved_to = verify_restore(manifest, source, sample, report)
+        restore_journal(source, moved_to, endings)
+        end_again(endings, options, report)
+        # Last, and once: erasures that are repeated add versions.
+        verify_all_workspaces(report)
     except STORAGE_ERRORS as error:
         raise BackupError(f"It was not restored: {' '.join(str(error).split())}") from error
     return manifest
+
+
+def check_backup(
+    source: Path, options: RestoreOptions, report: ProgressReporter
+) -> tuple[Manifest, EndingsSinceBackup]:
+    """Check files, signature and journal, and load nothing. Return the manifest and the endings to apply."""
+    manifest = read_manifest(source)
+    report(
+        f"{len(manifest.files)} files are what was written at {manifest.made_at} ({manifest.size:,} bytes)."
+    )
+    report(require_signature(manifest, allow_unsigned=options.allow_unsigned))
+    endings = find_endings(manifest, options)
+    for sentence in describe_endings(endings, options):
+        report(sentence)
+    return manifest, endings
 
 
 def check_compatibility(manifest: Manifest) -> None:
@@ -86,7 +120,13 @@ def load_backup(manifest: Manifest, source: Path) -> None:
 # --- verification --------------------------------------------------------------------------------------
 
 
-def verify_restore(manifest: Manifest, source: Path, sample: int | None, report: ProgressReporter) -> None:
+def verify_restore(
+    manifest: Manifest, source: Path, sample: int | None, report: ProgressReporter
+) -> Path | None:
+    """Compare the database with the manifest, and restore the checkpoint files.
+
+    Return the folder to which existing checkpoint files were moved.
+    """
     with open_snapshot():
         check_table_differences(find_changed_tables(manifest))
     report("Every table has the rows it had.")
@@ -97,9 +137,10 @@ def verify_restore(manifest: Manifest, source: Path, sample: int | None, report:
     if changed := find_changed_prompts(prompts):
         raise BackupError(f"{len(changed)} of {len(prompts)} prompts say something else. {MISMATCH_ADVICE}")
     report(f"{len(prompts)} sampled prompts are the same to the byte.")
-    if folder := checkpoint_files.restore_checkpoint_files(source):
+    folder = checkpoint_files.restore_checkpoint_files(source)
+    if folder:
         report(f"Checkpoint files that were there already lie in {folder} now.")
-    verify_all_workspaces(report)
+    return folder
 
 
 def find_changed_tables(manifest: Manifest) -> list[str]:

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from personas.models import Workspace
 from project.doctor.results import Finding, report_failure, report_ok, report_warning
+from project.journal.services import find_journal_problem
 from prompts.hashed_rows import build_block_row
 from prompts.integrity.lag import MAX_UNSEALED_TIME, MAX_UNSIGNED_TIME, list_workspace_lags
 from prompts.integrity.trusted_keys import find_trust_fault, get_trusted_keys
@@ -141,3 +142,18 @@ def format_workspaces(slugs: list[str]) -> str:
     names = ", ".join(slugs[:MAX_NAMED_WORKSPACES])
     more = f" and {len(slugs) - MAX_NAMED_WORKSPACES} more" if len(slugs) > MAX_NAMED_WORKSPACES else ""
     return f"{len(slugs)} workspaces ({names}{more})" if len(slugs) > 1 else f"Workspace {names}"
+
+
+JOURNAL_CHECK = "journal"
+JOURNAL_ADVICE = (
+    "See that the worker `clock` runs and can write the folder of checkpoints. If the journal is damaged, "
+    "move endings.journal and endings.head elsewhere: a new one is written within a minute."
+)
+
+
+def check_journal() -> Iterator[Finding]:
+    """Check that the journal of endings is up to date, which a restore depends on."""
+    if problem := find_journal_problem():
+        yield report_failure(JOURNAL_CHECK, problem, JOURNAL_ADVICE)
+    else:
+        yield report_ok(JOURNAL_CHECK, "What ended is in the journal outside of the database.")

@@ -14,7 +14,7 @@ from project.doctor.checks import (
     check_workers,
 )
 from project.doctor.datastores import check_database, check_redis
-from project.doctor.record import check_lag, check_ledger_times, check_record
+from project.doctor.record import check_journal, check_lag, check_ledger_times, check_record
 from project.doctor.results import Finding, FindingState, report_failure
 
 DoctorCheck = Callable[[], Iterator[Finding]]
@@ -32,6 +32,7 @@ def run_checks(*, full: bool = False) -> list[Finding]:
         "queues": (check_queue_workers, "The broker is asked: repair Redis first."),
         "record": (lambda: check_record(full=full), "It is read from the database: mend that first."),
         "sealing and signing": (check_lag, "It is read from the database: mend that first."),
+        "journal": (check_journal, "The cache is asked: repair Redis first."),
         "ledger times": (check_ledger_times, "It is read from the database: mend that first."),
         "disk": (check_disks, "See whether the folder is mounted and ours to read."),
         "files": (check_file_modes, "See whether the folder is mounted and ours to read."),

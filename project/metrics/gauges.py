@@ -14,6 +14,7 @@ from django.db.models import Count, Min
 from django.utils import timezone
 from prometheus_client.core import Metric
 
+from project.journal.services import get_journal_status
 from project.metrics.exposition import build_gauge, build_labelled_gauge
 from project.metrics.periodic import find_existing_folder
 from project.redis_client import connect_redis
@@ -150,6 +151,12 @@ def collect_heartbeat() -> Sequence[Metric]:
     ]
 
 
+def collect_journal() -> Sequence[Metric]:
+    at = get_journal_status().get("at")
+    seconds = get_age_seconds(datetime.fromisoformat(at)) if at else math.inf
+    return [build_gauge("endings_journal_age_seconds", "Since the journal of endings was complete.", seconds)]
+
+
 def get_age_seconds(at: datetime | None) -> float:
     return max(0.0, (timezone.now() - at).total_seconds()) if at else 0.0
 
@@ -190,6 +197,7 @@ COLLECTORS: dict[str, tuple[MetricCollector, ...]] = {
         collect_record_positions,
         collect_lag,
         collect_heartbeat,
+        collect_journal,
     ),
     "redis": (collect_broker,),
 }

@@ -30,6 +30,8 @@ MAY_QUERY_UNSCOPED = {
     "prompts/call_contents/retention.py": "deletes counters of past days",
     "project/metrics/periodic.py": "metrics of the installation, without names",
     "project/backup/samples.py": "a backup contains all workspaces",
+    "project/journal/selectors.py": "the journal contains the endings of all workspaces",
+    "project/journal/apply.py": "a restore without a journal revokes the keys of all workspaces",
     "personas/api/idempotency.py": "expired responses of all workspaces are deleted together",
     "project/supervisor/prepare_database.py": "checks whether any workspace exists before loading the demo",
     "skills/refresh/runs.py": "the sweep finds lost, due and old refresh runs in all workspaces",

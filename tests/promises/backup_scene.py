@@ -1,6 +1,7 @@
 """Builds an installation with a long history and backs it up under load; each step is a process.
 
-Run as `python -m tests.promises.backup_scene build|take|check FOLDER`; the environment names the database.
+Run as `python -m tests.promises.backup_scene build|take|end|restore|check FOLDER`; the environment names the
+database.
 """
 
 import json
@@ -19,19 +20,26 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 django.setup()
 
-from django.core.management import call_command  # noqa: E402  # Django first
+from django.apps import apps  # noqa: E402  # Django first
+from django.core.management import call_command  # noqa: E402
 from django.db import connection, connections  # noqa: E402
 
 from benches.history import extend_history  # noqa: E402
 from personas.actors import Actor  # noqa: E402
 from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.services import create_key, revoke_key  # noqa: E402
-from personas.models import Agent, Channel, Soul, User, Workspace  # noqa: E402
+from personas.members.services import remove_member  # noqa: E402
+from personas.memories.services import create_memory  # noqa: E402
+from personas.models import Agent, ApiKey, Channel, Membership, Memory, Soul, User, Workspace  # noqa: E402
 from personas.records.services import create_record, edit_record  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from project.backup import create as backup_create  # noqa: E402
+from project.backup import endings as backup_endings  # noqa: E402
 from project.backup.snapshot import SNAPSHOT_SETTINGS  # noqa: E402
+from project.journal.apply import AppliedEndings  # noqa: E402
+from project.journal.services import record_endings  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
+from prompts.erasure.services import erase_record  # noqa: E402
 from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
 from prompts.ledger.blocks import seal_ledger  # noqa: E402
 from prompts.models import AgentPrompt, LedgerEntry, PromptVersion  # noqa: E402
@@ -49,6 +57,8 @@ from prompts.serving import (  # noqa: E402
 
 BY = Actor("scene")
 AGENTS, SAMPLE = 20, 200
+# The agent with a memory that is erased after the backup, and a part of that memory.
+REMEMBERING_AGENT, SECRET = "a2", "under the third flowerpot"
 # Fetches before the backup starts.
 WARM_UP = 20
 
@@ -64,20 +74,26 @@ def build(folder: Path, versions: int, rows: int) -> None:
         soul = create_named_record(Soul, workspace, soul_values, by=BY)
         values = {"slug": f"a{number}", "name": f"Agent {number}", "soul": soul, "channels": [channel]}
         create_record(Agent, workspace, values, by=BY)
+    Membership(workspace=workspace, user=User.objects.create_user("bob@example.com"), role="editor").save()
+    remembering = Agent.objects.in_workspace(workspace).get(slug=REMEMBERING_AGENT)
+    create_memory(workspace, {"text": f"Her spare key is {SECRET}.", "agent": remembering}, by=BY)
     rebuild_agents(workspace, Agent.objects.in_workspace(workspace).values_list("pk", flat=True))
     extend_history(workspace, AgentPrompt.objects.in_workspace(workspace).order_by("pk")[0], rows, versions)
     sign_checkpoint(workspace.pk)
     gone, revoked = create_key(workspace, "Gone", {}, by=BY)
     revoke_key(gone, by=BY)
     _, live = create_key(workspace, "Live", {}, by=BY)
-    facts = {"live": live, "revoked": revoked, "channel": channel.slug, "texts": some_texts(workspace)}
+    _, doomed = create_key(workspace, "Doomed", {}, by=BY)
+    keys = {"live": live, "revoked": revoked, "doomed": doomed}
+    facts = keys | {"channel": channel.slug, "texts": some_texts(workspace)}
     (folder / "facts.json").write_text(json.dumps(facts))
     count = PromptVersion.objects.in_workspace(workspace).count()
     print_facts(versions=count, rows=LedgerEntry.objects.in_workspace(workspace).count())
 
 
 def some_texts(workspace: Workspace) -> dict[str, str]:
-    rows = PromptVersion.objects.in_workspace(workspace)
+    """Return texts of random versions, which are the same after a restore."""
+    rows = PromptVersion.objects.in_workspace(workspace).exclude(prompt__agent__slug=REMEMBERING_AGENT)
     keys = list(rows.values_list("pk", flat=True))
     chosen = secrets.SystemRandom().sample(keys, min(SAMPLE, len(keys)))
     return {str(row.pk): text_of(row) for row in rows.filter(pk__in=chosen)}
@@ -183,20 +199,64 @@ def no_snapshot() -> Iterator[str]:
     yield ""
 
 
-# --- check after the restore ---------------------------------------------------------------------------
+# --- after the backup ----------------------------------------------------------------------------------
+
+
+def end(folder: Path) -> None:
+    """Revoke a key, remove a member and erase a memory, once; record it in the journal."""
+    workspace = Workspace.objects.get(slug="harbour")
+    revoke_key(ApiKey.objects.in_workspace(workspace).get(name="Doomed"), by=BY)
+    for member in Membership.objects.in_workspace(workspace).filter(role="editor"):
+        remove_member(member, by=BY)
+    for memory in Memory.objects.in_workspace(workspace).filter(text__contains=SECRET):
+        erase_record(memory, reason="She asked for it.", by=BY)
+    print_facts(recorded=record_endings())
+
+
+def restore(folder: Path, name: str) -> None:
+    """Planted fault: restore a backup and do not apply the journal."""
+    vars(backup_endings)["apply_endings"] = lambda endings: AppliedEndings()
+    call_command("restore", str(folder / name), stdout=sys.stderr)
+    print_facts(restored=True)
 
 
 def check(folder: Path) -> None:
     facts = json.loads((folder / "facts.json").read_text())
     rows = PromptVersion.unscoped.in_bulk([int(key) for key in facts["texts"]])
     same = [key for key, text in facts["texts"].items() if text_of(rows[int(key)]) == text]
-    try:
-        fetch(facts["revoked"], "a1", facts["channel"])
-        refused = False
-    except InvalidKey:
-        refused = True
     served = fetch(facts["live"], "a1", facts["channel"])
-    print_facts(same=len(same), refused=refused, served=served.status)
+    print_facts(
+        same=len(same),
+        served=served.status,
+        refused=[name for name in ("revoked", "doomed") if is_refused(facts[name], facts["channel"])],
+        members=Membership.unscoped.count(),
+        secret_in=list_places_of(SECRET, facts),
+    )
+
+
+def is_refused(secret: str, channel: str) -> bool:
+    try:
+        fetch(secret, "a1", channel)
+    except InvalidKey:
+        return True
+    return False
+
+
+def list_places_of(text: str, facts: dict[str, Any]) -> list[str]:
+    """List where a text is: in the served prompt, in a version, and in every column of every table."""
+    response = fetch(facts["live"], REMEMBERING_AGENT, facts["channel"])
+    rows = PromptVersion.unscoped.filter(prompt__agent__slug=REMEMBERING_AGENT)
+    places = {"served": text in str(vars(response)), "versions": any(text in text_of(row) for row in rows)}
+    with connection.cursor() as cursor:
+        for model in apps.get_models():
+            for field in model._meta.concrete_fields:
+                column, kind = connection.ops.quote_name(str(field.column)), field.get_internal_type()
+                cast = f"encode({column}, 'escape')" if kind == "BinaryField" else f"CAST({column} AS text)"
+                value = cast if connection.vendor == "postgresql" else f"CAST({column} AS text)"
+                table = connection.ops.quote_name(model._meta.db_table)
+                cursor.execute(f"SELECT 1 FROM {table} WHERE {value} LIKE %s LIMIT 1", [f"%{text}%"])  # noqa: S608
+                places[f"{model._meta.db_table}.{field.column}"] = cursor.fetchone() is not None
+    return [place for place, has_text in places.items() if has_text]
 
 
 def print_facts(**facts: Any) -> None:
@@ -205,6 +265,12 @@ def print_facts(**facts: Any) -> None:
 
 if __name__ == "__main__":
     step, place, *more = sys.argv[1:]
-    steps: dict[str, Callable[..., None]] = {"build": build, "take": take, "check": check}
+    steps: dict[str, Callable[..., None]] = {
+        "build": build,
+        "take": take,
+        "end": end,
+        "restore": restore,
+        "check": check,
+    }
     arguments = [int(argument) for argument in more] if step == "build" else more
     steps[step](Path(place), *arguments)

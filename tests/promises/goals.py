@@ -69,7 +69,8 @@ PROMISES = (
         "R10",
         "Backups work",
         "10,000 versions and 100,000 ledger rows taken while others write, restored in ≤ 60 s: equal, chain "
-        "valid, 200 prompts the same to the byte, revoked keys refused",
+        "valid, 200 prompts the same to the byte, revoked keys refused; a key revoked, a member removed and "
+        "a memory erased after the backup stay so",
     ),
     Promise(
         "R11",

@@ -29,4 +29,11 @@ class Command(BaseCommand):
             f"{target}: {manifest.rows:,} rows of {len(manifest.tables)} tables, "
             f"{len(manifest.files)} files, {manifest.size:,} bytes ({manifest.database['form']})."
         )
+        if manifest.signature:
+            self.stdout.write(f"The manifest is signed with {manifest.signature.key}.")
+        else:
+            self.stdout.write(
+                "The manifest is not signed, because this process has no signing key: restore asks for "
+                "--allow-unsigned."
+            )
         self.stdout.write("The signing key and the settings are not in it: keep them elsewhere.")

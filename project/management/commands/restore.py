@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from project.backup.create import DEFAULT_SAMPLE_SIZE
+from project.backup.endings import RestoreOptions
 from project.backup.errors import BackupError
-from project.backup.manifest import read_manifest
-from project.backup.restore import restore_backup
+from project.backup.restore import check_backup, restore_backup
 
 
 class Command(BaseCommand):
@@ -24,16 +24,31 @@ class Command(BaseCommand):
         parser.add_argument(
             "--sample", type=int, default=DEFAULT_SAMPLE_SIZE, help="prompts to be compared to the byte"
         )
-        parser.add_argument("--only-check", action="store_true", help="look at the files and load nothing")
+        parser.add_argument("--only-check", action="store_true", help="check the files and load nothing")
+        parser.add_argument(
+            "--allow-unsigned", action="store_true", help="restore a backup whose manifest is not signed"
+        )
+        parser.add_argument(
+            "--keep-keys",
+            action="store_true",
+            help="keep keys and invitations if the journal does not say which of them have ended",
+        )
+        parser.add_argument(
+            "--without-journal", action="store_true", help="do not read the journal, because it is damaged"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         source: Path = options["folder"].absolute()
+        restore_options = RestoreOptions(
+            **{name: options[name] for name in ("allow_unsigned", "keep_keys", "without_journal")}
+        )
         try:
             if options["only_check"]:
-                manifest = read_manifest(source)
-                self.stdout.write(f"{len(manifest.files)} files are what was written at {manifest.made_at}.")
+                check_backup(source, restore_options, self.stdout.write)
                 return
-            restore_backup(source, sample=options["sample"], report=self.stdout.write)
+            restore_backup(
+                source, sample=options["sample"], options=restore_options, report=self.stdout.write
+            )
         except BackupError as error:
             raise CommandError(str(error)) from None
         self.stdout.write("Restored.")

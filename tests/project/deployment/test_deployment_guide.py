@@ -126,8 +126,8 @@ def test_services_and_their_limits_are_those_of_the_compose_file():
 
 def services_in(line: str) -> list[str]:
     """Return the services that a compose command names; arguments after `python` belong to the container."""
-    arguments = line.partition(" python ")[0].split("#", maxsplit=1)[0].split()[3:]
-    return [word for word in arguments if not word.startswith(("-", "/"))]
+    command = re.sub(r" -[ev] \S+", "", line.partition(" python ")[0])
+    return [word for word in command.split("#", maxsplit=1)[0].split()[3:] if not word.startswith("-")]
 
 
 def test_commands_name_services_and_files_that_are_there():

@@ -35,7 +35,7 @@ COMPOSE: dict[str, tuple[set[str], set[str]]] = {
     "up": ({"-d", "--build", "--no-deps", "--wait", "--force-recreate"}, set()),
     "ps": ({"--all"}, set()),
     "exec": (set(), set()),
-    "run": ({"--rm", "--no-deps"}, {"-v"}),
+    "run": ({"--rm", "--no-deps"}, {"-v", "-e"}),
     "build": (set(), set()),
 }
 WHEN = re.compile(r"^([\d*/,-]+ +){5}")

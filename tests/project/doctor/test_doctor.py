@@ -18,7 +18,8 @@ from project.doctor.checks import check_settings
 from project.doctor.record import check_lag, check_ledger_times, check_record
 from project.doctor.results import FindingState
 from project.doctor.run import has_passed, run_checks
-from project.tasks import HEARTBEAT_KEY, record_heartbeat_job
+from project.journal.services import STATUS_KEY
+from project.tasks import HEARTBEAT_KEY, record_endings_job, record_heartbeat_job
 from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.ledger.blocks import seal_ledger
 from prompts.models import BuildCause, Checkpoint
@@ -31,7 +32,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.redis]
 def beating():
     record_heartbeat_job()
     yield
-    cache.delete(HEARTBEAT_KEY)
+    cache.delete_many([HEARTBEAT_KEY, STATUS_KEY])
 
 
 def named(findings, name):
@@ -55,6 +56,7 @@ def served(monkeypatch):
 
 def test_a_healthy_installation_exits_with_0(beating, served, monkeypatch, settings, tmp_path):
     settings.DRAMATIS_CHECKPOINT_DIR = tmp_path
+    record_endings_job()
     # The test server runs without fsync, which would be a failure.
     monkeypatch.setattr(datastores, "DURABILITY_SETTINGS", ())
     out = StringIO()
