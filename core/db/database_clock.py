@@ -24,7 +24,7 @@ class DatabaseClock:
         return timezone.now() + self._correction
 
     def correct(self, max_skew: timedelta) -> bool:
-        """Compare the clocks and correct a difference over half of `max_skew`. Return whether there was one."""
+        """Compare the clocks. Correct a difference over half of `max_skew`; return whether there was one."""
         if not max_skew or connection.vendor != "postgresql":
             return False
         error = read_database_time() - self.now()
