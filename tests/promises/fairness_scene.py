@@ -28,6 +28,7 @@ from personas.workspaces.services import create_workspace  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.models import AgentPrompt  # noqa: E402
 from skills.agent_context.services import choose_context  # noqa: E402
+from skills.models import Source  # noqa: E402
 from tests.factories import make_source, refreshed, signed_in  # noqa: E402
 from tests.promises.scene import BY, SENTENCE  # noqa: E402
 
@@ -109,16 +110,10 @@ def build_source(workspace: Workspace, folder: Path, files: int) -> str:
 
 def use_source(workspace: Workspace) -> None:
     agent = Agent.objects.in_workspace(workspace).get()
-    source = workspace_source(workspace)
+    source = Source.objects.in_workspace(workspace).get()
     choose_context(agent, source, "pi", working_directory="", expected=agent.revision, by=BY)
     refreshed(source)
     rebuild_agents(workspace, [agent.pk])
-
-
-def workspace_source(workspace: Workspace) -> Any:
-    from skills.models import Source
-
-    return Source.objects.in_workspace(workspace).get()
 
 
 def json_facts(facts: dict[str, Any]) -> dict[str, Any]:

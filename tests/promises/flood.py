@@ -89,7 +89,9 @@ class Requests:
 
     def edit(self, text: str) -> LoadRequest:
         body = json.dumps({"text": text}).encode()
-        spec = RequestSpec(f"/api/v1/souls/{self.facts['soul']}", "PATCH", self.editor | {"If-Match": "*"}, body)
+        spec = RequestSpec(
+            f"/api/v1/souls/{self.facts['soul']}", "PATCH", self.editor | {"If-Match": "*"}, body
+        )
         return LoadRequest("edit", spec)
 
     def refresh(self, source: str) -> LoadRequest:
@@ -261,7 +263,7 @@ class Observer:
 
     def read(self, sql: str, *parameters: Any) -> Any:
         with self._lock:
-            row = self.connection.execute(sql, parameters).fetchone()  # type: ignore[call-overload]
+            row = self.connection.execute(sql, parameters).fetchone()
         return row[0] if row else None
 
     def count(self, what: str) -> int:
@@ -285,7 +287,7 @@ def measure_edit(installation: Installation, seconds: float) -> float:
 
 
 def measure_scan(installation: Installation, seconds: float) -> float:
-    """Change a file of the small tenant and ask for a scan; return the seconds until its bot gets the text."""
+    """Change a file of the small tenant and request a scan; return the seconds until its bot has the text."""
     requests, text = Requests(installation.facts["b"]), f"Be kind at {time.monotonic_ns()}."
     (installation.folder / "b" / "AGENTS.md").write_text(f"{text}\n")
     request = requests.refresh(installation.facts["b"]["sources"][0])
@@ -296,15 +298,11 @@ def measure_change(installation: Installation, request: LoadRequest, text: str, 
     changed = send(installation.port, request)
     assert changed.is_served, (changed.status, changed.body[:300])
     fetch = Requests(installation.facts["b"]).read_text()
-    return changed.seconds + wait_until(
-        lambda: text.encode() in send(installation.port, fetch).body, seconds
-    )
+    return changed.seconds + wait_until(lambda: text.encode() in send(installation.port, fetch).body, seconds)
 
 
 @contextmanager
-def compose_workers(
-    installation: Installation, fault: str = "", **variables: str
-) -> Iterator[list[Worker]]:
+def compose_workers(installation: Installation, fault: str = "", **variables: str) -> Iterator[list[Worker]]:
     """Run the workers and beat with the command lines of the compose file."""
     names = ["worker", "clock", "long", "beat"]
     environment = {**installation.environment, "DRAMATIS_SOURCE_ROOTS": str(installation.folder), **variables}

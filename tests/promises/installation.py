@@ -66,6 +66,8 @@ class Installation:
     def environment(self) -> dict[str, str]:
         own = {"DATABASE_URL": self.database, "DRAMATIS_VAR": str(self.folder / "var")}
         own["PUBLIC_URL"] = self.url
+        # As in production; the tests that change the clock of their process turn it off.
+        own["DRAMATIS_MAX_CLOCK_SKEW"] = "30"
         return own | ({"REDIS_URL": self.redis} if self.redis else {})
 
     def build(self) -> None:

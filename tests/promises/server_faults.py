@@ -1,4 +1,4 @@
-"""The product's WSGI application without rate limits (unless asked for) and, on request, one planted fault."""
+"""The product's WSGI application without rate limits by default and, on request, with a planted fault."""
 
 import os
 import signal

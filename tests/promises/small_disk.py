@@ -46,7 +46,7 @@ class SmallDisk:
                 return
 
     def free(self) -> None:
-        (self.outside / FILLER).unlink()
+        (self.outside / FILLER).unlink(missing_ok=True)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """R19: a tenant that floods the installation takes neither another's share nor more disk than its quota.
 
-The flood lasts 45 seconds here instead of minutes: it is a backlog from its first seconds on, and the test
-asserts that it still is one each time the other tenant's work is done. The small tenant's fetches are also sent
-to a web server that serves no other tenant, beside the same flood, so that a busy machine does not count.
+The flood lasts 45 seconds instead of minutes: it is a backlog from its first seconds on, and the test asserts
+that it still is one each time the other tenant's work is done. The small tenant's fetches are also sent to a
+web server that serves no other tenant, beside the same flood, so that a busy machine does not count.
 """
 
 import time
@@ -19,7 +19,6 @@ from tests.promises import REAL_RATE_LIMITS
 from tests.promises.flood import (
     GROWTH_SQL,
     STORED_SQL,
-    FloodResult,
     Observer,
     Requests,
     compose_workers,
@@ -120,7 +119,7 @@ def wait_for_backlog(observer: Observer) -> None:
         time.sleep(0.1)
 
 
-def wait_for_quota(observer: Observer, flood: FloodResult) -> None:
+def wait_for_quota(observer: Observer) -> None:
     """Wait until the large tenant has used up its quota: no call of 45,000 bytes fits any more."""
     deadline = time.monotonic() + QUOTA_SECONDS
     while observer.read(STORED_SQL, observer.large) < QUOTA * 0.98 and time.monotonic() < deadline:
@@ -157,7 +156,7 @@ def test_a_flood_takes_nothing_of_another_tenants_share(installation, record_pro
                 share.measure(installation, observer, LIVE_SECONDS)
             load.is_open.clear()
             separate_load.is_open.clear()
-            wait_for_quota(observer, flood)
+            wait_for_quota(observer)
             stored = observer.read(STORED_SQL, observer.large)
             growth = observer.read(GROWTH_SQL)
         assert [one.process.poll() for one in workers] == [None] * len(workers)

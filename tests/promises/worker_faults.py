@@ -1,4 +1,4 @@
-"""The product's Celery application with one planted fault on request: `celery -A tests.promises.worker_faults`."""
+"""The product's Celery application with one planted fault on request."""
 
 import os
 from collections.abc import Callable
