@@ -7,7 +7,12 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views import defaults
 
-from personas.api.exception_handler import NOT_FOUND_PROBLEM, SERVER_ERROR_PROBLEM, exception_to_problem
+from personas.api.exception_handler import (
+    NOT_FOUND_PROBLEM,
+    SERVER_ERROR_PROBLEM,
+    STORAGE_FULL_PROBLEM,
+    exception_to_problem,
+)
 from personas.api.problems import Problem
 from personas.api.views import problem_response
 
@@ -35,5 +40,6 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
         return problem_response(problem, request)
     if problem.status == 503:
         # Rendered without the request: context processors would query the database, which is not available.
-        return HttpResponse(render_to_string("503.html"), status=503, headers=dict(problem.headers))
+        page = render_to_string("503.html", {"is_storage_full": problem.code == STORAGE_FULL_PROBLEM.code})
+        return HttpResponse(page, status=503, headers=dict(problem.headers))
     return defaults.server_error(request)

@@ -345,6 +345,9 @@ DRAMATIS_METRICS_NETWORKS = env_networks(
 )
 # Whether to log successful fetches too. The ledger has a row for each of them in any case.
 DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
+# How many seconds the time of a ledger row may differ from the clock of PostgreSQL. If it differs more, the
+# process corrects its time; 0 means no limit.
+DRAMATIS_MAX_CLOCK_SKEW = env_int("DRAMATIS_MAX_CLOCK_SKEW", 30)
 # Bytes of call data that one workspace may store per day (UTC); 0 means no limit.
 DRAMATIS_CALL_BYTES_PER_DAY = env_int("DRAMATIS_CALL_BYTES_PER_DAY", 1024**3)
 # Retention in days of refresh runs (the newest of each source is always kept), of abandoned drafts, of

@@ -75,6 +75,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     os.environ["DRAMATIS_ENV"] = "development"
     # A background thread that writes would interfere when tables are emptied.
     os.environ["DRAMATIS_NOTE_KEY_USES"] = "false"
+    # Tests change the clock of their own process, and cannot change that of the database.
+    os.environ["DRAMATIS_MAX_CLOCK_SKEW"] = "0"
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         os.environ["REDIS_URL"] = with_database(os.environ["REDIS_URL"], int(worker.removeprefix("gw")) + 1)
         # The demo writes files there, and each worker has its own database.

@@ -108,6 +108,8 @@ WHERE_IS = [
     ("Where is a workspace verified?", "verify", "prompts/integrity/verify/workspace.py", "verify_workspace"),
     ("Where is a hash chain verified?", "chains", "prompts/proof/chains.py", "verify_chain"),
     ("Where is canonical JSON?", "canonical", "prompts/proof/canonical.py", "canonical_json"),
+    ("Where is a full disk recognised?", "disk_full", "core/db/disk_full.py", "is_disk_full"),
+    ("Where is the database's clock?", "database_clock", "core/db/database_clock.py", "DatabaseClock"),
     (
         "Where is the daily quota of call data?",
         "quota",

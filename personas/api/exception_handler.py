@@ -8,6 +8,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions as drf
 
+from core.db.disk_full import is_disk_full
 from core.request_body import BodyReadError
 from core.request_deadline import RequestTimeout
 from personas.api.problems import FieldError, Problem, ProblemError, json_pointer
@@ -41,6 +42,12 @@ TIMEOUT_PROBLEM = Problem(
     "The request took too long and was ended; nothing was changed. Try again.",
     headers=RETRY_AFTER_HEADERS,
 )
+STORAGE_FULL_PROBLEM = Problem(
+    503,
+    "storage_full",
+    "The disk of the database is full; nothing was changed. Try again when the operator has made room.",
+    headers={"Retry-After": "30"},
+)
 NOT_FOUND_PROBLEM = Problem(404, "not_found", "There is nothing here under this name.")
 
 
@@ -50,6 +57,10 @@ def exception_to_problem(error: BaseException) -> Problem:
         if isinstance(error, kind):
             return build_problem(error)
     return SERVER_ERROR_PROBLEM
+
+
+def database_error_to_problem(error: OperationalError | InterfaceError) -> Problem:
+    return STORAGE_FULL_PROBLEM if is_disk_full(error) else unavailable_problem()
 
 
 def unavailable_problem() -> Problem:
@@ -104,5 +115,5 @@ PROBLEM_BUILDERS: dict[type[BaseException] | tuple[type[BaseException], ...], Ca
     SuspiciousOperation: lambda _: Problem(400, "bad_request", "The request cannot be read."),
     drf.APIException: drf_error_to_problem,
     RequestTimeout: lambda _: TIMEOUT_PROBLEM,
-    (OperationalError, InterfaceError): lambda _: unavailable_problem(),
+    (OperationalError, InterfaceError): database_error_to_problem,
 }

@@ -54,6 +54,7 @@ PROBLEM_TITLES = {
     "call_quota": "Daily quota of call data used up",
     "server_error": "Something went wrong here",
     "unavailable": "Not available right now",
+    "storage_full": "No room on the disk",
     "not_spoken": "Not a channel of this agent",
     "draft_moved": "The draft has changed",
     "too_much_kept": "Too many drafts",

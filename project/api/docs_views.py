@@ -78,6 +78,7 @@ PROBLEM_ADVICE = {
     ),
     "rate_limited": _("Wait for Retry-After. RateLimit-Policy says how much a minute holds."),
     "server_error": _("A fault of ours. Tell us the request id."),
+    "storage_full": _("The operator must make room on the disk of the database. Nothing was changed."),
     "unavailable": _("Without a record no prompt leaves. Use your last copy and ask again."),
     "draft_moved": _("The draft is gone, or was changed since it was looked at. Look again."),
     "too_much_kept": _("Somebody keeps more drafts, or a longer one, than there is room for. Discard some."),

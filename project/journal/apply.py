@@ -22,6 +22,7 @@ from personas.roles import Role
 from project.journal import selectors
 from project.journal.accounts import RESTORE_ACTOR, apply_account_ending
 from project.journal.files import Ending
+from prompts.erasure.call_data import erase_pending_call_data
 from prompts.erasure.services import erase_record, finish_erasure
 from prompts.proof.json_reader import read_json_timestamp
 from skills.models import SourceGrant
@@ -176,6 +177,7 @@ def repeat_erasure(ending: Ending, applied: AppliedEndings) -> None:
         record, reason=ending["reason"], by=Actor(label=ending["person_label"], user=person)
     )
     if erasure.state == ErasureProgress.REBUILDING:
+        erase_pending_call_data(erasure.workspace_id, erasure.pk)
         finish_erasure(erasure.workspace_id, erasure.pk)
     tombstones.filter(pk=erasure.pk).update(at=at)
     applied.counts[selectors.ERASED] += 1

@@ -1,12 +1,14 @@
 """The INSERT statement of the ledger.
 
 It joins the current rows of key, agent, channel, prompt and label. A ledger row is written only if these
-still match the resolved request, and if no content of the workspace was erased meanwhile.
+still match the resolved request, if no content of the workspace was erased meanwhile, and if the time of the
+row is that of the database.
 """
 
 from functools import cache
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db import connection
 
 from prompts.models import LATEST
@@ -51,7 +53,7 @@ INSERT_TEMPLATE = """
 INSERT INTO prompts_ledgerentry ({columns})
 SELECT {values}
 FROM {drafts}
-JOIN {reader}
+JOIN {reader} {clock}
 JOIN personas_agent a ON a.id = d.agent_id AND a.workspace_id = r.workspace_id AND a.slug = d.agent
 JOIN personas_channel c ON c.id = d.channel_id AND c.workspace_id = r.workspace_id AND c.slug = d.channel
 JOIN prompts_agentprompt p ON p.id = d.prompt_id AND p.agent_id = a.id AND p.channel_id = c.id
@@ -82,6 +84,9 @@ JOIN prompts_promptlabel l ON l.prompt_id = p.id AND l.name = d.label_name AND l
     "latest": f"{IN_USE_CONDITION} AND p.latest_id = d.version_id",
     "past": "JOIN prompts_promptversion v ON v.prompt_id = p.id AND v.id = d.version_id",
 }
+# The time comes from the clock of the web server, because the seal is computed from it. SQLite has that clock
+# too.
+CLOCK_CONDITION = "AND abs(extract(epoch FROM d.at - statement_timestamp())) <= {max_skew}"
 SCOPES_CONDITIONS = {"postgresql": "r.scopes = d.scopes", "sqlite": "json(r.scopes) = json(d.scopes)"}
 
 
@@ -103,16 +108,19 @@ class LedgerValues(NamedTuple):
 
 
 @cache
-def build_insert_sql(vendor: str, pointer: str, *, is_key: bool) -> str:
+def build_insert_sql(vendor: str, pointer: str, *, is_key: bool, max_skew: int = 0) -> str:
     """Build the INSERT statement. Its only parameter is a JSON list of draft rows.
 
-    `pointer` names how the version was found: by a label, by `latest`, or for a time in the past.
+    `pointer` names how the version was found: by a label, by `latest`, or for a time in the past. `max_skew`
+    is how many seconds the time of a row may differ from the clock of the database; 0 means no limit.
     """
+    is_clock_checked = max_skew and vendor == "postgresql"
     return INSERT_TEMPLATE.format(
         columns=", ".join(STORED_COLUMNS),
         values=", ".join(f"d.{name}" for name in STORED_COLUMNS),
         drafts=build_drafts_sql(vendor),
         reader=KEY_JOIN.format(same_scopes=SCOPES_CONDITIONS[vendor]) if is_key else MEMBER_JOIN,
+        clock=CLOCK_CONDITION.format(max_skew=max_skew) if is_clock_checked else "",
         pointer=POINTER_JOINS[pointer],
         erasures=ERASURES_CONDITION,
     )
@@ -134,7 +142,10 @@ def insert_ledger_row(
     """Write the ledger row and return its id. If the resolution is outdated, write nothing; return None."""
     check_outside_transaction()
     sql = build_insert_sql(
-        connection.vendor, get_pointer_kind(prompt_request), is_key=isinstance(client, KeyClient)
+        connection.vendor,
+        get_pointer_kind(prompt_request),
+        is_key=isinstance(client, KeyClient),
+        max_skew=settings.DRAMATIS_MAX_CLOCK_SKEW,
     )
     row, seal = values.row, values.row.seal()
     draft = (

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import structlog
+from django.conf import settings
 from django.db import Error as DatabaseFailure
-from django.utils import timezone
 
+from core.db.database_clock import PROCESS_CLOCK
 from core.salted_digests import salt_digest
 from personas.contents.services import SaltedDigest
 from personas.errors import DomainError
@@ -51,7 +52,7 @@ from prompts.serving.warnings import combine_warnings
 log = structlog.get_logger(__name__)
 
 # An attempt fails if the resolution is outdated when the row is inserted, for example because the label was
-# moved in between. It is very unlikely that this happens four times in a row.
+# moved in between, or if the clock is wrong. It is very unlikely that this happens four times in a row.
 MAX_ATTEMPTS = 4
 INVALID_ID_CHARACTERS = re.compile(r"[^\x21-\x7e]")
 MAX_REQUEST_ID_LENGTH = 64
@@ -217,7 +218,9 @@ def _serve_with_retries(
             if prompt_request.at is None and not is_cached:
                 cache.resolutions.store(cache_key, resolution)
             return _build_served_prompt(ledger_id, values.row, prepared, call, resolution)
-        cache.resolutions.discard(cache_key)
+        # The INSERT does not tell whether it refused the resolution or the time of the row.
+        if not PROCESS_CLOCK.correct(timedelta(seconds=settings.DRAMATIS_MAX_CLOCK_SKEW)):
+            cache.resolutions.discard(cache_key)
     log.error("ledger_write_failed", reason="the label would not stand still")
     raise ServingUnavailable
 
@@ -241,7 +244,7 @@ def _store_call_data(
 
 
 def _prepare_prompt(resolution: Resolution, version: CachedVersion, call: CallContext) -> PreparedPrompt:
-    now = timezone.now()
+    now = PROCESS_CLOCK.now()
     unplaced: tuple[str, ...] = ()
     if call.slots is EMPTY_SLOTS:
         prepared = prepare_clock_slots(now, version.timezone)

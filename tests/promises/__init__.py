@@ -2,6 +2,8 @@
 
 # Environment variable: the fault that tests/promises/server_faults.py plants in a server.
 FAULT = "DRAMATIS_PLANTED_FAULT"
+# Environment variable: keep the product's rate limits in that server.
+REAL_RATE_LIMITS = "TEST_REAL_RATE_LIMITS"
 # Addresses that tests/promises/server_faults.py adds to a server.
 SLOW_STATEMENT_PATH, LARGE_STREAM_PATH = "/slow-statement", "/large-stream"
 # Statements that take a minute or more, by database.

@@ -25,9 +25,9 @@ MODULE = 2
 class ForkServer:
     """Client of the fork server."""
 
-    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+    def __init__(self, environment: Mapping[str, str], log: Path, prefix: Sequence[str] = ()) -> None:
         self.log, variables = log, {**os.environ, **environment}
-        command = [sys.executable, "-m", "tests.promises.forking"]
+        command = [*prefix, sys.executable, "-m", "tests.promises.forking"]
         with log.open("ab") as output:
             self.process = subprocess.Popen(
                 command,

@@ -123,4 +123,13 @@ PROMISES = (
         "every operation × keys limited by each verb, by agent, channel and label, and by each combination: "
         "0 rows returned outside, 0 prompts, labels or records changed outside",
     ),
+    Promise(
+        "R19",
+        "No tenant takes another's share",
+        "one tenant floods requests, builds of 1,000 agents, 200 sources, verification and exports for 45 s: "
+        "another's fetches all served (their p99 is only recorded: 3 × that at a server of its own is not "
+        "reached in every run), edits and files live in ≤ 60 s, heartbeat ≤ 60 s; stored call data within "
+        "the quota, then 429 with the reason; a full disk refuses writes with 503 and the reason, loses "
+        "nothing acknowledged and needs no restart",
+    ),
 )

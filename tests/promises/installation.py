@@ -50,6 +50,10 @@ class Installation:
     folder: Path
     database: str
     redis: str = ""
+    # Module that builds the data.
+    scene_module: str = "tests.promises.scene"
+    # Words before the command of web servers, such as `nsenter`.
+    prefix: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     fork_servers: dict[tuple[tuple[str, str], ...], ForkServer] = field(default_factory=dict)
@@ -66,13 +70,15 @@ class Installation:
     def environment(self) -> dict[str, str]:
         own = {"DATABASE_URL": self.database, "DRAMATIS_VAR": str(self.folder / "var")}
         own["PUBLIC_URL"] = self.url
+        # As in production; the tests that change the clock of their process turn it off.
+        own["DRAMATIS_MAX_CLOCK_SKEW"] = "30"
         return own | ({"REDIS_URL": self.redis} if self.redis else {})
 
     def build(self) -> None:
         self.facts = self.scene("build")
 
     def scene(self, step: str) -> dict[str, Any]:
-        command = [sys.executable, "-m", "tests.promises.scene", step, str(self.folder)]
+        command = [sys.executable, "-m", self.scene_module, step, str(self.folder)]
         variables = {**os.environ, **self.environment}
         done = subprocess.run(
             command, env=variables, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT
@@ -95,7 +101,7 @@ class Installation:
         """The fork server for these environment variables, which are read when the product is imported."""
         key = tuple(sorted(more.items()))
         if key not in self.fork_servers:
-            self.fork_servers[key] = ForkServer({**self.environment, **more}, self.log)
+            self.fork_servers[key] = ForkServer({**self.environment, **more}, self.log, self.prefix)
         return self.fork_servers[key]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The product's WSGI application with unlimited rate limits and, on request, one planted fault."""
+"""The product's WSGI application without rate limits by default and, on request, with a planted fault."""
 
 import os
 import signal
@@ -15,7 +15,14 @@ from django.db import OperationalError, connection
 from django.http import StreamingHttpResponse
 
 from project.wsgi import application as product
-from tests.promises import FAULT, LARGE_STREAM_PATH, SLOW_STATEMENT_PATH, SLOW_STATEMENTS
+from tests.promises import (
+    FAULT,
+    LARGE_STREAM_PATH,
+    REAL_RATE_LIMITS,
+    SLOW_STATEMENT_PATH,
+    SLOW_STATEMENTS,
+)
+from tests.promises.worker_faults import one_queue
 
 # Long enough that a kill loses rows that are not written yet.
 LATE = 0.05
@@ -241,10 +248,12 @@ FAULTS: dict[str, Callable[[], None]] = {
         unchecked_fetches,
         cached_sessions,
         unverified_sessions,
+        one_queue,
     )
 }
 
-settings.DRAMATIS_RATE_LIMITS = dict.fromkeys(("fetch", "read", "write", "render"), (10**9, 10**9))
+if not os.environ.get(REAL_RATE_LIMITS):
+    settings.DRAMATIS_RATE_LIMITS = dict.fromkeys(("fetch", "read", "write", "render"), (10**9, 10**9))
 limits: Any = product.application
 limits.application = SlowEndpoints(limits.application)
 if fault := os.environ.get(FAULT):

@@ -42,8 +42,8 @@ def without(monkeypatch, *conditions: str, change: Callable[[str], str] = lambda
     """Remove some conditions from the INSERT statement."""
     real = ledger_insert.build_insert_sql.__wrapped__
 
-    def broken(vendor, pointer, *, is_key):
-        sql = real(vendor, pointer, is_key=is_key)
+    def broken(vendor, pointer, *, is_key, max_skew):
+        sql = real(vendor, pointer, is_key=is_key, max_skew=max_skew)
         for condition in conditions:
             assert condition in sql or not is_key
             sql = sql.replace(condition, "")
