@@ -36,7 +36,7 @@ from skills.sources.grants import grant_folder, withdraw_grant
 from tests.factories import join, make_agent, make_channel, make_memory, make_user
 from tests.personas.accounts.sign_in import give_password, give_totp
 from tests.project.journal.rollback import apply_journal, rolled_back_and_ended
-from tests.prompts.erasure.test_erasure import SECRET, find_columns_with, prompt_of
+from tests.prompts.erasure.guesses import find_columns_with
 
 pytestmark = pytest.mark.django_db
 
