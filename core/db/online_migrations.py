@@ -79,10 +79,18 @@ class AddIndexOnline(OnlineOperation, AddIndex):
 
 
 class AddUniqueOnline(OnlineOperation, AddConstraint):
-    """Add a unique constraint from an index that was built with CREATE UNIQUE INDEX CONCURRENTLY."""
+    """Add a unique constraint from an index that was built with CREATE UNIQUE INDEX CONCURRENTLY.
+
+    A constraint with a condition is only an index in PostgreSQL.
+    """
 
     def build(self, editor: Any, model: Any) -> None:
         quote = editor.quote_name
+        if cast("UniqueConstraint", self.constraint).condition is not None:
+            statement = str(self.constraint.create_sql(model, editor))
+            editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {quote(self.constraint.name)}")
+            editor.execute(statement.replace("UNIQUE INDEX", "UNIQUE INDEX CONCURRENTLY", 1), params=None)
+            return
         table, name = quote(model._meta.db_table), quote(self.constraint.name)
         fields = [model._meta.get_field(field) for field in cast("UniqueConstraint", self.constraint).fields]
         columns = ", ".join(quote(field.column) for field in fields)

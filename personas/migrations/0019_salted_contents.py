@@ -24,12 +24,4 @@ class Migration(migrations.Migration):
             name="pending_texts",
             field=models.JSONField(null=True),
         ),
-        migrations.AddConstraint(
-            model_name="content",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("plain_digest__isnull", False)),
-                fields=("workspace", "plain_digest"),
-                name="salted_content_once",
-            ),
-        ),
     ]

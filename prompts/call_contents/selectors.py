@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prompts.models import CallContent, LedgerEntry
-from prompts.proof.call_values import get_value_digests, join_call_values
+from prompts.proof.call_values import CONTENTS_KEY, get_value_digests, join_call_values
 
 
 def get_call_contents(workspace_id: int, stored: Mapping[str, Any]) -> dict[str, bytes | None]:
@@ -30,3 +30,11 @@ def get_call_salts(workspace_id: int, *stored: Mapping[str, Any]) -> dict[str, s
 def get_call_values(entry: LedgerEntry) -> dict[str, Any]:
     """Return the slots of a ledger row with all values. Raise MissingCallValue if one was erased."""
     return join_call_values(entry.slots, get_call_contents(entry.workspace_id, entry.slots))
+
+
+def get_remaining_call_values(entry: LedgerEntry) -> dict[str, Any]:
+    """Return the slots of a ledger row without the values that were erased."""
+    contents = get_call_contents(entry.workspace_id, entry.slots)
+    digests = get_value_digests(entry.slots)
+    left = {name: digest for name, digest in digests.items() if contents.get(digest) is not None}
+    return join_call_values({**entry.slots, CONTENTS_KEY: left}, contents)

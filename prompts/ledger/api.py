@@ -1,6 +1,5 @@
 """REST resource of the ledger: which prompts were served to whom. A bot key sees only its own rows."""
 
-import json
 from datetime import UTC
 from typing import Any
 
@@ -37,11 +36,12 @@ from prompts.api_lookup import (
     is_scope_limited,
     list_visible_prompt_ids,
 )
-from prompts.call_contents.selectors import get_call_contents
+from prompts.call_contents.selectors import get_remaining_call_values
 from prompts.errors import FetchNotFound
 from prompts.ledger.outdated_bots import OutdatedBot, list_outdated_bots
 from prompts.ledger.selectors import LedgerFilter, list_ledger_entries
 from prompts.models import LedgerEntry
+from prompts.proof.call_values import get_value_digests
 from prompts.replay.services import get_ledger_entry
 from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, version_ref_json
 
@@ -66,12 +66,10 @@ LEDGER_ROW_SCHEMA = object_schema(LEDGER_ROW_FIELDS)
 LEDGER_ENTRY_SCHEMA = object_schema(
     {
         **LEDGER_ROW_FIELDS,
-        "slots": any_object_schema(
-            description="The facts of the call as stored: the time, and `contents` with the digests of the "
-            "other values by name."
-        ),
-        "slot_contents": any_object_schema(
-            description="The other values by digest. Short ones are stored together. Erased ones are missing."
+        "slots": any_object_schema(description="The facts of the call. Erased ones are missing."),
+        "slot_digests": any_object_schema(
+            description="The digests of these facts, which the seal covers: of each long value by its name, "
+            "and of all short ones together as `values`. The time is stored in the row itself."
         ),
         "seal": digest_schema(),
     }
@@ -152,13 +150,10 @@ def list_visible_entries(call: ApiRequest, filters: LedgerFilter) -> QuerySet[Le
 
 def read_ledger_entry(call: ApiRequest, key: int) -> ApiResponse:
     entry = get_visible_entry(call, key)
-    contents = {
-        digest: data for digest, data in get_call_contents(entry.workspace_id, entry.slots).items() if data
-    }
     body = {
         **ledger_entry_json(entry),
-        "slots": entry.slots,
-        "slot_contents": {digest: json.loads(data) for digest, data in contents.items()},
+        "slots": get_remaining_call_values(entry),
+        "slot_digests": get_value_digests(entry.slots),
         "seal": entry.seal,
     }
     return json_response(body)

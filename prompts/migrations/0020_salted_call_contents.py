@@ -20,12 +20,4 @@ class Migration(migrations.Migration):
             name="salt",
             field=models.CharField(editable=False, max_length=32, null=True),
         ),
-        migrations.AddConstraint(
-            model_name="callcontent",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("plain_digest__isnull", False)),
-                fields=("workspace", "plain_digest"),
-                name="salted_call_content_once",
-            ),
-        ),
     ]

@@ -92,7 +92,17 @@ def tenant_models() -> list[type[WorkspaceOwned]]:
 
 # Columns with these names contain digests and the like in every table: no tenant data.
 DIGESTS = {
-    *("digest", "text_digest", "served_digest", "trusted_digest", "hash", "previous_hash", "last_hash"),
+    *(
+        "digest",
+        "plain_digest",
+        "salt",
+        "text_digest",
+        "served_digest",
+        "trusted_digest",
+        "hash",
+        "previous_hash",
+        "last_hash",
+    ),
     *("last_move_hash", "seal", "rows", "report", "tools", "compiler", "key_id", "signature", "prefix"),
 }
 

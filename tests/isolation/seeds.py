@@ -258,7 +258,8 @@ class Seeder:
             ApiKey, digest=digest, expires_at=self.now + timedelta(days=1), created_by=self.owner
         )
         self.keep("keys", "plain", key)
-        served = build_replay(LedgerEntry(prompt=prompt, version=version, at=self.now, slots={})).digest
+        draft = LedgerEntry(prompt=prompt, version=version, at=self.now, slots={}, workspace=self.workspace)
+        served = build_replay(draft).salted_digest
         entry = self.create(
             LedgerEntry,
             key=key,

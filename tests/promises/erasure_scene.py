@@ -28,6 +28,7 @@ from personas.api_keys.services import create_key  # noqa: E402
 from personas.models import Memory, UserProfile, Workspace  # noqa: E402
 from personas.records.services import edit_record  # noqa: E402
 from project.backup.create import create_backup  # noqa: E402
+from project.journal.services import record_endings  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
 from prompts.integrity.checkpoints import sign_checkpoint  # noqa: E402
 from prompts.integrity.verify import verify_workspace  # noqa: E402
@@ -112,6 +113,7 @@ def serve(folder: Path) -> None:
     secrets = [text.decode() for text in texts | list_stored_texts() if CODE.encode() in text]
     facts = {"admin": admin, "texts": secrets, "rows": [entry.pk for entry in entries]}
     (folder / "facts.json").write_text(json.dumps(facts))
+    create_backup(folder / "before")
     print_facts(texts=len(secrets), rows=len(facts["rows"]))
 
 
@@ -136,6 +138,9 @@ def erase(folder: Path) -> None:
         with all_workspaces(), connection.cursor() as cursor:
             cursor.execute("VACUUM FULL")
     sign_checkpoint(workspace.pk)
+    # The backup from before has the text. A restore erases it again, from the journal.
+    record_endings()
+    (folder / "before").rename(folder.parent / f"{folder.name}-before")
     may_reuse = "no-cache" not in first["Cache-Control"]
     print_facts(first=first.status_code, again=again.status_code, may_reuse=may_reuse)
 

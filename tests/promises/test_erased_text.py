@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.project.backup.backup_stage import ROOT, programs
+from tests.project.backup.backup_stage import ROOT, empty_database, programs, restore
 from tests.promises.cluster import cluster
 from tests.promises.installation import migrated_database
 
@@ -40,6 +40,14 @@ class Erasure:
         assert done.returncode == 0, (self.folder / f"{step}.log").read_text()[-3_000:]
         facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return facts
+
+    def restore(self, url: str) -> None:
+        """Restore the backup from before the erasure, with the journal of this installation."""
+        variables = {"DRAMATIS_VAR": str(self.folder / "var")}
+        backup = self.folder.parent / f"{self.folder.name}-before"
+        done = restore(url, backup, self.folder / "var" / "checkpoints", **variables)
+        assert done.returncode == 0, done.stderr
+        assert "erasures repeated: 2" in done.stdout, done.stdout
 
     def list_files_with_text(self) -> list[str]:
         """List the files that contain a canary: database, write-ahead log, logs, backup and evidence."""
@@ -91,6 +99,23 @@ def test_erased_text_is_in_no_byte_and_cannot_be_guessed(vendor, tmp_path, recor
         f"{vendor}: 0 files with the text; {result['guesses']:,} guesses over {served['texts']} texts, "
         "0 hits; a cached version is asked for again, and 410",
     )
+
+
+@pytest.mark.promise("R17")
+@pytest.mark.hard
+def test_an_older_backup_restored_does_not_bring_it_back(tmp_path, record_property):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with open_installation("sqlite", first) as erasure:
+        erasure.run("serve")
+        erasure.run("erase")
+        with empty_database(second, "sqlite") as url:
+            erasure.restore(url)
+            restored = Erasure(second, url, second)
+            left = restored.list_files_with_text()
+    assert left == []
+    record_property("measured", "a backup from before the erasure restored: 0 files with the text")
 
 
 @pytest.mark.promise("R17")

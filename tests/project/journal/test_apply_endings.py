@@ -37,6 +37,7 @@ from tests.factories import join, make_agent, make_channel, make_memory, make_us
 from tests.personas.accounts.sign_in import give_password, give_totp
 from tests.project.journal.rollback import apply_journal, rolled_back_and_ended
 from tests.prompts.erasure.guesses import find_columns_with
+from tests.prompts.erasure.test_erasure import SECRET, prompt_of
 
 pytestmark = pytest.mark.django_db
 

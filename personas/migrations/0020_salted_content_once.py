@@ -1,0 +1,22 @@
+"""Equal data is stored once per workspace, until it is erased."""
+
+from django.db import migrations, models
+
+from core.db.online_migrations import AddUniqueOnline
+
+
+class Migration(migrations.Migration):
+    atomic = False
+
+    dependencies = [("personas", "0019_salted_contents")]
+
+    operations = [
+        AddUniqueOnline(
+            model_name="content",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("plain_digest__isnull", False)),
+                fields=("workspace", "plain_digest"),
+                name="salted_content_once",
+            ),
+        ),
+    ]
