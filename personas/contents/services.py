@@ -1,10 +1,12 @@
 """Store contents (bytes): with salted digests if they may be erased, otherwise under their SHA-256."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
+from django.utils import timezone
 
 from core.salted_digests import generate_salt, salt_digest
 from personas.models import Content, Workspace
@@ -13,6 +15,12 @@ from personas.models import Content, Workspace
 CONTENTS_LOCK = 1_703
 # Digests in one query. SQLite limits the number of parameters.
 CHUNK_SIZE = 5_000
+ROWS_PER_INSERT = 1_000
+INSERT_SQL = (
+    "INSERT INTO personas_content (workspace_id, digest, size, data, salt, plain_digest, created_at) "
+    "VALUES {values} ON CONFLICT DO NOTHING RETURNING digest"
+)
+ROW_SQL = "(%s, %s, %s, %s, %s, %s, %s)"
 
 
 class SaltedDigest(NamedTuple):
@@ -57,19 +65,37 @@ class SaltedDigests:
 
         Call it in the transaction that also writes what refers to the contents.
         """
+        self.store_with_lists(data, dict)
+
+    def store_with_lists(
+        self, data: Mapping[str, bytes], build_lists: Callable[[], Mapping[str, bytes]]
+    ) -> None:
+        """Store contents as `store` does, and contents that name them, with one INSERT for both.
+
+        `build_lists` returns the latter by their SHA-256. They contain digests, so they are built when the
+        digests are known. If a concurrent transaction stored the same data first, they are built again.
+        """
         self.lock()
         self.find(data)
-        new = self.missing & data.keys()
-        if not new:
-            return
-        rows = Content.objects.in_workspace(self.workspace_id)
-        # A concurrent transaction may store the same data with another salt. Its row is read then.
-        rows.bulk_create(
-            [build_salted_content(self.workspace_id, plain, data[plain]) for plain in sorted(new)],
-            ignore_conflicts=True,
-        )
-        self.missing -= new
-        self.find(new)
+        new = {plain: self._assign_salt(plain, data[plain]) for plain in sorted(self.missing & data.keys())}
+        self.missing -= new.keys()
+        while True:
+            lists = [build_content(self.workspace_id, digest, one) for digest, one in build_lists().items()]
+            rows = [*new.values(), *lists]
+            stored = insert_contents(rows) if rows else set()
+            lost = {plain for plain, row in new.items() if row.digest not in stored}
+            if not lost:
+                return
+            # The other transaction is committed by now: the INSERT has waited for it.
+            new = {}
+            for plain in lost:
+                del self.by_plain[plain]
+            self.find(lost)
+
+    def _assign_salt(self, plain_digest: str, data: bytes) -> Content:
+        row = build_salted_content(self.workspace_id, plain_digest, data)
+        self.by_plain[plain_digest] = SaltedDigest(row.digest, row.salt or "")
+        return row
 
 
 def build_salted_content(workspace_id: int, plain_digest: str, data: bytes) -> Content:
@@ -84,30 +110,45 @@ def build_salted_content(workspace_id: int, plain_digest: str, data: bytes) -> C
     )
 
 
+def build_content(workspace_id: int, digest: str, data: bytes) -> Content:
+    return Content(workspace_id=workspace_id, digest=digest, size=len(data), data=data)
+
+
 def store_contents(workspace: Workspace | int, data: Mapping[str, bytes]) -> None:
     """Store contents without erasable text, given by their SHA-256. Existing ones are skipped.
 
     Call it in the transaction that also writes what refers to the contents. Until its end, retention deletes
     no content of the workspace.
     """
-    if not data:
-        return
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
     lock_contents(workspace_id, is_shared=True)
-    rows = Content.objects.in_workspace(workspace_id)
-    existing = {
-        digest
-        for chunk in split_digests(data)
-        for digest in rows.filter(digest__in=chunk).values_list("digest", flat=True)
-    }
-    missing = [
-        Content(workspace_id=workspace_id, digest=digest, size=len(content), data=content)
-        for digest, content in data.items()
-        if digest not in existing
-    ]
-    if missing:
-        # Ignore conflicts: a concurrent transaction may insert the same digest, and both rows would be equal.
-        rows.bulk_create(missing, ignore_conflicts=True)
+    if data:
+        insert_contents([build_content(workspace_id, digest, one) for digest, one in data.items()])
+
+
+def insert_contents(rows: Sequence[Content]) -> set[str]:
+    """Insert the rows whose digest and plain digest are not stored yet; return their digests.
+
+    One statement for all rows: bulk_create with ignored conflicts does not tell which rows were inserted.
+    """
+    inserted: set[str] = set()
+    now, remaining = timezone.now(), iter(rows)
+    while chunk := list(islice(remaining, ROWS_PER_INSERT)):
+        values = [
+            (row.workspace_id, row.digest, row.size, row.data, row.salt, row.plain_digest, now)
+            for row in chunk
+        ]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                INSERT_SQL.format(values=", ".join([ROW_SQL] * len(values))),
+                [adapt_value(value) for row in values for value in row],
+            )
+            inserted |= {digest for (digest,) in cursor.fetchall()}
+    return inserted
+
+
+def adapt_value(value: Any) -> Any:
+    return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
 
 
 def split_digests(digests: Iterable[str]) -> Iterator[Sequence[str]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from personas.contents.services import SaltedDigests, store_contents
+from personas.contents.services import SaltedDigests
 from personas.models import ReleasePolicy, Workspace
 from prompts.builds.compiler import BuildResult
 from prompts.hashed_rows import build_version_row
@@ -76,24 +76,29 @@ def store_versions(
     parts = [one.parts for one in stored]
     save_part_changes(workspace_id, zip(versions, parts, strict=True), previous)
     for version in versions:
-        version.prompt.latest = version
+        version.prompt.latest, version.prompt.report = version, version.report
     return versions
 
 
 def store_builds(digests: SaltedDigests, builds: Sequence[BuildResult]) -> list[StoredBuild]:
-    """Store the contents of the builds: what may be erased first, then the lists that name it."""
+    """Store the contents of the builds: what may be erased, and the lists of inputs that name it."""
     erasable: dict[str, bytes] = {}
     for build in builds:
         erasable |= build.encode_contents()
-    digests.store(erasable)
-    salted, stored = digests.by_plain, []
-    lists: dict[str, bytes] = {}
-    for build in builds:
-        inputs = build.pack_inputs(salted)
-        lists |= inputs.contents
-        parts = build.get_part_digests(salted)
-        stored.append(StoredBuild(build.packed.apply_salts(salted), parts, inputs.digest))
-    store_contents(digests.workspace_id, lists)
+    stored: list[StoredBuild] = []
+
+    def build_lists() -> dict[str, bytes]:
+        stored.clear()
+        lists: dict[str, bytes] = {}
+        for build in builds:
+            inputs = build.pack_inputs(digests.by_plain)
+            lists |= inputs.contents
+            segments = build.packed.apply_salts(digests.by_plain)
+            parts = build.get_part_digests(digests.by_plain)
+            stored.append(StoredBuild(segments, parts, inputs.digest))
+        return lists
+
+    digests.store_with_lists(erasable, build_lists)
     return stored
 
 

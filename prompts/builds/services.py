@@ -133,18 +133,19 @@ def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> Rebui
 def list_changed_builds(
     digests: SaltedDigests, builds: Sequence[tuple[AgentPrompt, BuildResult]]
 ) -> list[tuple[AgentPrompt, BuildResult]]:
-    """List the builds that differ from the latest version, and store the reports of all builds."""
+    """List the builds that differ from the latest version, and store the reports of the others."""
     digests.lock()
     digests.find({name for _, build in builds for name in build.packed.contents})
-    reports = {build.packed.report: build.packed.contents[build.packed.report] for _, build in builds}
-    digests.store(reports)
+    changed: list[tuple[AgentPrompt, BuildResult]] = []
+    unchanged: list[tuple[AgentPrompt, BuildResult]] = []
     for prompt, build in builds:
+        is_new = prompt.latest is None or not is_unchanged(build, prompt.latest, digests)
+        (changed if is_new else unchanged).append((prompt, build))
+    reports = {build.packed.report: build.packed.contents[build.packed.report] for _, build in unchanged}
+    digests.store(reports)
+    for prompt, build in unchanged:
         prompt.report = digests.by_plain[build.packed.report].digest
-    return [
-        (prompt, build)
-        for prompt, build in builds
-        if prompt.latest is None or not is_unchanged(build, prompt.latest, digests)
-    ]
+    return changed
 
 
 def is_unchanged(build: BuildResult, latest: PromptVersion, digests: SaltedDigests) -> bool:
