@@ -18,7 +18,7 @@ from personas.signals import agent_changed
 from prompts.builds.causes import add_build_causes
 from prompts.builds.middleware import get_rebuild_counts
 from prompts.builds.progress import list_agent_channels
-from prompts.builds.services import rebuild_agents
+from prompts.builds.services import TooManyPrompts, rebuild_pending_agents
 from prompts.labels.services import pin_production
 from prompts.models import BuildCause
 
@@ -83,23 +83,31 @@ def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:
     """
     from prompts.tasks import enqueue_rebuilds
 
-    # A transaction with several changes to an agent runs this hook once per change. The first run builds the
-    # agent and deletes all its causes, so the later runs find none.
-    causes = BuildCause.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
-    agent_ids = sorted(set(causes.values_list("agent_id", flat=True)))
-    if not agent_ids:
+    limit = settings.DRAMATIS_BUILD_AT_ONCE
+    is_narrow = len(agent_ids) <= limit
+    if is_narrow and build_now(workspace_id, agent_ids):
         return
-    count = list_agent_channels(workspace_id, agent_ids).count()
-    if count <= settings.DRAMATIS_BUILD_AT_ONCE and build_now(workspace_id, agent_ids):
+    causes = BuildCause.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
+    pending = sorted(set(causes.values_list("agent_id", flat=True)))
+    if not pending:
+        return
+    count = list_agent_channels(workspace_id, pending).count()
+    if not is_narrow and count <= limit and build_now(workspace_id, pending):
         return
     get_rebuild_counts().pending += count
     enqueue_rebuilds(workspace_id)
 
 
 def build_now(workspace_id: int, agent_ids: list[int]) -> bool:
-    """Build the agents' prompts; return False if that failed, so that the caller enqueues them."""
+    """Build the prompts of agents with pending causes; return False if workers must build them.
+
+    A transaction with several changes to an agent runs this once per change. The first run builds the agent
+    and deletes all its causes, so the later runs build nothing.
+    """
     try:
-        result = rebuild_agents(workspace_id, agent_ids)
+        result = rebuild_pending_agents(workspace_id, agent_ids, max_prompts=settings.DRAMATIS_BUILD_AT_ONCE)
+    except TooManyPrompts:
+        return False
     except Exception:
         # The edit is committed, so a failed build must not be reported as a failed edit.
         log.exception("inline_build_failed", workspace=workspace_id)

@@ -15,6 +15,7 @@ from personas.models import Agent, User, Workspace
 from prompts.call_contents import quota
 from prompts.call_contents import services as call_data
 from prompts.serving import cache, ledger_writer
+from prompts.versions import lockfile
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
 from tests.database_cleanup import install_fast_flush
 from tests.database_dump import keep_database, ready_database
@@ -142,3 +143,4 @@ def clear_serving_cache() -> None:
     cache.PROCESS_CACHE.versions.clear()
     quota.PROCESS_RESERVATIONS.clear()
     call_data.CACHED_DIGESTS.clear()
+    lockfile.CACHED_PARTS.clear()

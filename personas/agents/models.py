@@ -34,6 +34,7 @@ class Identity(Named):
 
     kind = "identity"
     content = ("label", "name", "emoji", "creature", "vibe", "text", "extra")
+    usage_fields = frozenset()
 
     name = LineField(max_length=80, blank=True)
     emoji = LineField(max_length=32, blank=True)
@@ -61,6 +62,7 @@ class Soul(Named):
 
     kind = "soul"
     content = ("label", "text")
+    usage_fields = frozenset()
 
     text = ProseField(max_length=60_000, blank=True)
 

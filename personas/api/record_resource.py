@@ -236,6 +236,8 @@ class RecordResource(RecordSchema, Generic[R]):
 
     def reload(self, record: R) -> R:
         """Load the record again, together with the related rows that its JSON contains."""
+        if not self.links and not self.read_only_fields:
+            return record
         return self.get_queryset(record.workspace).get(pk=record.pk)
 
     def record_response(self, record: R, status: int = 200, **headers: str) -> ApiResponse:

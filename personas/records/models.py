@@ -65,6 +65,9 @@ class Record(WorkspaceOwned):
     def save_children(self, values: dict[str, Any]) -> None:
         """Hook: save the child rows of this record, such as the steps of a task. Most kinds have none."""
 
+    # The fields that determine which agents use the record; None if other rows may.
+    usage_fields: ClassVar[frozenset[str] | None] = None
+
     def agent_ids(self) -> list[int]:
         """Return the ids of the agents whose prompts currently depend on this record."""
         ids = self.query_agent_ids()

@@ -1,11 +1,12 @@
 """Services shared by all records: create, edit, archive, restore from the archive, restore a revision."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import UniqueConstraint
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -153,13 +154,14 @@ def check_not_in_use(record: Record) -> None:
 
 
 @contextmanager
-def convert_save_errors() -> Iterator[None]:
+def convert_save_errors(*, has_savepoint: bool = True) -> Iterator[None]:
     """Convert validation and integrity errors to `InvalidInput`.
 
-    The block runs in a savepoint, so that the outer transaction can continue after a database error.
+    The block runs in a savepoint, so that the outer transaction can continue after a database error. Without
+    it, the outer transaction must end.
     """
     try:
-        with transaction.atomic():
+        with transaction.atomic() if has_savepoint else nullcontext():
             yield
     except ValidationError as error:
         raise InvalidInput.from_validation(error) from error
@@ -175,8 +177,9 @@ def _save_record(
     previous = record.revision, record.updated_at
     record.set_values(values)
     record.revision, record.updated_at = record.revision + 1, timezone.now()
-    with convert_save_errors():
-        record.full_clean()
+    has_new_key = before is None or has_changed_key(record, values)
+    with convert_save_errors(has_savepoint=has_new_key or has_children(record)):
+        record.full_clean(validate_unique=has_new_key, validate_constraints=has_new_key)
         record.save()
         record.save_children(values)
         _clear_prefetch_cache(record)
@@ -189,8 +192,28 @@ def _save_record(
         return record
     revision = write_revision(record, by=by, message=message)
     audit_record_change(record, verb, by=by, before=before, after=after)
+    if before is None or not is_usage_unchanged(record, before, after):
+        affected_ids = [*affected_ids, *record.agent_ids()]
     _send_agent_changed(record, affected_ids, revision, by=by)
     return record
+
+
+def has_changed_key(record: Record, values: FieldValues) -> bool:
+    """Whether the edit sets a field that a constraint or unique field of the record covers."""
+    names = {name for constraint in record._meta.constraints for name in getattr(constraint, "fields", ())}
+    names |= {field.name for field in record._meta.concrete_fields if field.unique and not field.primary_key}
+    has_other = any(not isinstance(one, UniqueConstraint) for one in record._meta.constraints)
+    return has_other or any(name in values for name in names)
+
+
+def has_children(record: Record) -> bool:
+    return type(record).save_children is not Record.save_children
+
+
+def is_usage_unchanged(record: Record, before: FieldValues, after: FieldValues) -> bool:
+    """Whether the same agents use the record as before the edit."""
+    fields = record.usage_fields
+    return fields is not None and all(before.get(name) == after.get(name) for name in fields)
 
 
 def _save_archived_state(record: R, verb: str, affected_ids: list[int], *, by: Actor) -> R:
@@ -198,14 +221,14 @@ def _save_archived_state(record: R, verb: str, affected_ids: list[int], *, by: A
     record.updated_at = timezone.now()
     record.save(update_fields=["archived_at", "updated_at"])
     audit_record_change(record, verb, by=by, before={"archived": not record.is_archived}, after=state)
-    _send_agent_changed(record, affected_ids, None, by=by)
+    _send_agent_changed(record, [*affected_ids, *record.agent_ids()], None, by=by)
     return record
 
 
 def _send_agent_changed(
-    record: Record, previous_agent_ids: list[int], cause: Revision | None, *, by: Actor
+    record: Record, affected_ids: list[int], cause: Revision | None, *, by: Actor
 ) -> None:
-    agent_ids = sorted({*previous_agent_ids, *record.agent_ids()})
+    agent_ids = sorted(set(affected_ids))
     if agent_ids:
         agent_changed.send(
             sender=type(record), workspace_id=record.workspace_id, agent_ids=agent_ids, cause=cause, by=by

@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 from personas.actors import SYSTEM_ACTOR
 from personas.contents.services import SaltedDigests
 from personas.errors import DomainError
-from personas.models import Agent, AgentChannel, Workspace
+from personas.models import Agent, Workspace
 from personas.tenancy.models import get_upsert_fields
 from prompts.builds.compiler import BuildResult, NotBuildable, compile_prompt
 from prompts.builds.publish import BuildAuthor, publish_versions
-from prompts.inputs import CollectedInputs, collect_inputs
+from prompts.inputs import CollectedInputs, InputCollector, LoadedRows
 from prompts.models import AgentPrompt, BuildCause, PromptVersion
 from prompts.versions.stored_inputs import PartEncoder
 
@@ -93,23 +93,54 @@ def rebuild_agent(agent: Agent) -> RebuildResult:
     return rebuild_batch(agent.workspace_id, [agent.pk])
 
 
+class TooManyPrompts(Exception):
+    """More prompts are pending than may be built at once. Nothing was built."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+def rebuild_pending_agents(
+    workspace: Workspace | int, agent_ids: Sequence[int], *, max_prompts: int
+) -> RebuildResult:
+    """Rebuild the agents that have pending causes. Raise TooManyPrompts if these have more prompts."""
+    try:
+        return rebuild_batch(workspace, agent_ids, max_prompts=max_prompts)
+    except DatabaseError:
+        if len(agent_ids) == 1:
+            raise
+        return rebuild_agents(workspace, agent_ids)
+
+
 @transaction.atomic
-def rebuild_batch(workspace: Workspace | int, agent_ids: Sequence[int]) -> RebuildResult:
+def rebuild_batch(
+    workspace: Workspace | int, agent_ids: Sequence[int], *, max_prompts: int | None = None
+) -> RebuildResult:
     """Rebuild the prompts of a batch of agents in one transaction.
 
     A prompt that cannot be compiled keeps its latest version; the error is stored in its column `problem`.
+    With `max_prompts`, only agents with pending causes are built: see `rebuild_pending_agents`.
     """
     locked = lock_agent_prompts(workspace, agent_ids)
     # Read the causes before the records. A change committed in between may be missed, but its cause is then
     # not deleted and leads to another build.
     causes = list_pending_causes(workspace, agent_ids)
-    prompts = lock_or_create_prompts(workspace, agent_ids, locked)
+    if max_prompts is not None:
+        agent_ids = sorted(causes)
+        locked = {pair: prompt for pair, prompt in locked.items() if pair[0] in causes}
+        if not agent_ids:
+            return RebuildResult()
+    loaded = LoadedRows(workspace, agent_ids)
+    prompts = lock_or_create_prompts(workspace, agent_ids, locked, loaded)
+    count = sum(prompt.is_live for prompt in prompts.values())
+    if max_prompts is not None and count > max_prompts:
+        raise TooManyPrompts(count)
     now = timezone.now()
-    agents = list(Agent.objects.in_workspace(workspace).filter(pk__in=agent_ids, archived_at=None))
     result = RebuildResult()
     builds: list[tuple[AgentPrompt, BuildResult]] = []
     encoder = PartEncoder()
-    for collected in collect_inputs(workspace, agents, at=now):
+    for collected in InputCollector(loaded, now).collect_all():
         prompt = prompts.get((collected.agent.pk, collected.channel.pk))
         if prompt is None:
             # The channel was added after the prompts were locked. The cause of that change is not deleted
@@ -158,14 +189,18 @@ def is_unchanged(build: BuildResult, latest: PromptVersion, digests: SaltedDiges
 
 
 def lock_or_create_prompts(
-    workspace: Workspace | int, agent_ids: Sequence[int], locked: LockedPrompts | None = None
+    workspace: Workspace | int,
+    agent_ids: Sequence[int],
+    locked: LockedPrompts | None = None,
+    loaded: LoadedRows | None = None,
 ) -> LockedPrompts:
-    """Lock the prompts of all agents and channels, create missing prompts, and load the latest versions."""
+    """Lock the prompts of all agents and channels, create missing prompts, and load the latest versions.
+
+    The channels are taken from `loaded`, which may be given so that they are read once.
+    """
     prompts = lock_agent_prompts(workspace, agent_ids) if locked is None else locked
-    links = AgentChannel.objects.in_workspace(workspace).filter(
-        agent__in=agent_ids, agent__archived_at=None, channel__archived_at=None
-    )
-    live = set(links.values_list("agent_id", "channel_id"))
+    loaded = loaded or LoadedRows(workspace, agent_ids)
+    live = {(agent.pk, channel.pk) for agent in loaded.agents for channel in loaded.channels[agent.pk]}
     if missing := sorted(live - prompts.keys()):
         workspace_id = workspace if isinstance(workspace, int) else workspace.pk
         AgentPrompt.objects.in_workspace(workspace).bulk_create(

@@ -5,8 +5,10 @@ from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
+from django.db import transaction
 from django.db.models import Q
 
+from core.shared_cache import SharedLRUCache
 from personas.models import Workspace, sha256_digest
 from prompts.assembly.segments import is_record_id
 from prompts.models import AgentPrompt, PromptVersion, VersionPart
@@ -109,6 +111,10 @@ def diff_part_revisions(before: PartRevisions, after: PartRevisions) -> dict[Par
     return changed | {part: None for part in before if part not in after}
 
 
+# Latest versions whose parts a process keeps.
+MAX_CACHED_PARTS = 500
+
+
 class PreviousParts(NamedTuple):
     """The lockfile and the record revisions of the latest version, with which the next one is compared.
 
@@ -119,11 +125,34 @@ class PreviousParts(NamedTuple):
     revisions: PartRevisions
 
 
+# By the id of the version.
+CACHED_PARTS: SharedLRUCache[int, PreviousParts] = SharedLRUCache(MAX_CACHED_PARTS)
+
+
 def get_previous_parts(
     workspace: Workspace | int, prompts: Sequence[AgentPrompt]
 ) -> dict[int, PreviousParts]:
-    """Return the previous parts of all prompts that have a version, with two queries."""
-    latest = {prompt.pk: prompt.latest for prompt in prompts if prompt.latest}
+    """Return the previous parts of all prompts that have a version.
+
+    Versions never change, so the parts of the latest versions that this process stored or read are cached.
+    For the others it takes two queries.
+    """
+    known: dict[int, PreviousParts] = {}
+    latest: dict[int, PromptVersion] = {}
+    for prompt in prompts:
+        if prompt.latest is None:
+            continue
+        if (parts := CACHED_PARTS.find(prompt.latest.pk)) is not None:
+            known[prompt.pk] = parts
+        else:
+            latest[prompt.pk] = prompt.latest
+    return known | load_previous_parts(workspace, latest)
+
+
+def load_previous_parts(
+    workspace: Workspace | int, latest: Mapping[int, PromptVersion]
+) -> dict[int, PreviousParts]:
+    """Load the parts of these versions, which are given by the ids of their prompts."""
     if not latest:
         return {}
     chains = get_lockfile_chains(workspace, latest)
@@ -135,7 +164,21 @@ def get_previous_parts(
         is_valid = is_lockfile_valid(version.lockfile, parts)
         lockfile = (get_base_number(version.number, version.lockfile), parts) if is_valid else None
         previous[prompt] = PreviousParts(lockfile, get_part_revisions(segments, parts if tools else ()))
+    cache_parts({latest[prompt].pk: parts for prompt, parts in previous.items()})
     return previous
+
+
+def cache_parts(parts: Mapping[int, PreviousParts]) -> None:
+    """Keep the parts of versions, given by id, once they are committed.
+
+    If the transaction is rolled back, SQLite gives the id to another version.
+    """
+
+    def store() -> None:
+        for version, one in parts.items():
+            CACHED_PARTS.store(version, one)
+
+    transaction.on_commit(store)
 
 
 def get_lockfile_chains(
@@ -168,10 +211,12 @@ def save_part_changes(
     before: Mapping[int, PreviousParts],
 ) -> None:
     """Store the record changes since the previous version: an edit of one record adds one row."""
-    rows = []
+    rows, new = [], {}
     for version, parts in versions:
         previous = before.get(version.prompt_id)
         revisions = get_part_revisions(version.segments, parts if version.tools else ())
+        base = get_base_number(version.number, version.lockfile)
+        new[version.pk] = PreviousParts((base, parts), revisions)
         rows += [
             VersionPart(
                 workspace_id=version.workspace_id,
@@ -186,3 +231,4 @@ def save_part_changes(
             ).items()
         ]
     VersionPart.objects.in_workspace(workspace).bulk_create(rows, batch_size=1_000)
+    cache_parts(new)

@@ -1,15 +1,18 @@
 """The full lockfile of a version can be reconstructed, although only changes are stored."""
 
 import pytest
+from django.db import transaction
 
 from personas.memories.services import revoke_memory
-from personas.models import sha256_digest
+from personas.models import Soul, sha256_digest
 from prompts.builds.services import rebuild_agents
-from prompts.models import PromptVersion
+from prompts.models import AgentPrompt, PromptVersion
 from prompts.versions.lockfile import (
+    CACHED_PARTS,
     FULL_LOCKFILE_INTERVAL,
     build_lockfile,
     get_base_number,
+    get_previous_parts,
     is_lockfile_valid,
     merge_lockfiles,
 )
@@ -99,6 +102,7 @@ def test_an_invalid_chain_is_not_continued(workspace, monkeypatch):
         make_memory(workspace, f"Ship {number} is late.")
     make_agent(workspace, "pilot", soul=make_soul(workspace), channels=[make_channel(workspace, "deck")])
     make_memory(workspace, "The crane is busy.")
+    CACHED_PARTS.clear()
     monkeypatch.setattr(
         "prompts.versions.lockfile.get_lockfile_chains",
         lambda _, latest: {prompt: [version.lockfile] for prompt, version in latest.items()},
@@ -107,3 +111,29 @@ def test_an_invalid_chain_is_not_continued(workspace, monkeypatch):
     last = PromptVersion.objects.in_workspace(workspace).latest("number")
     assert "base" not in last.lockfile
     assert is_lockfile_valid(last.lockfile, get_lockfile_parts(last))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parts_of_a_version_that_was_rolled_back_are_not_kept(workspace):
+    """SQLite gives the id of such a version to another one."""
+    agent = make_agent(
+        workspace, "pilot", soul=make_soul(workspace), channels=[make_channel(workspace, "deck")]
+    )
+    CACHED_PARTS.clear()
+    with transaction.atomic():
+        Soul.objects.in_workspace(workspace).update(text="Be wise.")
+        [version] = rebuild_agents(workspace, [agent.pk]).versions
+        transaction.set_rollback(True)
+    assert CACHED_PARTS.find(version.pk) is None
+    assert len(CACHED_PARTS) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_parts_of_a_new_version_are_those_that_are_read(workspace):
+    make_agent(workspace, "pilot", soul=make_soul(workspace), channels=[make_channel(workspace, "deck")])
+    make_memory(workspace, "The crane is busy.")
+    prompt = AgentPrompt.objects.in_workspace(workspace).select_related("latest").get()
+    assert prompt.latest
+    kept = CACHED_PARTS.find(prompt.latest.pk)
+    CACHED_PARTS.clear()
+    assert get_previous_parts(workspace, [prompt])[prompt.pk] == kept
