@@ -52,6 +52,9 @@ CODE = "823614"
 CANARY, NAME = "Penhaligon keeps the code", "Rosamund Penhaligon"
 SECRET = f"Mrs {CANARY} {CODE} on a card."
 GUESSES = 1_000_000
+# All codes are tried in the shortest texts, which are the easiest to guess, and these around the right one in
+# the others.
+FULLY_GUESSED, NEAR_GUESSES = 2, 5_000
 # The guards to take away by fault: module, name, and what replaces it.
 PLANTS: dict[str, list[tuple[str, str, Any]]] = {
     "plain-digests": [
@@ -171,10 +174,14 @@ def guess(texts: list[str]) -> tuple[int, int]:
     salts = {found.decode() for value in values for found in SALT.findall(value)}
     stored = {bytes.fromhex(digest.decode()) for digest in digests}
     hits = 0
-    for text in texts:
+    guesses = 0
+    for place, text in enumerate(sorted(texts, key=len)):
         before, _, after = text.partition(CODE)
         start, end = sha256(before.encode()), after.encode()
-        for number in range(GUESSES):
+        near = range(int(CODE) - NEAR_GUESSES, int(CODE) + NEAR_GUESSES)
+        codes = range(GUESSES) if place < FULLY_GUESSED else near
+        guesses += len(codes)
+        for number in codes:
             attempt = start.copy()
             attempt.update(b"%06d" % number + end)
             hits += attempt.digest() in stored
@@ -183,7 +190,7 @@ def guess(texts: list[str]) -> tuple[int, int]:
             sha256(f"dramatis:salted:v1\n{salt}\n{plain}".encode()).hexdigest().encode() in digests
             for salt in salts
         )
-    return hits, GUESSES * len(texts)
+    return hits, guesses
 
 
 def print_facts(**facts: Any) -> None:

@@ -7,11 +7,13 @@ from django.utils import timezone
 
 from personas.actors import Actor
 from personas.api_keys.format import ADMIN
+from personas.api_keys.scopes import VERBS_BY_KIND
 from personas.api_keys.services import create_key
 from personas.memories.services import revoke_memory
 from personas.models import Agent, MemoryState, Soul, User, Workspace
 from personas.records.services import archive_record, edit_record
 from prompts.builds.services import rebuild_agents
+from prompts.erasure.services import erase_record
 from prompts.labels.services import move_label
 from prompts.models import AgentPrompt, LabelMove
 from prompts.releases.services import approve_release, request_release
@@ -47,7 +49,7 @@ Names = dict[str, Any]
 
 def make_stage(workspace: Workspace, owner: User, other: User) -> Stage:
     by = Actor.person(owner)
-    _, secret = create_key(workspace, "All", {}, by=by, kind=ADMIN)
+    _, secret = create_key(workspace, "All", {"verbs": list(VERBS_BY_KIND[ADMIN])}, by=by, kind=ADMIN)
     names = personas(workspace, by)
     agent = Agent.objects.in_workspace(workspace).get(slug="mira")
     names |= files(workspace, agent)
@@ -95,6 +97,9 @@ def personas(workspace: Workspace, by: Actor) -> Names:
             "kind": "memory",
             "record": make_memory(workspace, text="Was born in Bergen.").pk,
         },
+        "erasures.key": erase_record(
+            make_memory(workspace, text="Was born in Hamar."), reason="Asked", by=BY
+        ).pk,
         "body.expires_at": soon,
         "body.ends_at": soon,
         "/api/v1/agents/{agent}/responsibilities:remove title": duty.title,
@@ -103,8 +108,8 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "DELETE /api/v1/souls/{key}": make_soul(workspace, label="Free").slug,
         "DELETE /api/v1/channels/{key}": make_channel(workspace, slug="free").slug,
         "DELETE /api/v1/tools/{key}": make_tool(workspace, name="free").name,
-        "POST /api/v1/memories/{key}:restore": revoke_memory(make_memory(workspace), by=by).pk,
-        "POST /api/v1/agents/{key}:restore": archive_record(make_agent(workspace, slug="gone"), by=by).slug,
+        "POST /api/v1/memories/{key}:restore": revoke_memory(make_memory(workspace), by=BY).pk,
+        "POST /api/v1/agents/{key}:restore": archive_record(make_agent(workspace, slug="gone"), by=BY).slug,
     }
 
 
@@ -161,7 +166,8 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
     prompt = AgentPrompt.objects.in_workspace(workspace).get(agent=agent)
     first = prompt.latest
     soul = Soul.objects.in_workspace(workspace).get(agents=agent)
-    edit_record(soul, {"text": "Be calmer."}, expected=soul.revision, by=by)
+    # By neither of the two, so that both can approve a release of it.
+    edit_record(soul, {"text": "Be calmer."}, expected=soul.revision, by=BY)
     rebuild_agents(workspace, [agent.pk])
     prompt.refresh_from_db()
     assert first is not None
@@ -172,7 +178,6 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
     key, secret = create_key(workspace, "Fetcher", {}, by=by)
     served = fetch(secret, agent.slug, "harbour")
     open_release = request_release(workspace, [prompt], message="Go", by=Actor.person(other), label="beta")
-    # The owner made changes, so somebody else approves.
     approved = request_release(workspace, [prompt], message="Go", by=by, label="gamma")
     approve_release(approved, by=Actor.person(other))
     moves = LabelMove.objects.in_workspace(workspace).filter(prompt=prompt)

@@ -7,18 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 from django.db import connection
-from django.utils import timezone
 
-from project.backup.checkpoint_files import CHECKPOINTS_FOLDER
-from project.backup.endings import copy_journal
-from project.backup.manifest import Manifest, write_manifest
 from tests.database_dump import READY, url_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -60,16 +55,6 @@ def manage(url: str, *arguments: str | Path, **variables: str) -> Done:
 
 def restore(url: str, backup: Path, checkpoints: Path, **variables: str) -> Done:
     return manage(url, "restore", backup, DRAMATIS_CHECKPOINT_DIR=str(checkpoints), **variables)
-
-
-def write_small_backup(folder: Path, made_at: datetime | None = None) -> Path:
-    """Write a backup with a manifest and the journal, and without a database."""
-    (folder / CHECKPOINTS_FOLDER).mkdir(parents=True)
-    (folder / "database.dump").write_bytes(b"rows")
-    manifest = Manifest((made_at or timezone.now()).isoformat(), {"vendor": "none"}, {}, [])
-    manifest.journal = list(copy_journal(folder))
-    write_manifest(folder, manifest)
-    return folder
 
 
 def answer(url: str, query: str) -> Any:

@@ -21,7 +21,7 @@ from project.backup.endings import (
 from project.backup.errors import BackupError
 from project.backup.manifest import read_manifest
 from project.journal.files import HEAD_FILE, JOURNAL_FILE, read_journal
-from tests.project.backup.backup_stage import write_small_backup
+from tests.project.backup.small_backup import write_small_backup
 from tests.project.journal.test_files import append
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

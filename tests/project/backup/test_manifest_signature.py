@@ -14,7 +14,7 @@ from project.backup.manifest import (
 )
 from prompts.proof.signatures import sign_body
 from prompts.proof.signing_keys import generate_signing_key
-from tests.project.backup.backup_stage import write_small_backup
+from tests.project.backup.small_backup import write_small_backup
 
 
 @pytest.fixture

@@ -239,7 +239,8 @@ def run_with_standby(workspace, as_alice, bob, monkeypatch, stage):
         REPLICA_HEALTH.next_check = 0.0
         assert "personas_auditevent" in get_replica_queries(bob_client, "audit/")
         assert events_of(bob_client, memory)
-        assert replica.get_replica_lag() == timedelta(0)
+        # Not exactly zero: PostgreSQL writes to its log also when nobody does.
+        assert replica.get_replica_lag() < timedelta(seconds=5)
 
         copy.stop("immediate")
         assert events_of(bob_client, memory)
