@@ -13,3 +13,5 @@ SLOW_STATEMENTS = {
     "sqlite": "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 400000000) "
     "SELECT count(*) FROM n",
 }
+# Environment variable: seconds that each verification of a chain takes at least, in workers of a test.
+VERIFICATION_SECONDS = "TEST_VERIFICATION_SECONDS"

@@ -2,8 +2,8 @@
 
 The flood lasts 45 seconds instead of minutes: it is a backlog from its first seconds on, and the test asserts
 that it still is one each time the other tenant's work is done. The small tenant's fetches are also sent to a
-web server that serves no other tenant, beside the same flood, so that a busy machine does not count. Their
-p99 is recorded and not asserted: see the end of the test.
+web server that serves no other tenant, beside the same flood, so that a busy machine does not count. The best
+of three rounds is compared.
 """
 
 import time
@@ -16,7 +16,7 @@ import pytest
 
 from project.redis_client import connect_redis
 from tests.clients.live import free_port
-from tests.promises import REAL_RATE_LIMITS
+from tests.promises import REAL_RATE_LIMITS, VERIFICATION_SECONDS
 from tests.promises.flood import (
     GROWTH_SQL,
     STORED_SQL,
@@ -45,6 +45,8 @@ LIMITS = {
     "DRAMATIS_BUILD_AT_ONCE": "0",
     "DRAMATIS_CALL_BYTES_PER_DAY": str(QUOTA),
     REAL_RATE_LIMITS: "1",
+    # As long as the verification of a large workspace.
+    VERIFICATION_SECONDS: "30",
     # As in the compose file.
     "GRANIAN_WORKERS": "2",
     "DRAMATIS_WEB_PROCESSES": "2",
@@ -205,8 +207,7 @@ def test_a_flood_takes_nothing_of_another_tenants_share(installation, record_pro
     assert share.longest <= LIVE_SECONDS
     assert observer.oldest_heartbeat <= HEARTBEAT_SECONDS
     assert count_unserved(fetches) == 0
-    # The p99 is recorded and not asserted: P99_RATIO is not reached in every run on two busy cores, as the
-    # requests of both tenants share the interpreter lock of a web process.
+    assert best.ratio <= P99_RATIO
     assert stored <= QUOTA
     assert growth <= QUOTA * GROWTH_RATIO
     assert flood.refusal["code"] == "call_quota"
