@@ -137,8 +137,17 @@ def close_ledger_writer() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def clear_serving_cache() -> None:
-    """Clear the caches of database rows: rows are rolled back after a test, and their ids are reused."""
+def clear_serving_cache() -> Iterator[None]:
+    """Clear the caches of database rows: rows are rolled back after a test, and their ids are reused.
+
+    After the test as well, because fixtures of a module are set up before this one.
+    """
+    clear_caches()
+    yield
+    clear_caches()
+
+
+def clear_caches() -> None:
     cache.PROCESS_CACHE.resolutions.clear()
     cache.PROCESS_CACHE.versions.clear()
     quota.PROCESS_RESERVATIONS.clear()

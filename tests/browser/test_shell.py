@@ -178,6 +178,7 @@ def test_shortcuts_search_navigate_and_can_be_switched_off(bobs, workspace):
         keys.press("x")
     keys.press("o")
     expect(bobs.page).to_have_url(re.compile("/agents/pilot/$"))
+    bobs.page.wait_for_load_state()
     keys.press("e")
     expect(bobs.page).to_have_url(re.compile("/agents/pilot/edit/$"))
     bobs.page.locator("main [name=name]").focus()

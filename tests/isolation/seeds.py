@@ -319,5 +319,6 @@ class Seeder:
             write_revision(row, by=Actor(self.word("Actor.label"), self.owner))
         erasure = self.create(Erasure, object_id=987_654, person=self.owner, digests=[], versions=[])
         self.keep("erasures", "plain", erasure)
-        self.create(CallContent, size=5, data=b'"tea"', last_used_on=self.now.date())
+        day = self.now.date()
+        self.create(CallContent, size=5, data=b'"tea"', plain_digest="0" * 64, last_used_on=day)
         self.create(DailyCallStorage, day=self.now.date(), size=5)
