@@ -55,6 +55,9 @@ BACKLOG_SQL = (
     "DELETE FROM prompts_buildcause",
     "DELETE FROM skills_refreshrun WHERE status IN ('queued', 'running')",
     "DELETE FROM prompts_verificationrun WHERE state IN ('queued', 'running')",
+    # What another test stored counts towards the quota of the day.
+    "DELETE FROM prompts_callcontent",
+    "DELETE FROM prompts_dailycallstorage",
 )
 
 
