@@ -15,7 +15,7 @@ from personas.api.models import KeptAnswer
 from personas.api_keys.models import ApiKey
 from personas.audit.models import AuditEvent
 from personas.channels.models import BUILT_IN_CHANNELS, Channel
-from personas.contents.models import Content, sha256_digest
+from personas.contents.models import Content, ErasableContent, sha256_digest
 from personas.drafts.models import KeptDraft
 from personas.erasure.models import Erasure, ErasureCounter, ErasureProgress
 from personas.members.models import Invitation, Membership
@@ -38,6 +38,7 @@ __all__ = [
     "Channel",
     "Content",
     "CrossWorkspaceLink",
+    "ErasableContent",
     "Erasure",
     "ErasureCounter",
     "ErasureProgress",

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.utils import timezone
 
-from core.salted_digests import generate_salt, salt_digest
 from personas.models import Content, Workspace
 
 # First key of the advisory lock of a workspace's contents; the second is the workspace id.
@@ -93,21 +92,9 @@ class SaltedDigests:
             self.find(lost)
 
     def _assign_salt(self, plain_digest: str, data: bytes) -> Content:
-        row = build_salted_content(self.workspace_id, plain_digest, data)
+        row = Content.build_salted(self.workspace_id, plain_digest, data)
         self.by_plain[plain_digest] = SaltedDigest(row.digest, row.salt or "")
         return row
-
-
-def build_salted_content(workspace_id: int, plain_digest: str, data: bytes) -> Content:
-    salt = generate_salt()
-    return Content(
-        workspace_id=workspace_id,
-        digest=salt_digest(plain_digest, salt),
-        salt=salt,
-        plain_digest=plain_digest,
-        size=len(data),
-        data=data,
-    )
 
 
 def build_content(workspace_id: int, digest: str, data: bytes) -> Content:

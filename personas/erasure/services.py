@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
+from personas.contents.models import erase_content_rows
 from personas.drafts.services import delete_drafts_containing
 from personas.errors import DomainError, InvalidInput
 from personas.models import (
@@ -176,5 +177,4 @@ def blank_history(record: Record) -> None:
 
 def erase_contents(workspace_id: int, digests: Iterable[str]) -> int:
     """Erase data and salts of the contents with these digests. The rows and their digests stay."""
-    rows = Content.objects.in_workspace(workspace_id).filter(digest__in=list(digests), erased_at=None)
-    return rows.update(data=None, salt=None, plain_digest=None, erased_at=timezone.now())
+    return erase_content_rows(Content.objects.in_workspace(workspace_id).filter(digest__in=list(digests)))

@@ -200,10 +200,13 @@ def _save_record(
 
 def has_changed_key(record: Record, values: FieldValues) -> bool:
     """Whether the edit sets a field that a constraint or unique field of the record covers."""
-    names = {name for constraint in record._meta.constraints for name in getattr(constraint, "fields", ())}
+    constraints = record._meta.constraints
+    if not all(isinstance(one, UniqueConstraint) and one.fields and not one.condition for one in constraints):
+        # A check, a condition or an expression may cover any field.
+        return True
+    names = {name for one in constraints if isinstance(one, UniqueConstraint) for name in one.fields}
     names |= {field.name for field in record._meta.concrete_fields if field.unique and not field.primary_key}
-    has_other = any(not isinstance(one, UniqueConstraint) for one in record._meta.constraints)
-    return has_other or any(name in values for name in names)
+    return any(name in values for name in names)
 
 
 def has_children(record: Record) -> bool:

@@ -2,28 +2,18 @@
 
 from django.db import models
 
-from personas.models import Workspace, WorkspaceOwned
+from personas.models import ErasableContent, Workspace, WorkspaceOwned
 
 
-class CallContent(WorkspaceOwned):
+class CallContent(ErasableContent):
     """A value of a call, or all its short values, as canonical JSON.
 
     Any number of ledger rows may refer to it by its salted digest.
     """
 
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+", db_index=False)
-    digest = models.CharField(max_length=64)
-    size = models.PositiveIntegerField()
-    # Data, salt and plain digest are None after an erasure. The digest stays: ledger rows refer to it.
-    data = models.BinaryField(null=True)
-    # None if the digest is not salted, as in earlier releases.
-    salt = models.CharField(max_length=32, null=True, editable=False)  # noqa: DJ001  # no copy of the table
-    # SHA-256 of the data, to find values that are stored already.
-    plain_digest = models.CharField(max_length=64, null=True, editable=False)  # noqa: DJ001  # as the salt
-    erased_at = models.DateTimeField(null=True, editable=False)
     # The day (UTC) of the last call that sent the value. No ledger row of a later day refers to it.
     last_used_on = models.DateField()
-    created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [
@@ -35,9 +25,6 @@ class CallContent(WorkspaceOwned):
             ),
         ]
         indexes = [models.Index(fields=["workspace", "last_used_on"], name="call_contents_by_use")]
-
-    def __str__(self) -> str:
-        return self.digest[:12]
 
 
 class DailyCallStorage(WorkspaceOwned):

@@ -6,7 +6,6 @@ from datetime import date
 from django.utils import timezone
 
 from core.db.workspace_scope import workspace_scope
-from core.salted_digests import generate_salt, salt_digest
 from core.shared_cache import SharedLRUCache
 from personas.contents.services import SaltedDigest
 from prompts.call_contents.quota import PROCESS_RESERVATIONS, get_utc_day
@@ -45,7 +44,10 @@ def store_call_data(
         if new:
             # A concurrent call may store the same value with another salt. Its row is read then.
             CallContent.objects.in_workspace(workspace_id).bulk_create(
-                [build_call_content(workspace_id, plain, contents[plain], today) for plain in sorted(new)],
+                [
+                    CallContent.build_salted(workspace_id, plain, contents[plain], last_used_on=today)
+                    for plain in sorted(new)
+                ],
                 ignore_conflicts=True,
             )
             stored |= renew_contents(workspace_id, new, today)
@@ -67,16 +69,3 @@ def renew_contents(workspace_id: int, plain_digests: Iterable[str], today: date)
         rows.filter(pk__in=due).update(last_used_on=today)
         found = list(rows.values_list(*columns))
     return {plain: SaltedDigest(digest, salt or "") for _, plain, digest, salt, _ in found}
-
-
-def build_call_content(workspace_id: int, plain_digest: str, data: bytes, today: date) -> CallContent:
-    salt = generate_salt()
-    return CallContent(
-        workspace_id=workspace_id,
-        digest=salt_digest(plain_digest, salt),
-        salt=salt,
-        plain_digest=plain_digest,
-        size=len(data),
-        data=data,
-        last_used_on=today,
-    )

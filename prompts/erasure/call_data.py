@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import BinaryField, Func, IntegerField, Q, QuerySet, Sum, Value
-from django.utils import timezone
 
+from personas.contents.models import erase_content_rows
 from personas.models import Erasure, Workspace
 from prompts.models import CallContent
 
@@ -63,14 +63,8 @@ def erase_call_data_containing(workspace: Workspace | int, texts: Iterable[str])
     while batch := list(rows.filter(pk__gt=last_id).values_list("pk", flat=True)[:BATCH_SIZE]):
         last_id = batch[-1]
         matches = rows.filter(pk__in=batch).annotate(**positions).filter(condition)
-        erased += erase_call_contents(workspace, matches.values_list("pk", flat=True))
+        erased += erase_content_rows(rows.filter(pk__in=list(matches.values_list("pk", flat=True))))
     return erased
-
-
-def erase_call_contents(workspace: Workspace | int, ids: Iterable[int]) -> int:
-    """Erase data and salts of these contents. The rows and their digests stay."""
-    rows = list_readable_contents(workspace).filter(pk__in=list(ids))
-    return rows.update(data=None, salt=None, plain_digest=None, erased_at=timezone.now())
 
 
 def build_call_needles(texts: Iterable[str]) -> list[bytes]:

@@ -33,7 +33,7 @@ def test_a_full_sqlite_file_is_recognised():
 
 
 @pytest.mark.django_db
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="speaks of PostgreSQL")
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="needs the error codes of PostgreSQL")
 def test_a_full_disk_of_postgresql_is_recognised():
     with pytest.raises(OperationalError) as raised:
         raise_postgres_error(DISK_FULL_SQLSTATE)
@@ -41,7 +41,7 @@ def test_a_full_disk_of_postgresql_is_recognised():
 
 
 @pytest.mark.django_db
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="speaks of PostgreSQL")
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="needs the error codes of PostgreSQL")
 def test_another_lack_of_resources_is_no_full_disk():
     with pytest.raises(OperationalError) as raised:
         raise_postgres_error("53200")

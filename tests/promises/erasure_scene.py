@@ -57,10 +57,7 @@ GUESSES = 1_000_000
 FULLY_GUESSED, NEAR_GUESSES = 2, 5_000
 # The guards to take away by fault: module, name, and what replaces it.
 PLANTS: dict[str, list[tuple[str, str, Any]]] = {
-    "plain-digests": [
-        ("personas.contents.services", "generate_salt", lambda: ""),
-        ("prompts.call_contents.services", "generate_salt", lambda: ""),
-    ],
+    "plain-digests": [("personas.contents.models", "generate_salt", lambda: "")],
     "call-data": [("prompts.erasure.services", "erase_call_data_containing", lambda *_: 0)],
     "immutable": [
         ("personas.api.etags", "REVALIDATE_CACHE_CONTROL", "private, max-age=31536000, immutable"),

@@ -2,12 +2,10 @@
 
 import pytest
 
-from core import salted_digests
 from personas.models import Content, Workspace
 from personas.records.services import edit_record
 from prompts.assembly.slots import Slots
 from prompts.builds.services import rebuild_agents
-from prompts.call_contents import services as call_contents
 from prompts.erasure import call_data
 from prompts.erasure.services import erase_record
 from prompts.integrity.verify import verify_workspace
@@ -87,9 +85,7 @@ def test_erased_text_cannot_be_guessed_from_a_digest(stage, by_alice):
 
 @pytest.mark.planted
 def test_a_digest_without_a_salt_is_found(stage, by_alice, monkeypatch):
-    for module in (salted_digests, call_contents):
-        monkeypatch.setattr(module, "generate_salt", lambda: "")
-    monkeypatch.setattr("personas.contents.services.generate_salt", lambda: "")
+    monkeypatch.setattr("personas.contents.models.generate_salt", lambda: "")
     serve_secret(stage)
     guesses = list_right_guesses(stage)
     erase_record(stage.memory, reason="She asked for it.", by=by_alice)
@@ -179,7 +175,7 @@ def test_a_version_of_an_earlier_release_is_verified_and_not_built_again(alice, 
     """A version with plain digests stays valid and the latest; the next one has salts."""
     workspace = make_workspace("Old Harbour", owner=alice)
     with monkeypatch.context() as patch:
-        patch.setattr("personas.contents.services.generate_salt", lambda: "")
+        patch.setattr("personas.contents.models.generate_salt", lambda: "")
         stage = make_stage(workspace, "Be brave.")
     contents = Content.objects.in_workspace(workspace)
     contents.update(salt=None, plain_digest=None)
