@@ -104,6 +104,9 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "body.ends_at": soon,
         "/api/v1/agents/{agent}/responsibilities:remove title": duty.title,
         "/api/v1/tools name": "fresh-tool",
+        # An agent cannot call itself, and parameters are JSON in a text, which the schema cannot express.
+        "/api/v1/tools/{key} agent": make_agent(workspace, slug="helper").slug,
+        "/api/v1/tools/{key} parameters": '{"type": "object"}',
         # Nothing refers to these, so they can be archived.
         "DELETE /api/v1/souls/{key}": make_soul(workspace, label="Free").slug,
         "DELETE /api/v1/channels/{key}": make_channel(workspace, slug="free").slug,
