@@ -22,7 +22,8 @@ from tests.database_dump import keep_database, ready_database
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
 from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # prints the number of isolation cells
 from tests.pytest_servers import launch_arguments
-from tests.workers import Worker, start_worker
+from tests.servers import Server, start_redis
+from tests.workers import Worker, start_worker, talking_to
 
 # Playwright's sync interface runs an event loop, and Django then refuses the ORM in the same test.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
@@ -53,6 +54,18 @@ def celery_worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactor
     worker = start_worker(tmp_path_factory.mktemp("worker") / "log")
     yield worker
     worker.kill()
+
+
+@pytest.fixture
+def own_broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A broker for this test's workers: `celery_worker` lives until the end and would take their jobs."""
+    broker = start_redis()
+    monkeypatch.setenv("REDIS_URL", broker.url)
+    try:
+        with talking_to(broker.url):
+            yield broker
+    finally:
+        broker.stop()
 
 
 @pytest.fixture(scope="session")

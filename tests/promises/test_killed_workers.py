@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.promise("R4"),
     pytest.mark.promise("R13"),
     pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("own_broker"),
 ]
 
 WORKSPACES, FETCHES = 3, 5
