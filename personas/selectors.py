@@ -26,7 +26,7 @@ LIVE_AGENT_COUNT = Count("agents", filter=Q(agents__archived_at=None), distinct=
 LIVE_LINK_COUNT = Count("agent_links", filter=Q(agent_links__agent__archived_at=None), distinct=True)
 
 
-def list_agents(workspace: Workspace) -> QuerySet[Agent]:
+def list_agents(workspace: Workspace | int) -> QuerySet[Agent]:
     """Return the agents of a workspace, with the related rows that pages and the API display."""
     tools = AgentTool.objects.in_workspace(workspace).select_related("tool")
     channels = AgentChannel.objects.in_workspace(workspace).select_related("channel")
@@ -36,43 +36,43 @@ def list_agents(workspace: Workspace) -> QuerySet[Agent]:
     ).order_by("name", "pk")
 
 
-def list_identities(workspace: Workspace) -> QuerySet[Identity]:
+def list_identities(workspace: Workspace | int) -> QuerySet[Identity]:
     rows = Identity.objects.in_workspace(workspace)
     return rows.annotate(agent_count=LIVE_AGENT_COUNT).order_by("label", "pk")
 
 
-def list_souls(workspace: Workspace) -> QuerySet[Soul]:
+def list_souls(workspace: Workspace | int) -> QuerySet[Soul]:
     return Soul.objects.in_workspace(workspace).annotate(agent_count=LIVE_AGENT_COUNT).order_by("label", "pk")
 
 
-def list_user_profiles(workspace: Workspace) -> QuerySet[UserProfile]:
+def list_user_profiles(workspace: Workspace | int) -> QuerySet[UserProfile]:
     rows = UserProfile.objects.in_workspace(workspace)
     return rows.annotate(agent_count=LIVE_AGENT_COUNT).order_by("label", "pk")
 
 
-def list_channels(workspace: Workspace) -> QuerySet[Channel]:
+def list_channels(workspace: Workspace | int) -> QuerySet[Channel]:
     return (
         Channel.objects.in_workspace(workspace).annotate(agent_count=LIVE_LINK_COUNT).order_by("name", "pk")
     )
 
 
-def list_tools(workspace: Workspace) -> QuerySet[Tool]:
+def list_tools(workspace: Workspace | int) -> QuerySet[Tool]:
     rows = Tool.objects.in_workspace(workspace).select_related("agent")
     return rows.annotate(agent_count=LIVE_LINK_COUNT).order_by("name", "pk")
 
 
-def list_memories(workspace: Workspace) -> QuerySet[Memory]:
+def list_memories(workspace: Workspace | int) -> QuerySet[Memory]:
     """Return the memories of a workspace. The newest come first, because they may need a review."""
     rows = Memory.objects.in_workspace(workspace).select_related("agent", "author", "superseded_by")
     return rows.order_by("-created_at", "-pk")
 
 
-def list_responsibilities(workspace: Workspace) -> QuerySet[Responsibility]:
+def list_responsibilities(workspace: Workspace | int) -> QuerySet[Responsibility]:
     rows = Responsibility.objects.in_workspace(workspace).select_related("agent")
     return rows.order_by("agent__name", "agent_id", "position", "pk")
 
 
-def list_tasks(workspace: Workspace) -> QuerySet[Task]:
+def list_tasks(workspace: Workspace | int) -> QuerySet[Task]:
     rows = Task.objects.in_workspace(workspace).select_related("agent").prefetch_related("steps")
     return rows.order_by("-number")
 

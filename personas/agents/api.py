@@ -102,7 +102,7 @@ class AgentResource(RecordResource[Agent]):
     agent_path = "slug"
     read_touches = write_touches = Touches.AGENT
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[Agent]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Agent]:
         return list_agents(workspace)
 
     def list_visible(self, caller: ApiClient) -> QuerySet[Agent]:
@@ -205,8 +205,9 @@ class IdentityResource(NamedResource):
 
     model = Identity
     name, singular = "identities", "identity"
+    has_compiled_lookup = True
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[Identity]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Identity]:
         return list_identities(workspace)
 
 
@@ -215,8 +216,9 @@ class SoulResource(NamedResource):
 
     model = Soul
     name, singular = "souls", "soul"
+    has_compiled_lookup = True
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[Soul]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Soul]:
         return list_souls(workspace)
 
 
@@ -225,9 +227,10 @@ class UserProfileResource(NamedResource):
 
     model = UserProfile
     name, singular = "user-profiles", "user profile"
+    has_compiled_lookup = True
     search_fields = ("label", "slug", "name")
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[UserProfile]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[UserProfile]:
         return list_user_profiles(workspace)
 
 
@@ -240,7 +243,7 @@ class ChannelResource(RecordResource[Channel]):
     create_only_fields = ("slug",)
     read_touches = write_touches = Touches.CHANNEL
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[Channel]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Channel]:
         return list_channels(workspace)
 
     def list_visible(self, caller: ApiClient) -> QuerySet[Channel]:
@@ -266,7 +269,7 @@ class ToolResource(RecordResource[Tool]):
         )
     }
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[Tool]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Tool]:
         return list_tools(workspace)
 
 

@@ -1,5 +1,6 @@
 """Models of agents, identities and souls, and an agent's links to tools and channels."""
 
+from functools import cache
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -8,6 +9,7 @@ from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core.db.compiled_query import CompiledQuery
 from core.db.fields import LineField, ProseField
 from core.db.line_lists import LineListField
 from personas.channels.models import Channel
@@ -54,7 +56,10 @@ class Identity(Named):
         return IdentityFile(self.name, self.emoji, self.creature, self.vibe, self.text, self.extra)
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int]":
-        return list_agent_ids_using(self, "identity")
+        return list_agent_ids_using("identity", self.workspace_id, self.pk)
+
+    def list_own_agent_ids(self) -> list[int]:
+        return get_agents_query("identity")(self.workspace_id, self.pk)
 
 
 class Soul(Named):
@@ -67,7 +72,10 @@ class Soul(Named):
     text = ProseField(max_length=60_000, blank=True)
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int]":
-        return list_agent_ids_using(self, "soul")
+        return list_agent_ids_using("soul", self.workspace_id, self.pk)
+
+    def list_own_agent_ids(self) -> list[int]:
+        return get_agents_query("soul")(self.workspace_id, self.pk)
 
 
 class ReleasePolicy(models.TextChoices):
@@ -269,7 +277,15 @@ def list_tool_user_ids(agent: Agent) -> "models.QuerySet[Any, int]":
     return links.values_list("agent_id", flat=True)
 
 
-def list_agent_ids_using(record: Named, link: str) -> "models.QuerySet[Any, int]":
-    """Return the ids of the agents whose foreign key `link` points to this record, except archived agents."""
-    agents = Agent.objects.in_workspace(record.workspace_id).filter(**{link: record}, archived_at=None)
+def list_agent_ids_using(link: str, workspace: int, pk: int) -> "models.QuerySet[Any, int]":
+    """Return the ids of the agents whose foreign key `link` has this value, except archived agents."""
+    agents = Agent.objects.in_workspace(workspace).filter(**{link: pk}, archived_at=None)
     return agents.values_list("pk", flat=True)
+
+
+@cache
+def get_agents_query(link: str) -> CompiledQuery[[int, int], int]:
+    def build(workspace: int, pk: int) -> "models.QuerySet[Any, int]":
+        return list_agent_ids_using(link, workspace, pk)
+
+    return CompiledQuery(build)

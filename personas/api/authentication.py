@@ -11,8 +11,8 @@ from personas.api.exception_handler import AUTH_CHALLENGE_HEADERS
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api_keys.format import BOT, is_well_formed_key, key_digest
 from personas.api_keys.scopes import WRITE, can_activate_memories, get_key_verbs, resolve_permissions
-from personas.api_keys.selectors import filter_valid_keys
-from personas.models import ApiKey, Membership, Workspace
+from personas.api_keys.selectors import find_valid_key, query_active_role
+from personas.models import ApiKey, Workspace
 from personas.roles import Permission
 
 BEARER_SCHEME = "bearer "
@@ -64,7 +64,7 @@ def authenticate(headers: Mapping[str, str], query: str) -> ApiClient:
     check_no_key_in_url(query)
     secret = parse_key_secret(headers.get("Authorization", ""))
     with workspace_scope.all_workspaces():
-        key = filter_valid_keys(key_digest(secret)).select_related("workspace", "created_by").first()
+        key = find_valid_key(key_digest(secret))
     if key is None:
         raise invalid_key_error()
     workspace_scope.enter_workspace(key.workspace_id)
@@ -80,11 +80,10 @@ def require_creator_role(key: ApiKey) -> str:
     """
     if key.kind == BOT or key.created_by is None:
         return ""
-    rows = Membership.objects.in_workspace(key.workspace_id)
-    role = rows.filter(user=key.created_by, user__is_active=True).values_list("role", flat=True).first()
-    if role is None:
+    roles = query_active_role(key.workspace_id, key.created_by.pk)
+    if not roles:
         raise invalid_key_error()
-    return role
+    return roles[0]
 
 
 def get_key_actor(key: ApiKey) -> Actor:

@@ -1,12 +1,14 @@
 """REST resource for one kind of record: list, create, read, update, replace, archive, restore, revisions."""
 
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
 
 from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
+from core.db.compiled_query import CompiledQuery
 from personas.api.authentication import ApiClient
 from personas.api.etags import check_if_match, get_record_etag
 from personas.api.exception_handler import validation_problem
@@ -78,7 +80,11 @@ class RecordResource(RecordSchema, Generic[R]):
 
     # --- overridden by subclasses -----------------------------------------------------------------------
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[R]:
+    # Whether a record is found with a query that is compiled once. This takes a queryset without prefetched
+    # querysets, and no `list_visible` of its own.
+    has_compiled_lookup: ClassVar[bool] = False
+
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[R]:
         raise NotImplementedError
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> R:
@@ -213,12 +219,26 @@ class RecordResource(RecordSchema, Generic[R]):
             raise Http404
         if isinstance(key, int) and self.lookup_field == "number" and key >= 2**31:
             raise Http404
-        record = self.list_visible(call.caller).filter(**{self.lookup_field: key}).first()
-        if record is None:
+        if self.has_compiled_lookup and call.caller.agents is None:
+            check_key_limits(call.caller, self.read_touches, is_write=False)
+            records = self.record_query(call.workspace.pk, key)
+        else:
+            records = list(self.list_visible(call.caller).filter(**{self.lookup_field: key})[:1])
+        if not records:
             raise Http404
+        record = records[0]
         if record.workspace_id == call.caller.workspace.pk:
             record.workspace = call.caller.workspace
         return record
+
+    @cached_property
+    def record_query(self) -> CompiledQuery[[int, Any], R]:
+        """The record with this URL key, for keys that may read all records."""
+
+        def build(workspace: int, key: Any) -> QuerySet[R]:
+            return self.get_queryset(workspace).filter(**{self.lookup_field: key})
+
+        return CompiledQuery(build)
 
     def find_writable(self, call: ApiRequest, key: Any) -> R:
         """Return the record with this URL key, or raise 403 if the client may read but not change it.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from core.db.compiled_query import CompiledQuery
 from personas.api_keys.descriptions import (
     STATE_LABELS,
     STATE_TONES,
@@ -24,6 +25,24 @@ def filter_valid_keys(digest: str) -> QuerySet[ApiKey]:
     The query searches all workspaces, because the workspace of an API request is that of its key.
     """
     return ApiKey.unscoped.filter(digest=digest, revoked_at=None, expires_at__gt=timezone.now())
+
+
+def find_valid_key(digest: str) -> ApiKey | None:
+    """Return the key of `filter_valid_keys` with its workspace and creator. The query is compiled once."""
+    keys = [key for key in query_unrevoked_keys(digest) if key.expires_at > timezone.now()]
+    return keys[0] if keys else None
+
+
+@CompiledQuery
+def query_unrevoked_keys(digest: str) -> QuerySet[ApiKey]:
+    return ApiKey.unscoped.filter(digest=digest, revoked_at=None).select_related("workspace", "created_by")
+
+
+@CompiledQuery
+def query_active_role(workspace: int, user: int) -> "QuerySet[Membership, str]":
+    """The role of an active user in a workspace; no row if the user is not a member."""
+    rows = Membership.objects.in_workspace(workspace).filter(user=user, user__is_active=True)
+    return rows.values_list("role", flat=True)
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,8 @@ def write_audit_event(
     after: dict[str, Any] | None = None,
 ) -> None:
     """Write an audit event about any object, including objects that are not records, such as keys."""
-    build_audit_event(workspace, verb, kind, object_id, label, by=by, before=before, after=after).save(
-        force_insert=True
-    )
+    event = build_audit_event(workspace, verb, kind, object_id, label, by=by, before=before, after=after)
+    AuditEvent.objects.in_workspace(workspace).bulk_create([event])
 
 
 def build_audit_event(

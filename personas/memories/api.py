@@ -93,6 +93,7 @@ class MemoryResource(RecordResource[Memory]):
 
     model = Memory
     name, singular = "memories", "memory"
+    has_compiled_lookup = True
     lookup_field, lookup_converter = "pk", "int"
     search_fields = ("text", "source")
     create_only_fields = ("state",)
@@ -109,7 +110,7 @@ class MemoryResource(RecordResource[Memory]):
         "belief": enum_schema(MemoryState.values, description="Only memories in this state."),
     }
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[Memory]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Memory]:
         return list_memories(workspace)
 
     def filter_by_agents(self, rows: QuerySet[Memory], agents: Iterable[str]) -> QuerySet[Memory]:

@@ -70,9 +70,13 @@ class Record(WorkspaceOwned):
 
     def agent_ids(self) -> list[int]:
         """Return the ids of the agents whose prompts currently depend on this record."""
-        ids = self.query_agent_ids()
         others = [pk for source in AGENT_ID_SOURCES for pk in source(self)]
-        return sorted({*([] if ids is None else ids), *others})
+        return sorted({*self.list_own_agent_ids(), *others})
+
+    def list_own_agent_ids(self) -> list[int]:
+        """Return the ids of `query_agent_ids()`."""
+        ids = self.query_agent_ids()
+        return [] if ids is None else list(ids)
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int] | None":
         """Return the ids of `agent_ids()` as a queryset, for use in a larger query.

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from typing import Any, TypeVar
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import UniqueConstraint
+from django.db.models import QuerySet, UniqueConstraint
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.db.compiled_query import CompiledQuery
 from core.text.lists import format_short_list
 from personas.actors import SYSTEM_ACTOR, Actor
 from personas.agents.models import ReleasePolicy
@@ -126,17 +128,29 @@ def get_revision(record: Record, number: int) -> Revision:
 
 def lock_record(record: R) -> R:
     """Reload the record with SELECT … FOR UPDATE; the row lock is held until the transaction ends."""
-    rows = type(record).objects.in_workspace(record.workspace_id)
-    locked = rows.select_for_update(of=("self",)).get(pk=record.pk)
+    rows = get_lock_query(type(record))(record.workspace_id, record.pk)
+    if not rows:
+        raise type(record).DoesNotExist(f"There is no {record.kind} {record.pk}.")
+    locked: R = rows[0]
     if type(record).workspace.is_cached(record):
         locked.workspace = record.workspace
     return locked
 
 
+@cache
+def get_lock_query(model: type[R]) -> CompiledQuery[[int, int], R]:
+    def build(workspace: int, pk: int) -> QuerySet[R]:
+        return model.objects.in_workspace(workspace).filter(pk=pk).select_for_update(of=("self",))
+
+    return CompiledQuery(build)
+
+
 def check_not_erased(record: Record) -> None:
     """Raise RecordErased if the record's content was erased (deleted for good, in all revisions)."""
+    if record.kind not in ERASABLE_KINDS:
+        return
     rows = Erasure.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
-    if record.kind in ERASABLE_KINDS and rows.exists():
+    if rows.exists():
         raise RecordErased(_("The words of this record were erased. Write a new one instead."))
 
 

@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection, models
 from django.utils.translation import gettext as _
 
+from core.db.compiled_insert import can_insert_rows, insert_rows
 from personas.workspaces.models import Workspace
 
 T = TypeVar("T", bound="WorkspaceOwned")
@@ -41,15 +42,21 @@ class TenantQuerySet(models.QuerySet[T]):
             )
         return super().update(**values)
 
-    def bulk_create(self, objs: Iterable[T], *args: Any, **kwargs: Any) -> list[T]:
+    def bulk_create(self, objs: Iterable[T], *args: Any, **options: Any) -> list[T]:
+        """Insert the rows as Django does. Few rows are inserted with a statement that is compiled once."""
         rows = list(objs)
         load_link_workspaces(rows)
         for row in rows:
             row.check_foreign_links()
-        created = super().bulk_create(rows, *args, **kwargs)
-        for row in created:
+        is_upsert = bool(options.get("update_conflicts"))
+        if args or options.get("ignore_conflicts") or not can_insert_rows(rows, is_upsert=is_upsert):
+            rows = super().bulk_create(rows, *args, **options)
+        else:
+            unique_fields, update_fields = options.get("unique_fields", ()), options.get("update_fields", ())
+            insert_rows(self.model, rows, unique_fields=unique_fields, update_fields=update_fields)
+        for row in rows:
             row._stored_workspace_id = row.workspace_id
-        return created
+        return rows
 
     def bulk_update(self, objs: Iterable[T], *args: Any, **kwargs: Any) -> int:
         """Check the foreign keys of every row, then update the rows.

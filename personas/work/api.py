@@ -51,7 +51,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
     read_touches = write_touches = add_touches = Touches.AGENT
     filters = AGENT_FILTER
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[Responsibility]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Responsibility]:
         return list_responsibilities(workspace)
 
     def apply_filters(self, rows: QuerySet[Responsibility], call: ApiRequest) -> QuerySet[Responsibility]:
@@ -117,7 +117,7 @@ class TaskResource(RecordResource[Task]):
         "status": enum_schema(TaskStatus.values, description="Only those that stand so."),
     }
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[Task]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Task]:
         return list_tasks(workspace)
 
     def apply_filters(self, rows: QuerySet[Task], call: ApiRequest) -> QuerySet[Task]:

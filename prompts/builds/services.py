@@ -8,9 +8,11 @@ from typing import Any, Self
 
 import structlog
 from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.db.compiled_query import CompiledQuery
 from personas.actors import SYSTEM_ACTOR
 from personas.contents.services import SaltedDigests
 from personas.errors import DomainError
@@ -211,26 +213,39 @@ def lock_or_create_prompts(
             ignore_conflicts=True,
         )
         prompts = lock_agent_prompts(workspace, agent_ids)
-    latest = PromptVersion.objects.in_workspace(workspace).filter(
-        pk__in=[row.latest_id for row in prompts.values() if row.latest_id]
-    )
-    versions = latest.only("digest", "number", "lockfile", "prompt_id", "workspace_id").in_bulk()
+    ids = [row.latest_id for row in prompts.values() if row.latest_id]
+    versions = {version.pk: version for version in query_latest_versions(workspace, ids)}
     for pair, row in prompts.items():
         row.is_live = pair in live
         row.latest = versions.get(row.latest_id) if row.latest_id else None
     return prompts
 
 
-def lock_agent_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> LockedPrompts:
+@CompiledQuery
+def query_latest_versions(workspace: Workspace | int, ids: Sequence[int]) -> QuerySet[PromptVersion]:
+    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=ids)
+    return rows.only("digest", "number", "lockfile", "prompt_id", "workspace_id")
+
+
+@CompiledQuery
+def query_locked_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> QuerySet[AgentPrompt]:
     """Lock the prompts in primary key order, so that concurrent builds cannot deadlock."""
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agent_ids)
-    locked = rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",))
-    return {(row.agent_id, row.channel_id): row for row in locked}
+    return rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",))
+
+
+@CompiledQuery
+def query_pending_causes(workspace: Workspace | int, agent_ids: Sequence[int]) -> QuerySet[BuildCause]:
+    return BuildCause.objects.in_workspace(workspace).filter(agent__in=agent_ids).order_by("pk")
+
+
+def lock_agent_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> LockedPrompts:
+    return {(row.agent_id, row.channel_id): row for row in query_locked_prompts(workspace, agent_ids)}
 
 
 def list_pending_causes(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[int, list[BuildCause]]:
     causes: dict[int, list[BuildCause]] = defaultdict(list)
-    for cause in BuildCause.objects.in_workspace(workspace).filter(agent__in=agent_ids).order_by("pk"):
+    for cause in query_pending_causes(workspace, agent_ids):
         causes[cause.agent_id].append(cause)
     return causes
 

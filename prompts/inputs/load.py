@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from core.db.compiled_query import CompiledQueries, fetch_together
 from personas.models import (
     Agent,
     AgentChannel,
@@ -20,31 +21,33 @@ from personas.models import (
 )
 from prompts.models import PromptSettings
 from skills.agent_context.effective import AgentContextLoader, EffectiveContext, get_effective_contexts
-from skills.agent_context.preload import WorkspaceSkills, build_skill_queries
+from skills.agent_context.preload import SKILL_QUERIES, WorkspaceSkills
 
 # Relations that the query for agents joins. `context` is the agent's source of files; it may be missing.
 AGENT_RELATIONS = ("identity", "soul", "user_profile", "context")
 # The columns that prompts need; other columns are deferred.
 TEXT_COLUMNS = ("id", "workspace_id", "revision", "agent_id", "text")
 
-InputQueries = dict[str, "QuerySet[Any, Any]"]
+# Names of attributes of LoadedRows, in the order of `build_input_queries`.
+INPUT_NAMES = ("agents", "channels", "tool_links", "tools", "responsibilities", "memories", "settings")
 
 
-def build_input_queries(workspace: Workspace | int, agents: Sequence[int]) -> InputQueries:
-    """Build the queries for the rows of these agents. The keys are names of attributes of LoadedRows."""
+def build_input_queries(workspace: Workspace | int, agents: Sequence[int]) -> list["QuerySet[Any, Any]"]:
+    """Build the queries for the rows of these agents."""
     links = AgentTool.objects.in_workspace(workspace).filter(agent__in=agents)
-    return {
-        "agents": list_full_agents(workspace).filter(pk__in=agents, archived_at=None).order_by("pk"),
-        "channels": list_channel_links(workspace, agents),
-        "tool_links": links.order_by("position", "pk"),
+    return [
+        list_full_agents(workspace).filter(pk__in=agents, archived_at=None).order_by("pk"),
+        list_channel_links(workspace, agents),
+        links.order_by("position", "pk"),
         # Separate from the links, so that a tool shared by many agents is loaded once.
-        "tools": Tool.objects.in_workspace(workspace)
-        .filter(pk__in=links.values("tool"))
-        .select_related("agent"),
-        "responsibilities": list_responsibilities(workspace, agents),
-        "memories": list_active_memories(workspace, agents),
-        "settings": list_prompt_settings(workspace, agents),
-    }
+        Tool.objects.in_workspace(workspace).filter(pk__in=links.values("tool")).select_related("agent"),
+        list_responsibilities(workspace, agents),
+        list_active_memories(workspace, agents),
+        list_prompt_settings(workspace, agents),
+    ]
+
+
+INPUT_QUERIES = CompiledQueries(build_input_queries)
 
 
 def list_full_agents(workspace: Workspace | int) -> "QuerySet[Agent]":
@@ -111,11 +114,12 @@ class LoadedRows:
     @cached_property
     def rows(self) -> dict[str, list[Any]]:
         """The results of the queries by name, without queries for attributes that `for_agent` has set."""
-        all_queries = build_input_queries(self.workspace, self.ids)
-        queries = {name: rows for name, rows in all_queries.items() if name not in self.__dict__}
-        skill_queries = build_skill_queries(self.workspace) if self.with_skills else []
-        loaded = {name: list(rows) for name, rows in queries.items()}
-        return loaded | {"workspace_skills": [list(rows) for rows in skill_queries]}
+        names = [name for name in INPUT_NAMES if name not in self.__dict__]
+        bound = dict(zip(INPUT_NAMES, INPUT_QUERIES.bind(self.workspace, self.ids), strict=True))
+        skill_queries = SKILL_QUERIES.bind(self.workspace, ()) if self.with_skills else []
+        loaded = fetch_together([*[bound[name] for name in names], *skill_queries])
+        named = dict(zip(names, loaded[: len(names)], strict=True))
+        return named | {"workspace_skills": loaded[len(names) :]}
 
     @cached_property
     def agents(self) -> list[Agent]:
@@ -150,9 +154,11 @@ class LoadedRows:
     def settings(self) -> list[PromptSettings]:
         return self.rows["settings"]
 
-    @property
+    @cached_property
     def workspace_skills(self) -> WorkspaceSkills | None:
-        return WorkspaceSkills(*self.rows["workspace_skills"]) if self.with_skills else None
+        if not self.with_skills:
+            return None
+        return WorkspaceSkills.from_rows(self.workspace, self.rows["workspace_skills"])
 
     @cached_property
     def effective_contexts(self) -> dict[int, EffectiveContext]:

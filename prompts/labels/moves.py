@@ -1,9 +1,12 @@
 """Move labels in bulk, and append each move to the hash chain of its prompt."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
+
+from core.db.compiled_query import CompiledQuery
 from personas.models import Workspace
 from personas.tenancy.models import get_upsert_fields
 from prompts.hashed_rows import build_label_move_row
@@ -37,15 +40,19 @@ def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at:
     """
     if not moves:
         return []
-    rows = PromptLabel.objects.in_workspace(workspace)
-    prompts = {move.prompt.pk for move in moves}
-    labels = rows.filter(prompt__in=prompts).select_related("version").defer(*list_heavy_columns("version"))
+    labels = query_current_labels(workspace, {move.prompt.pk for move in moves})
     current = {(row.prompt_id, row.name): row for row in labels}
     check_moves(workspace, moves, current)
     label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]
     LabelMove.objects.in_workspace(workspace).bulk_create(label_moves)
     write_labels(workspace, moves, current, at)
     return label_moves
+
+
+@CompiledQuery
+def query_current_labels(workspace: Workspace | int, prompts: Collection[int]) -> QuerySet[PromptLabel]:
+    rows = PromptLabel.objects.in_workspace(workspace).filter(prompt__in=prompts)
+    return rows.select_related("version").defer(*list_heavy_columns("version"))
 
 
 def build_label_move(move: PlannedMove, label: PromptLabel | None, at: datetime) -> LabelMove:

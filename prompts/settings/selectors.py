@@ -1,10 +1,12 @@
 """Queries of prompt settings."""
 
+from functools import cache
 from typing import Any
 
-from django.db.models import IntegerField, OuterRef, Subquery
+from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from core.db.compiled_query import CompiledQuery
 from personas.models import Record, Workspace
 from prompts.models import PromptSettings
 
@@ -22,8 +24,16 @@ def list_agents_by_settings(record: Record) -> list[int]:
     """List the ids of the agents for which prompt settings choose this identity, soul or user profile."""
     if record.kind not in LINKED_FIELDS or record.pk is None:
         return []
-    rows = PromptSettings.objects.in_workspace(record.workspace_id).filter(archived_at=None)
-    return sorted({pk for row in rows.filter(**{record.kind: record.pk}) for pk in row.agent_ids()})
+    rows = get_settings_query(record.kind)(record.workspace_id, record.pk)
+    return sorted({pk for row in rows for pk in row.agent_ids()})
+
+
+@cache
+def get_settings_query(link: str) -> CompiledQuery[[int, int], PromptSettings]:
+    def build(workspace: int, pk: int) -> QuerySet[PromptSettings]:
+        return PromptSettings.objects.in_workspace(workspace).filter(archived_at=None, **{link: pk})
+
+    return CompiledQuery(build)
 
 
 def build_effective_budget(workspace: Workspace | int) -> Coalesce:

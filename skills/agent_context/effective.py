@@ -7,11 +7,12 @@ revision of a file that prompts use is called the revision in force.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from core.db.compiled_query import CompiledQueries, fetch_together
 from personas.models import Agent, Workspace
 from skills.agent_context.preload import WorkspaceSkills
 from skills.files.evaluate import build_skill_reading
@@ -347,23 +348,14 @@ class AgentContextLoader(ContextLoader):
 
     @cached_property
     def rows(self) -> list[list[Any]]:
-        return [list(self.query_candidate_files()), list(self.query_skills())]
+        queries = CANDIDATE_QUERIES if self.has_contents else CANDIDATE_SKILL_QUERIES
+        sources = self.reader.source_ids if self.reader else ()
+        return fetch_together(queries.bind(self.workspace, self.agent.pk, list(sources)))
 
     @property
     def candidate_files(self) -> list[ContextFile]:
         """The files of the agent's sources, and the skill files of any source assigned to the agent."""
         return self.rows[0]
-
-    def query_candidate_files(self) -> QuerySet[ContextFile]:
-        links = FileAgent.objects.in_workspace(self.workspace).filter(file=OuterRef("pk"), agent=self.agent)
-        rows = ContextFile.objects.in_workspace(self.workspace).filter(is_ignored=False)
-        in_own_source = Q(source__in=self.reader.source_ids) if self.reader else Q(pk=None)
-        in_own_source &= Q() if self.has_contents else Q(file_kind="skill")
-        assigned = Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, is_mine=True)
-        skills = Q(file_kind="skill", source__archived_at=None)
-        visible = rows.annotate(is_mine=Exists(links)).filter(in_own_source | (skills & assigned))
-        revision = "in_force__content" if self.has_contents else "in_force"
-        return visible.select_related(revision, "newest", "source").order_by("name", "pk")
 
     @cached_property
     def files(self) -> dict[int, dict[str, ContextFile]]:
@@ -398,12 +390,31 @@ class AgentContextLoader(ContextLoader):
     def skills(self) -> list[Skill]:
         return self.rows[1]
 
-    def query_skills(self) -> QuerySet[Skill]:
-        links = SkillLink.objects.in_workspace(self.workspace).filter(skill=OuterRef("pk"), agent=self.agent)
-        rows = Skill.objects.in_workspace(self.workspace).filter(archived_at=None)
-        mine = rows.filter(Q(for_all_agents=True) | Exists(links)).defer("body")
-        return mine.order_by("name", "pk")
-
     @cached_property
     def skill_links(self) -> set[tuple[int | None, int]]:
         return {(row.pk, self.agent.pk) for row in self.skills}
+
+
+def build_candidate_queries(
+    workspace: int, agent_id: int, source_ids: Sequence[int], *, has_contents: bool
+) -> list["QuerySet[Any, Any]"]:
+    """Return the queries for the files and the skills of one agent. See AgentContextLoader."""
+    links = FileAgent.objects.in_workspace(workspace).filter(file=OuterRef("pk"), agent=agent_id)
+    files = ContextFile.objects.in_workspace(workspace).filter(is_ignored=False)
+    in_own_source = Q(source__in=source_ids)
+    in_own_source &= Q() if has_contents else Q(file_kind="skill")
+    assigned = Q(reach=Reach.ALL) | Q(reach=Reach.CHOSEN, is_mine=True)
+    assigned_skills = Q(file_kind="skill", source__archived_at=None) & assigned
+    visible = files.annotate(is_mine=Exists(links)).filter(in_own_source | assigned_skills)
+    revision = "in_force__content" if has_contents else "in_force"
+    skill_links = SkillLink.objects.in_workspace(workspace).filter(skill=OuterRef("pk"), agent=agent_id)
+    skills = Skill.objects.in_workspace(workspace).filter(archived_at=None)
+    skills = skills.filter(Q(for_all_agents=True) | Exists(skill_links)).defer("body")
+    return [
+        visible.select_related(revision, "newest", "source").order_by("name", "pk"),
+        skills.order_by("name", "pk"),
+    ]
+
+
+CANDIDATE_QUERIES = CompiledQueries(partial(build_candidate_queries, has_contents=True))
+CANDIDATE_SKILL_QUERIES = CompiledQueries(partial(build_candidate_queries, has_contents=False))

@@ -1,16 +1,17 @@
 """Load the skills, assignments, source choices and rule sets of a workspace, shared by all its agents."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, prefetch_related_objects
 
+from core.db.compiled_query import CompiledQueries, fetch_together
 from personas.models import Agent, Workspace
 from skills.discovery.harnesses import HARNESSES, Harness
 from skills.models import AgentContext, ContextFile, FileAgent, Reach, RuleSet, Skill, SkillLink
-from skills.sources.readers import list_context_rows
+from skills.sources.readers import prefetch_uses
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,15 @@ class WorkspaceSkills:
 
         `agents` may have unsaved edits. Their parents are loaded too, because an edit can set a new parent.
         """
-        return cls(*map(list, build_skill_queries(workspace, {agent.parent_id for agent in agents})))
+        parents = {agent.parent_id for agent in agents if agent.parent_id is not None}
+        return cls.from_rows(workspace, fetch_together(SKILL_QUERIES.bind(workspace, parents)))
+
+    @classmethod
+    def from_rows(cls, workspace: Workspace | int, rows: Sequence[list[Any]]) -> "WorkspaceSkills":
+        """Build the object from the rows of SKILL_QUERIES."""
+        loaded = cls(*rows)
+        prefetch_related_objects(loaded.context_choices, prefetch_uses(workspace))
+        return loaded
 
     @cached_property
     def choices(self) -> dict[int, AgentContext]:
@@ -50,12 +59,9 @@ class WorkspaceSkills:
 
 
 def build_skill_queries(
-    workspace: Workspace | int, parent_ids: Iterable[int | None] = ()
+    workspace: Workspace | int, parent_ids: Collection[int]
 ) -> list["QuerySet[Any, Any]"]:
-    """Return one query per field of WorkspaceSkills.
-
-    They are returned unevaluated, so that a caller can run them together with its own queries.
-    """
+    """Return one query per field of WorkspaceSkills."""
     skills = Skill.objects.in_workspace(workspace).filter(archived_at=None)
     return [
         # Prompts do not contain the bodies of skills, so this large column is loaded only on access.
@@ -63,10 +69,13 @@ def build_skill_queries(
         SkillLink.objects.in_workspace(workspace).values_list("skill_id", "agent_id"),
         list_assigned_files(workspace),
         FileAgent.objects.in_workspace(workspace).values_list("file_id", "agent_id"),
-        list_context_rows(workspace),
+        AgentContext.objects.in_workspace(workspace),
         list_parent_agents(workspace, parent_ids),
         RuleSet.objects.in_workspace(workspace).filter(archived_at=None),
     ]
+
+
+SKILL_QUERIES = CompiledQueries(build_skill_queries)
 
 
 def list_assigned_files(workspace: Workspace | int) -> "QuerySet[ContextFile]":
@@ -75,8 +84,8 @@ def list_assigned_files(workspace: Workspace | int) -> "QuerySet[ContextFile]":
     return rows.select_related("in_force__content", "newest", "source").order_by("name", "pk")
 
 
-def list_parent_agents(workspace: Workspace | int, parent_ids: Iterable[int | None]) -> "QuerySet[Agent]":
+def list_parent_agents(workspace: Workspace | int, parent_ids: Collection[int]) -> "QuerySet[Agent]":
     """Return the agents that have sub-agents, and the agents in `parent_ids`."""
     agents = Agent.objects.in_workspace(workspace)
     children = agents.filter(parent=OuterRef("pk"))
-    return agents.filter(Exists(children) | Q(pk__in=[pk for pk in parent_ids if pk is not None]))
+    return agents.filter(Exists(children) | Q(pk__in=parent_ids))

@@ -192,7 +192,7 @@ class SkillResource(RecordResource[Skill]):
         "agent": slug_schema(description="Only skills that this agent was given, those for all included.")
     }
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[Skill]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Skill]:
         return list_skills(workspace).prefetch_related("agent_links__agent")
 
     def list_visible(self, caller: ApiClient) -> QuerySet[Skill]:

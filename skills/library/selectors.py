@@ -15,7 +15,7 @@ from skills.skill_format.references import list_referenced_paths
 from skills.sources.readers import ContextReader, get_readers_by_agent
 
 
-def list_skills(workspace: Workspace) -> QuerySet[Skill]:
+def list_skills(workspace: Workspace | int) -> QuerySet[Skill]:
     users = Count("agent_links", filter=Q(agent_links__agent__archived_at=None), distinct=True)
     return Skill.objects.in_workspace(workspace).annotate(agent_count=users).order_by("name", "pk")
 

@@ -117,7 +117,7 @@ class SourceResource(RecordResource[Source]):
     write_permission = Permission.MANAGE_SOURCES
     filters = {"kind": enum_schema(SourceKind.values)}
 
-    def get_queryset(self, workspace: Workspace) -> QuerySet[Source]:
+    def get_queryset(self, workspace: Workspace | int) -> QuerySet[Source]:
         return list_sources(workspace)
 
     def list_visible(self, caller: ApiClient) -> QuerySet[Source]:

@@ -141,9 +141,12 @@ def build_bot_path(location: str, path: str) -> str:
 
 def list_context_rows(workspace: Workspace | int) -> "QuerySet[AgentContext]":
     """Return the AgentContext rows with their sources in order."""
+    return AgentContext.objects.in_workspace(workspace).prefetch_related(prefetch_uses(workspace))
+
+
+def prefetch_uses(workspace: Workspace | int) -> Prefetch[str]:
     uses = AgentSource.objects.in_workspace(workspace).order_by("position", "pk")
-    uses = uses.select_related("source__grant", "source__workspace")
-    return AgentContext.objects.in_workspace(workspace).prefetch_related(Prefetch("uses", queryset=uses))
+    return Prefetch("uses", queryset=uses.select_related("source__grant", "source__workspace"))
 
 
 def get_readers_by_agent(

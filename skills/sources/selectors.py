@@ -54,7 +54,7 @@ def list_grants(workspace: Workspace) -> QuerySet[SourceGrant]:
     return SourceGrant.objects.in_workspace(workspace).order_by("path")
 
 
-def list_sources(workspace: Workspace) -> QuerySet[Source]:
+def list_sources(workspace: Workspace | int) -> QuerySet[Source]:
     """List sources, annotated with the id of the last run and the time when the last finished run ended."""
     runs = RefreshRun.objects.in_workspace(workspace).filter(source=OuterRef("pk")).order_by("-pk")
     return (

@@ -1,12 +1,23 @@
 """PostgreSQL database backend whose cursors set the workspace scope of row-level security."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db.backends.postgresql import base
 from django.db.backends.postgresql.psycopg_any import register_tzloader
 from psycopg.pq import Format
 
-from project.database.postgresql.rls_cursor import ScopedCursor, ScopedServerCursor, detect_restricted_role
+from project.database.postgresql.rls_cursor import (
+    ScopedCursor,
+    ScopedServerCursor,
+    can_set_scope,
+    detect_restricted_role,
+    get_scope_statement,
+)
+
+# Any, because the type stubs of Django do not declare this class.
+PipelineCursor: Any = base.ServerBindingCursor
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -25,3 +36,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.timezone != raw.adapters.get_loader(base.TIMESTAMPTZ_OID, Format.TEXT).timezone:
             register_tzloader(self.timezone, cursor)
         return cursor
+
+    @contextmanager
+    def open_pipeline(self) -> Iterator[Callable[[], Any]]:
+        """Send statements without waiting for their results. Yield the function that creates a cursor.
+
+        Only in a transaction: the first statement sets the workspace scope for the others. Results can be
+        read after the block.
+        """
+        self.ensure_connection()
+        raw = self.connection
+        with self.wrap_database_errors, raw.pipeline():
+            if can_set_scope(raw):
+                PipelineCursor(raw).execute(get_scope_statement())
+            yield lambda: PipelineCursor(raw)

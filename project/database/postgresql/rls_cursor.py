@@ -48,12 +48,16 @@ def can_set_scope(raw: RawConnection) -> bool:
     return is_connection_restricted(raw) and raw.info.transaction_status != TransactionStatus.INERROR
 
 
+def get_scope_statement() -> str:
+    return f"SET LOCAL {SCOPE_SETTING} = '{current_scope()}'"
+
+
 @contextmanager
 def set_scope_separately(raw: RawConnection) -> Iterator[None]:
     """Set the scope with a separate statement. Outside of a transaction, reset it after the block."""
     cursor = psycopg.ClientCursor(raw)
     if not raw.autocommit or raw.info.transaction_status == TransactionStatus.INTRANS:
-        cursor.execute(f"SET LOCAL {SCOPE_SETTING} = '{current_scope()}'")
+        cursor.execute(get_scope_statement())
         yield
         return
     cursor.execute(f"SET {SCOPE_SETTING} = '{current_scope()}'")
@@ -76,7 +80,7 @@ class ScopedCursor(DjangoCursor):  # type: ignore[misc]  # see above
             super().execute(query, params, **more)
             return self
         statement = query if isinstance(query, str) else query.as_string(self)
-        super().execute(f"SET LOCAL {SCOPE_SETTING} = '{current_scope()}'; {statement}", params, **more)
+        super().execute(f"{get_scope_statement()}; {statement}", params, **more)
         # Skip the result of SET LOCAL.
         self.nextset()
         return self

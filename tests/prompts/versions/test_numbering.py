@@ -11,6 +11,7 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
+from core.shared_cache import SharedLRUCache
 from personas.actors import Actor
 from personas.contents.services import SaltedDigests
 from personas.memories.services import create_memory
@@ -19,7 +20,7 @@ from prompts.assembly.inputs import Text
 from prompts.builds import services as builds_services
 from prompts.builds.compiler import compile_prompt
 from prompts.builds.publish import BuildAuthor, publish_versions
-from prompts.builds.services import lock_or_create_prompts, rebuild_agents
+from prompts.builds.services import lock_or_create_prompts, query_locked_prompts, rebuild_agents
 from prompts.erasure.services import erase_record
 from prompts.hashed_rows import build_label_move_row, build_version_row
 from prompts.inputs import CollectedInputs, collect_inputs
@@ -140,6 +141,8 @@ def test_without_the_lock_numbers_collide(pilot, monkeypatch):
     if connection.vendor == "sqlite":
         pytest.skip("SQLite lets one writer in at a time, lock or no lock")
     monkeypatch.setattr("django.db.models.query.QuerySet.select_for_update", lambda self, **_: self.all())
+    # Compile the query again, without the lock.
+    monkeypatch.setattr(query_locked_prompts.queries, "forms", SharedLRUCache(5))
     inputs = collect_agent_inputs(pilot)
 
     def write(place: int) -> None:

@@ -1,0 +1,89 @@
+"""INSERT statements that are compiled once per model. Django builds them again for every call."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Field, Model
+
+# Larger inserts gain little, and SQLite limits the number of parameters.
+MAX_ROWS = 100
+
+
+@dataclass(frozen=True)
+class InsertForm:
+    """The fixed parts of an INSERT into the table of a model."""
+
+    fields: "tuple[Field[Any, Any], ...]"
+    head: str
+    row: str
+    tail: str
+
+    def build_sql(self, count: int) -> str:
+        return f"{self.head} {', '.join([self.row] * count)} {self.tail}"
+
+
+def can_insert_rows(rows: Sequence[Model], *, is_upsert: bool) -> bool:
+    """Whether `insert_rows` supports these rows: new ones without primary keys, or an upsert with them."""
+    return 0 < len(rows) <= MAX_ROWS and all((row.pk is not None) == is_upsert for row in rows)
+
+
+def insert_rows(
+    model: type[Model],
+    rows: Sequence[Any],
+    *,
+    unique_fields: Sequence[str] = (),
+    update_fields: Sequence[str] = (),
+) -> None:
+    """Insert the rows with one statement and set their primary keys, as `bulk_create` does.
+
+    With `update_fields`, rows whose `unique_fields` exist are updated instead.
+    """
+    form = compile_insert(model, connection.vendor, tuple(unique_fields), tuple(update_fields))
+    params: list[Any] = []
+    for row in rows:
+        row._prepare_related_fields_for_save(operation_name="bulk_create")
+        params += [
+            field.get_db_prep_save(field.pre_save(row, True), connection=connection) for field in form.fields
+        ]
+    with transaction.mark_for_rollback_on_error(using=connection.alias), connection.cursor() as cursor:
+        cursor.execute(form.build_sql(len(rows)), params)
+        ids = cursor.fetchall()
+    for row, (pk,) in zip(rows, ids, strict=True):
+        row.pk, row._state.adding, row._state.db = pk, False, connection.alias
+
+
+@lru_cache(maxsize=200)
+def compile_insert(
+    model: type[Model], vendor: str, unique_fields: tuple[str, ...], update_fields: tuple[str, ...]
+) -> InsertForm:
+    options: Any = model._meta
+    quote = connection.ops.quote_name
+    if options.parents or any(get_placeholder(field) != "%s" for field in options.concrete_fields):
+        raise TypeError(f"{model.__name__} has columns that take more than a value.")
+    with_key = bool(update_fields)
+    fields = [field for field in options.concrete_fields if with_key or field is not options.pk]
+
+    def get_column(name: str) -> str:
+        return quote(options.get_field(name).column)
+
+    conflict = ""
+    if update_fields:
+        target = ", ".join(get_column(name) for name in unique_fields)
+        changes = ", ".join(f"{(name := get_column(field))} = EXCLUDED.{name}" for field in update_fields)
+        conflict = f"ON CONFLICT ({target}) DO UPDATE SET {changes} "
+    columns = ", ".join(quote(field.column) for field in fields)
+    return InsertForm(
+        tuple(fields),
+        f"INSERT INTO {quote(options.db_table)} ({columns}) VALUES",
+        f"({', '.join(['%s'] * len(fields))})",
+        f"{conflict}RETURNING {quote(options.pk.column)}",
+    )
+
+
+def get_placeholder(field: Any) -> str:
+    if not hasattr(field, "get_placeholder"):
+        return "%s"
+    return str(field.get_placeholder(None, None, connection))

@@ -1,0 +1,206 @@
+"""Querysets of fixed form, whose SQL is compiled once per process.
+
+Building and compiling a queryset takes longer than most queries. Use this only on hot paths, and only where a
+benchmark shows a gain.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from django.core.exceptions import EmptyResultSet
+from django.db import DEFAULT_DB_ALIAS, connection
+from django.db.models import Model, Prefetch, QuerySet, prefetch_related_objects
+
+from core.db.pipeline import Rows, Statement, execute_together
+from core.shared_cache import SharedLRUCache
+
+P = ParamSpec("P")
+T = TypeVar("T")
+# An argument of a query, or one of its elements.
+Value = int | str
+
+# Placeholders for arguments while a queryset is compiled. They are valid for all integer columns. If such a
+# number were part of a queryset itself, compiling it would fail.
+FIRST_PLACEHOLDER = 2_000_000_011
+TEXT_PLACEHOLDER = "compiled query, argument {}"
+# Compiled forms of one query; there is one for each length of its list arguments.
+MAX_FORMS = 200
+COLLECTIONS = (list, tuple, set, frozenset)
+
+
+class NotCompilable(TypeError):
+    """The queryset does not pass an argument to the database as it is."""
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """The place of an argument in the parameters of a statement."""
+
+    # The position among all values, where lists count with their elements.
+    position: int
+    # The type of the parameter, such as psycopg's Int8.
+    adapt: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class CompiledForm:
+    """SQL and result conversion of a queryset for given lengths of its list arguments."""
+
+    queryset: "QuerySet[Any, Any]"
+    # A compiler of Django that has compiled the query. It knows how to convert rows.
+    compiler: Any
+    sql: str
+    # Placeholders and constants.
+    params: list[Any]
+    # The functions that convert columns, by position. Finding them takes longer than a row.
+    converters: Any = None
+
+    @property
+    def positions(self) -> set[int]:
+        return {param.position for param in self.params if isinstance(param, Placeholder)}
+
+    def bind(self, values: Sequence[Value]) -> Statement:
+        params = [
+            param.adapt(values[param.position]) if type(param) is Placeholder else param
+            for param in self.params
+        ]
+        return self.sql, params
+
+    def convert_rows(self, rows: Rows) -> list[Any]:
+        """Convert database rows to what the queryset returns: model instances or tuples."""
+        compiler = copy(self.compiler)
+        # The compiler was created by another thread.
+        compiler.connection = connection
+        compiler.execute_sql = lambda *_args, **_options: [rows]
+        compiler.get_converters = lambda _expressions: self.converters
+        queryset: Any = self.queryset
+        converted = list(queryset._iterable_class(FetchedQuerySet(queryset, compiler)))
+        if converted and queryset._prefetch_related_lookups:
+            prefetch_related_objects(converted, *queryset._prefetch_related_lookups)
+        return converted
+
+
+class FetchedQuerySet:
+    """What Django's row iterables need of a queryset whose rows are fetched already."""
+
+    def __init__(self, queryset: Any, compiler: Any) -> None:
+        self.db = DEFAULT_DB_ALIAS
+        self.query = FetchedQuery(queryset.query, compiler)
+        self._fields = queryset._fields
+        self._known_related_objects: dict[Any, Any] = {}
+
+
+class FetchedQuery:
+    def __init__(self, query: Any, compiler: Any) -> None:
+        self._query, self._compiler = query, compiler
+
+    def get_compiler(self, using: str) -> Any:
+        return self._compiler
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._query, name)
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A compiled queryset with its arguments."""
+
+    form: CompiledForm
+    values: list[Value]
+
+
+class CompiledQueries:
+    """A function that returns querysets, compiled on the first call for each length of its list arguments.
+
+    The arguments may be integers, texts, models (their primary keys are used) and collections of these. Each
+    must be compared with a column as it is; `filter(name__contains=…)` is not possible. Every queryset must
+    use the first argument, which is usually the workspace. The queries run on the primary database.
+    """
+
+    def __init__(self, build: "Callable[..., Sequence[QuerySet[Any, Any]]]") -> None:
+        self.build = build
+        self.forms: SharedLRUCache[Any, list[CompiledForm]] = SharedLRUCache(MAX_FORMS)
+
+    def bind(self, *args: Any) -> list[BoundQuery]:
+        """Return the queries with these arguments, to be sent by `fetch_together`."""
+        shape = tuple([len(arg) if isinstance(arg, COLLECTIONS) else None for arg in args])
+        values = list(flatten_arguments(args))
+        key = (connection.vendor, shape, tuple([type(value) for value in values]))
+        forms = self.forms.find(key)
+        if forms is None:
+            forms = compile_forms(self.build, shape, values)
+            self.forms.store(key, forms)
+        return [BoundQuery(form, values) for form in forms]
+
+
+class CompiledQuery(Generic[P, T]):
+    """A function that returns one queryset, as a function that returns a list. See CompiledQueries."""
+
+    def __init__(self, build: "Callable[P, QuerySet[Any, T]]") -> None:
+        self.queries = CompiledQueries(lambda *args: [build(*args)])  # type: ignore[call-arg]  # positional
+
+    def __call__(self, *args: P.args, **_: P.kwargs) -> list[T]:
+        return fetch_together([self.bind(*args)])[0]  # type: ignore[call-arg]  # positional only
+
+    def bind(self, *args: P.args, **_: P.kwargs) -> BoundQuery:
+        return self.queries.bind(*args)[0]
+
+
+def fetch_together(queries: Sequence[BoundQuery]) -> list[list[Any]]:
+    """Fetch the rows of several queries, in one round trip where possible."""
+    sendable = [query for query in queries if query.form.sql]
+    fetched = iter(execute_together([query.form.bind(query.values) for query in sendable]))
+    return [query.form.convert_rows(next(fetched)) if query.form.sql else [] for query in queries]
+
+
+def flatten_arguments(args: Sequence[Any]) -> Iterator[Value]:
+    for arg in args:
+        for given in arg if isinstance(arg, COLLECTIONS) else (arg,):
+            value = given.pk if isinstance(given, Model) else given
+            if type(value) not in (int, str):
+                raise NotCompilable(f"{type(value).__name__} is not supported as an argument.")
+            yield value
+
+
+def compile_forms(build: Any, shape: Sequence[int | None], values: Sequence[Value]) -> list[CompiledForm]:
+    """Call the function with placeholders as arguments, and compile the querysets it returns."""
+    placeholders = [
+        FIRST_PLACEHOLDER + number if type(value) is int else TEXT_PLACEHOLDER.format(number)
+        for number, value in enumerate(values)
+    ]
+    remaining = iter(placeholders)
+    args = [
+        next(remaining) if length is None else [next(remaining) for _ in range(length)] for length in shape
+    ]
+    positions = {placeholder: number for number, placeholder in enumerate(placeholders)}
+    forms = [compile_queryset(queryset, positions) for queryset in build(*args)]
+    if any(0 not in form.positions for form in forms if form.sql):
+        raise NotCompilable("A queryset does not compare the first argument with a column.")
+    used = set().union(*[form.positions for form in forms])
+    if used != set(range(len(values))) and all(form.sql for form in forms):
+        raise NotCompilable("An argument is not compared with a column as it is.")
+    return forms
+
+
+def compile_queryset(queryset: "QuerySet[Any, Any]", positions: Mapping[Any, int]) -> CompiledForm:
+    lookups: Any = queryset._prefetch_related_lookups  # type: ignore[attr-defined]
+    if any(isinstance(lookup, Prefetch) and lookup.queryset is not None for lookup in lookups):
+        raise NotCompilable("A prefetched queryset would keep the placeholders of its arguments.")
+    compiler = queryset.query.get_compiler(connection=connection)
+    try:
+        sql, params = compiler.as_sql()
+    except EmptyResultSet:
+        # A filter by an empty list: there are no rows.
+        return CompiledForm(queryset, compiler, "", [])
+    bound = [
+        Placeholder(positions[param], type(param)) if is_placeholder(param, positions) else param
+        for param in params
+    ]
+    converters = compiler.get_converters([expression for expression, *_ in compiler.select])
+    return CompiledForm(queryset, compiler, sql, bound, converters)
+
+
+def is_placeholder(param: Any, positions: Mapping[Any, int]) -> bool:
+    return isinstance(param, int | str) and param in positions
