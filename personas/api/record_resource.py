@@ -215,9 +215,7 @@ class RecordResource(RecordSchema, Generic[R]):
         return rows.filter(**{f"{self.agent_path}__in": list(agents)})
 
     def find_record(self, call: ApiRequest, key: Any) -> R:
-        if isinstance(key, int) and not 0 < key < 2**63:
-            raise Http404
-        if isinstance(key, int) and self.lookup_field == "number" and key >= 2**31:
+        if isinstance(key, int) and not 0 < key < (2**31 if self.lookup_field == "number" else 2**63):
             raise Http404
         if self.has_compiled_lookup and call.caller.agents is None:
             check_key_limits(call.caller, self.read_touches, is_write=False)
@@ -234,11 +232,8 @@ class RecordResource(RecordSchema, Generic[R]):
     @cached_property
     def record_query(self) -> CompiledQuery[[int, Any], R]:
         """The record with this URL key, for keys that may read all records."""
-
-        def build(workspace: int, key: Any) -> QuerySet[R]:
-            return self.get_queryset(workspace).filter(**{self.lookup_field: key})
-
-        return CompiledQuery(build)
+        name = self.lookup_field
+        return CompiledQuery(lambda workspace, key: self.get_queryset(workspace).filter(**{name: key}))
 
     def find_writable(self, call: ApiRequest, key: Any) -> R:
         """Return the record with this URL key, or raise 403 if the client may read but not change it.

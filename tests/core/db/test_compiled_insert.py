@@ -30,9 +30,8 @@ def test_rows_are_inserted_as_by_django(workspace, alice):
     )
     assert not any(row._state.adding for row in created)
     assert all(row.at is not None for row in created)
-    models.QuerySet(Revision).bulk_create(
-        [build_revision(workspace, number, author=alice) for number in (3, 4)]
-    )
+    django: models.QuerySet[Revision] = models.QuerySet(Revision)
+    django.bulk_create([build_revision(workspace, number, author=alice) for number in (3, 4)])
     first, second = (read_rows(Revision, object_id=900, number__in=numbers) for numbers in ([1, 2], [3, 4]))
     assert [row | {"number": 0} for row in first] == [row | {"number": 0} for row in second]
 
