@@ -1,9 +1,13 @@
-"""Receiver of the signal `agent_changed`: record the cause, and rebuild the agents' prompts after the commit.
+"""Receiver of the signal `agent_changed`: rebuild the agents' prompts.
 
-If an edit affects few prompts, the request itself rebuilds them; otherwise workers do.
+If an edit affects few prompts, they are built in its own transaction; otherwise workers build them. What is
+not built yet has a row that says why it must be.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -12,17 +16,30 @@ from django.db import transaction
 from django.db.models import Model
 from django.dispatch import receiver
 
+from core.db.before_commit import before_commit
 from personas.actors import SYSTEM_ACTOR, Actor
 from personas.models import Agent, ReleasePolicy, Revision
 from personas.signals import agent_changed
 from prompts.builds.causes import add_build_causes
 from prompts.builds.middleware import get_rebuild_counts
 from prompts.builds.progress import list_agent_channels
-from prompts.builds.services import TooManyPrompts, rebuild_pending_agents
+from prompts.builds.services import NewCauses, TooManyPrompts, rebuild_pending_agents
 from prompts.labels.services import pin_production
 from prompts.models import BuildCause
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class AgentChange:
+    """A change of records, and the agents whose prompts it may change."""
+
+    workspace_id: int
+    agent_ids: list[int]
+    cause: dict[str, Any]
+
+    def save_causes(self) -> None:
+        add_build_causes(self.workspace_id, self.agent_ids, self.cause)
 
 
 @receiver(agent_changed)
@@ -35,16 +52,17 @@ def record_change(
     by: Actor = SYSTEM_ACTOR,
     **_: Any,
 ) -> None:
-    """Record the build cause in the transaction of the change, so that they are committed together.
+    """Build the prompts at the end of the transaction of the change, or record the cause in it.
 
     If the change lifts the review of an agent, its production is pinned: text that waits for an approval
     must not go to production with the next build.
     """
-    ids = sorted(set(agent_ids))
-    add_build_causes(workspace_id, ids, build_cause(sender, cause, by))
+    change = AgentChange(workspace_id, sorted(set(agent_ids)), build_cause(sender, cause, by))
     if isinstance(cause, Revision) and is_review_lifted(cause):
         pin_production(workspace_id, cause.object_id)
-    transaction.on_commit(lambda: build_or_enqueue(workspace_id, ids))
+    if not before_commit(build_changes, change):
+        change.save_causes()
+        transaction.on_commit(lambda: build_or_enqueue(workspace_id, change.agent_ids))
 
 
 def is_review_lifted(revision: Revision) -> bool:
@@ -76,40 +94,66 @@ def build_cause(sender: type[Model], cause: Any, by: Actor) -> dict[str, Any]:
     return {"kind": getattr(sender, "kind", sender.__name__.lower()), "by": by.label}
 
 
+def build_changes(changes: list[AgentChange]) -> None:
+    """Build the prompts of these agents in the current transaction, if they are few.
+
+    Otherwise, or if the build fails, the changes are saved with their causes, and workers build the prompts.
+    """
+    causes: dict[int, dict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for change in changes:
+        for pk in change.agent_ids:
+            causes[change.workspace_id][pk].append(change.cause)
+    for workspace_id, new in causes.items():
+        is_narrow = len(new) <= settings.DRAMATIS_BUILD_AT_ONCE
+        if is_narrow and build_now(workspace_id, list(new), new):
+            continue
+        for change in changes:
+            if change.workspace_id == workspace_id:
+                change.save_causes()
+        then = enqueue_pending if is_narrow else build_or_enqueue
+        transaction.on_commit(partial(then, workspace_id, list(new)))
+
+
 def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:
     """Rebuild the agents' prompts now if they are few, so that users see the result of their edit.
 
     More than DRAMATIS_BUILD_AT_ONCE prompts are left to the workers.
     """
-    from prompts.tasks import enqueue_rebuilds
-
     limit = settings.DRAMATIS_BUILD_AT_ONCE
     is_narrow = len(agent_ids) <= limit
     if is_narrow and build_now(workspace_id, agent_ids):
         return
+    enqueue_pending(workspace_id, agent_ids, max_prompts=0 if is_narrow else limit)
+
+
+def enqueue_pending(workspace_id: int, agent_ids: list[int], *, max_prompts: int = 0) -> None:
+    """Let workers build the agents with pending causes. Up to `max_prompts` prompts are built now instead."""
+    from prompts.tasks import enqueue_rebuilds
+
     causes = BuildCause.objects.in_workspace(workspace_id).filter(agent__in=agent_ids)
     pending = sorted(set(causes.values_list("agent_id", flat=True)))
     if not pending:
         return
     count = list_agent_channels(workspace_id, pending).count()
-    if not is_narrow and count <= limit and build_now(workspace_id, pending):
+    if count <= max_prompts and build_now(workspace_id, pending):
         return
     get_rebuild_counts().pending += count
     enqueue_rebuilds(workspace_id)
 
 
-def build_now(workspace_id: int, agent_ids: list[int]) -> bool:
+def build_now(workspace_id: int, agent_ids: list[int], new_causes: NewCauses | None = None) -> bool:
     """Build the prompts of agents with pending causes; return False if workers must build them.
 
     A transaction with several changes to an agent runs this once per change. The first run builds the agent
     and deletes all its causes, so the later runs build nothing.
     """
+    limit = settings.DRAMATIS_BUILD_AT_ONCE
     try:
-        result = rebuild_pending_agents(workspace_id, agent_ids, max_prompts=settings.DRAMATIS_BUILD_AT_ONCE)
+        # In a savepoint, if it is the transaction of the edit: a failed build must not undo the edit.
+        result = rebuild_pending_agents(workspace_id, agent_ids, max_prompts=limit, new_causes=new_causes)
     except TooManyPrompts:
         return False
     except Exception:
-        # The edit is committed, so a failed build must not be reported as a failed edit.
         log.exception("inline_build_failed", workspace=workspace_id)
         return False
     counts = get_rebuild_counts()

@@ -35,7 +35,7 @@ def write_audit_event(
 ) -> None:
     """Write an audit event about any object, including objects that are not records, such as keys."""
     event = build_audit_event(workspace, verb, kind, object_id, label, by=by, before=before, after=after)
-    AuditEvent.objects.in_workspace(workspace).bulk_create([event])
+    AuditEvent.objects.insert([event])
 
 
 def build_audit_event(

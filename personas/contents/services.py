@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.utils import timezone
 
+from core.db.pipeline import Statement, execute_together
 from personas.models import Content, Workspace
 
 # First key of the advisory lock of a workspace's contents; the second is the workspace id.
@@ -18,6 +19,10 @@ ROWS_PER_INSERT = 1_000
 INSERT_SQL = (
     "INSERT INTO personas_content (workspace_id, digest, size, data, salt, plain_digest, created_at) "
     "VALUES {values} ON CONFLICT DO NOTHING RETURNING digest"
+)
+FIND_SQL = (
+    "SELECT plain_digest, digest, salt FROM personas_content "
+    "WHERE workspace_id = %s AND plain_digest IN ({digests})"
 )
 ROW_SQL = "(%s, %s, %s, %s, %s, %s, %s)"
 
@@ -44,19 +49,28 @@ class SaltedDigests:
         self.missing: set[str] = set()
         self.is_locked = False
 
-    def lock(self) -> None:
-        """Keep retention from deleting contents until the end of the transaction."""
-        if not self.is_locked:
-            lock_contents(self.workspace_id, is_shared=True)
-            self.is_locked = True
-
     def find(self, plain_digests: Iterable[str]) -> None:
-        """Look up the contents that have these plain digests. To refer to them, call `lock` before."""
+        """Look up the contents that have these plain digests."""
+        self._find(plain_digests, [])
+
+    def lock_and_find(self, plain_digests: Iterable[str]) -> None:
+        """Look up contents, so that rows may refer to them.
+
+        Until the end of the transaction, retention deletes no content of the workspace.
+        """
+        locks = [] if self.is_locked else build_lock(self.workspace_id, is_shared=True)
+        self.is_locked = True
+        self._find(plain_digests, locks)
+
+    def _find(self, plain_digests: Iterable[str], locks: Sequence[Statement]) -> None:
         unknown = {digest for digest in plain_digests if digest not in self.by_plain} - self.missing
+        statements = list(locks)
         for chunk in split_digests(unknown):
-            rows = Content.objects.in_workspace(self.workspace_id).filter(plain_digest__in=chunk)
-            for plain, digest, salt in rows.values_list("plain_digest", "digest", "salt"):
-                self.by_plain[plain or ""] = SaltedDigest(digest, salt or "")
+            sql = FIND_SQL.format(digests=", ".join(["%s"] * len(chunk)))
+            statements.append((sql, [self.workspace_id, *chunk]))
+        for rows in execute_together(statements)[len(locks) :]:
+            for plain, digest, salt in rows:
+                self.by_plain[plain] = SaltedDigest(digest, salt or "")
         self.missing |= unknown - self.by_plain.keys()
 
     def store(self, data: Mapping[str, bytes]) -> None:
@@ -74,8 +88,7 @@ class SaltedDigests:
         `build_lists` returns the latter by their SHA-256. They contain digests, so they are built when the
         digests are known. If a concurrent transaction stored the same data first, they are built again.
         """
-        self.lock()
-        self.find(data)
+        self.lock_and_find(data)
         new = {plain: self._assign_salt(plain, data[plain]) for plain in sorted(self.missing & data.keys())}
         self.missing -= new.keys()
         while True:
@@ -89,7 +102,7 @@ class SaltedDigests:
             new = {}
             for plain in lost:
                 del self.by_plain[plain]
-            self.find(lost)
+            self.lock_and_find(lost)
 
     def _assign_salt(self, plain_digest: str, data: bytes) -> Content:
         row = Content.build_salted(self.workspace_id, plain_digest, data)
@@ -150,8 +163,12 @@ def lock_contents(workspace_id: int, *, is_shared: bool) -> None:
     Those who store contents share the lock; retention takes it alone. So no content is deleted between the
     check that it exists and the commit of what refers to it. SQLite runs one writer at a time instead.
     """
+    execute_together(build_lock(workspace_id, is_shared=is_shared))
+
+
+def build_lock(workspace_id: int, *, is_shared: bool) -> list[Statement]:
+    """Build the statement of the lock; SQLite has none."""
     if connection.vendor != "postgresql":
-        return
+        return []
     function = "pg_advisory_xact_lock_shared" if is_shared else "pg_advisory_xact_lock"
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {function}(%s, %s)", [CONTENTS_LOCK, workspace_id % 2**31])
+    return [(f"SELECT {function}(%s::int, %s::int)", [CONTENTS_LOCK, workspace_id % 2**31])]

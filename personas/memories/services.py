@@ -1,9 +1,9 @@
 """Create memories and change their state: approve, reject, supersede, revoke, reinstate."""
 
-from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.db.before_commit import atomic_with_hooks
 from personas.actors import Actor
 from personas.errors import DomainError
 from personas.models import Memory, MemoryState, Workspace
@@ -13,7 +13,7 @@ from personas.records.services import FieldValues, create_record, edit_record, l
 UNAPPROVED_VERB = "created without approval"
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, message: str = "") -> Memory:
     """Create a memory. If a bot creates it, its state is proposed, so a user must approve it.
 
@@ -28,7 +28,7 @@ def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, messa
     return create_record(Memory, workspace, authored, by=by, message=message, verb=verb)
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def approve_memory(memory: Memory, *, by: Actor) -> Memory:
     """Make a proposed memory active, so that it reaches prompts."""
     memory = lock_record(memory)
@@ -40,7 +40,7 @@ def approve_memory(memory: Memory, *, by: Actor) -> Memory:
     return _change_state(memory, MemoryState.ACTIVE, by=by, verb="approved")
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def reject_memory(memory: Memory, *, by: Actor) -> Memory:
     """Revoke a proposed memory.
 
@@ -56,7 +56,7 @@ def reject_memory(memory: Memory, *, by: Actor) -> Memory:
     return revoke_memory(memory, by=by)
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     """Mark a memory as superseded by `successor`, which must be active. Neither memory is deleted."""
     memory = lock_record(memory)
@@ -74,7 +74,7 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
     return edit_record(memory, values, expected=memory.revision, by=by, message=message, verb="superseded")
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def revoke_memory(memory: Memory, *, by: Actor) -> Memory:
     """Exclude a memory from future prompts. The row is archived, not deleted."""
     memory = lock_record(memory)
@@ -85,7 +85,7 @@ def revoke_memory(memory: Memory, *, by: Actor) -> Memory:
     return _change_state(memory, MemoryState.REVOKED, by=by, verb="revoked")
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
     """Make a revoked or superseded memory active again."""
     memory = lock_record(memory)

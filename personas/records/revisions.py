@@ -7,7 +7,7 @@ from personas.models import Record, Revision
 def write_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
     """Save a snapshot of the record under its current revision number."""
     revision = build_revision(record, by=by, message=message)
-    Revision.objects.in_workspace(record.workspace_id).bulk_create([revision])
+    Revision.objects.insert([revision])
     return revision
 
 

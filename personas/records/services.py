@@ -11,6 +11,7 @@ from django.db.models import QuerySet, UniqueConstraint
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.db.before_commit import atomic_with_hooks
 from core.db.compiled_query import CompiledQuery
 from core.text.lists import format_short_list
 from personas.actors import SYSTEM_ACTOR, Actor
@@ -50,7 +51,7 @@ FieldValues = dict[str, Any]
 ERASABLE_KINDS = ("memory", "user_profile")
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def create_record(
     model: type[R],
     workspace: Workspace,
@@ -69,7 +70,7 @@ def create_record(
     return _save_record(record, values, before=None, verb=verb, by=by, message=message)
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def edit_record(
     record: R, values: FieldValues, *, expected: int, by: Actor, message: str = "", verb: str = "edited"
 ) -> R:
@@ -86,7 +87,7 @@ def edit_record(
     return _save_record(record, values, before=record.snapshot(), verb=verb, by=by, message=message)
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def archive_record(record: R, *, by: Actor) -> R:
     """Archive a record: prompts no longer use it, but it is kept and can be restored."""
     record = lock_record(record)
@@ -98,7 +99,7 @@ def archive_record(record: R, *, by: Actor) -> R:
     return _save_archived_state(record, "archived", affected_ids, by=by)
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def restore_record(record: R, *, by: Actor) -> R:
     """Make an archived record active again."""
     record = lock_record(record)
@@ -111,7 +112,7 @@ def restore_record(record: R, *, by: Actor) -> R:
     return _save_archived_state(record, "restored", record.agent_ids(), by=by)
 
 
-@transaction.atomic
+@atomic_with_hooks()
 def restore_revision(record: R, number: int, *, expected: int, by: Actor) -> R:
     """Copy the content of revision `number` to the record. This is saved as a new revision."""
     check_not_erased(record)
@@ -140,7 +141,9 @@ def lock_record(record: R) -> R:
 @cache
 def get_lock_query(model: type[R]) -> CompiledQuery[[int, int], R]:
     def build(workspace: int, pk: int) -> QuerySet[R]:
-        return model.objects.in_workspace(workspace).filter(pk=pk).select_for_update(of=("self",))
+        return (
+            model.objects.in_workspace(workspace).filter(pk=pk).select_for_update(of=("self",), no_key=True)
+        )
 
     return CompiledQuery(build)
 

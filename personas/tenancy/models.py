@@ -92,6 +92,11 @@ class ScopedManager(models.Manager[T]):
     def in_workspace(self, workspace: Workspace | int) -> models.QuerySet[T]:
         return TenantQuerySet(self.model, using=self._db).filter(workspace=workspace)
 
+    def insert(self, rows: Iterable[T], **options: Any) -> list[T]:
+        """Insert rows as `bulk_create` does; each names its workspace. It needs no query to start from."""
+        unfiltered: TenantQuerySet[T] = TenantQuerySet(self.model, using=self._db)
+        return unfiltered.bulk_create(rows, **options)
+
     def get_queryset(self) -> NoReturn:
         raise UnscopedQuery(f"{self.model.__name__}.objects needs in_workspace(…), or say `unscoped`.")
 

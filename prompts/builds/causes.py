@@ -16,7 +16,7 @@ def add_build_causes(workspace: Workspace | int, agent_ids: Iterable[int], cause
     The next build of an agent deletes its causes. The periodic sweep rebuilds agents whose causes remain.
     """
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
-    BuildCause.objects.in_workspace(workspace_id).bulk_create(
+    BuildCause.objects.insert(
         [BuildCause(workspace_id=workspace_id, agent_id=pk, cause=cause) for pk in sorted(set(agent_ids))]
     )
 

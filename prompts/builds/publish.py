@@ -72,7 +72,7 @@ def store_versions(
         build_next_version(prompt, build, one, author, previous.get(prompt.pk), at=at)
         for (prompt, build, author), one in zip(builds, stored, strict=True)
     ]
-    PromptVersion.objects.in_workspace(workspace_id).bulk_create(versions)
+    PromptVersion.objects.insert(versions)
     parts = [one.parts for one in stored]
     save_part_changes(workspace_id, zip(versions, parts, strict=True), previous)
     for version in versions:

@@ -1,7 +1,7 @@
 """Rebuild prompts: collect the inputs, compile them, and add a version if the text has changed."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.db.compiled_query import CompiledQuery
+from core.db.compiled_query import CompiledQuery, fetch_together
 from personas.actors import SYSTEM_ACTOR
 from personas.contents.services import SaltedDigests
 from personas.errors import DomainError
@@ -30,6 +30,9 @@ BATCH_SIZE = 40
 MAX_CAUSES = 20
 # Keyed by agent id and channel id.
 LockedPrompts = dict[tuple[int, int], AgentPrompt]
+# The causes by agent id: those in the database, and those that are not stored.
+PendingCauses = dict[int, list[BuildCause]]
+NewCauses = Mapping[int, Sequence[dict[str, Any]]]
 
 
 class NotRebuildable(DomainError):
@@ -104,30 +107,41 @@ class TooManyPrompts(Exception):
 
 
 def rebuild_pending_agents(
-    workspace: Workspace | int, agent_ids: Sequence[int], *, max_prompts: int
+    workspace: Workspace | int,
+    agent_ids: Sequence[int],
+    *,
+    max_prompts: int,
+    new_causes: NewCauses | None = None,
 ) -> RebuildResult:
-    """Rebuild the agents that have pending causes. Raise TooManyPrompts if these have more prompts."""
+    """Rebuild the agents that have pending causes. Raise TooManyPrompts if these have more prompts.
+
+    `new_causes` are those of a change in the current transaction that are not stored. If building fails, the
+    caller must store them.
+    """
     try:
-        return rebuild_batch(workspace, agent_ids, max_prompts=max_prompts)
+        return rebuild_batch(workspace, agent_ids, max_prompts=max_prompts, new_causes=new_causes)
     except DatabaseError:
-        if len(agent_ids) == 1:
+        if len(agent_ids) == 1 or new_causes:
             raise
         return rebuild_agents(workspace, agent_ids)
 
 
 @transaction.atomic
 def rebuild_batch(
-    workspace: Workspace | int, agent_ids: Sequence[int], *, max_prompts: int | None = None
+    workspace: Workspace | int,
+    agent_ids: Sequence[int],
+    *,
+    max_prompts: int | None = None,
+    new_causes: NewCauses | None = None,
 ) -> RebuildResult:
     """Rebuild the prompts of a batch of agents in one transaction.
 
     A prompt that cannot be compiled keeps its latest version; the error is stored in its column `problem`.
     With `max_prompts`, only agents with pending causes are built: see `rebuild_pending_agents`.
     """
-    locked = lock_agent_prompts(workspace, agent_ids)
-    # Read the causes before the records. A change committed in between may be missed, but its cause is then
-    # not deleted and leads to another build.
-    causes = list_pending_causes(workspace, agent_ids)
+    locked, causes = lock_prompts_and_causes(workspace, agent_ids)
+    for pk, details in (new_causes or {}).items():
+        causes[pk] += [BuildCause(agent_id=pk, cause=detail) for detail in details]
     if max_prompts is not None:
         agent_ids = sorted(causes)
         locked = {pair: prompt for pair, prompt in locked.items() if pair[0] in causes}
@@ -167,8 +181,11 @@ def list_changed_builds(
     digests: SaltedDigests, builds: Sequence[tuple[AgentPrompt, BuildResult]]
 ) -> list[tuple[AgentPrompt, BuildResult]]:
     """List the builds that differ from the latest version, and store the reports of the others."""
-    digests.lock()
-    digests.find({name for _, build in builds for name in build.packed.contents})
+    names = {name for _, build in builds for name in build.packed.contents}
+    if len(builds) == 1:
+        # It has most likely changed. Its inputs are then looked up too, so do it in the same query.
+        names |= builds[0][1].encode_contents().keys()
+    digests.lock_and_find(names)
     changed: list[tuple[AgentPrompt, BuildResult]] = []
     unchanged: list[tuple[AgentPrompt, BuildResult]] = []
     for prompt, build in builds:
@@ -185,8 +202,10 @@ def is_unchanged(build: BuildResult, latest: PromptVersion, digests: SaltedDiges
     """Whether the latest version has the same text. A version without stored inputs is replaced once."""
     if "inputs" not in latest.lockfile:
         return False
-    # Versions of earlier releases have digests without salts.
-    salted = build.packed.apply_salts(digests.by_plain).digest
+    # If a content is new to the workspace, the salted digest cannot be equal. Versions of earlier releases
+    # have digests without salts.
+    is_all_known = digests.missing.isdisjoint(build.packed.contents)
+    salted = build.packed.apply_salts(digests.by_plain).digest if is_all_known else ""
     return latest.digest in (salted, build.packed.plain_digest)
 
 
@@ -243,11 +262,20 @@ def lock_agent_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> 
     return {(row.agent_id, row.channel_id): row for row in query_locked_prompts(workspace, agent_ids)}
 
 
-def list_pending_causes(workspace: Workspace | int, agent_ids: Sequence[int]) -> dict[int, list[BuildCause]]:
-    causes: dict[int, list[BuildCause]] = defaultdict(list)
-    for cause in query_pending_causes(workspace, agent_ids):
+def lock_prompts_and_causes(
+    workspace: Workspace | int, agent_ids: Sequence[int]
+) -> tuple[LockedPrompts, PendingCauses]:
+    """Lock the prompts of the agents and load their pending causes.
+
+    Load the causes before the records. A change committed in between may be missed, but its cause is then not
+    deleted and leads to another build.
+    """
+    queries = (query_locked_prompts, query_pending_causes)
+    locked, pending = fetch_together([query.bind(workspace, agent_ids) for query in queries])
+    causes: PendingCauses = defaultdict(list)
+    for cause in pending:
         causes[cause.agent_id].append(cause)
-    return causes
+    return {(row.agent_id, row.channel_id): row for row in locked}, causes
 
 
 def try_compile_prompt(
@@ -290,7 +318,7 @@ def get_build_author(causes: Sequence[BuildCause]) -> BuildAuthor:
 def finish_builds(
     workspace: Workspace | int,
     prompts: Iterable[AgentPrompt],
-    causes: dict[int, list[BuildCause]],
+    causes: PendingCauses,
     now: datetime,
 ) -> None:
     """Save the state of each prompt and delete the causes that this build consumed."""
@@ -298,8 +326,9 @@ def finish_builds(
     columns += ["is_live", "built_at", "changes_at", "report", "problem"]
     # An upsert is faster than bulk_update, which builds long CASE expressions. All rows exist, so none is
     # inserted.
-    AgentPrompt.objects.in_workspace(workspace).bulk_create(
+    AgentPrompt.objects.insert(
         prompts, update_conflicts=True, unique_fields=get_upsert_fields(), update_fields=columns
     )
-    done = [cause.pk for rows in causes.values() for cause in rows]
-    BuildCause.objects.in_workspace(workspace).filter(pk__in=done).delete()
+    done = [cause.pk for rows in causes.values() for cause in rows if cause.pk]
+    if done:
+        BuildCause.objects.in_workspace(workspace).filter(pk__in=done).delete()

@@ -84,6 +84,8 @@ def check_moves(workspace: Workspace | int, moves: Sequence["PlannedMove"], curr
 def check_servable(workspace: Workspace | int, moves: Sequence["PlannedMove"]) -> None:
     """Raise InvalidInput if a label would point to a version that cannot be served."""
     targets = [move for move in moves if move.version and move.reason not in NEW_VERSION_REASONS]
+    if not targets:
+        return
     erased = list_erased_versions(workspace, [move.version.pk for move in targets if move.version])
     for move in targets:
         if move.version is None:

@@ -44,7 +44,7 @@ def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at:
     current = {(row.prompt_id, row.name): row for row in labels}
     check_moves(workspace, moves, current)
     label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]
-    LabelMove.objects.in_workspace(workspace).bulk_create(label_moves)
+    LabelMove.objects.insert(label_moves)
     write_labels(workspace, moves, current, at)
     return label_moves
 
@@ -83,7 +83,6 @@ def write_labels(
     at: datetime,
 ) -> None:
     """Insert, update and delete the PromptLabel rows."""
-    rows = PromptLabel.objects.in_workspace(workspace)
     new, moved, removed = [], [], []
     for move in moves:
         label = current.get((move.prompt.pk, move.label))
@@ -103,8 +102,9 @@ def write_labels(
         else:
             label.prompt, label.version, label.moved_at = move.prompt, move.version, at
             moved.append(label)
-    rows.bulk_create(new)
-    rows.bulk_create(
+    PromptLabel.objects.insert(new)
+    PromptLabel.objects.insert(
         moved, update_conflicts=True, unique_fields=get_upsert_fields(), update_fields=["version", "moved_at"]
     )
-    rows.filter(pk__in=removed).delete()
+    if removed:
+        PromptLabel.objects.in_workspace(workspace).filter(pk__in=removed).delete()

@@ -12,7 +12,7 @@ from core.shared_cache import SharedLRUCache
 from personas.models import Workspace, sha256_digest
 from prompts.assembly.segments import is_record_id
 from prompts.models import AgentPrompt, PromptVersion, VersionPart
-from prompts.proof.canonical import canonical_json
+from prompts.proof.canonical import encode_plain_json
 
 # Maps "kind:id@revision" to the digest of the part's text.
 PartDigests = Mapping[str, str]
@@ -75,7 +75,7 @@ def is_lockfile_valid(lockfile: Mapping[str, Any], parts: PartDigests) -> bool:
 
 
 def hash_parts(parts: PartDigests) -> str:
-    return sha256_digest(canonical_json(dict(parts)))
+    return sha256_digest(encode_plain_json(dict(parts)))
 
 
 # A PartKey is the kind and id of a record. PartRevisions maps it to the revision that a version uses.
@@ -230,5 +230,5 @@ def save_part_changes(
                 previous.revisions if previous else {}, revisions
             ).items()
         ]
-    VersionPart.objects.in_workspace(workspace).bulk_create(rows, batch_size=1_000)
+    VersionPart.objects.insert(rows, batch_size=1_000)
     cache_parts(new)

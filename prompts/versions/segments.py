@@ -16,7 +16,7 @@ from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.json_codec import dataclass_json
 from prompts.assembly.segments import LAYOUT_ORIGIN, Origin, Segment
 from prompts.assembly.tool_definitions import ToolDefinition
-from prompts.proof.canonical import canonical_json
+from prompts.proof.canonical import encode_plain_json
 from prompts.proof.text_salts import CONTENT_KEYS, combine_text_salts
 
 # Layout text of up to this many characters is stored inline: a content row for it would cost more space.
@@ -74,7 +74,7 @@ def replace_digests(row: dict[str, Any], salted: Mapping[str, SaltedDigest]) -> 
 def hash_segments(layout: str, tools: str, rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the digest of a version, which covers what affects its text and tools."""
     hashed_values = [[list_hashed_values(row), row["section"], row["volatility"]] for row in rows]
-    return sha256_digest(canonical_json([layout, tools, hashed_values]))
+    return sha256_digest(encode_plain_json([layout, tools, hashed_values]))
 
 
 def pack_prompt(prompt: AssembledPrompt, report: bytes) -> PackedPrompt:

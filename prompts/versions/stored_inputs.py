@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
+from core.shared_cache import SharedLRUCache
 from personas.contents.services import SaltedDigest
 from personas.models import sha256_digest
 from prompts.assembly.builder import AssembledPrompt, build_prompt
@@ -52,10 +53,26 @@ class PartEncoder:
     encoded: dict[int, EncodedPart] = field(default_factory=dict)
 
     def encode(self, part: Any) -> EncodedPart:
-        if id(part) not in self.encoded:
-            data = encode_json(dataclass_json(part))
-            self.encoded[id(part)] = EncodedPart(part, sha256_digest(data), data)
-        return self.encoded[id(part)]
+        encoded = self.encoded.get(id(part))
+        if encoded is None:
+            encoded = self.encoded[id(part)] = encode_part(part)
+        return encoded
+
+
+# Encoded parts that a process keeps: an edit changes one part of a prompt, and the others are encoded again.
+MAX_ENCODED_PARTS = 5_000
+ENCODED_PARTS: SharedLRUCache[Origin, EncodedPart] = SharedLRUCache(MAX_ENCODED_PARTS)
+
+
+def encode_part(part: Any) -> EncodedPart:
+    """Encode a part, or return the encoded form of an equal part with the same origin."""
+    known = ENCODED_PARTS.find(part.origin)
+    if known is not None and type(known.part) is type(part) and known.part == part:
+        return known._replace(part=part)
+    data = encode_json(dataclass_json(part))
+    encoded = EncodedPart(part, sha256_digest(data), data)
+    ENCODED_PARTS.store(part.origin, encoded)
+    return encoded
 
 
 @dataclass

@@ -50,8 +50,7 @@ def test_one_statement_stores_contents_and_the_lists_that_name_them(workspace, d
         return {sha256_digest(data): data}
 
     with transaction.atomic():
-        digests.lock()
-        digests.find([PLAIN])
+        digests.lock_and_find([PLAIN])
         with django_assert_num_queries(1):
             digests.store_with_lists({PLAIN: TEXT}, build_lists)
         with django_assert_num_queries(1):

@@ -25,7 +25,7 @@ from prompts.erasure.services import erase_record
 from prompts.hashed_rows import build_label_move_row, build_version_row
 from prompts.inputs import CollectedInputs, collect_inputs
 from prompts.labels.services import roll_back
-from prompts.models import AgentPrompt, LabelMove, PromptLabel, PromptVersion
+from prompts.models import AgentPrompt, BuildCause, LabelMove, PromptLabel, PromptVersion
 from prompts.releases.services import approve_release, request_release, run_release
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
@@ -204,14 +204,15 @@ def fail_each_statement(workspace, action: Callable[[], Any], most: int = 400) -
 
 
 @pytest.fixture
-def no_builds(settings, monkeypatch):
-    """Disable the builds after commit, so that only the action under test runs."""
+def no_builds(monkeypatch):
+    """Disable builds after commit, so that only the action under test runs."""
     monkeypatch.setattr("prompts.receivers.build_or_enqueue", lambda *_: None)
 
 
 @pytest.mark.hard
 @pytest.mark.promise("R14")
-def test_a_rebuild_that_fails_anywhere_shows_nothing(pilot, soul, workspace, no_builds):
+def test_a_rebuild_that_fails_anywhere_shows_nothing(pilot, soul, workspace, no_builds, settings):
+    settings.DRAMATIS_BUILD_AT_ONCE = 0
     edit_record(soul, {"text": "Be wise."}, expected=soul.revision, by=BY)
     assert fail_each_statement(workspace, lambda: rebuild_agents(workspace, [pilot.pk])) > 10
 
@@ -257,6 +258,51 @@ def test_an_action_that_is_not_atomic_is_found(pilot, soul, workspace, alice):
     step_by_step: Any = vars(roll_back)["__wrapped__"]
     with pytest.raises((AssertionError, TransactionManagementError)):
         fail_each_statement(workspace, lambda: step_by_step([prompt], by=Actor.person(alice), note="Back."))
+
+
+@pytest.mark.promise("R14")
+def test_an_edit_that_fails_anywhere_is_undone_or_kept_with_its_cause(pilot, soul, workspace, monkeypatch):
+    """The edit and its build are one transaction. A failed build is undone alone, and built later."""
+    monkeypatch.setattr("prompts.tasks.enqueue_rebuilds", lambda *_: None)
+    outcomes = {"undone": 0, "kept": 0}
+    for number in range(1, 200):
+        before, revision = get_state(workspace), soul.revision
+        try:
+            with failing_at(number):
+                edit_record(soul, {"text": f"Be {number}."}, expected=revision, by=BY)
+        except Broken:
+            outcomes["undone"] += 1
+        soul.refresh_from_db()
+        if soul.text == f"Be {number}." and get_state(workspace) != before:
+            break
+        assert get_state(workspace) == before, f"half-done after statement {number}"
+        causes = BuildCause.objects.in_workspace(workspace)
+        if soul.revision == revision:
+            assert not causes.exists()
+        else:
+            outcomes["kept"] += 1
+            assert [cause.cause["revision"] for cause in causes] == [soul.revision]
+            rebuild_agents(workspace, [pilot.pk])
+            latest = PromptVersion.objects.in_workspace(workspace).order_by("number").last()
+            assert latest is not None
+            assert latest.causes[0]["revision"] == soul.revision
+    assert outcomes["undone"] > 3
+    assert outcomes["kept"] > 10
+    # The version that was built at once has its cause too, and no row is left.
+    latest = PromptVersion.objects.in_workspace(workspace).order_by("number").last()
+    assert latest is not None
+    assert [cause["revision"] for cause in latest.causes] == [soul.revision]
+    assert not BuildCause.objects.in_workspace(workspace).exists()
+
+
+@pytest.mark.planted
+@pytest.mark.promise("R14")
+def test_a_build_without_its_own_savepoint_is_found(pilot, soul, workspace, monkeypatch):
+    """Planted fault: a failed build in the transaction of the edit is not undone."""
+    monkeypatch.setattr("prompts.tasks.enqueue_rebuilds", lambda *_: None)
+    monkeypatch.setattr(builds_services, "rebuild_batch", vars(builds_services.rebuild_batch)["__wrapped__"])
+    with pytest.raises((AssertionError, DatabaseError, TransactionManagementError)):
+        test_an_edit_that_fails_anywhere_is_undone_or_kept_with_its_cause(pilot, soul, workspace, monkeypatch)
 
 
 def test_an_edit_is_kept_although_its_build_fails(pilot, workspace, monkeypatch):
