@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404
 
+from core.db.compiled_query import CompiledQuery
 from personas.api.authentication import ApiClient
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import is_within_limit, out_of_scope_error
@@ -53,10 +54,20 @@ def get_visible_agent(call: ApiRequest, slug: str) -> Agent:
 
 
 def get_visible_prompt(call: ApiRequest, agent: str, channel: str) -> AgentPrompt:
-    prompt = list_visible_prompts(call.caller).filter(agent__slug=agent, channel__slug=channel).first()
-    if prompt is None:
+    if is_scope_limited(call.caller):
+        rows = list_visible_prompts(call.caller).filter(agent__slug=agent, channel__slug=channel)
+        prompts = list(rows[:1])
+    else:
+        prompts = query_named_prompt(call.workspace.pk, agent, channel)
+    if not prompts:
         raise Http404
-    return prompt
+    return prompts[0]
+
+
+@CompiledQuery
+def query_named_prompt(workspace: int, agent: str, channel: str) -> QuerySet[AgentPrompt]:
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=agent, channel__slug=channel)
+    return select_latest_version(rows)
 
 
 def list_prompt_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
@@ -68,13 +79,24 @@ def get_named_version(prompt: AgentPrompt, name: int | str, pointer: str) -> Pro
 
     Versions with equal text have equal digests; of these, the newest is returned.
     """
-    rows = list_prompt_versions(prompt).defer(*HEAVY_COLUMNS).order_by("-number")
-    conditions = {"number": name} if isinstance(name, int) else {"digest": name}
-    version = rows.filter(**conditions).first()
-    if version is None:
+    query = query_numbered_version if isinstance(name, int) else query_equal_versions
+    versions: list[PromptVersion] = query(prompt.workspace_id, prompt.pk, name)  # type: ignore[arg-type]  # see above
+    if not versions:
         raise ProblemError(validation_problem([FieldError("This prompt has no such version.", pointer)]))
-    version.prompt = prompt
-    return version
+    versions[0].prompt = prompt
+    return versions[0]
+
+
+@CompiledQuery
+def query_numbered_version(workspace: int, prompt: int, number: int) -> QuerySet[PromptVersion]:
+    rows = PromptVersion.objects.in_workspace(workspace).filter(prompt=prompt, number=number)
+    return rows.defer(*HEAVY_COLUMNS)
+
+
+@CompiledQuery
+def query_equal_versions(workspace: int, prompt: int, digest: str) -> QuerySet[PromptVersion]:
+    rows = PromptVersion.objects.in_workspace(workspace).filter(prompt=prompt, digest=digest)
+    return rows.defer(*HEAVY_COLUMNS).order_by("-number")
 
 
 def check_label_scope(call: ApiRequest, label: str) -> None:

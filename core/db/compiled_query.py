@@ -27,6 +27,8 @@ FIRST_PLACEHOLDER = 2_000_000_011
 TEXT_PLACEHOLDER = "compiled query, argument {}"
 # Compiled forms of one query; there is one for each length of its list arguments.
 MAX_FORMS = 200
+# Forms with more values are rarely used again, and large.
+MAX_VALUES = 300
 COLLECTIONS = (list, tuple, set, frozenset)
 
 
@@ -131,7 +133,8 @@ class CompiledQueries:
         forms = self.forms.find(key)
         if forms is None:
             forms = compile_forms(self.build, shape, values)
-            self.forms.store(key, forms)
+            if len(values) <= MAX_VALUES:
+                self.forms.store(key, forms)
         return [BoundQuery(form, values) for form in forms]
 
 

@@ -20,15 +20,10 @@ from personas.ui.responses import get_back_url
 from personas.ui.toasts import add_toast
 from prompts.builds.services import rebuild_agent
 from prompts.labels.forms import LabelForm, RollBackForm
-from prompts.labels.services import (
-    find_current_label,
-    move_label,
-    remove_label,
-    roll_back,
-    unpin_production,
-)
+from prompts.labels.services import move_label, remove_label, roll_back, unpin_production
 from prompts.models import AgentPrompt, LabelMove
 from prompts.page_lookup import get_agent_or_404, get_prompt_or_404, get_version_or_404
+from prompts.versions.selectors import find_prompt_label
 
 EDIT, APPROVE = Permission.EDIT, Permission.APPROVE
 
@@ -127,7 +122,7 @@ def remove_label_view(request: WorkspaceRequest, prompt: int, label: str) -> Htt
     row = get_prompt_or_404(request, prompt)
 
     def action() -> LabelActionResult:
-        before = find_current_label(row, label)
+        before = find_prompt_label(row, label)
         remove_label(row, label, by=request.actor)
         number = before.version.number if before else 0
         return LabelActionResult(

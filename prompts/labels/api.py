@@ -31,7 +31,7 @@ from prompts.errors import LabelConflict, NotAllowed
 from prompts.labels.services import move_label, protect_label, remove_label, roll_back, unpin_production
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel
 from prompts.releases.selectors import list_label_usage
-from prompts.versions.selectors import get_prompt_labels, list_heavy_columns
+from prompts.versions.selectors import find_prompt_label, get_prompt_labels, list_heavy_columns
 from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, label_json, version_ref_json
 
 LABEL_USAGE_SCHEMA = object_schema(
@@ -119,10 +119,7 @@ def list_prompt_labels(call: ApiRequest, agent: str, channel: str) -> ApiRespons
 def label_detail(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
     prompt = get_visible_prompt(call, agent, channel)
     check_label_scope(call, label)
-    prompt_label = find_prompt_label(prompt, label)
-    if prompt_label is None:
-        raise Http404
-    return build_label_response(prompt_label)
+    return build_label_response(prompt, label)
 
 
 def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
@@ -136,7 +133,7 @@ def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) 
         move_label(prompt, label, version, expected=expected, by=call.actor, note=note)
     except LabelConflict as error:
         raise ProblemError(Problem(412, "precondition_failed", error.message)) from error
-    return label_detail(call, agent, channel, label)
+    return build_label_response(prompt, label)
 
 
 def get_expected_version_id(call: ApiRequest, prompt: AgentPrompt, label: str) -> int | None:
@@ -170,14 +167,14 @@ def roll_back_endpoint(call: ApiRequest, agent: str, channel: str, label: str) -
     check_label_scope(call, label)
     to = get_named_version(prompt, call.body["to"], "/to") if "to" in call.body else None
     roll_back([prompt], by=call.actor, note=call.body["note"], label=label, to=to)
-    return label_detail(call, agent, channel, label)
+    return build_label_response(prompt, label)
 
 
 def unpin_production_endpoint(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
     prompt = get_visible_prompt(call, agent, channel)
     check_label_scope(call, PRODUCTION)
     unpin_production(prompt, by=call.actor)
-    return label_detail(call, agent, channel, PRODUCTION)
+    return build_label_response(prompt, PRODUCTION)
 
 
 def list_label_moves(call: ApiRequest, agent: str, channel: str, label: str) -> ApiResponse:
@@ -197,16 +194,15 @@ def list_label_moves(call: ApiRequest, agent: str, channel: str, label: str) -> 
 # --- serialization -------------------------------------------------------------------------------------
 
 
-def find_prompt_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
-    return get_prompt_labels(prompt).filter(name=label).defer(*list_heavy_columns("version")).first()
-
-
 def get_label_etag(label: PromptLabel | None) -> str:
     """Return the ETag of a label: the number of its version, or 0 if the label does not exist."""
     return f'"{label.version.number if label else 0}"'
 
 
-def build_label_response(label: PromptLabel) -> ApiResponse:
+def build_label_response(prompt: AgentPrompt, name: str) -> ApiResponse:
+    label = find_prompt_label(prompt, name)
+    if label is None:
+        raise Http404
     return json_response(prompt_label_json(label), ETag=get_label_etag(label))
 
 

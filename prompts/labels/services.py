@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.db.compiled_query import CompiledQuery, fetch_together
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
@@ -25,7 +27,7 @@ from prompts.models import (
     PromptLabel,
     PromptVersion,
 )
-from prompts.versions.selectors import find_earlier_move
+from prompts.versions.selectors import HEAVY_COLUMNS, find_earlier_move, find_prompt_label
 
 # Version ids of the label before and after the roll-back, keyed by prompt id.
 LabelPositions = dict[int, tuple[int, int]]
@@ -56,7 +58,7 @@ def move_label(
         raise NotAllowed(
             _("“%(agent)s” is reviewed: request a release to move production.") % {"agent": prompt.agent}
         )
-    current = find_current_label(prompt, label)
+    current = find_prompt_label(prompt, label)
     if (current.version_id if current else None) != expected:
         raise LabelConflict(
             _("“%(label)s” was moved after you looked. Look again before you move it.") % {"label": label}
@@ -77,7 +79,7 @@ def remove_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
     check_label_protection(prompt.workspace_id, [label], by=by)
     if label == PRODUCTION:
         raise NotAllowed(_("Production is what bots get: roll it back, but it cannot be taken off."))
-    if find_current_label(prompt, label) is None:
+    if find_prompt_label(prompt, label) is None:
         raise UnknownLabel(_("There is no label “%(label)s” on this prompt.") % {"label": label})
     apply_label_moves([PlannedMove(prompt, label, None, MoveReason.REMOVED, by=by.label)], by=by)
 
@@ -182,7 +184,7 @@ def find_rollback_target(prompt: AgentPrompt, label: str, to: PromptVersion | No
 
     Raise NotAllowed if `to` never had the label, or if the label has no earlier version.
     """
-    current = find_current_label(prompt, label)
+    current = find_prompt_label(prompt, label)
     if current is None:
         raise UnknownLabel(
             _("“%(label)s” points at nothing on %(prompt)s.") % {"label": label, "prompt": prompt}
@@ -241,13 +243,27 @@ def lock_prompts(workspace: Workspace | int, ids: Sequence[int]) -> list[AgentPr
     versions: after waiting for a lock, PostgreSQL re-reads the locked row but not the rows joined to it, so a
     join could return an outdated version.
     """
-    rows = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=ids)
-    locked = list(rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",)))
-    latest_ids = [prompt.latest_id for prompt in locked if prompt.latest_id]
-    versions = PromptVersion.objects.in_workspace(workspace).in_bulk(latest_ids)
+    locked, latest = fetch_together(
+        [query.bind(workspace, ids) for query in (query_locked_rows, query_latest_rows)]
+    )
+    versions = {version.pk: version for version in latest}
     for prompt in locked:
         prompt.latest = versions[prompt.latest_id] if prompt.latest_id else None
     return locked
+
+
+@CompiledQuery
+def query_locked_rows(workspace: Workspace | int, ids: Sequence[int]) -> QuerySet[AgentPrompt]:
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=ids)
+    return rows.select_related("agent", "channel").order_by("pk").select_for_update(of=("self",))
+
+
+@CompiledQuery
+def query_latest_rows(workspace: Workspace | int, ids: Sequence[int]) -> QuerySet[PromptVersion]:
+    """The latest versions of these prompts, without their large columns."""
+    prompts = AgentPrompt.objects.in_workspace(workspace).filter(pk__in=ids)
+    versions = PromptVersion.objects.in_workspace(workspace).filter(pk__in=prompts.values("latest"))
+    return versions.defer(*HEAVY_COLUMNS)
 
 
 def get_common_workspace_id(prompts: Iterable[AgentPrompt]) -> int:
@@ -255,11 +271,6 @@ def get_common_workspace_id(prompts: Iterable[AgentPrompt]) -> int:
     if len(workspace_ids) != 1:
         raise InvalidInput.on("prompts", _("Choose at least one prompt."))
     return workspace_ids.pop()
-
-
-def find_current_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
-    rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, name=label)
-    return rows.select_related("version").first()
 
 
 def validate_label_name(label: str) -> None:
@@ -279,11 +290,15 @@ def check_prompt_version(prompt: AgentPrompt, version: PromptVersion) -> None:
 
 
 def check_label_protection(workspace: Workspace | int, labels: Iterable[str], *, by: Actor) -> None:
-    rules = LabelRule.objects.in_workspace(workspace).filter(name__in=list(labels), is_protected=True)
-    if rule := rules.first():
+    for rule in query_protections(workspace, list(labels)):
         require_owner(
             workspace, _("“%(label)s” is protected: only owners move it.") % {"label": rule.name}, by=by
         )
+
+
+@CompiledQuery
+def query_protections(workspace: Workspace | int, labels: Sequence[str]) -> QuerySet[LabelRule]:
+    return LabelRule.objects.in_workspace(workspace).filter(name__in=labels, is_protected=True)
 
 
 def require_owner(workspace: Workspace | int, message: str, *, by: Actor) -> None:

@@ -1,11 +1,12 @@
 """Read prompts, versions and their contents; every query is limited to one workspace."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
+from core.db.compiled_query import CompiledQuery
 from core.salted_digests import salt_digest
 from personas.models import Agent, Content, Workspace, sha256_digest
 from prompts.assembly.segments import Segment
@@ -43,6 +44,18 @@ def list_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
 def get_prompt_labels(prompt: AgentPrompt) -> QuerySet[PromptLabel]:
     rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
     return rows.select_related("version").order_by("name")
+
+
+def find_prompt_label(prompt: AgentPrompt, label: str) -> PromptLabel | None:
+    """Find a label of a prompt with its version, without the large columns of the version."""
+    rows = query_prompt_label(prompt.workspace_id, prompt.pk, label)
+    return rows[0] if rows else None
+
+
+@CompiledQuery
+def query_prompt_label(workspace: int, prompt: int, label: str) -> QuerySet[PromptLabel]:
+    rows = PromptLabel.objects.in_workspace(workspace).filter(prompt=prompt, name=label)
+    return rows.select_related("version").defer(*list_heavy_columns("version"))
 
 
 def find_earlier_move(prompt: AgentPrompt, label: str, number: int) -> LabelMove | None:
@@ -160,16 +173,26 @@ def get_text_salt(version: PromptVersion) -> str:
 
 def list_erased_versions(workspace: Workspace | int, ids: Iterable[int]) -> set[int]:
     """Return the ids of these versions of which some text was erased, with two queries."""
-    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=set(ids))
-    digests = {
-        key: list_content_digests(segments, tools)
-        for key, segments, tools in rows.values_list("pk", "segments", "tools")
-    }
+    rows = query_used_contents(workspace, set(ids))
+    digests = {key: list_content_digests(segments, tools) for key, segments, tools in rows}
     if not digests:
         return set()
-    contents = Content.objects.in_workspace(workspace).filter(digest__in=set().union(*digests.values()))
-    erased = set(contents.filter(erased_at__isnull=False).values_list("digest", flat=True))
+    erased = set(query_erased_digests(workspace, set().union(*digests.values())))
     return {key for key, used in digests.items() if used & erased}
+
+
+@CompiledQuery
+def query_used_contents(
+    workspace: Workspace | int, ids: Collection[int]
+) -> "QuerySet[PromptVersion, tuple[int, list[dict[str, Any]], str]]":
+    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=ids)
+    return rows.values_list("pk", "segments", "tools")
+
+
+@CompiledQuery
+def query_erased_digests(workspace: Workspace | int, digests: Collection[str]) -> "QuerySet[Content, str]":
+    rows = Content.objects.in_workspace(workspace).filter(digest__in=digests, erased_at__isnull=False)
+    return rows.values_list("digest", flat=True)
 
 
 def has_erased_content(version: PromptVersion) -> bool:
