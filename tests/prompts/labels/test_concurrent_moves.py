@@ -9,8 +9,9 @@ from django.db import connection
 
 from prompts.errors import LabelConflict
 from prompts.hashed_rows import build_label_move_row
-from prompts.labels.services import move_label, roll_back
+from prompts.labels.services import move_label, query_locked_rows, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel
+from tests.compiled_queries import compile_again
 from tests.factories import make_soul
 from tests.prompts.test_bad_input import make_prompt, numbered, reword
 
@@ -103,5 +104,6 @@ def test_without_the_lock_concurrent_moves_are_not_rejected_cleanly(quick, by_al
     if connection.vendor == "sqlite":
         pytest.skip("SQLite lets one writer in at a time, lock or no lock")
     monkeypatch.setattr("django.db.models.query.QuerySet.select_for_update", lambda self, **_: self.all())
+    compile_again(monkeypatch, query_locked_rows)
     errors = race(quick, by_alice)
     assert [type(error) for error in errors] != [LabelConflict] * 7 or list_broken_moves(quick)

@@ -11,7 +11,6 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
-from core.shared_cache import SharedLRUCache
 from personas.actors import Actor
 from personas.contents.services import SaltedDigests
 from personas.memories.services import create_memory
@@ -27,6 +26,7 @@ from prompts.inputs import CollectedInputs, collect_inputs
 from prompts.labels.services import roll_back
 from prompts.models import AgentPrompt, BuildCause, LabelMove, PromptLabel, PromptVersion
 from prompts.releases.services import approve_release, request_release, run_release
+from tests.compiled_queries import compile_again
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -141,8 +141,7 @@ def test_without_the_lock_numbers_collide(pilot, monkeypatch):
     if connection.vendor == "sqlite":
         pytest.skip("SQLite lets one writer in at a time, lock or no lock")
     monkeypatch.setattr("django.db.models.query.QuerySet.select_for_update", lambda self, **_: self.all())
-    # Compile the query again, without the lock.
-    monkeypatch.setattr(query_locked_prompts.queries, "forms", SharedLRUCache(5))
+    compile_again(monkeypatch, query_locked_prompts)
     inputs = collect_agent_inputs(pilot)
 
     def write(place: int) -> None:
