@@ -8,6 +8,8 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Field, Model
 
+from core.db.pipeline import Statement, execute_together
+
 # Larger inserts gain little, and SQLite limits the number of parameters.
 MAX_ROWS = 100
 
@@ -26,33 +28,43 @@ class InsertForm:
 
 
 def can_insert_rows(rows: Sequence[Model], *, is_upsert: bool) -> bool:
-    """Whether `insert_rows` supports these rows: new ones without primary keys, or an upsert with them."""
+    """Whether InsertBatch supports these rows: new ones without primary keys, or an upsert with them."""
     return 0 < len(rows) <= MAX_ROWS and all((row.pk is not None) == is_upsert for row in rows)
 
 
-def insert_rows(
-    model: type[Model],
-    rows: Sequence[Any],
-    *,
-    unique_fields: Sequence[str] = (),
-    update_fields: Sequence[str] = (),
-) -> None:
-    """Insert the rows with one statement and set their primary keys, as `bulk_create` does.
+class InsertBatch:
+    """Inserts that are sent together, in one round trip where possible. Their rows have no keys before."""
 
-    With `update_fields`, rows whose `unique_fields` exist are updated instead.
-    """
-    form = compile_insert(model, connection.vendor, tuple(unique_fields), tuple(update_fields))
-    params: list[Any] = []
-    for row in rows:
-        row._prepare_related_fields_for_save(operation_name="bulk_create")
-        params += [
-            field.get_db_prep_save(field.pre_save(row, True), connection=connection) for field in form.fields
-        ]
-    with transaction.mark_for_rollback_on_error(using=connection.alias), connection.cursor() as cursor:
-        cursor.execute(form.build_sql(len(rows)), params)
-        ids = cursor.fetchall()
-    for row, (pk,) in zip(rows, ids, strict=True):
-        row.pk, row._state.adding, row._state.db = pk, False, connection.alias
+    def __init__(self) -> None:
+        self.inserts: list[tuple[Sequence[Any], Statement]] = []
+
+    def add(
+        self,
+        model: type[Model],
+        rows: Sequence[Any],
+        *,
+        unique_fields: Sequence[str] = (),
+        update_fields: Sequence[str] = (),
+    ) -> None:
+        """Add an INSERT of these rows. With `update_fields`, it updates rows whose `unique_fields` exist."""
+        form = compile_insert(model, connection.vendor, tuple(unique_fields), tuple(update_fields))
+        params: list[Any] = []
+        for row in rows:
+            row._prepare_related_fields_for_save(operation_name="bulk_create")
+            params += [
+                field.get_db_prep_save(field.pre_save(row, True), connection=connection)
+                for field in form.fields
+            ]
+        self.inserts.append((rows, (form.build_sql(len(rows)), params)))
+
+    def send(self) -> None:
+        """Send the inserts in order, and set the primary keys of their rows, as `bulk_create` does."""
+        with transaction.mark_for_rollback_on_error(using=connection.alias):
+            results = execute_together([statement for _, statement in self.inserts])
+        for (rows, _), ids in zip(self.inserts, results, strict=True):
+            for row, (pk,) in zip(rows, ids, strict=True):
+                row.pk, row._state.adding, row._state.db = pk, False, connection.alias
+        self.inserts = []
 
 
 @lru_cache(maxsize=200)

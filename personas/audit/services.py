@@ -4,6 +4,7 @@ from typing import Any
 
 import structlog
 
+from core.db.compiled_insert import InsertBatch
 from personas.actors import Actor
 from personas.models import AuditEvent, Record, Workspace
 
@@ -14,12 +15,19 @@ def get_current_request_id() -> str:
 
 
 def audit_record_change(
-    record: Record, verb: str, *, by: Actor, before: dict[str, Any] | None, after: dict[str, Any] | None
+    record: Record,
+    verb: str,
+    *,
+    by: Actor,
+    before: dict[str, Any] | None,
+    after: dict[str, Any] | None,
+    batch: InsertBatch | None = None,
 ) -> None:
     """Write an audit event about a record, with its values before and after the action `verb`."""
-    write_audit_event(
+    event = build_audit_event(
         record.workspace_id, verb, record.kind, record.pk, str(record), by=by, before=before, after=after
     )
+    AuditEvent.objects.insert([event], batch=batch)
 
 
 def write_audit_event(

@@ -1,14 +1,7 @@
-"""Write revisions of records."""
+"""Build revisions of records."""
 
 from personas.actors import Actor
 from personas.models import Record, Revision
-
-
-def write_revision(record: Record, *, by: Actor, message: str = "") -> Revision:
-    """Save a snapshot of the record under its current revision number."""
-    revision = build_revision(record, by=by, message=message)
-    Revision.objects.insert([revision])
-    return revision
 
 
 def build_revision(record: Record, *, by: Actor, message: str = "") -> Revision:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.db.before_commit import atomic_with_hooks
+from core.db.compiled_insert import InsertBatch
 from core.db.compiled_query import CompiledQuery
 from core.text.lists import format_short_list
 from personas.actors import SYSTEM_ACTOR, Actor
@@ -19,7 +20,7 @@ from personas.agents.models import ReleasePolicy
 from personas.audit.services import audit_record_change
 from personas.errors import EditConflict, InvalidInput, RecordErased, RecordInUse
 from personas.models import Agent, Erasure, Membership, Record, Revision, Workspace
-from personas.records.revisions import write_revision
+from personas.records.revisions import build_revision
 from personas.roles import Permission, has_permission
 from personas.signals import agent_changed
 
@@ -207,8 +208,10 @@ def _save_record(
         record.revision, record.updated_at = previous
         record.save(update_fields=["revision", "updated_at"])
         return record
-    revision = write_revision(record, by=by, message=message)
-    audit_record_change(record, verb, by=by, before=before, after=after)
+    revision, inserts = build_revision(record, by=by, message=message), InsertBatch()
+    Revision.objects.insert([revision], batch=inserts)
+    audit_record_change(record, verb, by=by, before=before, after=after, batch=inserts)
+    inserts.send()
     if before is None or not is_usage_unchanged(record, before, after):
         affected_ids = [*affected_ids, *record.agent_ids()]
     _send_agent_changed(record, affected_ids, revision, by=by)

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection, models
 from django.utils.translation import gettext as _
 
-from core.db.compiled_insert import can_insert_rows, insert_rows
+from core.db.compiled_insert import InsertBatch, can_insert_rows
 from personas.workspaces.models import Workspace
 
 T = TypeVar("T", bound="WorkspaceOwned")
@@ -42,8 +42,13 @@ class TenantQuerySet(models.QuerySet[T]):
             )
         return super().update(**values)
 
-    def bulk_create(self, objs: Iterable[T], *args: Any, **options: Any) -> list[T]:
-        """Insert the rows as Django does. Few rows are inserted with a statement that is compiled once."""
+    def bulk_create(
+        self, objs: Iterable[T], *args: Any, batch: InsertBatch | None = None, **options: Any
+    ) -> list[T]:
+        """Insert the rows as Django does. Few rows are inserted with a statement that is compiled once.
+
+        With `batch`, these are inserted when the batch is sent.
+        """
         rows = list(objs)
         load_link_workspaces(rows)
         for row in rows:
@@ -53,7 +58,10 @@ class TenantQuerySet(models.QuerySet[T]):
             rows = super().bulk_create(rows, *args, **options)
         else:
             unique_fields, update_fields = options.get("unique_fields", ()), options.get("update_fields", ())
-            insert_rows(self.model, rows, unique_fields=unique_fields, update_fields=update_fields)
+            inserts = batch or InsertBatch()
+            inserts.add(self.model, rows, unique_fields=unique_fields, update_fields=update_fields)
+            if batch is None:
+                inserts.send()
         for row in rows:
             row._stored_workspace_id = row.workspace_id
         return rows

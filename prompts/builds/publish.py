@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from core.db.compiled_insert import InsertBatch
 from personas.contents.services import SaltedDigests
 from personas.models import ReleasePolicy, Workspace
 from prompts.builds.compiler import BuildResult
@@ -48,19 +49,23 @@ class StoredBuild:
 
 
 def publish_versions(
-    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime
+    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime, batch: InsertBatch | None = None
 ) -> list[PromptVersion]:
     """Store the builds as the next versions of their prompts, and let production follow them.
 
     The caller must have locked the prompts. `digests` may have digests of contents that are known already.
+    With `batch`, rows that refer to the versions are inserted when the batch is sent.
     """
-    versions = store_versions(digests, builds, at=at)
-    advance_production(digests.workspace_id, versions, at)
+    inserts = batch or InsertBatch()
+    versions = store_versions(digests, builds, at=at, batch=inserts)
+    advance_production(digests.workspace_id, versions, at, inserts)
+    if batch is None:
+        inserts.send()
     return versions
 
 
 def store_versions(
-    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime
+    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime, batch: InsertBatch | None = None
 ) -> list[PromptVersion]:
     """Store the builds as the next versions of their prompts, at most one of each prompt."""
     if not builds:
@@ -74,7 +79,7 @@ def store_versions(
     ]
     PromptVersion.objects.insert(versions)
     parts = [one.parts for one in stored]
-    save_part_changes(workspace_id, zip(versions, parts, strict=True), previous)
+    save_part_changes(zip(versions, parts, strict=True), previous, batch)
     for version in versions:
         version.prompt.latest, version.prompt.report = version, version.report
     return versions
@@ -139,7 +144,9 @@ def build_next_version(
     return version
 
 
-def advance_production(workspace: Workspace | int, versions: Sequence[PromptVersion], at: datetime) -> None:
+def advance_production(
+    workspace: Workspace | int, versions: Sequence[PromptVersion], at: datetime, batch: InsertBatch
+) -> None:
     """Move `production` to the new versions.
 
     Only for agents with the automatic release policy, and only for prompts whose production is not pinned.
@@ -149,4 +156,4 @@ def advance_production(workspace: Workspace | int, versions: Sequence[PromptVers
         for version in versions
         if version.prompt.agent.release_policy == ReleasePolicy.AUTOMATIC and not version.prompt.is_held
     ]
-    move_labels(workspace, moves, at=at)
+    move_labels(workspace, moves, at=at, batch=batch)

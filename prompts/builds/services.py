@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.db.compiled_insert import InsertBatch
 from core.db.compiled_query import CompiledQuery, fetch_together
 from personas.actors import SYSTEM_ACTOR
 from personas.contents.services import SaltedDigests
@@ -172,8 +173,9 @@ def rebuild_batch(
     changed = list_changed_builds(digests, builds)
     result.unchanged = len(builds) - len(changed)
     new = [(prompt, build, get_build_author(causes[prompt.agent_id])) for prompt, build in changed]
-    result.versions = publish_versions(digests, new, at=now)
-    finish_builds(workspace, prompts.values(), causes, now)
+    inserts = InsertBatch()
+    result.versions = publish_versions(digests, new, at=now, batch=inserts)
+    finish_builds(workspace, list(prompts.values()), causes, inserts)
     return result
 
 
@@ -317,18 +319,19 @@ def get_build_author(causes: Sequence[BuildCause]) -> BuildAuthor:
 
 def finish_builds(
     workspace: Workspace | int,
-    prompts: Iterable[AgentPrompt],
+    prompts: Sequence[AgentPrompt],
     causes: PendingCauses,
-    now: datetime,
+    batch: InsertBatch,
 ) -> None:
-    """Save the state of each prompt and delete the causes that this build consumed."""
+    """Save the state of each prompt, send the batch and delete the causes that this build consumed."""
     columns = ["last_number", "last_hash", "latest", "last_move", "last_move_hash"]
     columns += ["is_live", "built_at", "changes_at", "report", "problem"]
     # An upsert is faster than bulk_update, which builds long CASE expressions. All rows exist, so none is
     # inserted.
     AgentPrompt.objects.insert(
-        prompts, update_conflicts=True, unique_fields=get_upsert_fields(), update_fields=columns
+        prompts, batch=batch, update_conflicts=True, unique_fields=get_upsert_fields(), update_fields=columns
     )
+    batch.send()
     done = [cause.pk for rows in causes.values() for cause in rows if cause.pk]
     if done:
         BuildCause.objects.in_workspace(workspace).filter(pk__in=done).delete()

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
+from core.db.compiled_insert import InsertBatch
 from core.db.compiled_query import CompiledQuery
 from personas.models import Workspace
 from personas.tenancy.models import get_upsert_fields
@@ -31,12 +32,18 @@ class PlannedMove:
     release: Release | None = None
 
 
-def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at: datetime) -> list[LabelMove]:
+def move_labels(
+    workspace: Workspace | int,
+    moves: Sequence[PlannedMove],
+    *,
+    at: datetime,
+    batch: InsertBatch | None = None,
+) -> list[LabelMove]:
     """Move the labels and append LabelMove rows. All moves of labels go through this function.
 
     Raise an error if a reviewed agent would get a version that was not approved, or if a version cannot be
     served: see prompts.labels.approval. This sets `last_move` and `last_move_hash` of the prompts, but the
-    caller must save the prompts.
+    caller must save the prompts. With `batch`, rows are inserted when the batch is sent.
     """
     if not moves:
         return []
@@ -44,8 +51,11 @@ def move_labels(workspace: Workspace | int, moves: Sequence[PlannedMove], *, at:
     current = {(row.prompt_id, row.name): row for row in labels}
     check_moves(workspace, moves, current)
     label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]
-    LabelMove.objects.insert(label_moves)
-    write_labels(workspace, moves, current, at)
+    inserts = batch or InsertBatch()
+    LabelMove.objects.insert(label_moves, batch=inserts)
+    write_labels(workspace, moves, current, at, inserts)
+    if batch is None:
+        inserts.send()
     return label_moves
 
 
@@ -81,6 +91,7 @@ def write_labels(
     moves: Sequence[PlannedMove],
     current: dict[tuple[int, str], PromptLabel],
     at: datetime,
+    batch: InsertBatch,
 ) -> None:
     """Insert, update and delete the PromptLabel rows."""
     new, moved, removed = [], [], []
@@ -102,9 +113,13 @@ def write_labels(
         else:
             label.prompt, label.version, label.moved_at = move.prompt, move.version, at
             moved.append(label)
-    PromptLabel.objects.insert(new)
+    PromptLabel.objects.insert(new, batch=batch)
     PromptLabel.objects.insert(
-        moved, update_conflicts=True, unique_fields=get_upsert_fields(), update_fields=["version", "moved_at"]
+        moved,
+        batch=batch,
+        update_conflicts=True,
+        unique_fields=get_upsert_fields(),
+        update_fields=["version", "moved_at"],
     )
     if removed:
         PromptLabel.objects.in_workspace(workspace).filter(pk__in=removed).delete()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.db.models import Q
 
+from core.db.compiled_insert import InsertBatch
 from core.shared_cache import SharedLRUCache
 from personas.models import Workspace, sha256_digest
 from prompts.assembly.segments import is_record_id
@@ -206,9 +207,9 @@ def get_lockfile_chains(
 
 
 def save_part_changes(
-    workspace: Workspace | int,
     versions: Iterable[tuple[PromptVersion, PartDigests]],
     before: Mapping[int, PreviousParts],
+    batch: InsertBatch | None = None,
 ) -> None:
     """Store the record changes since the previous version: an edit of one record adds one row."""
     rows, new = [], {}
@@ -230,5 +231,5 @@ def save_part_changes(
                 previous.revisions if previous else {}, revisions
             ).items()
         ]
-    VersionPart.objects.insert(rows, batch_size=1_000)
+    VersionPart.objects.insert(rows, batch_size=1_000, batch=batch)
     cache_parts(new)

@@ -21,7 +21,7 @@ from personas.models import (
     WorkspaceOwned,
     sha256_digest,
 )
-from personas.records.revisions import write_revision
+from personas.records.revisions import build_revision
 from personas.records.services import create_record
 from prompts.builds.services import rebuild_agents
 from prompts.labels.services import move_label
@@ -316,7 +316,7 @@ class Seeder:
         agent, channel = self.row("agents", "spare"), self.row("channels", "spare")
         for level in ({}, {"agent": agent}, {"channel": channel}, {"agent": agent, "channel": channel}):
             row = self.create(PromptSettings, **({"entry": "", "mode": "", "revision": 1} | level))
-            write_revision(row, by=Actor(self.word("Actor.label"), self.owner))
+            build_revision(row, by=Actor(self.word("Actor.label"), self.owner)).save()
         erasure = self.create(Erasure, object_id=987_654, person=self.owner, digests=[], versions=[])
         self.keep("erasures", "plain", erasure)
         day = self.now.date()

@@ -139,10 +139,10 @@ def refusing(monkeypatch, pilot, workspace, slack) -> Agent:
     """An agent whose versions the database rejects, alone and in a batch."""
     bad = make_agent(workspace, "cook", soul=pilot.soul, channels=[slack])
 
-    def refused(digests: Any, builds: Any, *, at: Any) -> Any:
+    def refused(digests: Any, builds: Any, **options: Any) -> Any:
         if any(prompt.agent_id == bad.pk for prompt, _, _ in builds):
             raise IntegrityError("refused")
-        return publish_versions(digests, builds, at=at)
+        return publish_versions(digests, builds, **options)
 
     monkeypatch.setattr(builds_services, "publish_versions", refused)
     return bad
