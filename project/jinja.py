@@ -40,6 +40,7 @@ def build_environment(**options: Any) -> Environment:
     environment.filters |= {
         "clip": clip_text,
         "day": format_day,
+        "time": format_time,
         "filesize": filesizeformat,
         "glyphs": glyphs,
         "intcomma": format_count,
@@ -49,3 +50,7 @@ def build_environment(**options: Any) -> Environment:
 
 def format_day(at: datetime) -> str:
     return date_format(timezone.localtime(at), "j M Y")
+
+
+def format_time(at: datetime) -> str:
+    return date_format(timezone.localtime(at), "j M Y, H:i:s T")
