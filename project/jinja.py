@@ -15,6 +15,7 @@ from jinja2 import Environment, StrictUndefined
 
 from personas.templatetags.ui import ago, avatar, badge, clip_text, format_count, icon
 from personas.ui.navigation import build_url_format
+from prompts.templatetags.fleet import MatrixHtml
 from prompts.templatetags.prompt_panels import describe_memory_usage, usage_for_memory
 from prompts.templatetags.versions import label_badge
 from skills.templatetags.context_files import glyphs
@@ -33,6 +34,7 @@ def build_environment(**options: Any) -> Environment:
         "badge": badge,
         "icon": icon,
         "label_badge": label_badge,
+        "matrix_html": MatrixHtml,
         "url_format": build_url_format,
         "describe_memory_usage": describe_memory_usage,
         "usage_for_memory": usage_for_memory,
