@@ -17,8 +17,8 @@ from personas.templatetags.ui import ago, avatar, badge, clip_text, format_count
 from personas.ui.navigation import build_url_format
 from prompts.templatetags.fleet import MatrixHtml
 from prompts.templatetags.prompt_panels import describe_memory_usage, usage_for_memory
-from prompts.templatetags.versions import label_badge
-from skills.templatetags.context_files import glyphs
+from prompts.templatetags.versions import label_badge, signed_number
+from skills.templatetags.context_files import glyphs, kind_label, state_badge
 
 
 def build_environment(**options: Any) -> Environment:
@@ -35,6 +35,7 @@ def build_environment(**options: Any) -> Environment:
         "icon": icon,
         "label_badge": label_badge,
         "matrix_html": MatrixHtml,
+        "state_badge": state_badge,
         "url_format": build_url_format,
         "describe_memory_usage": describe_memory_usage,
         "usage_for_memory": usage_for_memory,
@@ -46,6 +47,8 @@ def build_environment(**options: Any) -> Environment:
         "filesize": filesizeformat,
         "glyphs": glyphs,
         "intcomma": format_count,
+        "kind_label": kind_label,
+        "signed_number": signed_number,
     }
     return environment
 
