@@ -17,7 +17,8 @@ from personas.templatetags.ui import ago, avatar, badge, clip_text, format_count
 from personas.ui.navigation import build_url_format
 from prompts.templatetags.fleet import MatrixHtml
 from prompts.templatetags.prompt_panels import describe_memory_usage, usage_for_memory
-from prompts.templatetags.versions import label_badge, signed_number
+from prompts.templatetags.studio import studio_row_text
+from prompts.templatetags.versions import kind_css_class, label_badge, row_text, signed_number
 from skills.templatetags.context_files import glyphs, kind_label, state_badge
 
 
@@ -35,7 +36,9 @@ def build_environment(**options: Any) -> Environment:
         "icon": icon,
         "label_badge": label_badge,
         "matrix_html": MatrixHtml,
+        "row_text": row_text,
         "state_badge": state_badge,
+        "studio_row_text": studio_row_text,
         "url_format": build_url_format,
         "describe_memory_usage": describe_memory_usage,
         "usage_for_memory": usage_for_memory,
@@ -47,6 +50,7 @@ def build_environment(**options: Any) -> Environment:
         "filesize": filesizeformat,
         "glyphs": glyphs,
         "intcomma": format_count,
+        "kind_css_class": kind_css_class,
         "kind_label": kind_label,
         "signed_number": signed_number,
     }

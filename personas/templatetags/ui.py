@@ -186,8 +186,10 @@ def format_count(number: int) -> str:
 
 
 def clip_text(text: str, length: int) -> str:
-    """Cut a text, as the filter `truncatechars` does, which is slow for short texts."""
-    return text if len(text) <= length else Truncator(text).chars(length)
+    """Cut a text, as the filter `truncatechars` does, which is slow because it counts combining characters."""
+    if len(text) <= length:
+        return text
+    return f"{text[: length - 1]}…" if text.isascii() else Truncator(text).chars(length)
 
 
 @register.simple_tag
