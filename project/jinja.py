@@ -19,7 +19,7 @@ from prompts.templatetags.fleet import MatrixHtml
 from prompts.templatetags.prompt_panels import describe_memory_usage, usage_for_memory
 from prompts.templatetags.studio import studio_row_text
 from prompts.templatetags.versions import kind_css_class, label_badge, row_text, signed_number
-from skills.templatetags.context_files import glyphs, kind_label, state_badge
+from skills.templatetags.context_files import file_place, glyphs, state_badge
 
 
 def build_environment(**options: Any) -> Environment:
@@ -33,6 +33,8 @@ def build_environment(**options: Any) -> Environment:
         "ago": ago,
         "avatar": avatar,
         "badge": badge,
+        "describe_memory_usage": describe_memory_usage,
+        "file_place": file_place,
         "icon": icon,
         "label_badge": label_badge,
         "matrix_html": MatrixHtml,
@@ -40,19 +42,17 @@ def build_environment(**options: Any) -> Environment:
         "state_badge": state_badge,
         "studio_row_text": studio_row_text,
         "url_format": build_url_format,
-        "describe_memory_usage": describe_memory_usage,
         "usage_for_memory": usage_for_memory,
     }
     environment.filters |= {
         "clip": clip_text,
         "day": format_day,
-        "time": format_time,
         "filesize": filesizeformat,
         "glyphs": glyphs,
         "intcomma": format_count,
         "kind_css_class": kind_css_class,
-        "kind_label": kind_label,
         "signed_number": signed_number,
+        "time": format_time,
     }
     return environment
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
@@ -123,7 +124,7 @@ class HourBar:
     y: float
     height: float
 
-    @property
+    @cached_property
     def hour(self) -> str:
         return time_format(self.started_at, "H:i")
 

@@ -204,9 +204,7 @@ def find_label_departures(
         )
     }
     # Moves of the label `latest` are not recorded: it moves when the next version is built.
-    follows = {
-        (row.prompt_id, row.version_number + 1): row.version_id for row in rows if row.label == LATEST
-    }
+    follows = {(row.prompt_id, row.version_number + 1): row.version_id for row in rows if row.label == LATEST}
     built = (
         PromptVersion.objects.in_workspace(workspace)
         .using(using)
