@@ -150,8 +150,8 @@ def list_live_prompts(
     """List live prompts, built or not. `is_waiting` tells whether a build of their agent is pending."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents, is_live=True)
-    # Many prompts share an agent and a channel: each is loaded once.
-    rows = rows.select_related("latest").prefetch_related("agent", "channel")
+    # Several prompts share an agent, whose row is large: it is loaded once.
+    rows = rows.select_related("channel", "latest").prefetch_related("agent")
     rows = rows.annotate(is_waiting=Exists(causes)).defer("latest__lockfile", "latest__causes")
     return rows.order_by("agent", "pk")
 
