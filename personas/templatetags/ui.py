@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
@@ -23,6 +23,9 @@ from django.utils.translation import gettext as _
 
 from personas.templatetags.form_widgets import build_field_context
 from personas.ui.display_names import get_display_name, get_verb_label
+
+if TYPE_CHECKING:
+    from django.template.backends.jinja2 import Jinja2
 
 register = template.Library()
 
@@ -176,9 +179,9 @@ def render_rows(template_name: str, **values: object) -> SafeString:
 
     The rows get only the given values, not the context of the page.
     """
-    template = engines["jinja2"].get_template(template_name).template
+    rows = cast("Jinja2", engines["jinja2"]).env.get_template(template_name)
     # A rendered module is HTML (it has `__html__`), so it is not escaped again.
-    return format_html("{}", template.make_module(values))
+    return format_html("{}", rows.make_module(values))
 
 
 def format_count(number: int) -> str:

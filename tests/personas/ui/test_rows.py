@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.template import engines
+from django.template.backends.jinja2 import Jinja2
 from django.template.defaultfilters import truncatechars
 from django.urls import reverse
 from django.utils.formats import date_format
@@ -34,8 +36,8 @@ def test_rows_are_escaped_as_django_does() -> None:
 
 @pytest.mark.parametrize("name", ROW_TEMPLATES)
 def test_every_row_template_compiles_and_escapes(name: str) -> None:
-    template = engines["jinja2"].get_template(name).template
-    assert template.environment.autoescape is True
+    environment = cast("Jinja2", engines["jinja2"]).env
+    assert environment.get_template(name).environment.autoescape is True
 
 
 def test_a_missing_value_is_an_error() -> None:

@@ -368,14 +368,16 @@ def test_the_author_of_a_change_sees_that_others_must_approve(workspace, as_bob,
 
 
 @pytest.mark.parametrize("path", ["releases/new/", "releases/1/"])
-def test_the_number_of_queries_does_not_grow_with_the_prompts(
-    path, as_bob, workspace, soul, channels, by_bob
-):
+def test_the_number_of_queries_does_not_grow_with_the_prompts(path, as_bob, workspace, stage, by_bob):
     counts = []
     for agents in (1, 3):
         for number in range(agents):
             make_agent(
-                workspace, f"more-{agents}-{number}", soul=soul, channels=channels, release_policy="reviewed"
+                workspace,
+                f"more-{agents}-{number}",
+                soul=stage.soul,
+                channels=stage.channels,
+                release_policy="reviewed",
             )
         if path == "releases/1/":
             Release.unscoped.filter(status=ReleaseStatus.REQUESTED).update(number=100 + agents)
