@@ -22,6 +22,7 @@ from personas.agents.services import create_named_record  # noqa: E402
 from personas.api_keys.services import create_key  # noqa: E402
 from personas.models import Agent, Channel, Identity, Soul, User, Workspace  # noqa: E402
 from personas.records.services import edit_record  # noqa: E402
+from personas.roles import Role  # noqa: E402
 from personas.work.services import add_responsibility  # noqa: E402
 from personas.workspaces.services import create_workspace  # noqa: E402
 from prompts.builds.services import rebuild_agents  # noqa: E402
@@ -52,16 +53,17 @@ BY = Actor("bench")
 def main() -> None:
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
-    owner, bob = make_user("Alice"), make_user("Bob")
+    owner, bob, carol = (make_user(name) for name in ("Alice", "Bob", "Carol"))
     workspace = create_workspace("Bench", "bench", owner=owner)
     join(workspace, bob)
+    join(workspace, carol, Role.ADMIN)
     with transaction.atomic():
         souls = create_members_and_records(workspace)
         agents = create_agents(workspace, souls)
     add_memories(workspace, agents, MEMORIES)
     create_source(workspace)
     build_prompts(workspace, agents)
-    release_all(workspace, Actor.person(owner), Actor.person(bob))
+    release_all(workspace, Actor.person(bob), Actor.person(carol))
     for number in range(EDITS):
         edit_souls(souls, number)
         build_prompts(workspace, agents)
@@ -143,11 +145,14 @@ def build_prompts(workspace: Workspace, agents: list[Agent]) -> None:
         raise SystemExit(f"{result.failed} prompts could not be built.")
 
 
-def release_all(workspace: Workspace, alice: Actor, bob: Actor) -> None:
-    """Release the first versions of reviewed agents; later versions wait for review."""
+def release_all(workspace: Workspace, bob: Actor, carol: Actor) -> None:
+    """Release the first versions of reviewed agents; later versions wait for review.
+
+    Alice cannot approve them: she created the workspace, and with it the first channels.
+    """
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(agent__release_policy="reviewed")
     release = request_release(workspace, prompts, message="First words", by=bob)
-    run_release(approve_release(release, by=alice), by=alice)
+    run_release(approve_release(release, by=carol), by=carol)
 
 
 def edit_souls(souls: list[Soul], number: int) -> None:

@@ -120,7 +120,13 @@ TEMPLATES = [
                 "personas.tenancy.context_processors.page_context",
             ],
         },
-    }
+    },
+    # Only for the rows of long lists: docs/decisions/0020-jinja2-for-long-lists.md.
+    {
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {"environment": "project.jinja.build_environment"},
+    },
 ]
 # Messages are stored in the session, so that there is no further cookie to protect.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"

@@ -15,7 +15,12 @@ from prompts.versions.page import OMISSION_REASONS
 from tests.factories import make_agent, make_channel, make_memory, make_soul
 from tests.pseudo_language import english_left, in_brackets
 from tests.untranslated_python import ROOT, find_unmarked_literals, find_user_errors, list_modules
-from tests.untranslated_templates import find_lost_variables, find_unmarked_text
+from tests.untranslated_templates import (
+    find_jinja_literals,
+    find_lost_messages,
+    find_lost_variables,
+    find_unmarked_text,
+)
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 # Pages for developers, never shown to users.
@@ -27,7 +32,7 @@ def _findings_in(paths: Iterable[Path], check: Callable[[str], list[str]]) -> li
     return [
         f"{path.relative_to(TEMPLATES)}, {finding}"
         for path in sorted(paths)
-        if path.suffix in {".html", ".txt"} and path.name not in NOT_FOR_USERS
+        if path.suffix in {".html", ".jinja", ".txt"} and path.name not in NOT_FOR_USERS
         for finding in check(path.read_text(encoding="utf-8"))
     ]
 
@@ -105,6 +110,38 @@ def test_a_planted_dropped_variable_is_found(value: str) -> None:
 def test_makemessages_can_parse_every_template() -> None:
     for path in TEMPLATES.rglob("*.*"):
         templatize(path.read_text(encoding="utf-8"), origin=str(path))
+
+
+def test_makemessages_finds_every_message_of_the_jinja_templates() -> None:
+    templates = list(TEMPLATES.rglob("*.jinja"))
+    assert templates
+    for path in templates:
+        assert find_lost_messages(path.read_text(encoding="utf-8")) == [], path
+        assert find_jinja_literals(path.read_text(encoding="utf-8")) == [], path
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        '{{ badge(_("Archived")) }}',
+        '{{ ngettext("one row", "%(n)s rows", n) }}',
+        "{{ name or _('Nobody') }}",
+        '{% set words = _("Saved" ~ name) %}',
+    ],
+)
+def test_a_planted_message_that_makemessages_does_not_find_is_found(planted: str) -> None:
+    assert find_lost_messages(planted) != []
+
+
+@pytest.mark.parametrize("planted", ['{{ badge("Archived") }}', '{% set words = "not here" %}{{ words }}'])
+def test_a_planted_literal_in_a_jinja_template_is_found(planted: str) -> None:
+    assert find_jinja_literals(planted) != []
+
+
+def test_marked_text_in_a_jinja_template_passes() -> None:
+    fine = '{% set archived, url = badge(_("Archived"), "warning"), url_format("memories:detail", slug) %}'
+    fine += '{{ _("Every agent") }}{% if state == "proposed" %}{{ archived }}{% endif %}'
+    assert find_lost_messages(fine) == find_jinja_literals(fine) == []
 
 
 # --- text in Python ------------------------------------------------------------------------------------

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
 from django.template.base import Lexer, Token, TokenType
+from django.utils.translation.template import templatize
+from jinja2 import Environment, nodes
+from jinja2.ext import extract_from_ast
 
 # Their content is code, or the same in every language.
 MACHINE_ELEMENTS = {"script", "style", "code", "pre", "kbd"}
@@ -53,6 +57,11 @@ FALLBACK = re.compile(rf"\|(?:default|default_if_none|yesno):(?P<value>{LITERAL}
 WORD = re.compile(r"[^\W\d_]{2,}")
 # The editor's identifier of a phrase; its translation is in another attribute.
 MACHINE_ATTRIBUTES = {"data-phrase"}
+# A message in the output of Django's `templatize`.
+TEMPLATIZED = re.compile(rf"_\(({LITERAL})\)")
+GETTEXT_FUNCTIONS = ("_", "gettext", "ngettext")
+# A capitalized word, or two words. Routes, states, classes and names of icons are neither.
+JINJA_TEXT = re.compile(r"[A-Z][a-z]|[^\W\d_]{2,} [^\W\d_]{2,}")
 # Text for scripts is in data attributes of many names, next to values that are not text.
 SENTENCE = re.compile(r"[^\W\d_]{2,} [^\W\d_]{2,}")
 
@@ -75,6 +84,31 @@ def find_lost_variables(source: str) -> list[str]:
         elif is_inside and token.token_type == TokenType.VAR and not token.contents.isidentifier():
             found.append(f"line {token.lineno}: {token.contents}")
     return found
+
+
+def find_lost_messages(source: str) -> list[str]:
+    """Find messages of a Jinja2 template that makemessages does not find.
+
+    It reads the template as one of Django's: `_("text")` with one literal, in a block or first in a variable.
+    """
+    extracted = {ast.literal_eval(literal) for literal in TEMPLATIZED.findall(templatize(source))}
+    used = extract_from_ast(Environment(autoescape=True).parse(source), GETTEXT_FUNCTIONS)
+    return [f"line {line}: {message}" for line, _name, message in used if message not in extracted]
+
+
+def find_jinja_literals(source: str) -> list[str]:
+    """Find literals of a Jinja2 template that look like text for users and are not marked."""
+    tree = Environment(autoescape=True).parse(source)
+    marked = {id(literal) for call in tree.find_all(nodes.Call) if _is_mark(call) for literal in call.args}
+    return [
+        f"line {literal.lineno}: {literal.value}"
+        for literal in tree.find_all(nodes.Const)
+        if id(literal) not in marked and JINJA_TEXT.search(str(literal.value))
+    ]
+
+
+def _is_mark(call: nodes.Call) -> bool:
+    return isinstance(call.node, nodes.Name) and call.node.name == "_"
 
 
 def _without_marks(source: str) -> str:

@@ -114,6 +114,19 @@ def get_page_url(route: str, slug: str) -> str:
     return reverse(route, args=[slug])
 
 
+def build_url_format(route: str, *args: object, count: int = 1) -> Callable[..., str]:
+    """Return a function that builds URLs of `route` from its last `count` arguments: numbers or slugs.
+
+    `build_url_format("memories:detail", slug)(7)` reverses the URL once for all rows of a page.
+    """
+    rest, tail = reverse(route, args=[*args, *(["0"] * count)]), ""
+    # Search from the right: the workspace slug in front of the arguments may also be "0".
+    for _position in range(count):
+        before, _zero, after = rest.rpartition("/0/")
+        rest, tail = f"{before}/", f"{{}}/{after}{tail}"
+    return f"{rest}{tail}".format
+
+
 def is_item_visible(item: NavItem, can: SimpleNamespace | None) -> bool:
     return not item.permission or can is None or getattr(can, item.permission)
 

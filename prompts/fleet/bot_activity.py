@@ -7,22 +7,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import Count, F, FilteredRelation, Max, Q, QuerySet
+from django.db.models import Count, F, Max, Q, QuerySet
 from django.db.models.functions import TruncHour
 from django.utils import timezone
 from django.utils.formats import time_format
 
 from personas.models import ApiKey, Workspace
-from prompts.models import LATEST, AgentPrompt, LedgerEntry
+from prompts.ledger.outdated_bots import CURRENT_VERSION_CONDITION, annotate_current_label
+from prompts.models import AgentPrompt, LedgerEntry
 
 ACTIVE_WINDOW, OUTDATED_WINDOW = timedelta(hours=1), timedelta(hours=24)
-# There is no label row for "latest": it always means the newest version.
-CURRENT_VERSION_CONDITION = Q(label=LATEST, version=F("prompt__latest")) | (
-    ~Q(label=LATEST) & Q(version=F("pointer__version"))
-)
 
 
 class BotFetch(NamedTuple):
@@ -79,12 +77,7 @@ def list_bot_fetches(
             prompt__is_live=True,
         )
     )
-    # A label with "@" requests a past version, so its fetches are never outdated.
-    rows = rows.exclude(label__contains="@").order_by()
-    # Join the row of the fetched label, because a subquery for it would run once per ledger row.
-    rows = rows.annotate(
-        pointer=FilteredRelation("prompt__labels", condition=Q(prompt__labels__name=F("label")))
-    )
+    rows = annotate_current_label(rows.order_by())
     # For each key, prompt and label only the newest fetch counts. It is outdated unless it returned the
     # current version.
     grouped = rows.values("key_id", "prompt_id", "label").annotate(
@@ -131,7 +124,7 @@ class HourBar:
     y: float
     height: float
 
-    @property
+    @cached_property
     def hour(self) -> str:
         return time_format(self.started_at, "H:i")
 

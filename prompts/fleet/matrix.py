@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from personas.models import Channel, Workspace
+from personas.ui.navigation import build_url_format
 from prompts.fleet.bot_activity import BotActivity
 from prompts.fleet.filters import FleetFilter
 from prompts.fleet.prompt_status import PromptStatus, build_state_condition, list_prompt_statuses
@@ -82,24 +82,21 @@ def build_matrix_rows(
 
 
 class CellBuilder:
-    """Builds matrix cells. URLs are reversed once to format strings, because a page has hundreds of cells."""
+    """Builds matrix cells. URLs are reversed once, because a page has hundreds of cells."""
 
     def __init__(self, workspace: Workspace, bots: BotActivity) -> None:
         self.bots = bots
-        version = reverse("versions:detail", args=[workspace.slug, 0, 0])
-        self.version_url_format = version.replace("/0/versions/0/", "/{}/versions/{}/")
-        # Replace only the last "/0/", the placeholder for the agent: the workspace slug may also be "0".
-        before, _zero, after = reverse("versions:list", args=[workspace.slug, "0"]).rpartition("/0/")
-        self.timeline_url_format = f"{before}/{{}}/{after}"
+        self.get_version_url = build_url_format("versions:detail", workspace.slug, count=2)
+        self.get_timeline_url = build_url_format("versions:list", workspace.slug)
 
     def build_cell(self, status: PromptStatus, agent: Any, channel: Channel) -> MatrixCell:
         number = status["production_number"] or status["latest_number"] or 0
-        timeline_url = f"{self.timeline_url_format.format(agent.slug)}?channel={channel.slug}"
+        timeline_url = f"{self.get_timeline_url(agent.slug)}?channel={channel.slug}"
         outdated_bots = self.bots.outdated.get(status["pk"], 0)
         return MatrixCell(
             prompt_id=status["pk"],
             label=f"{agent.name}, {channel.name}",
-            url=self.version_url_format.format(status["pk"], number) if number else timeline_url,
+            url=self.get_version_url(status["pk"], number) if number else timeline_url,
             timeline_url=timeline_url,
             number=number,
             tokens=status["production_tokens"] or status["latest_tokens"] or 0,

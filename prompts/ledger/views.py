@@ -12,12 +12,12 @@ from django.utils.http import urlencode
 from core.db.keyset_pagination import KeysetPage
 from core.db.replica import has_recent_write, iterate_replica, read_from_replica
 from personas.audit.audited_export import audited_file_response
-from personas.models import ApiKey
+from personas.models import ApiKey, Workspace
 from personas.tenancy.middleware import WorkspaceRequest, require_reauthentication
 from personas.ui.export import build_export_columns
 from prompts.call_contents.quota import get_stored_today
 from prompts.ledger.forms import LedgerFilterForm
-from prompts.ledger.outdated_bots import list_outdated_bots
+from prompts.ledger.outdated_bots import OutdatedBot, find_outdated_fetches, load_outdated_bots
 from prompts.ledger.selectors import get_ledger_page, list_ledger_entries
 from prompts.models import LedgerEntry, PromptVersion
 from prompts.replay.forms import Choices
@@ -115,12 +115,18 @@ def parse_ledger_cursor(text: str) -> int | None:
 
 def outdated_bots(request: WorkspaceRequest) -> HttpResponse:
     """Show outdated bots: as a page, or for htmx requests as a panel of the ledger page."""
-    bots = read_from_replica(
-        lambda alias: list_outdated_bots(request.workspace, using=alias), fresh=has_recent_write(request)
+    bots, count = read_from_replica(
+        lambda alias: get_shown_bots(request.workspace, alias), fresh=has_recent_write(request)
     )
-    context = {"bots": bots[:MAX_SHOWN_BOTS], "count": len(bots), "more": max(0, len(bots) - MAX_SHOWN_BOTS)}
+    context = {"bots": bots, "count": count, "more": count - len(bots)}
     name = "_stale" if getattr(request, "htmx", None) else "stale"
     return render(request, f"prompts/ledger/{name}.html", context)
+
+
+def get_shown_bots(workspace: Workspace, using: str) -> tuple[list[OutdatedBot], int]:
+    """Return the outdated bots that a page shows, and the number of all of them."""
+    fetches = find_outdated_fetches(workspace, using=using)
+    return load_outdated_bots(workspace, fetches[:MAX_SHOWN_BOTS], using), len(fetches)
 
 
 urlpatterns: list[URLPattern] = [

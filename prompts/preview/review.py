@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from personas.models import Agent, Membership, ReleasePolicy, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission
 from personas.ui.display_names import get_display_name
+from personas.ui.navigation import build_url_format
 from prompts.builds.compiler import count_tokens_cached
 from prompts.preview.impact import AffectedPrompt, Impact, ImpactGroup, SectionChange
 from prompts.releases.changes import ReleaseChangeGroup, ReleaseChanges
@@ -169,14 +169,16 @@ def has_broken_prefix(group: ReleaseChangeGroup) -> bool:
 
 def build_release_diff(workspace: Workspace, group: ReleaseChangeGroup) -> ReviewDiff:
     prompts = []
+    get_version_url = build_url_format("versions:detail", workspace.slug, count=2)
+    get_diff_url = build_url_format("versions:diff", workspace.slug, count=3)
     for item in group.items:
         number, before = item.version.number, item.before
         if before:
-            url_args = [workspace.slug, item.prompt_id, before.number, number]
-            note, url = f"{before.number} → {number}", reverse("versions:diff", args=url_args)
+            note = f"{before.number} → {number}"
+            url = get_diff_url(item.prompt_id, before.number, number)
         else:
             note = _("version %(number)d") % {"number": number}
-            url = reverse("versions:detail", args=[workspace.slug, item.prompt_id, number])
+            url = get_version_url(item.prompt_id, number)
         prompts.append(ReviewedPrompt(str(item.prompt.agent), str(item.prompt.channel), note, url))
     diff = group.diff
     return ReviewDiff(

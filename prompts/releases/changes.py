@@ -63,7 +63,8 @@ def group_release_changes(workspace: Workspace | int, items: Sequence[ReleaseIte
 def add_to_groups(
     workspace: Workspace | int, items: Sequence[ReleaseItem], groups: dict[ChangeKey, ReleaseChangeGroup]
 ) -> None:
-    ids = {key for item in items for key in (item.version_id, item.before_id) if key is not None}
+    # A first version is compared with nothing, so its segments are not loaded.
+    ids = {key for item in items if item.before_id is not None for key in (item.version_id, item.before_id)}
     rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=ids)
     stored = {key: (segments, tools) for key, segments, tools in rows.values_list("pk", "segments", "tools")}
     for item in items:

@@ -35,7 +35,9 @@ def list_releasable_prompts(workspace: Workspace | int) -> QuerySet[AgentPrompt]
 def list_release_items(release: Release) -> list[ReleaseItem]:
     """List the items of a release with their versions, without the large columns of the versions."""
     rows = ReleaseItem.objects.in_workspace(release.workspace_id).filter(release=release)
-    rows = rows.select_related("prompt__agent", "prompt__channel", "prompt__latest", "version", "before")
+    rows = rows.select_related("prompt__latest", "version", "before")
+    # Many items share an agent and a channel: each is loaded once.
+    rows = rows.prefetch_related("prompt__agent", "prompt__channel")
     deferred = [
         f"{link}__{name}" for link in ("version", "before", "prompt__latest") for name in HEAVY_COLUMNS
     ]

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import template
+from django.utils.translation import ngettext
 
-from personas.models import ApiKey, Memory, WorkspaceOwned
+from personas.models import ApiKey, Memory, MemoryState, WorkspaceOwned
+from personas.templatetags.ui import format_count
 from prompts.builds.middleware import REBUILD_SESSION_KEY
 from prompts.builds.progress import get_build_progress, get_progress_context, parse_since
 from prompts.ledger.selectors import LedgerFilter, list_ledger_entries
@@ -36,6 +38,17 @@ def memory_usage(context: dict[str, Any], memories: Sequence[Memory]) -> MemoryU
 @register.filter
 def usage_for_memory(summary: MemoryUsageSummary, memory: Memory) -> MemoryUsage:
     return summary.by_memory.get(memory.pk, MemoryUsage(0, 0))
+
+
+def describe_memory_usage(memory: Memory, usage: MemoryUsage) -> str:
+    """Describe the prompts that contain a memory, or that could contain it once it is approved."""
+    if memory.state == MemoryState.PROPOSED:
+        count = usage.total
+        text = ngettext("may change %(number)s prompt", "may change %(number)s prompts", count)
+    else:
+        count = usage.now
+        text = ngettext("in %(number)s prompt", "in %(number)s prompts", count)
+    return text % {"number": format_count(count)}
 
 
 MAX_SHOWN_FETCHES = 8

@@ -103,7 +103,17 @@ class EffectiveContext:
         return self.reader.directory.absolute if self.reader else ""
 
     def list_files(self, *kinds: str) -> list[EffectiveFile]:
+        # Most callers ask for one kind, several times for each prompt of the agent.
+        if len(kinds) == 1:
+            return self.files_by_kind.get(kinds[0], [])
         return [file for file in self.files if file.kind in kinds]
+
+    @cached_property
+    def files_by_kind(self) -> dict[str, list[EffectiveFile]]:
+        files_by_kind: dict[str, list[EffectiveFile]] = {}
+        for file in self.files:
+            files_by_kind.setdefault(file.kind, []).append(file)
+        return files_by_kind
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,15 @@ class InboxRow:
         return list_state_reasons(self.file)
 
     @property
+    def reader_label(self) -> str:
+        if self.reader_count is None:
+            return _("read by all agents")
+        if not self.reader_count:
+            return _("read by no agent")
+        text = ngettext("read by %(n)s agent", "read by %(n)s agents", self.reader_count)
+        return text % {"n": self.reader_count}
+
+    @property
     def digest(self) -> str:
         return get_seen_digest(self.file)
 

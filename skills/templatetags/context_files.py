@@ -55,6 +55,20 @@ def kind_label(kind: str) -> str:
     return str(KIND_LABELS.get(kind, kind))
 
 
+def file_place(file: ContextFile, source_url: str) -> SafeString:
+    """Render the kind of a file and a link to its source."""
+    sentence = _(
+        '{kind} in <a class="dr-quiet-link" href="{source_url}" id="source-of-{key}"><bdi>{source}</bdi></a>'
+    )
+    return format_html(
+        sentence,
+        kind=kind_label(file.file_kind),
+        source_url=source_url,
+        key=file.pk,
+        source=file.source.label,
+    )
+
+
 @register.filter
 def location_label(location: str) -> str:
     """Return the path of a skill file, or a translated text for a skill that is stored as a record."""

@@ -318,6 +318,7 @@ def test_a_file_with_an_unscoped_query_is_found(tmp_path):
     [
         "{{ agent.name|safe }}",
         "{% autoescape off %}{{ agent.name }}{% endautoescape %}",
+        "{%- autoescape false %}{{ agent.name }}{% endautoescape %}",
         "<script>alert(1)</script>",
         '<p style="color: red">',
         '<button class="x" onclick="go()">',

@@ -210,3 +210,27 @@ def test_a_large_board_stays_small_and_needs_few_queries(workspace, as_rita, boa
     assert page.count('class="dr-memo"') == 150
     [older, *_] = re.findall(r'href="(\?column=proposed&proposed=2)"', page)
     assert "51–100" in page_text(as_rita.get(board + older))
+
+
+def test_text_on_a_card_is_escaped(workspace, as_rita, board):
+    hostile = "<script>alert('x')</script>&amp;\u200b"
+    agent = make_agent(workspace, name=hostile)
+    make_memory(workspace, hostile, agent=agent, source=hostile, state=MemoryState.PROPOSED)
+    content = as_rita.get(board).content.decode()
+    assert "<script>alert" not in content
+    cards = column(content, "proposed")
+    # In the text, the name, the source, and the labels of both buttons.
+    assert cards.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;amp;") >= 4
+    assert 'title="U+200B ZERO WIDTH SPACE"' in cards
+
+
+def test_the_number_of_queries_of_the_board_does_not_grow(workspace, as_rita, board):
+    counts = []
+    for _ in range(2):
+        for state in ("proposed", "active", "superseded"):
+            make_memory(workspace, "Tea.", agent=make_agent(workspace), state=state, source="Chat")
+        as_rita.get(board)
+        with CaptureQueriesContext(connection) as queries:
+            as_rita.get(board)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]

@@ -365,3 +365,28 @@ def test_the_author_of_a_change_sees_that_others_must_approve(workspace, as_bob,
     release = request_release(workspace, [prompt], message="First", by=by_alice)
     page = as_bob.get(f"/w/{workspace.slug}/releases/{release.number}/").content.decode()
     assert "Somebody else must approve this" in page
+
+
+@pytest.mark.parametrize("path", ["releases/new/", "releases/1/"])
+def test_the_number_of_queries_does_not_grow_with_the_prompts(path, as_bob, workspace, stage, by_bob):
+    counts = []
+    for agents in (1, 3):
+        for number in range(agents):
+            make_agent(
+                workspace,
+                f"more-{agents}-{number}",
+                soul=stage.soul,
+                channels=stage.channels,
+                release_policy="reviewed",
+            )
+        if path == "releases/1/":
+            Release.unscoped.filter(status=ReleaseStatus.REQUESTED).update(number=100 + agents)
+            release = request_release(
+                workspace, list_releasable_prompts(workspace), message="First", by=by_bob
+            )
+            Release.unscoped.filter(pk=release.pk).update(number=1)
+        page(as_bob, path)
+        with CaptureQueriesContext(connection) as queries:
+            page(as_bob, path)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
