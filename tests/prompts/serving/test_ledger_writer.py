@@ -294,11 +294,22 @@ def test_an_unexpected_error_leaves_no_row_pending_and_the_thread_running(stage,
     writer.close()
 
 
-def test_a_child_process_has_its_own_connection_and_thread(stage):
+def start_writer_thread(stage: Stage) -> Thread:
+    """Fetch four times at once on a slow connection, and return the thread that wrote the waiting rows."""
     stage.fetch()
+    slow = SlowConnection(open_connection())
+    ledger_writer.PROCESS_WRITER._connection = slow
+    slow.seconds = 0.05
     assert at_once(4, lambda _: stage.fetch()) == []
+    slow.seconds = 0.0
+    thread = ledger_writer.PROCESS_WRITER._thread
+    assert thread is not None
+    return thread
+
+
+def test_a_child_process_has_its_own_connection_and_thread(stage):
     writer = ledger_writer.PROCESS_WRITER
-    assert writer._thread is not None
+    assert start_writer_thread(stage).is_alive()
     # As if another thread were writing during the fork.
     writer._connection_lock.acquire()
     child = os.fork()
@@ -316,15 +327,12 @@ def test_a_child_process_has_its_own_connection_and_thread(stage):
 
 
 def test_a_closed_writer_has_no_thread_and_starts_again(stage):
-    writer = ledger_writer.PROCESS_WRITER
     for _ in range(2):
-        assert at_once(6, lambda _: stage.fetch()) == []
-        thread = writer._thread
-        assert thread is not None
-        writer.close()
+        thread = start_writer_thread(stage)
+        ledger_writer.PROCESS_WRITER.close()
         assert not thread.is_alive()
-        assert writer._connection is None
-    assert len(stage.rows) == 12
+        assert open_connection() is None
+    assert len(stage.rows) == 10
 
 
 # --- with a fault planted ------------------------------------------------------------------------------
