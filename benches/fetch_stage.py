@@ -1,6 +1,7 @@
 """Create the data of the fetch bench: one agent with a prompt of about 10 KB, and an API key.
 
-Further workspaces have the same prompt and differ only in the number of erasures.
+Further workspaces have the same prompt and differ only in the number of erasures. One has many agents, each
+with its own prompt and key.
 """
 
 import json
@@ -31,6 +32,8 @@ SENTENCE = "Ask for the order number before you look anything up, and repeat it 
 # The numbers of erasures that the bench compares.
 ERASURE_NUMBERS = (3, 10_003, 100_003)
 TOMBSTONES_PER_COMMIT = 1_000
+# As many prompts and keys are fetched in turn.
+MANY = 256
 
 
 def main() -> None:
@@ -44,20 +47,40 @@ def main() -> None:
         other, secrets[number] = make_pilot(f"erasures-{number}", owner)
         write_tombstones(other, number)
     results = {"secret": secret, "digest": version.digest, "characters": version.characters}
-    json.dump(results | {"erasures": secrets}, sys.stdout)
+    json.dump(results | {"erasures": secrets, "many": make_many("many", owner)}, sys.stdout)
 
 
 def make_pilot(slug: str, owner: User) -> tuple[Workspace, str]:
     """Create a workspace with the agent, and return it with the secret of a key."""
     workspace = create_workspace(slug.title(), slug, owner=owner)
+    make_agents(workspace, ["pilot"])
+    return workspace, create_key(workspace, "Bench", {}, by=BY)[1]
+
+
+def make_many(slug: str, owner: User) -> dict[str, str]:
+    """Create a workspace with many agents, and return the secret of a key for each."""
+    workspace = create_workspace(slug.title(), slug, owner=owner)
+    names = [f"pilot-{number:03}" for number in range(MANY)]
+    make_agents(workspace, names)
+    return {name: create_key(workspace, name, {}, by=BY)[1] for name in names}
+
+
+def make_agents(workspace: Workspace, names: list[str]) -> None:
+    """Create agents that share soul and memories, and build their prompts."""
     soul = create_named_record(Soul, workspace, {"label": "Shared", "text": SENTENCE * 70}, by=BY)
     channel = Channel.objects.in_workspace(workspace).get(slug="web")
     for number in range(30):
         create_memory(workspace, {"text": f"Ship {number} lies at berth {number % 7}. {SENTENCE}"}, by=BY)
-    values = {"slug": "pilot", "name": "Pilot", "soul": soul, "channels": [channel]}
-    agent = create_record(Agent, workspace, values, by=BY)
-    rebuild_agents(workspace, [agent.pk])
-    return workspace, create_key(workspace, "Bench", {}, by=BY)[1]
+    agents = [
+        create_record(
+            Agent,
+            workspace,
+            {"slug": name, "name": name.title(), "soul": soul, "channels": [channel]},
+            by=BY,
+        )
+        for name in names
+    ]
+    rebuild_agents(workspace, [agent.pk for agent in agents])
 
 
 def write_tombstones(workspace: Workspace, number: int) -> None:

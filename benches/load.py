@@ -1,14 +1,14 @@
 """Load generator in a separate process: keep-alive raw sockets, one request at a time on each.
 
-Reads a JSON object from standard input (host, port, request, connections, seconds) and writes one to standard
+Reads a JSON object from standard input (host, port, turns, connections, seconds) and writes one to standard
 output: requests, seconds, milliseconds at the 50th and 99th percentile, statuses, length of a body, and how
 much of a core the generator itself used.
 
-Instead of `request` there may be `turns`: operations that a connection performs in turn, each a list of
-requests sent one after the other. An operation is timed from its first byte to the last byte of its last
-response, and counted once, with the worst of its statuses. In a request `@who@` is replaced by the number of
-the connection and `@counter@` by a number that is unique on it; both keep their length, so Content-Length
-stays correct.
+`turns` are the operations that a connection performs in turn, each a list of requests sent one after the
+other. Connections start at different turns. An operation is timed from its first byte to the last byte of its
+last response, and counted once, with the worst of its statuses. In a request `@who@` is replaced by the
+number of the connection and `@counter@` by a number that is unique on it; both keep their length, so
+Content-Length stays correct.
 """
 
 import json
@@ -30,7 +30,9 @@ Turns = list[list[bytes]]
 class LoadConnection:
     """One connection."""
 
-    def __init__(self, address: tuple[str, int], turns: Turns, connection_number: int) -> None:
+    def __init__(
+        self, address: tuple[str, int], turns: Turns, connection_number: int, first_turn: int
+    ) -> None:
         self.socket = socket.create_connection(address, timeout=10)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
@@ -40,7 +42,7 @@ class LoadConnection:
         # Start at the time in milliseconds, so that a later process never repeats a number: there is at most
         # one request per millisecond.
         self.count = time.time_ns() // 1_000_000
-        self.turn = self.place = 0
+        self.turn, self.place = first_turn, 0
         self.is_new = True
         self.status, self.received = "", b""
         self.started_at = 0.0
@@ -117,10 +119,10 @@ class Tally:
 
 
 def run(options: dict[str, Any]) -> dict[str, Any]:
-    address, turns = (options["host"], options["port"]), parse_turns(options)
+    address, count = (options["host"], options["port"]), options["connections"]
+    turns = [[request.encode() for request in turn] for turn in options["turns"]]
     connections = [
-        LoadConnection(address, turns, connection_number)
-        for connection_number in range(options["connections"])
+        LoadConnection(address, turns, number, number * len(turns) // count) for number in range(count)
     ]
     poll, by_descriptor = (
         select.epoll(),
@@ -148,11 +150,6 @@ def run(options: dict[str, Any]) -> dict[str, Any]:
             raise SystemExit("Some requests were not answered.")
     share = (time.process_time() - cpu_before) / (time.perf_counter() - tally.started_at)
     return summarize(tally, share)
-
-
-def parse_turns(options: dict[str, Any]) -> Turns:
-    turns = options["turns"] if "turns" in options else [[options["request"]]]
-    return [[request.encode() for request in turn] for turn in turns]
 
 
 def summarize(tally: Tally, share: float) -> dict[str, Any]:

@@ -10,6 +10,8 @@ PAIRS = (
     ("move a label", "move", "MLflow move"),
 )
 COLUMNS = ("p50 ms", "p99 ms", "refused", "MLflow/s", "p50 ms", "p99 ms", "refused", "times", "p99 ÷")
+# Below this number of operations in a round, the 99th percentile is the worst one. It is marked in the table.
+MIN_SAMPLES, WORST_MARK = 100, "w"
 FETCH_RATE_GOAL, FETCH_LATENCY_GOAL, VERSION_RATE_GOAL = 10.0, 10.0, 3.0
 
 
@@ -21,10 +23,12 @@ def print_table(connections: int, results: Results) -> None:
     for title, product, peer in PAIRS:
         print(
             f"{title:20}{connections:>12}{format_figures(results, product)}{format_figures(results, peer)}"
-            f"{get_rate_ratio(results, product, peer):>9.1f}{get_latency_ratio(results, product, peer):>9.1f}"
+            f"{get_rate_ratio(results, product, peer):>9.1f}"
+            f"{get_latency_ratio(results, product, peer):>8.1f}{get_worst_mark(results, product, peer)}"
         )
     print(f"{'bare view':20}{connections:>12}{format_figures(results, 'bare view')}")
     shares = [result["share"] for kind in results.values() for result in kind]
+    print(f"{'':20} ({WORST_MARK}: the worst, because a round had fewer than {MIN_SAMPLES} operations)")
     print(f"{'':20} (the load generator used at most {max(shares):.0%} of a core)", flush=True)
 
 
@@ -39,7 +43,15 @@ def print_shared_edit(results: Results, prompts: int) -> None:
 
 def format_figures(results: Results, name: str) -> str:
     p50, p99 = (get_latency(results, name, percentile) for percentile in ("p50", "p99"))
-    return f"{get_rate(results, name):>9,.0f}{p50:>9.2f}{p99:>9.2f}{get_refused_share(results, name):>9.1%}"
+    return (
+        f"{get_rate(results, name):>9,.0f}{p50:>9.2f}{p99:>8.2f}{get_worst_mark(results, name)}"
+        f"{get_refused_share(results, name):>9.1%}"
+    )
+
+
+def get_worst_mark(results: Results, *names: str) -> str:
+    counts = [result["requests"] + result["refused"] for name in names for result in results[name]]
+    return WORST_MARK if min(counts) < MIN_SAMPLES else " "
 
 
 def get_latency_ratio(results: Results, product: str, peer: str) -> float:

@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 from csp.middleware import CSPMiddleware
 from django.conf import settings
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port, validate_host
 from django.middleware.clickjacking import XFrameOptionsMiddleware
@@ -77,8 +77,9 @@ def generate_request_id() -> str:
 
 def release_connection() -> None:
     """Return the connection to the pool, as Django does at the end of a request."""
-    if not connection.in_atomic_block:
-        connection.close_if_unusable_or_obsolete()
+    database = connections[DEFAULT_DB_ALIAS]
+    if not database.in_atomic_block:
+        database.close_if_unusable_or_obsolete()
 
 
 def log_fetch(response: RawResponse, environ: WsgiEnviron, request_id: str, seconds: float) -> None:

@@ -86,6 +86,8 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    # After WhiteNoise, whose files are compressed already.
+    "project.middleware.compression.CompressionMiddleware",
     # Before all middleware that queries the database.
     "project.middleware.row_level_security.RowLevelSecurityMiddleware",
     "project.metrics.collectors.RequestMetricsMiddleware",

@@ -4,8 +4,8 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from threading import Lock
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -17,8 +17,7 @@ BUDGETS = ("fetch", "read", "write", "render")
 MAX_BUCKETS = 50_000
 
 
-@dataclass(frozen=True)
-class RateLimitStatus:
+class RateLimitStatus(NamedTuple):
     """State of one token bucket after a request."""
 
     budget: str

@@ -10,7 +10,7 @@ from prompts.assembly.layouts import LAYOUTS
 from prompts.assembly.slots import Slots
 from prompts.assembly.unplaced_inputs import SLOT_INPUTS, drop_unused_slots, list_unplaced_slots
 from prompts.proof.call_values import SplitValues, split_call_values
-from prompts.proof.canonical import canonical_json
+from prompts.proof.canonical import canonical_json, encode_json
 from prompts.serving.slots import SlotData, build_clock_slots, fill_clock, normalize_slots
 
 # Bytes of canonical JSON that one call may store.
@@ -44,8 +44,8 @@ class UsedSlots(NamedTuple):
 def prepare_clock_slots(now: datetime, timezone: str) -> PreparedSlots:
     """Prepare the slots of a call that sent none: the server fills in the time."""
     slots, values = build_clock_slots(now, timezone)
-    stored = canonical_json(values)
-    return PreparedSlots(slots, stored)
+    # All values are text, so they need no conversion for the canonical form.
+    return PreparedSlots(slots, encode_json(values).encode())
 
 
 def select_used_slots(layout_name: str, slots: Slots) -> UsedSlots:

@@ -5,18 +5,19 @@ still match the resolved request, if no content of the workspace was erased mean
 row is that of the database.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from prompts.models import LATEST
 from prompts.proof.canonical import encode_json
 from prompts.proof.hashed_rows import LedgerRow
 from prompts.serving.ledger_writer import write_ledger_row
 from prompts.serving.request import Client, KeyClient, PromptRequest
-from prompts.serving.resolve import Resolution, format_db_timestamp
+from prompts.serving.resolve import Resolution
 
 # Columns of the ledger table and their PostgreSQL types.
 STORED_COLUMNS = {
@@ -140,9 +141,11 @@ def insert_ledger_row(
     client: Client, prompt_request: PromptRequest, resolution: Resolution, values: LedgerValues
 ) -> int | None:
     """Write the ledger row and return its id. If the resolution is outdated, write nothing; return None."""
-    check_outside_transaction()
+    # Looked up once, because each use of `django.db.connection` looks up the connection of the thread.
+    database = connections[DEFAULT_DB_ALIAS]
+    check_outside_transaction(database.atomic_blocks)
     sql = build_insert_sql(
-        connection.vendor,
+        database.vendor,
         get_pointer_kind(prompt_request),
         is_key=isinstance(client, KeyClient),
         max_skew=settings.DRAMATIS_MAX_CLOCK_SKEW,
@@ -151,7 +154,7 @@ def insert_ledger_row(
     draft = (
         f'{{{resolution.as_json},"label":{encode_json(row.label)},"slots":{values.slots},'
         f'"served_digest":"{row.served}","size":{row.size},"status":{row.status},'
-        f'"request_id":{encode_json(row.request_id)},"at":"{format_db_timestamp(row.at)}","seal":"{seal}"}}'
+        f'"request_id":{encode_json(row.request_id)},"at":"{database.ops.adapt_datetimefield_value(row.at)}","seal":"{seal}"}}'
     )
     return write_ledger_row(sql, draft, seal)
 
@@ -162,8 +165,7 @@ def get_pointer_kind(prompt_request: PromptRequest) -> str:
     return LATEST if prompt_request.label == LATEST else "label"
 
 
-def check_outside_transaction() -> None:
-    blocks = connection.atomic_blocks
+def check_outside_transaction(blocks: Sequence[object]) -> None:
     # The transaction that Django's TestCase opens around each test is allowed, as for durable atomic blocks.
     if blocks and not getattr(blocks[-1], "_from_testcase", False):
         raise InsideTransaction("A prompt is handed out outside of any transaction.")

@@ -2,8 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from threading import Lock
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 
+import structlog
 from django.db import connection
 
 from core.db.workspace_scope import all_workspaces
@@ -16,7 +19,9 @@ from prompts.serving.ledger_connection import (
     open_ledger_connection,
 )
 
-# How many seconds a row waits in the queue. Equal to the timeout of the connection pool that pages use.
+log = structlog.get_logger(__name__)
+
+# How many seconds a queued row waits. Equal to the timeout of the connection pool that pages use.
 WAIT_TIMEOUT = 5.0
 # Larger batches do not raise throughput, but make every row wait for the whole batch.
 MAX_ROWS_PER_INSERT = 64
@@ -25,32 +30,32 @@ MAX_ROWS_PER_INSERT = 64
 class PendingRow:
     """A ledger row that waits to be written, and the result of the write: a ledger id or a failure."""
 
-    __slots__ = ("draft", "failure", "is_done", "is_leader", "ledger_id", "seal", "sql", "wakeup")
+    __slots__ = ("draft", "failure", "is_withdrawn", "ledger_id", "seal", "sql", "wakeup")
 
     def __init__(self, sql: str, draft: str, seal: str) -> None:
         self.sql, self.draft, self.seal = sql, draft, seal
         self.ledger_id: int | None = None
-        self.failure = ""
-        self.is_done = False
-        # The waiting thread acquires this lock again. It is released when the row is written, or when the
-        # waiting thread becomes the batch leader.
+        # Replaced when the row is written. If an unexpected error interrupts the batch, it stays.
+        self.failure = "the statement was not carried out"
+        # True if its request was answered already, because the row waited too long.
+        self.is_withdrawn = False
+        # The waiting thread acquires this lock again. The writer releases it when the row is finished.
         self.wakeup = Lock()
         self.wakeup.acquire()
-        self.is_leader = False
 
     def finish(self, ledger_id: int | None = None, failure: str = "") -> None:
         self.ledger_id, self.failure = ledger_id, failure
-        self.is_done = True
 
 
 class LedgerWriter:
     """Write ledger rows with group commit.
 
-    Rows that arrive while an INSERT is running are written together by the next INSERT. An INSERT only
-    contains rows that were queued before it started, so it checks key and label as they are after the
+    If nobody uses the connection, a caller writes its row itself. Otherwise the row is queued for the writer
+    thread: rows that arrive while an INSERT is running are written together by the next INSERT. An INSERT
+    only contains rows that were queued before it started, so it checks key and label as they are after the
     request arrived. A caller returns only after its row is committed.
 
-    There is no writer thread: one of the waiting threads, the batch leader, writes for all.
+    Without the thread, each batch would have to wait until the system wakes the caller that writes it.
     """
 
     def __init__(self) -> None:
@@ -59,81 +64,88 @@ class LedgerWriter:
     def reset(self) -> None:
         """Reset all state. The connection is not closed: after a fork it belongs to the parent process."""
         self._connection: LedgerConnection | None = None
-        self._lock = Lock()
-        self._queue: list[PendingRow] = []
-        # True while a batch leader is writing: only the leader uses the connection.
-        self._has_leader = False
+        # Held by the thread that uses the connection.
+        self._connection_lock = Lock()
+        # None ends the writer thread.
+        self._queue: SimpleQueue[PendingRow | None] = SimpleQueue()
+        self._thread: Thread | None = None
+        self._thread_lock = Lock()
 
     def write(self, row: PendingRow) -> int | None:
-        if not self._enqueue(row) and not row.wakeup.acquire(timeout=WAIT_TIMEOUT):
-            self._withdraw(row)
-            # The leader may have dequeued the row and may still write it. A ledger row whose prompt was not
-            # served does no harm.
-            raise LedgerWriteError("the line to the ledger is busy")
-        if not row.is_done:
+        if self._connection_lock.acquire(blocking=False):
             try:
-                while not row.is_done:
-                    self._write_batch()
+                self._write_batch([row])
             finally:
-                self._pass_leadership()
+                self._connection_lock.release()
+        else:
+            self._write_by_thread(row)
         if row.failure:
             raise LedgerWriteError(row.failure)
         return row.ledger_id
 
-    def _enqueue(self, row: PendingRow) -> bool:
-        """Queue the row; return whether this thread becomes the batch leader."""
-        with self._lock:
-            self._queue.append(row)
-            is_leader, self._has_leader = not self._has_leader, True
-        return is_leader
-
-    def _withdraw(self, row: PendingRow) -> None:
-        with self._lock:
-            if row in self._queue:
-                self._queue.remove(row)
-        if row.is_leader:
-            self._pass_leadership()
-
-    def _pass_leadership(self) -> None:
-        """Make the thread that has waited longest the next batch leader. The other threads keep waiting."""
-        with self._lock:
-            leader = self._queue[0] if self._queue else None
-            self._has_leader = leader is not None
-            if leader is not None:
-                leader.is_leader = True
-                leader.wakeup.release()
-
     def close(self) -> None:
-        """Close the connection. Call this only while no row is being written."""
+        """End the thread and close the connection. Call this only while no row is being written."""
+        with self._thread_lock:
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                self._queue.put(None)
+                thread.join()
         self._close_connection()
 
-    def _write_batch(self) -> None:
-        """Write the next batch of queued rows, with one INSERT for all rows that have the same SQL."""
-        batch: list[PendingRow] = []
-        try:
+    def _write_by_thread(self, row: PendingRow) -> None:
+        if self._thread is None:
+            self._start_thread()
+        self._queue.put(row)
+        if not row.wakeup.acquire(timeout=WAIT_TIMEOUT):
+            # The row may be part of a running INSERT, and may still be written. A ledger row whose prompt was
+            # not served does no harm.
+            row.is_withdrawn = True
+            raise LedgerWriteError("the line to the ledger is busy")
+
+    def _start_thread(self) -> None:
+        with self._thread_lock:
+            if self._thread is None:
+                # A daemon, because the process does not wait for rows when it ends.
+                thread = Thread(target=self._write_queued_rows, name="ledger-writer", daemon=True)
+                thread.start()
+                self._thread = thread
+
+    def _write_queued_rows(self) -> None:
+        """Write batches until there is a None in the queue. An error fails its batch, not the thread."""
+        while (row := self._queue.get()) is not None:
+            batch = [row]
             try:
-                self._connection = self._connection or open_ledger_connection()
+                with self._connection_lock:
+                    batch += self._take_queued_rows(MAX_ROWS_PER_INSERT - 1)
+                    self._write_batch([row for row in batch if not row.is_withdrawn])
+            except Exception:
+                log.exception("ledger_writer_failed")
             finally:
-                # Dequeue the batch even if connecting failed, so that its rows fail at once instead of
-                # waiting for the timeout.
-                batch = self._take_batch()
+                for row in batch:
+                    row.wakeup.release()
+
+    def _take_queued_rows(self, maximum: int) -> list[PendingRow]:
+        """Take the rows that are in the queue now."""
+        rows: list[PendingRow] = []
+        with suppress(Empty):
+            while len(rows) < maximum:
+                row = self._queue.get_nowait()
+                if row is None:
+                    # The thread ends after this batch.
+                    self._queue.put(None)
+                    break
+                rows.append(row)
+        return rows
+
+    def _write_batch(self, batch: Sequence[PendingRow]) -> None:
+        """Write the rows, with one INSERT for all rows that have the same SQL."""
+        try:
             for sql in dict.fromkeys([row.sql for row in batch]):
                 self._insert_rows(sql, [row for row in batch if row.sql == sql])
-        finally:
-            for row in batch:
-                row.wakeup.release()
-
-    def _take_batch(self) -> list[PendingRow]:
-        """Dequeue a batch of rows and mark them as failed.
-
-        Writing a row replaces the mark. If an unexpected error interrupts the batch, no row stays pending.
-        """
-        with self._lock:
-            batch = self._queue[:MAX_ROWS_PER_INSERT]
-            del self._queue[:MAX_ROWS_PER_INSERT]
-        for row in batch:
-            row.finish(failure="the statement was not carried out")
-        return batch
+        except BaseException:
+            # The connection may be in the middle of a statement.
+            self._close_connection()
+            raise
 
     def _insert_rows(self, sql: str, rows: Sequence[PendingRow]) -> None:
         try:

@@ -5,11 +5,10 @@ This takes several queries, so the result is cached. It runs only if the cache h
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import cached_property
 from typing import Any
 
-from django.db import connection
 from django.utils import timezone
 
 from core.db.workspace_scope import all_workspaces, workspace_scope
@@ -84,11 +83,6 @@ class Resolution:
             "scopes": self.scopes,
         }
         return json.dumps(members, ensure_ascii=False)[1:-1]
-
-
-def format_db_timestamp(at: datetime) -> str:
-    """Format a timestamp as Django stores it in this database, so that SQL can compare it with columns."""
-    return str(connection.ops.adapt_datetimefield_value(at))
 
 
 def check_key_format(client: Client) -> None:

@@ -112,6 +112,23 @@ def test_the_row_is_committed_before_the_prompt_is_returned(stage):
     assert row.seal == build_ledger_row(row).seal()
 
 
+def test_rows_of_a_batch_are_committed_before_their_prompts_are_returned(stage):
+    """Each thread looks for its row as soon as it has its prompt, on its own connection."""
+    stage.fetch()
+    slow = SlowConnection(open_connection())
+    ledger_writer.PROCESS_WRITER._connection = slow
+    slow.seconds = 0.05
+
+    def fetch_and_look(_: int) -> None:
+        served = stage.fetch()
+        row = LedgerEntry.objects.in_workspace(stage.workspace).filter(pk=served.ledger_id).first()
+        assert row is not None
+        assert row.request_id == served.request_id
+
+    assert at_once(10, fetch_and_look) == []
+    assert max(slow.batches) > 1
+
+
 # --- many at once --------------------------------------------------------------------------------------
 
 
@@ -251,31 +268,71 @@ def test_a_row_that_waits_too_long_for_the_writer_fails(stage, monkeypatch):
     assert stage.fetch().status == 200
 
 
-def test_an_unexpected_error_leaves_no_row_pending(stage):
-    class Faulty:
-        def run(self, sql: str, drafts: str) -> ledger_connection.WrittenRows:
-            raise ZeroDivisionError
+class FaultyConnection:
+    """A connection whose statements end in an unexpected error."""
 
-        def close(self) -> None: ...
+    def run(self, sql: str, drafts: str) -> ledger_connection.WrittenRows:
+        time.sleep(0.1)
+        raise ZeroDivisionError
 
+    def close(self) -> None: ...
+
+
+def test_an_unexpected_error_leaves_no_row_pending_and_the_thread_running(stage, monkeypatch):
     writer = LedgerWriter()
-    writer._connection = Faulty()
-    other = PendingRow("sql", "{}", "b")
-    writer._queue.append(other)
-    with pytest.raises(ZeroDivisionError):
-        writer.write(PendingRow("sql", "{}", "a"))
-    assert other.is_done
-    assert other.failure
+    sql, draft, seal = a_draft(stage, monkeypatch)
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger_writer, "open_ledger_connection", FaultyConnection)
+        began = time.monotonic()
+        errors = at_once(3, lambda number: writer.write(PendingRow("sql", "{}", str(number))))
+        assert time.monotonic() - began < 2
+    assert {type(error) for error in errors} == {ZeroDivisionError, LedgerWriteError}
+    assert len(errors) == 3
+    written = []
+    assert at_once(3, lambda _: written.append(writer.write(PendingRow(sql, draft, seal)))) == []
+    assert len(set(written)) == 3
+    writer.close()
 
 
-def test_a_child_process_opens_its_own_connection(stage):
+def start_writer_thread(stage: Stage) -> Thread:
+    """Fetch four times at once on a slow connection, and return the thread that wrote the waiting rows."""
     stage.fetch()
+    slow = SlowConnection(open_connection())
+    ledger_writer.PROCESS_WRITER._connection = slow
+    slow.seconds = 0.05
+    assert at_once(4, lambda _: stage.fetch()) == []
+    slow.seconds = 0.0
+    thread = ledger_writer.PROCESS_WRITER._thread
+    assert thread is not None
+    return thread
+
+
+def test_a_child_process_has_its_own_connection_and_thread(stage):
+    writer = ledger_writer.PROCESS_WRITER
+    assert start_writer_thread(stage).is_alive()
+    # As if another thread were writing during the fork.
+    writer._connection_lock.acquire()
     child = os.fork()
     if not child:
         # Exit at once: the parent's test must not continue in the child.
-        os._exit(0 if ledger_writer.PROCESS_WRITER._connection is None else 1)
+        is_new = (
+            writer._connection is None
+            and writer._thread is None
+            and writer._connection_lock.acquire(timeout=1)
+        )
+        os._exit(0 if is_new else 1)
+    writer._connection_lock.release()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert stage.fetch().status == 200
+
+
+def test_a_closed_writer_has_no_thread_and_starts_again(stage):
+    for _ in range(2):
+        thread = start_writer_thread(stage)
+        ledger_writer.PROCESS_WRITER.close()
+        assert not thread.is_alive()
+        assert open_connection() is None
+    assert len(stage.rows) == 10
 
 
 # --- with a fault planted ------------------------------------------------------------------------------
@@ -317,3 +374,44 @@ def test_a_batch_that_fails_as_a_whole_is_found(stage, monkeypatch):
     monkeypatch.setattr(LedgerWriter, "_insert_rows", insert_all)
     with pytest.raises(AssertionError):
         test_one_invalid_row_does_not_fail_the_others(stage, monkeypatch)
+
+
+@pytest.mark.planted
+def test_a_writer_that_returns_before_the_commit_is_found(stage, monkeypatch):
+    """The fault: a statement is one of several in a transaction that is committed later."""
+
+    def run_in_transaction(self, sql, drafts):
+        if not self.batches:
+            begin(self.real)
+        self.batches.append(drafts.count('"seal"'))
+        return self.real.run(sql, drafts)
+
+    monkeypatch.setattr(SlowConnection, "run", run_in_transaction)
+    with pytest.raises(AssertionError):
+        test_rows_of_a_batch_are_committed_before_their_prompts_are_returned(stage)
+
+
+def begin(opened: Any) -> None:
+    if connection.vendor == "postgresql":
+        opened.pgconn.exec_(b"BEGIN")
+    else:
+        opened._file.execute("BEGIN")
+
+
+@pytest.mark.planted
+def test_a_writer_that_wakes_callers_before_it_writes_is_found(stage, monkeypatch):
+    real, late = LedgerWriter._write_batch, []
+
+    def answer_first(self, batch):
+        if len(batch) == 1:
+            real(self, batch)
+            return
+        copies = [PendingRow(row.sql, row.draft, row.seal) for row in batch]
+        for number, row in enumerate(batch):
+            row.finish(1_000_000_000 + number)
+        late.append(copies)
+
+    monkeypatch.setattr(LedgerWriter, "_write_batch", answer_first)
+    with pytest.raises(AssertionError):
+        test_rows_of_a_batch_are_committed_before_their_prompts_are_returned(stage)
+    assert late
