@@ -63,7 +63,10 @@ def collected(pytestconfig: pytest.Config) -> frozenset[str]:
     names = [name for tests in list_claims(TEXT).values() for name in tests]
     files = frozenset(name.partition("::")[0] for name in names)
     is_full_run = pytestconfig.args == pytestconfig.getini("testpaths") and not pytestconfig.getoption("lf")
-    return without_parameters(pytestconfig.stash[COLLECTED_IDS]) if is_full_run else collect_tests(files)
+    if not is_full_run:
+        return collect_tests(files)
+    ids = pytestconfig.stash[COLLECTED_IDS]
+    return without_parameters(ids)
 
 
 def test_every_claim_names_a_test():
