@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
@@ -51,17 +52,29 @@ QUIET = (
     f"--disable-features={','.join(DISABLED_FEATURES)}",
 )
 
-LONGEST = (
-    "tests/project/supervisor/test_up.py::test_it_stops",
-    "tests/personas/api/test_generated_requests.py",
-    "tests/personas/api/test_idempotency.py::test_ten_posts",
-    "tests/prompts/versions/test_numbering.py::test_sixteen",
-    "tests/browser/test_tour.py",
-    "tests/promises/test_killed_servers.py",
-    "tests/promises/test_broker_outages.py",
+# The tests that each process of a parallel run begins with; the first group goes to the first process.
+LEADING_GROUPS = (
+    # The longest tests, then the folders whose data is expensive and would be created in each process.
+    (
+        *("tests/personas/api/test_idempotency.py::test_ten_posts", "tests/promises/test_killed_servers.py"),
+        *("tests/prompts/versions/test_numbering.py::test_sixteen", "tests/promises/test_broker_outages.py"),
+        *("tests/isolation/", "tests/seeds/"),
+    ),
+    # One browser for the run: each start costs seconds, and its caches are empty.
+    ("tests/browser/test_tour.py", "tests/browser/"),
+    # Tests that start workers and other programs, and wait for them; one session's worker serves all.
+    (
+        *(
+            "tests/project/supervisor/test_up.py::test_it_stops",
+            "tests/personas/api/test_generated_requests.py",
+        ),
+        *("tests/skills/refresh/test_workers.py", "tests/skills/refresh/test_watch.py"),
+        *("tests/prompts/builds/test_upgrades_by_workers.py", "tests/project/backup/"),
+        *("tests/project/docs/", "tests/personas/accounts/test_sign_in_limits.py", "tests/promises/"),
+    ),
 )
-
-EXPENSIVE = ("tests/isolation/", "tests/seeds/")
+# The ids of all collected tests, with those that `-m` deselects.
+COLLECTED_IDS = pytest.StashKey[frozenset[str]]()
 
 _servers: list[Server] = []
 _names: dict[str, str] = {}
@@ -161,24 +174,41 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Mark tests that use a page with `browser`, so that `-m 'not browser'` excludes them.
 
-    Then move the longest tests to the front, after all other plugins have sorted: started last, one of them
-    would keep one core busy while the others are idle.
+    Then distribute the leading groups, after all other plugins have sorted.
     """
+    config.stash[COLLECTED_IDS] = frozenset(item.nodeid for item in items)
     for item in items:
         if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.browser)
     yield
-    items.sort(key=lambda item: sort_key(item.nodeid))
+    items[:] = distribute(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
-def sort_key(name: str) -> int:
-    """Sort key: the longest tests, then the folders whose data is expensive.
+def distribute(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
+    """Sort the tests so that each process begins with its leading groups.
 
-    A process that runs out of tests takes the last ones of another, and creates their data again.
+    xdist's work stealing gives each process a continuous part of equal length. A process without tests takes
+    the last ones of another process, so what comes first stays where it is.
     """
-    if name.startswith(LONGEST):
-        return 0
-    return next((number for number, folder in enumerate(EXPENSIVE, 1) if name.startswith(folder)), 9)
+    groups: list[list[pytest.Item]] = [[] for _ in range(processes)]
+    others = items
+    for number, prefixes in enumerate(LEADING_GROUPS):
+        found = [item for item in others if item.nodeid.startswith(prefixes)]
+        groups[number % processes] += sort_by_prefix(found, prefixes)
+        others = [item for item in others if not item.nodeid.startswith(prefixes)]
+    rest = iter(others)
+    ordered: list[pytest.Item] = []
+    for number, group in enumerate(groups):
+        size = (len(items) - len(ordered)) // (processes - number)
+        ordered += [*group, *islice(rest, max(0, size - len(group)))]
+    return [*ordered, *rest]
+
+
+def sort_by_prefix(items: list[pytest.Item], prefixes: tuple[str, ...]) -> list[pytest.Item]:
+    def place(item: pytest.Item) -> int:
+        return next(place for place, prefix in enumerate(prefixes) if item.nodeid.startswith(prefix))
+
+    return sorted(items, key=place)

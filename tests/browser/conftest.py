@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.cache import cache
-from playwright.sync_api import Browser, Page
+from django.db import connections
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from personas.models import User, Workspace
@@ -53,7 +54,23 @@ def live_server(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
+def playwright() -> Iterator[Playwright]:
+    """Like pytest-playwright's, but stopped after the last browser test: other tests need no event loop."""
+    with sync_playwright() as playwright:
+        yield playwright
+        # The thread has other connections while the event loop runs; later nothing could close them.
+        connections.close_all()
+
+
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright, browser_type_launch_args: dict[str, Any]) -> Iterator[Browser]:
+    browser = playwright.chromium.launch(**browser_type_launch_args)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="package")
 def windows(browser: Browser, live_server: LiveServer) -> Windows:
     return Windows(browser, live_server.url)
 

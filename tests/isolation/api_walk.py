@@ -76,6 +76,6 @@ def all_endpoints() -> list[ApiEndpoint]:
     ]
 
 
-def is_offered(view: object) -> bool:
-    """Whether the view is an API operation, covered by the API matrix and not a page."""
-    return any(pattern.callback is view and operations_at(pattern) for pattern in urlpatterns)
+def list_operation_views() -> list[object]:
+    """The views with API operations, which the API matrix covers; the other views are pages."""
+    return [pattern.callback for pattern in urlpatterns if operations_at(pattern)]

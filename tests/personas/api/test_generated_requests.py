@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 # The same requests as in the long test, so that this one does not fail on unrelated changes.
 EACH, SEED = 6, 1
 # Each run tests one of so many operations, chosen by the seed of pytest-randomly.
-IN_TURN = 16
+IN_TURN = 32
 HARD_SEEDS = (1, 2, 3)
 # Number of parallel parts.
 PARTS = 4
@@ -39,7 +39,7 @@ def check_outcome(outcome: Outcome) -> None:
 def test_generated_requests_conform_to_the_schema(stage: Stage) -> None:
     outcome = run(stage, EACH, [SEED], first=random.randrange(IN_TURN), in_turn=IN_TURN)  # noqa: S311
     check_outcome(outcome)
-    assert outcome.cases >= 100
+    assert outcome.cases >= 50
 
 
 @pytest.mark.promise("R2")

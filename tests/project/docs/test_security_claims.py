@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from tests.project.deployment.production_settings import ROOT
+from tests.pytest_servers import COLLECTED_IDS
 
 SECTION = "How it is built"
 TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
@@ -43,19 +44,29 @@ def collect_tests(files: frozenset[str]) -> frozenset[str]:
     there = sorted(file for file in files if (ROOT / file).is_file())
     done = subprocess.run([*command, *there], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3_000:] + done.stderr[-3_000:]
-    ids = {PARAMETERS.sub("", line) for line in done.stdout.splitlines() if "::" in line}
-    return frozenset(ids | {test_id.partition("::")[0] for test_id in ids})
+    return without_parameters(line for line in done.stdout.splitlines() if "::" in line)
 
 
-def find_missing_tests(names: Iterable[str], files: frozenset[str]) -> list[str]:
-    collected = collect_tests(files)
+def without_parameters(ids: Iterable[str]) -> frozenset[str]:
+    """Return the ids without parameters, and their files."""
+    names = {PARAMETERS.sub("", test_id) for test_id in ids}
+    return frozenset(names | {name.partition("::")[0] for name in names})
+
+
+def find_missing_tests(names: Iterable[str], collected: frozenset[str]) -> list[str]:
     return [name for name in names if name not in collected]
 
 
 @pytest.fixture(scope="module")
-def files() -> frozenset[str]:
+def collected(pytestconfig: pytest.Config) -> frozenset[str]:
+    """What pytest collects in the named files: in a run of the whole suite what this run has collected."""
     names = [name for tests in list_claims(TEXT).values() for name in tests]
-    return frozenset(name.partition("::")[0] for name in names)
+    files = frozenset(name.partition("::")[0] for name in names)
+    is_full_run = pytestconfig.args == pytestconfig.getini("testpaths") and not pytestconfig.getoption("lf")
+    if not is_full_run:
+        return collect_tests(files)
+    ids = pytestconfig.stash[COLLECTED_IDS]
+    return without_parameters(ids)
 
 
 def test_every_claim_names_a_test():
@@ -64,9 +75,9 @@ def test_every_claim_names_a_test():
     assert [claim for claim, tests in claims.items() if not tests] == []
 
 
-def test_every_named_test_is_collected(files):
+def test_every_named_test_is_collected(collected):
     names = [name for tests in list_claims(TEXT).values() for name in tests]
-    assert find_missing_tests(names, files) == []
+    assert find_missing_tests(names, collected) == []
 
 
 @pytest.mark.planted
@@ -77,7 +88,7 @@ def test_a_claim_without_a_test_is_found():
 
 
 @pytest.mark.planted
-def test_a_test_that_is_not_collected_is_found(files):
+def test_a_test_that_is_not_collected_is_found(collected):
     file = "tests/project/settings/test_settings.py"
     names = [f"{file}::test_that_was_renamed", "tests/no/such_file.py", f"{file}::settings_under", file]
-    assert find_missing_tests(names, files) == names[:3]
+    assert find_missing_tests(names, collected) == names[:3]

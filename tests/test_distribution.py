@@ -1,0 +1,55 @@
+"""The order of a parallel run: each process begins with its own groups, and no test is lost."""
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.pytest_servers import LEADING_GROUPS, distribute
+
+
+@dataclass(frozen=True)
+class Item:
+    nodeid: str
+
+
+def make_items(each: int, others: int) -> list[Any]:
+    """Return tests of every leading group among many others."""
+    names = [
+        f"{prefix}::test_{number}" for group in LEADING_GROUPS for prefix in group for number in range(each)
+    ]
+    items = [
+        Item(name) for name in {*names, *(f"tests/core/test_{number}.py::test" for number in range(others))}
+    ]
+    random.shuffle(items)
+    return items
+
+
+def split_like_xdist(items: list[Any], processes: int) -> list[list[Any]]:
+    rest, parts = list(items), []
+    for number in range(processes):
+        size = len(rest) // (processes - number)
+        parts.append(rest[:size])
+        rest = rest[size:]
+    return parts
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 4, 9])
+def test_every_process_begins_with_its_groups(processes):
+    items = make_items(each=2, others=1_000)
+    ordered = distribute(items, processes)
+    assert sorted(ordered, key=str) == sorted(items, key=str)
+    for number, part in enumerate(split_like_xdist(ordered, processes)):
+        own = [item for item in part if not item.nodeid.startswith("tests/core/")]
+        assert part[: len(own)] == own
+        assert {number_of_group(item.nodeid) % processes for item in own} <= {number}
+
+
+def number_of_group(name: str) -> int:
+    return next(number for number, group in enumerate(LEADING_GROUPS) if name.startswith(group))
+
+
+def test_a_group_that_is_longer_than_a_part_loses_no_test():
+    items = make_items(each=50, others=3)
+    assert sorted(distribute(items, 3), key=str) == sorted(items, key=str)
