@@ -11,7 +11,7 @@ from personas.api.exception_handler import AUTH_CHALLENGE_HEADERS
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api_keys.format import BOT, is_well_formed_key, key_digest
 from personas.api_keys.scopes import WRITE, can_activate_memories, get_key_verbs, resolve_permissions
-from personas.api_keys.selectors import find_valid_key, query_active_role
+from personas.api_keys.selectors import find_valid_key
 from personas.models import ApiKey, Workspace
 from personas.roles import Permission
 
@@ -80,10 +80,10 @@ def require_creator_role(key: ApiKey) -> str:
     """
     if key.kind == BOT or key.created_by is None:
         return ""
-    roles = query_active_role(key.workspace_id, key.created_by.pk)
-    if not roles:
+    role: str | None = vars(key)["creator_role"]
+    if role is None:
         raise invalid_key_error()
-    return roles[0]
+    return role
 
 
 def get_key_actor(key: ApiKey) -> Actor:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from core.db.compiled_query import CompiledQuery
@@ -28,21 +28,19 @@ def filter_valid_keys(digest: str) -> QuerySet[ApiKey]:
 
 
 def find_valid_key(digest: str) -> ApiKey | None:
-    """Return the key of `filter_valid_keys` with its workspace and creator. The query is compiled once."""
+    """Return the key of `filter_valid_keys` with its workspace, its creator and `creator_role`."""
     keys = [key for key in query_unrevoked_keys(digest) if key.expires_at > timezone.now()]
     return keys[0] if keys else None
 
 
 @CompiledQuery
 def query_unrevoked_keys(digest: str) -> QuerySet[ApiKey]:
-    return ApiKey.unscoped.filter(digest=digest, revoked_at=None).select_related("workspace", "created_by")
-
-
-@CompiledQuery
-def query_active_role(workspace: int, user: int) -> "QuerySet[Membership, str]":
-    """The role of an active user in a workspace; no row if the user is not a member."""
-    rows = Membership.objects.in_workspace(workspace).filter(user=user, user__is_active=True)
-    return rows.values_list("role", flat=True)
+    """The key with `creator_role`: the role of its creator, if that is an active member of the workspace."""
+    members = Membership.unscoped.filter(
+        workspace=OuterRef("workspace"), user=OuterRef("created_by"), user__is_active=True
+    )
+    keys = ApiKey.unscoped.filter(digest=digest, revoked_at=None).select_related("workspace", "created_by")
+    return keys.annotate(creator_role=Subquery(members.values("role")[:1]))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import structlog
 
-from core.db.compiled_insert import InsertBatch
+from core.db.compiled_write import WriteBatch
 from personas.actors import Actor
 from personas.models import AuditEvent, Record, Workspace
 
@@ -21,7 +21,7 @@ def audit_record_change(
     by: Actor,
     before: dict[str, Any] | None,
     after: dict[str, Any] | None,
-    batch: InsertBatch | None = None,
+    batch: WriteBatch | None = None,
 ) -> None:
     """Write an audit event about a record, with its values before and after the action `verb`."""
     event = build_audit_event(

@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.db.before_commit import atomic_with_hooks
-from core.db.compiled_insert import InsertBatch
 from core.db.compiled_query import CompiledQuery
+from core.db.compiled_write import WriteBatch
 from core.text.lists import format_short_list
 from personas.actors import SYSTEM_ACTOR, Actor
 from personas.agents.models import ReleasePolicy
@@ -23,6 +23,7 @@ from personas.models import Agent, Erasure, Membership, Record, Revision, Worksp
 from personas.records.revisions import build_revision
 from personas.roles import Permission, has_permission
 from personas.signals import agent_changed
+from personas.tenancy.models import WorkspaceOwned
 
 
 def check_review_removal(record: Record, values: dict[str, Any], by: Actor) -> None:
@@ -196,22 +197,32 @@ def _save_record(
     record.set_values(values)
     record.revision, record.updated_at = record.revision + 1, timezone.now()
     has_new_key = before is None or has_changed_key(record, values)
-    with convert_save_errors(has_savepoint=has_new_key or has_children(record)):
+    # Without a new key or child rows, the record is saved together with its revision.
+    is_plain = not has_new_key and not has_children(record) and type(record).save is WorkspaceOwned.save
+    with convert_save_errors(has_savepoint=not is_plain):
         record.full_clean(validate_unique=has_new_key, validate_constraints=has_new_key)
-        record.save()
-        record.save_children(values)
+        if not is_plain:
+            record.save()
+            record.save_children(values)
         _clear_prefetch_cache(record)
     after = record.snapshot()
+    if after == before and is_plain:
+        record.revision, record.updated_at = previous
+        return record
     if after == before:
         # The content is unchanged, so reset the revision number. The second UPDATE is acceptable, because
         # edits without a change are rare.
         record.revision, record.updated_at = previous
         record.save(update_fields=["revision", "updated_at"])
         return record
-    revision, inserts = build_revision(record, by=by, message=message), InsertBatch()
-    Revision.objects.insert([revision], batch=inserts)
-    audit_record_change(record, verb, by=by, before=before, after=after, batch=inserts)
-    inserts.send()
+    revision, writes = build_revision(record, by=by, message=message), WriteBatch()
+    if is_plain:
+        record.check_foreign_links()
+        writes.update(record)
+    Revision.objects.insert([revision], batch=writes)
+    audit_record_change(record, verb, by=by, before=before, after=after, batch=writes)
+    with convert_save_errors(has_savepoint=False):
+        writes.send()
     if before is None or not is_usage_unchanged(record, before, after):
         affected_ids = [*affected_ids, *record.agent_ids()]
     _send_agent_changed(record, affected_ids, revision, by=by)

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection, models
 from django.utils.translation import gettext as _
 
-from core.db.compiled_insert import InsertBatch, can_insert_rows
+from core.db.compiled_write import WriteBatch, can_insert_rows
 from personas.workspaces.models import Workspace
 
 T = TypeVar("T", bound="WorkspaceOwned")
@@ -43,7 +43,7 @@ class TenantQuerySet(models.QuerySet[T]):
         return super().update(**values)
 
     def bulk_create(
-        self, objs: Iterable[T], *args: Any, batch: InsertBatch | None = None, **options: Any
+        self, objs: Iterable[T], *args: Any, batch: WriteBatch | None = None, **options: Any
     ) -> list[T]:
         """Insert the rows as Django does. Few rows are inserted with a statement that is compiled once.
 
@@ -58,10 +58,10 @@ class TenantQuerySet(models.QuerySet[T]):
             rows = super().bulk_create(rows, *args, **options)
         else:
             unique_fields, update_fields = options.get("unique_fields", ()), options.get("update_fields", ())
-            inserts = batch or InsertBatch()
-            inserts.add(self.model, rows, unique_fields=unique_fields, update_fields=update_fields)
+            writes = batch or WriteBatch()
+            writes.add(self.model, rows, unique_fields=unique_fields, update_fields=update_fields)
             if batch is None:
-                inserts.send()
+                writes.send()
         for row in rows:
             row._stored_workspace_id = row.workspace_id
         return rows

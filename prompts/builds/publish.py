@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from core.db.compiled_insert import InsertBatch
+from core.db.compiled_write import WriteBatch
 from personas.contents.services import SaltedDigests
 from personas.models import ReleasePolicy, Workspace
 from prompts.builds.compiler import BuildResult
@@ -49,23 +49,23 @@ class StoredBuild:
 
 
 def publish_versions(
-    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime, batch: InsertBatch | None = None
+    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime, batch: WriteBatch | None = None
 ) -> list[PromptVersion]:
     """Store the builds as the next versions of their prompts, and let production follow them.
 
     The caller must have locked the prompts. `digests` may have digests of contents that are known already.
     With `batch`, rows that refer to the versions are inserted when the batch is sent.
     """
-    inserts = batch or InsertBatch()
-    versions = store_versions(digests, builds, at=at, batch=inserts)
-    advance_production(digests.workspace_id, versions, at, inserts)
+    writes = batch or WriteBatch()
+    versions = store_versions(digests, builds, at=at, batch=writes)
+    advance_production(digests.workspace_id, versions, at, writes)
     if batch is None:
-        inserts.send()
+        writes.send()
     return versions
 
 
 def store_versions(
-    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime, batch: InsertBatch | None = None
+    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime, batch: WriteBatch | None = None
 ) -> list[PromptVersion]:
     """Store the builds as the next versions of their prompts, at most one of each prompt."""
     if not builds:
@@ -145,7 +145,7 @@ def build_next_version(
 
 
 def advance_production(
-    workspace: Workspace | int, versions: Sequence[PromptVersion], at: datetime, batch: InsertBatch
+    workspace: Workspace | int, versions: Sequence[PromptVersion], at: datetime, batch: WriteBatch
 ) -> None:
     """Move `production` to the new versions.
 

@@ -12,8 +12,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.db.compiled_insert import InsertBatch
 from core.db.compiled_query import CompiledQuery, fetch_together
+from core.db.compiled_write import WriteBatch
 from personas.actors import SYSTEM_ACTOR
 from personas.contents.services import SaltedDigests
 from personas.errors import DomainError
@@ -173,9 +173,9 @@ def rebuild_batch(
     changed = list_changed_builds(digests, builds)
     result.unchanged = len(builds) - len(changed)
     new = [(prompt, build, get_build_author(causes[prompt.agent_id])) for prompt, build in changed]
-    inserts = InsertBatch()
-    result.versions = publish_versions(digests, new, at=now, batch=inserts)
-    finish_builds(workspace, list(prompts.values()), causes, inserts)
+    writes = WriteBatch()
+    result.versions = publish_versions(digests, new, at=now, batch=writes)
+    finish_builds(workspace, list(prompts.values()), causes, writes)
     return result
 
 
@@ -321,7 +321,7 @@ def finish_builds(
     workspace: Workspace | int,
     prompts: Sequence[AgentPrompt],
     causes: PendingCauses,
-    batch: InsertBatch,
+    batch: WriteBatch,
 ) -> None:
     """Save the state of each prompt, send the batch and delete the causes that this build consumed."""
     columns = ["last_number", "last_hash", "latest", "last_move", "last_move_hash"]

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from core.db.compiled_insert import InsertBatch
 from core.db.compiled_query import CompiledQuery
+from core.db.compiled_write import WriteBatch
 from personas.models import Workspace
 from personas.tenancy.models import get_upsert_fields
 from prompts.hashed_rows import build_label_move_row
@@ -37,7 +37,7 @@ def move_labels(
     moves: Sequence[PlannedMove],
     *,
     at: datetime,
-    batch: InsertBatch | None = None,
+    batch: WriteBatch | None = None,
 ) -> list[LabelMove]:
     """Move the labels and append LabelMove rows. All moves of labels go through this function.
 
@@ -51,11 +51,11 @@ def move_labels(
     current = {(row.prompt_id, row.name): row for row in labels}
     check_moves(workspace, moves, current)
     label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]
-    inserts = batch or InsertBatch()
-    LabelMove.objects.insert(label_moves, batch=inserts)
-    write_labels(workspace, moves, current, at, inserts)
+    writes = batch or WriteBatch()
+    LabelMove.objects.insert(label_moves, batch=writes)
+    write_labels(workspace, moves, current, at, writes)
     if batch is None:
-        inserts.send()
+        writes.send()
     return label_moves
 
 
@@ -91,7 +91,7 @@ def write_labels(
     moves: Sequence[PlannedMove],
     current: dict[tuple[int, str], PromptLabel],
     at: datetime,
-    batch: InsertBatch,
+    batch: WriteBatch,
 ) -> None:
     """Insert, update and delete the PromptLabel rows."""
     new, moved, removed = [], [], []

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.db.models import Q
 
-from core.db.compiled_insert import InsertBatch
+from core.db.compiled_write import WriteBatch
 from core.shared_cache import SharedLRUCache
 from personas.models import Workspace, sha256_digest
 from prompts.assembly.segments import is_record_id
@@ -209,7 +209,7 @@ def get_lockfile_chains(
 def save_part_changes(
     versions: Iterable[tuple[PromptVersion, PartDigests]],
     before: Mapping[int, PreviousParts],
-    batch: InsertBatch | None = None,
+    batch: WriteBatch | None = None,
 ) -> None:
     """Store the record changes since the previous version: an edit of one record adds one row."""
     rows, new = [], {}

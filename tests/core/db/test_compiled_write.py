@@ -1,8 +1,8 @@
 import pytest
-from django.db import IntegrityError, connection, models, transaction
+from django.db import DatabaseError, IntegrityError, connection, models, transaction
 from django.test.utils import CaptureQueriesContext
 
-from core.db.compiled_insert import MAX_ROWS
+from core.db.compiled_write import MAX_ROWS, WriteBatch
 from personas.models import Content, Memory, Revision, Soul
 from personas.tenancy.models import CrossWorkspaceLink
 from tests.factories import make_agent, make_memory, make_soul
@@ -96,6 +96,31 @@ def test_many_rows_are_inserted_by_django(workspace):
     Revision.objects.in_workspace(workspace).bulk_create(rows)
     assert Revision.unscoped.filter(object_id=900).count() == MAX_ROWS + 2
     assert len({row.pk for row in rows}) == MAX_ROWS + 2
+
+
+def test_a_batch_inserts_and_updates_in_order(workspace):
+    soul, batch = make_soul(workspace, label="Calm", text="Old."), WriteBatch()
+    soul.text = "New %s."
+    batch.update(soul)
+    revision = build_revision(workspace, 7)
+    Revision.objects.insert([revision], batch=batch)
+    assert not revision.pk
+    batch.send()
+    assert Soul.unscoped.get().text == "New %s."
+    assert Revision.unscoped.get(number=7) == revision
+    batch.send()
+    assert Revision.unscoped.filter(number=7).count() == 1
+
+
+def test_an_update_of_a_missing_row_undoes_the_batch(workspace):
+    soul = make_soul(workspace)
+    Soul.unscoped.filter(pk=soul.pk).delete()
+    batch = WriteBatch()
+    Revision.objects.insert([build_revision(workspace, 7)], batch=batch)
+    batch.update(soul)
+    with pytest.raises(DatabaseError, match="does not exist"), transaction.atomic():
+        batch.send()
+    assert not Revision.unscoped.filter(number=7).exists()
 
 
 def test_no_rows_make_no_query(workspace, django_assert_num_queries):

@@ -1,11 +1,11 @@
-"""INSERT statements that are compiled once per model. Django builds them again for every call."""
+"""INSERT and UPDATE statements that are compiled once per model. Django builds them for every call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Field, Model
 
 from core.db.pipeline import Statement, execute_together
@@ -28,15 +28,18 @@ class InsertForm:
 
 
 def can_insert_rows(rows: Sequence[Model], *, is_upsert: bool) -> bool:
-    """Whether InsertBatch supports these rows: new ones without primary keys, or an upsert with them."""
+    """Whether WriteBatch supports these rows: new ones without primary keys, or an upsert with them."""
     return 0 < len(rows) <= MAX_ROWS and all((row.pk is not None) == is_upsert for row in rows)
 
 
-class InsertBatch:
-    """Inserts that are sent together, in one round trip where possible. Their rows have no keys before."""
+class WriteBatch:
+    """Inserts and updates that are sent together, in one round trip where possible.
+
+    New rows have no primary keys before.
+    """
 
     def __init__(self) -> None:
-        self.inserts: list[tuple[Sequence[Any], Statement]] = []
+        self.writes: list[tuple[Sequence[Any], Statement]] = []
 
     def add(
         self,
@@ -55,16 +58,29 @@ class InsertBatch:
                 field.get_db_prep_save(field.pre_save(row, True), connection=connection)
                 for field in form.fields
             ]
-        self.inserts.append((rows, (form.build_sql(len(rows)), params)))
+        self.writes.append((rows, (form.build_sql(len(rows)), params)))
+
+    def update(self, row: Model) -> None:
+        """Add an UPDATE of all columns of a row."""
+        sql, fields = compile_update(type(row), connection.vendor)
+        params = [
+            field.get_db_prep_save(field.pre_save(row, False), connection=connection) for field in fields
+        ]
+        self.writes.append(([row], (sql, [*params, row.pk])))
 
     def send(self) -> None:
-        """Send the inserts in order, and set the primary keys of their rows, as `bulk_create` does."""
+        """Send the statements in order, and set the primary keys of new rows, as `bulk_create` does.
+
+        Raise DatabaseError if a row to be updated does not exist any more.
+        """
         with transaction.mark_for_rollback_on_error(using=connection.alias):
-            results = execute_together([statement for _, statement in self.inserts])
-        for (rows, _), ids in zip(self.inserts, results, strict=True):
+            results = execute_together([statement for _, statement in self.writes])
+            if any(len(rows) != len(ids) for (rows, _), ids in zip(self.writes, results, strict=True)):
+                raise DatabaseError("A row to be updated does not exist.")
+        for (rows, _), ids in zip(self.writes, results, strict=True):
             for row, (pk,) in zip(rows, ids, strict=True):
                 row.pk, row._state.adding, row._state.db = pk, False, connection.alias
-        self.inserts = []
+        self.writes = []
 
 
 @lru_cache(maxsize=200)
@@ -73,8 +89,7 @@ def compile_insert(
 ) -> InsertForm:
     options: Any = model._meta
     quote = connection.ops.quote_name
-    if options.parents or any(get_placeholder(field) != "%s" for field in options.concrete_fields):
-        raise TypeError(f"{model.__name__} has columns that take more than a value.")
+    check_placeholders(model)
     with_key = bool(update_fields)
     fields = [field for field in options.concrete_fields if with_key or field is not options.pk]
 
@@ -93,6 +108,24 @@ def compile_insert(
         f"({', '.join(['%s'] * len(fields))})",
         f"{conflict}RETURNING {quote(options.pk.column)}",
     )
+
+
+@lru_cache(maxsize=200)
+def compile_update(model: type[Model], vendor: str) -> "tuple[str, list[Field[Any, Any]]]":
+    options: Any = model._meta
+    quote = connection.ops.quote_name
+    check_placeholders(model)
+    fields = [field for field in options.concrete_fields if field is not options.pk]
+    columns = ", ".join(f"{quote(field.column)} = %s" for field in fields)
+    key = quote(options.pk.column)
+    sql = f"UPDATE {quote(options.db_table)} SET {columns} WHERE {key} = %s RETURNING {key}"  # noqa: S608  # names only
+    return sql, fields
+
+
+def check_placeholders(model: type[Model]) -> None:
+    fields = model._meta.concrete_fields
+    if model._meta.parents or any(get_placeholder(field) != "%s" for field in fields):
+        raise TypeError(f"{model.__name__} has columns that take more than a value.")
 
 
 def get_placeholder(field: Any) -> str:
