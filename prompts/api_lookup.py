@@ -74,11 +74,12 @@ def list_prompt_versions(prompt: AgentPrompt) -> QuerySet[PromptVersion]:
     return PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
 
 
-def get_named_version(prompt: AgentPrompt, name: int | str, pointer: str) -> PromptVersion:
-    """Return the version with this number or digest.
+def get_named_version(prompt: AgentPrompt, name: float | str, pointer: str) -> PromptVersion:
+    """Return the version with this number or digest. In JSON, 1.0 is an integer too.
 
     Versions with equal text have equal digests; of these, the newest is returned.
     """
+    name = int(name) if isinstance(name, float) else name
     query = query_numbered_version if isinstance(name, int) else query_equal_versions
     versions: list[PromptVersion] = query(prompt.workspace_id, prompt.pk, name)  # type: ignore[arg-type]  # see above
     if not versions:

@@ -41,12 +41,12 @@ from prompts.versions.selectors import get_text_salt  # noqa: E402
 from tests.factories import signed_in  # noqa: E402
 
 BY = Actor("scene")
-AGENTS = 6
+AGENTS = int(os.environ.get("SCENE_AGENTS", "6"))
 SENTENCE = "Ask for the order number before you look anything up, and repeat it in the answer. "
 
 
 def build(folder: Path) -> dict[str, Any]:
-    """Create six agents with a soul each, a bot key, an editor's key, a revoked key, and a session."""
+    """Create agents with a soul each, a bot key, an editor's key, a revoked key, and a session."""
     call_command("migrate", verbosity=0, interactive=False)
     call_command("createcachetable", verbosity=0)
     owner = User.objects.create_user("alice@example.com", None, name="Alice")

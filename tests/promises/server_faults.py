@@ -169,28 +169,16 @@ class SlowEndpoints:
 def cached_keys() -> None:
     """R11: a key that was valid once is not looked up again."""
     from personas.api import authentication
-    from personas.api_keys.selectors import filter_valid_keys as look_up
+    from personas.api_keys.selectors import find_valid_key as look_up
 
     keys: dict[str, Any] = {}
 
-    class CachedLookup:
-        """Answers like the queryset of one key."""
+    def find_cached_key(digest: str) -> Any:
+        if digest not in keys and (key := look_up(digest)) is not None:
+            keys[digest] = key
+        return keys.get(digest)
 
-        def __init__(self, digest: str) -> None:
-            self.digest = digest
-
-        def select_related(self, *names: str) -> "CachedLookup":
-            return self
-
-        def first(self) -> Any:
-            if self.digest not in keys:
-                key = look_up(self.digest).select_related("workspace", "created_by").first()
-                if key is None:
-                    return None
-                keys[self.digest] = key
-            return keys[self.digest]
-
-    vars(authentication)["filter_valid_keys"] = CachedLookup
+    vars(authentication)["find_valid_key"] = find_cached_key
 
 
 def unchecked_fetches() -> None:

@@ -129,6 +129,14 @@ def start_signing(log: Path, folder: Path) -> Worker:
     return worker
 
 
+def list_uncopied(stages: list[Stage]) -> list[int]:
+    """The workspaces without a file of checkpoints."""
+    ids = [stage.workspace.pk for stage in stages]
+    return [
+        pk for pk in ids if not get_checkpoint_path(pk).exists() or not get_checkpoint_path(pk).stat().st_size
+    ]
+
+
 def has_checkpoints(count: int) -> bool:
     return Checkpoint.unscoped.count() >= count
 
@@ -149,7 +157,8 @@ def test_a_worker_killed_while_it_signs_loses_nothing(
     worker = start_signing(tmp_path / "log", settings.DRAMATIS_CHECKPOINT_DIR)
     try:
         assert wait_for(partial(has_checkpoints, WORKSPACES), FINISH_SECONDS)
-        assert wait_for(lambda: not list_workspaces_to_sign(), FINISH_SECONDS)
+        # A checkpoint is copied to its file after its commit.
+        assert wait_for(lambda: not list_workspaces_to_sign() and not list_uncopied(stages), FINISH_SECONDS)
     finally:
         worker.kill()
     assert Checkpoint.unscoped.count() == WORKSPACES

@@ -48,7 +48,11 @@ def test_static_files_are_a_fresh_build(checkout):
 @pytest.mark.planted
 def test_an_edited_script_is_found(checkout):
     script = checkout / "frontend" / "js" / "theme.js"
-    script.write_text(script.read_text() + "\nwindow.planted = 1;\n")
+    original = script.read_text()
+    script.write_text(original + "\nwindow.planted = 1;\n")
     committed = read_tree(ROOT / "static")
-    built = build_static(checkout)
+    try:
+        built = build_static(checkout)
+    finally:
+        script.write_text(original)
     assert [name for name in built if built[name] != committed[name]] == ["js/theme.js"]
