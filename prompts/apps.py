@@ -15,11 +15,11 @@ class PromptsConfig(AppConfig):
         from prompts.labels.selectors import list_label_names
         from prompts.ledger.partitions import create_partitions
         from prompts.provenance.usage import get_usage_fingerprint, list_file_revisions_in_use
-        from prompts.settings.selectors import list_agents_by_settings
+        from prompts.settings.selectors import bind_agents_by_settings
         from skills.files.prompt_usage import PROMPT_USAGE_SOURCES, PromptUsageSource
 
         LABEL_SOURCES.append(list_label_names)
-        AGENT_ID_SOURCES.append(list_agents_by_settings)
+        AGENT_ID_SOURCES.append(bind_agents_by_settings)
         PROMPT_USAGE_SOURCES.append(PromptUsageSource(list_file_revisions_in_use, get_usage_fingerprint))
         # The scheduler also creates partitions, but it may not run yet when the first prompts are served.
         post_migrate.connect(

@@ -35,6 +35,11 @@ def atomic_with_hooks() -> Iterator[None]:
         _hooks.reset(token)
 
 
+def get_current_transaction() -> object | None:
+    """Return an object that stands for the current transaction of `atomic_with_hooks`, or None."""
+    return _hooks.get()
+
+
 def before_commit(function: Callable[[list[Any]], None], item: Any) -> bool:
     """Call the function once before the commit, with all items that were given for it.
 

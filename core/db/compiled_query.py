@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from django.core.exceptions import EmptyResultSet
-from django.db import DEFAULT_DB_ALIAS, connection
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model, Prefetch, QuerySet, prefetch_related_objects
 
-from core.db.pipeline import Rows, Statement, execute_together
+from core.db.pipeline import Rows, Statement, execute_together, get_connection
 from core.shared_cache import SharedLRUCache
 
 P = ParamSpec("P")
@@ -72,9 +72,11 @@ class CompiledForm:
 
     def convert_rows(self, rows: Rows) -> list[Any]:
         """Convert database rows to what the queryset returns: model instances or tuples."""
+        if not rows:
+            return []
         compiler = copy(self.compiler)
         # The compiler was created by another thread.
-        compiler.connection = connection
+        compiler.connection = get_connection()
         compiler.execute_sql = lambda *_args, **_options: [rows]
         compiler.get_converters = lambda _expressions: self.converters
         queryset: Any = self.queryset
@@ -129,7 +131,7 @@ class CompiledQueries:
         """Return the queries with these arguments, to be sent by `fetch_together`."""
         shape = tuple([len(arg) if isinstance(arg, COLLECTIONS) else None for arg in args])
         values = list(flatten_arguments(args))
-        key = (connection.vendor, shape, tuple([type(value) for value in values]))
+        key = (get_connection().vendor, shape, tuple([type(value) for value in values]))
         forms = self.forms.find(key)
         if forms is None:
             forms = compile_forms(self.build, shape, values)
@@ -191,7 +193,7 @@ def compile_queryset(queryset: "QuerySet[Any, Any]", positions: Mapping[Any, int
     lookups: Any = queryset._prefetch_related_lookups  # type: ignore[attr-defined]
     if any(isinstance(lookup, Prefetch) and lookup.queryset is not None for lookup in lookups):
         raise NotCompilable("A prefetched queryset would keep the placeholders of its arguments.")
-    compiler = queryset.query.get_compiler(connection=connection)
+    compiler = queryset.query.get_compiler(connection=get_connection())
     try:
         sql, params = compiler.as_sql()
     except EmptyResultSet:

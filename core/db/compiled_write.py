@@ -1,14 +1,15 @@
 """INSERT and UPDATE statements that are compiled once per model. Django builds them for every call."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Field, Model
 
-from core.db.pipeline import Statement, execute_together
+from core.db.compiled_query import BoundQuery
+from core.db.pipeline import Rows, Statement, execute_together, get_connection
 
 # Larger inserts gain little, and SQLite limits the number of parameters.
 MAX_ROWS = 100
@@ -27,19 +28,29 @@ class InsertForm:
         return f"{self.head} {', '.join([self.row] * count)} {self.tail}"
 
 
-def can_insert_rows(rows: Sequence[Model], *, is_upsert: bool) -> bool:
-    """Whether WriteBatch supports these rows: new ones without primary keys, or an upsert with them."""
-    return 0 < len(rows) <= MAX_ROWS and all((row.pk is not None) == is_upsert for row in rows)
+def can_insert_rows(rows: Sequence[Model], *, has_keys: bool) -> bool:
+    """Whether WriteBatch supports these rows: all with primary keys, or all without."""
+    return 0 < len(rows) <= MAX_ROWS and all((row.pk is not None) == has_keys for row in rows)
+
+
+def build_key_query(model: type[Model], count: int) -> Statement | None:
+    """Build the statement that reserves primary keys for new rows. None if the database cannot do that."""
+    if get_connection().vendor != "postgresql":
+        return None
+    sequence = "SELECT nextval(pg_get_serial_sequence(%s, %s)) FROM generate_series(1, %s::int)"
+    return sequence, [model._meta.db_table, model._meta.pk.column, count]
 
 
 class WriteBatch:
-    """Inserts and updates that are sent together, in one round trip where possible.
-
-    New rows have no primary keys before.
-    """
+    """Inserts and updates that are sent together, in one round trip where possible."""
 
     def __init__(self) -> None:
-        self.writes: list[tuple[Sequence[Any], Statement]] = []
+        # The statements, each with a function that gets the rows it returns.
+        self.writes: list[tuple[Statement, Callable[[Rows], None]]] = []
+
+    def add_statement(self, statement: Statement, read_rows: Callable[[Rows], None]) -> None:
+        """Add a statement that returns rows. `read_rows` gets them, and may raise an error."""
+        self.writes.append((statement, read_rows))
 
     def add(
         self,
@@ -48,9 +59,14 @@ class WriteBatch:
         *,
         unique_fields: Sequence[str] = (),
         update_fields: Sequence[str] = (),
+        has_keys: bool = False,
     ) -> None:
-        """Add an INSERT of these rows. With `update_fields`, it updates rows whose `unique_fields` exist."""
-        form = compile_insert(model, connection.vendor, tuple(unique_fields), tuple(update_fields))
+        """Add an INSERT of these rows. With `update_fields`, it updates rows whose `unique_fields` exist.
+
+        Without `has_keys`, the database gives the rows their primary keys.
+        """
+        connection = get_connection()
+        form = compile_insert(model, connection.vendor, tuple(unique_fields), tuple(update_fields), has_keys)
         params: list[Any] = []
         for row in rows:
             row._prepare_related_fields_for_save(operation_name="bulk_create")
@@ -58,43 +74,58 @@ class WriteBatch:
                 field.get_db_prep_save(field.pre_save(row, True), connection=connection)
                 for field in form.fields
             ]
-        self.writes.append((rows, (form.build_sql(len(rows)), params)))
+        self.add_statement((form.build_sql(len(rows)), params), partial(set_stored, rows))
 
     def update(self, row: Model) -> None:
         """Add an UPDATE of all columns of a row."""
+        connection = get_connection()
         sql, fields = compile_update(type(row), connection.vendor)
         params = [
             field.get_db_prep_save(field.pre_save(row, False), connection=connection) for field in fields
         ]
-        self.writes.append(([row], (sql, [*params, row.pk])))
+        self.add_statement((sql, [*params, row.pk]), partial(set_stored, [row]))
 
-    def send(self) -> None:
+    def send(self, queries: Sequence[BoundQuery] = ()) -> list[list[Any]]:
         """Send the statements in order, and set the primary keys of new rows, as `bulk_create` does.
 
-        Raise DatabaseError if a row to be updated does not exist any more.
+        The queries are sent after them; return their results. Raise DatabaseError if a row to be updated does
+        not exist any more.
         """
-        with transaction.mark_for_rollback_on_error(using=connection.alias):
-            results = execute_together([statement for _, statement in self.writes])
-            if any(len(rows) != len(ids) for (rows, _), ids in zip(self.writes, results, strict=True)):
-                raise DatabaseError("A row to be updated does not exist.")
-        for (rows, _), ids in zip(self.writes, results, strict=True):
-            for row, (pk,) in zip(rows, ids, strict=True):
-                row.pk, row._state.adding, row._state.db = pk, False, connection.alias
-        self.writes = []
+        reads = [query.form.bind(query.values) for query in queries]
+        writes, self.writes = self.writes, []
+        with transaction.mark_for_rollback_on_error(using=get_connection().alias):
+            results = execute_together([*[statement for statement, _ in writes], *reads])
+            for (_, read_rows), rows in zip(writes, results, strict=False):
+                read_rows(rows)
+        found = results[len(writes) :]
+        return [query.form.convert_rows(rows) for query, rows in zip(queries, found, strict=True)]
+
+
+def set_stored(rows: Sequence[Any], ids: Rows) -> None:
+    """Set the primary keys of rows that were written, and that they are stored."""
+    if len(rows) != len(ids):
+        raise DatabaseError("A row to be updated does not exist.")
+    alias = get_connection().alias
+    for row, (pk,) in zip(rows, ids, strict=True):
+        row.pk, row._state.adding, row._state.db = pk, False, alias
 
 
 @lru_cache(maxsize=200)
 def compile_insert(
-    model: type[Model], vendor: str, unique_fields: tuple[str, ...], update_fields: tuple[str, ...]
+    model: type[Model],
+    vendor: str,
+    unique_fields: tuple[str, ...],
+    update_fields: tuple[str, ...],
+    has_keys: bool = False,
 ) -> InsertForm:
     options: Any = model._meta
-    quote = connection.ops.quote_name
+    quote = get_connection().ops.quote_name
     check_placeholders(model)
-    with_key = bool(update_fields)
+    with_key = has_keys or bool(update_fields)
     fields = [field for field in options.concrete_fields if with_key or field is not options.pk]
 
     def get_column(name: str) -> str:
-        return quote(options.get_field(name).column)
+        return str(quote(options.get_field(name).column))
 
     conflict = ""
     if update_fields:
@@ -113,7 +144,7 @@ def compile_insert(
 @lru_cache(maxsize=200)
 def compile_update(model: type[Model], vendor: str) -> "tuple[str, list[Field[Any, Any]]]":
     options: Any = model._meta
-    quote = connection.ops.quote_name
+    quote = get_connection().ops.quote_name
     check_placeholders(model)
     fields = [field for field in options.concrete_fields if field is not options.pk]
     columns = ", ".join(f"{quote(field.column)} = %s" for field in fields)
@@ -131,4 +162,4 @@ def check_placeholders(model: type[Model]) -> None:
 def get_placeholder(field: Any) -> str:
     if not hasattr(field, "get_placeholder"):
         return "%s"
-    return str(field.get_placeholder(None, None, connection))
+    return str(field.get_placeholder(None, None, get_connection()))

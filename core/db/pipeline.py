@@ -5,11 +5,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 
 # SQL with placeholders, and its parameters.
 Statement = tuple[str, Sequence[Any]]
 Rows = list[tuple[Any, ...]]
+
+
+def get_connection() -> Any:
+    """Return the connection of this thread. `django.db.connection` looks it up for each attribute."""
+    return connections[DEFAULT_DB_ALIAS]
 
 
 def execute_together(statements: Sequence[Statement]) -> list[Rows]:
@@ -18,27 +23,36 @@ def execute_together(statements: Sequence[Statement]) -> list[Rows]:
     In a transaction on PostgreSQL they are sent together, in pipeline mode. If one of them fails, those after
     it are not executed, and the transaction can only be rolled back. Elsewhere they are sent one by one.
     """
+    connection = get_connection()
     open_pipeline: Any = getattr(connection, "open_pipeline", None)
-    if open_pipeline is None or not connection.in_atomic_block or len(statements) < 2:
-        return [execute_one(sql, params) for sql, params in statements]
+    if open_pipeline is None or not connection.in_atomic_block:
+        return [execute_one(connection, sql, params) for sql, params in statements]
+    if not statements:
+        return []
     connection.validate_no_broken_transaction()
     began = time.monotonic()
+    cursors = []
     with open_pipeline() as create_cursor:
-        cursors = [create_cursor() for _ in statements]
-        for cursor, (sql, params) in zip(cursors, statements, strict=True):
-            execute_with_wrappers(cursor, sql, params)
+        for sql, params in statements:
+            cursor = create_cursor()
+            cursors.append(cursor)
+            if connection.execute_wrappers:
+                execute_with_wrappers(connection, cursor, sql, params)
+            else:
+                cursor.execute(sql, params)
     rows = [cursor.fetchall() for cursor in cursors]
-    log_statements(statements, time.monotonic() - began)
+    if connection.queries_logged:
+        log_statements(connection, statements, time.monotonic() - began)
     return rows
 
 
-def execute_one(sql: str, params: Sequence[Any]) -> Rows:
+def execute_one(connection: Any, sql: str, params: Sequence[Any]) -> Rows:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         return list(cursor.fetchall())
 
 
-def execute_with_wrappers(cursor: Any, sql: str, params: Sequence[Any]) -> None:
+def execute_with_wrappers(connection: Any, cursor: Any, sql: str, params: Sequence[Any]) -> None:
     """Call Django's execute wrappers, such as the deadline of the request, which a raw cursor ignores."""
 
     def send(sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
@@ -50,10 +64,7 @@ def execute_with_wrappers(cursor: Any, sql: str, params: Sequence[Any]) -> None:
     executor(sql, params, False, {"connection": connection, "cursor": cursor})
 
 
-def log_statements(statements: Sequence[Statement], seconds: float) -> None:
-    """Add the statements to Django's query log, if it is on, with an equal share of the time for each."""
-    if connection.queries_logged:
-        share = f"{seconds / len(statements):.3f}"
-        connection.queries_log.extend(
-            {"sql": sql % tuple(params), "time": share} for sql, params in statements
-        )
+def log_statements(connection: Any, statements: Sequence[Statement], seconds: float) -> None:
+    """Add the statements to Django's query log, with an equal share of the time for each."""
+    share = f"{seconds / len(statements):.3f}"
+    connection.queries_log.extend({"sql": sql % tuple(params), "time": share} for sql, params in statements)

@@ -9,7 +9,7 @@ from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core.db.compiled_query import CompiledQuery
+from core.db.compiled_query import BoundQuery, CompiledQuery
 from core.db.fields import LineField, ProseField
 from core.db.line_lists import LineListField
 from personas.channels.models import Channel
@@ -58,8 +58,8 @@ class Identity(Named):
     def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return list_agent_ids_using("identity", self.workspace_id, self.pk)
 
-    def list_own_agent_ids(self) -> list[int]:
-        return get_agents_query("identity")(self.workspace_id, self.pk)
+    def bind_own_agent_ids(self) -> BoundQuery:
+        return get_agents_query("identity").bind(self.workspace_id, self.pk)
 
 
 class Soul(Named):
@@ -74,8 +74,8 @@ class Soul(Named):
     def query_agent_ids(self) -> "models.QuerySet[Any, int]":
         return list_agent_ids_using("soul", self.workspace_id, self.pk)
 
-    def list_own_agent_ids(self) -> list[int]:
-        return get_agents_query("soul")(self.workspace_id, self.pk)
+    def bind_own_agent_ids(self) -> BoundQuery:
+        return get_agents_query("soul").bind(self.workspace_id, self.pk)
 
 
 class ReleasePolicy(models.TextChoices):

@@ -8,7 +8,8 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from core.db.compiled_query import CompiledQuery
+from core.db.before_commit import atomic_with_hooks
+from core.db.compiled_query import CompiledQuery, fetch_together
 from personas.api.authentication import ApiClient
 from personas.api.etags import check_if_match, get_record_etag
 from personas.api.exception_handler import validation_problem
@@ -40,9 +41,11 @@ from personas.models import Record, Revision, Workspace
 from personas.records.services import (
     FieldValues,
     archive_record,
+    bind_lock,
     create_record,
     edit_record,
     get_revision,
+    mark_locked,
     restore_record,
     restore_revision,
 )
@@ -145,11 +148,12 @@ class RecordResource(RecordSchema, Generic[R]):
 
         `replace` (PUT) calls this method after it has added defaults for the fields that the body lacks.
         """
-        record = self.find_writable(call, key)
-        check_if_match(record, call.if_match)
-        values, message = self.parse_values(call)
-        values = self.complete_values(record, values)
-        saved = edit_record(record, values, expected=record.revision, by=call.actor, message=message)
+        with atomic_with_hooks():
+            record = self.find_locked(call, key)
+            check_if_match(record, call.if_match)
+            values, message = self.parse_values(call)
+            values = self.complete_values(record, values)
+            saved = edit_record(record, values, expected=record.revision, by=call.actor, message=message)
         return self.record_response(self.reload(saved))
 
     def replace(self, call: ApiRequest, key: Any) -> ApiResponse:
@@ -214,17 +218,26 @@ class RecordResource(RecordSchema, Generic[R]):
     def filter_by_agents(self, rows: QuerySet[R], agents: Iterable[str]) -> QuerySet[R]:
         return rows.filter(**{f"{self.agent_path}__in": list(agents)})
 
-    def find_record(self, call: ApiRequest, key: Any) -> R:
+    def find_locked(self, call: ApiRequest, key: Any) -> R:
+        """Return the record with this URL key as `find_writable` does, and lock it if one query can do it."""
+        if not self.has_compiled_lookup or call.caller.agents is not None:
+            return self.find_writable(call, key)
+        record = self.find_record(call, key, is_locked=True)
+        mark_locked(record)
+        return record
+
+    def find_record(self, call: ApiRequest, key: Any, *, is_locked: bool = False) -> R:
         if isinstance(key, int) and not 0 < key < (2**31 if self.lookup_field == "number" else 2**63):
             raise Http404
         if self.has_compiled_lookup and call.caller.agents is None:
             check_key_limits(call.caller, self.read_touches, is_write=False)
-            records = self.record_query(call.workspace.pk, key)
+            locks = [bind_lock(self.model, call.workspace, self.lookup_field, key)] if is_locked else []
+            records = fetch_together([*locks, self.record_query.bind(call.workspace.pk, key)])[-1]
         else:
             records = list(self.list_visible(call.caller).filter(**{self.lookup_field: key})[:1])
         if not records:
             raise Http404
-        record = records[0]
+        record: R = records[0]
         if record.workspace_id == call.caller.workspace.pk:
             record.workspace = call.caller.workspace
         return record

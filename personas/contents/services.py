@@ -1,14 +1,15 @@
 """Store contents (bytes): with salted digests if they may be erased, otherwise under their SHA-256."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from core.db.pipeline import Statement, execute_together
+from core.db.compiled_write import WriteBatch
+from core.db.pipeline import Rows, Statement, execute_together
 from personas.models import Content, Workspace
 
 # First key of the advisory lock of a workspace's contents; the second is the workspace id.
@@ -34,6 +35,10 @@ class SaltedDigest(NamedTuple):
     salt: str
 
 
+class ContentsConflict(DatabaseError):
+    """A concurrent transaction stored the same contents first. The transaction must be repeated."""
+
+
 class SaltedDigests:
     """The salted digests of contents by their plain SHA-256, as far as they were looked up or stored.
 
@@ -53,25 +58,28 @@ class SaltedDigests:
         """Look up the contents that have these plain digests."""
         self._find(plain_digests, [])
 
-    def lock_and_find(self, plain_digests: Iterable[str]) -> None:
+    def lock_and_find(self, plain_digests: Iterable[str], first: Sequence[Statement] = ()) -> list[Rows]:
         """Look up contents, so that rows may refer to them.
 
-        Until the end of the transaction, retention deletes no content of the workspace.
+        Until the end of the transaction, retention deletes no content of the workspace. The statements in
+        `first` are sent before, in the same round trip; return their rows.
         """
         locks = [] if self.is_locked else build_lock(self.workspace_id, is_shared=True)
         self.is_locked = True
-        self._find(plain_digests, locks)
+        return self._find(plain_digests, [*first, *locks])[: len(first)]
 
-    def _find(self, plain_digests: Iterable[str], locks: Sequence[Statement]) -> None:
+    def _find(self, plain_digests: Iterable[str], first: Sequence[Statement]) -> list[Rows]:
         unknown = {digest for digest in plain_digests if digest not in self.by_plain} - self.missing
-        statements = list(locks)
+        statements = list(first)
         for chunk in split_digests(unknown):
             sql = FIND_SQL.format(digests=", ".join(["%s"] * len(chunk)))
             statements.append((sql, [self.workspace_id, *chunk]))
-        for rows in execute_together(statements)[len(locks) :]:
+        results = execute_together(statements)
+        for rows in results[len(first) :]:
             for plain, digest, salt in rows:
                 self.by_plain[plain] = SaltedDigest(digest, salt or "")
         self.missing |= unknown - self.by_plain.keys()
+        return results[: len(first)]
 
     def store(self, data: Mapping[str, bytes]) -> None:
         """Store contents, given by their plain digest. Those that the workspace already has are skipped.
@@ -81,16 +89,28 @@ class SaltedDigests:
         self.store_with_lists(data, dict)
 
     def store_with_lists(
-        self, data: Mapping[str, bytes], build_lists: Callable[[], Mapping[str, bytes]]
+        self,
+        data: Mapping[str, bytes],
+        build_lists: Callable[[], Mapping[str, bytes]],
+        batch: WriteBatch | None = None,
     ) -> None:
         """Store contents as `store` does, and contents that name them, with one INSERT for both.
 
         `build_lists` returns the latter by their SHA-256. They contain digests, so they are built when the
         digests are known. If a concurrent transaction stored the same data first, they are built again.
+
+        With `batch`, the contents are stored when the batch is sent. That raises ContentsConflict if a
+        concurrent transaction stored the same data first.
         """
         self.lock_and_find(data)
         new = {plain: self._assign_salt(plain, data[plain]) for plain in sorted(self.missing & data.keys())}
         self.missing -= new.keys()
+        if batch is not None:
+            lists = [build_content(self.workspace_id, digest, one) for digest, one in build_lists().items()]
+            for chunk in split_rows([*new.values(), *lists]):
+                salted = {row.digest for row in chunk if row.salt}
+                batch.add_statement(build_insert(chunk), partial(check_all_stored, salted))
+            return
         while True:
             lists = [build_content(self.workspace_id, digest, one) for digest, one in build_lists().items()]
             rows = [*new.values(), *lists]
@@ -131,24 +151,30 @@ def insert_contents(rows: Sequence[Content]) -> set[str]:
 
     One statement for all rows: bulk_create with ignored conflicts does not tell which rows were inserted.
     """
-    inserted: set[str] = set()
-    now, remaining = timezone.now(), iter(rows)
+    results = execute_together([build_insert(chunk) for chunk in split_rows(rows)])
+    return {digest for result in results for (digest,) in result}
+
+
+def split_rows(rows: Sequence[Content]) -> Iterator[Sequence[Content]]:
+    remaining = iter(rows)
     while chunk := list(islice(remaining, ROWS_PER_INSERT)):
-        values = [
-            (row.workspace_id, row.digest, row.size, row.data, row.salt, row.plain_digest, now)
-            for row in chunk
-        ]
-        with connection.cursor() as cursor:
-            cursor.execute(
-                INSERT_SQL.format(values=", ".join([ROW_SQL] * len(values))),
-                [adapt_value(value) for row in values for value in row],
-            )
-            inserted |= {digest for (digest,) in cursor.fetchall()}
-    return inserted
+        yield chunk
 
 
-def adapt_value(value: Any) -> Any:
-    return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
+def build_insert(rows: Sequence[Content]) -> Statement:
+    """Build an INSERT that skips stored contents and returns the digests of the others."""
+    now: Any = connection.ops.adapt_datetimefield_value(timezone.now())
+    params = [
+        value
+        for row in rows
+        for value in (row.workspace_id, row.digest, row.size, row.data, row.salt, row.plain_digest, now)
+    ]
+    return INSERT_SQL.format(values=", ".join([ROW_SQL] * len(rows))), params
+
+
+def check_all_stored(digests: set[str], stored: Rows) -> None:
+    if not digests <= {digest for (digest,) in stored}:
+        raise ContentsConflict("The same contents were stored by another transaction.")
 
 
 def split_digests(digests: Iterable[str]) -> Iterator[Sequence[str]]:

@@ -1,13 +1,14 @@
 """Base models of records (content with revisions), and the revisions."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from core.db.compiled_query import BoundQuery, fetch_together
 from core.db.fields import LineField
 from personas.tenancy.models import WorkspaceOwned
 from personas.workspaces.models import slug_validator, validate_not_reserved
@@ -27,6 +28,9 @@ class Record(WorkspaceOwned):
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
     archived_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    # The transaction in which the row is locked: see `mark_locked` of personas.records.services.
+    locked_in: object | None = None
 
     class Meta(WorkspaceOwned.Meta):
         abstract = True
@@ -70,13 +74,20 @@ class Record(WorkspaceOwned):
 
     def agent_ids(self) -> list[int]:
         """Return the ids of the agents whose prompts currently depend on this record."""
-        others = [pk for source in AGENT_ID_SOURCES for pk in source(self)]
-        return sorted({*self.list_own_agent_ids(), *others})
+        queries = self.bind_agent_id_queries()
+        ids = read_agent_ids(queries, fetch_together([query.bound for query in queries]))
+        own = self.query_agent_ids() if self.bind_own_agent_ids() is None else None
+        return ids if own is None else sorted({*ids, *own})
 
-    def list_own_agent_ids(self) -> list[int]:
-        """Return the ids of `query_agent_ids()`."""
-        ids = self.query_agent_ids()
-        return [] if ids is None else list(ids)
+    def bind_agent_id_queries(self) -> list["AgentIdQuery"]:
+        """Return the compiled queries of `agent_ids()`, to be sent with other statements."""
+        own = self.bind_own_agent_ids()
+        others = [query for source in AGENT_ID_SOURCES if (query := source(self))]
+        return others if own is None else [AgentIdQuery(own), *others]
+
+    def bind_own_agent_ids(self) -> BoundQuery | None:
+        """Return `query_agent_ids()` as a compiled query, or None if it is not compiled."""
+        return None
 
     def query_agent_ids(self) -> "models.QuerySet[Any, int] | None":
         """Return the ids of `agent_ids()` as a queryset, for use in a larger query.
@@ -91,9 +102,21 @@ class Record(WorkspaceOwned):
         return value.isoformat() if isinstance(value, datetime) else value
 
 
-# Other apps register functions here that return the agents which use a record in a way that this app does not
-# know, such as in prompt settings.
-AGENT_ID_SOURCES: list[Callable[[Record], Iterable[int]]] = []
+class AgentIdQuery(NamedTuple):
+    """A query for agents, and how to read their ids from its result."""
+
+    bound: BoundQuery
+    read_ids: Callable[[list[Any]], Iterable[int]] = list
+
+
+def read_agent_ids(queries: Sequence[AgentIdQuery], results: Sequence[list[Any]]) -> list[int]:
+    pairs = zip(queries, results, strict=True)
+    return sorted({pk for query, rows in pairs for pk in query.read_ids(rows)})
+
+
+# Other apps register functions here that return a query for the agents which use a record in a way that this
+# app does not know, such as in prompt settings.
+AGENT_ID_SOURCES: list[Callable[[Record], AgentIdQuery | None]] = []
 
 
 class Named(Record):

@@ -11,8 +11,8 @@ from django.db.models import QuerySet, UniqueConstraint
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.db.before_commit import atomic_with_hooks
-from core.db.compiled_query import CompiledQuery
+from core.db.before_commit import atomic_with_hooks, get_current_transaction
+from core.db.compiled_query import BoundQuery, CompiledQuery
 from core.db.compiled_write import WriteBatch
 from core.text.lists import format_short_list
 from personas.actors import SYSTEM_ACTOR, Actor
@@ -20,6 +20,7 @@ from personas.agents.models import ReleasePolicy
 from personas.audit.services import audit_record_change
 from personas.errors import EditConflict, InvalidInput, RecordErased, RecordInUse
 from personas.models import Agent, Erasure, Membership, Record, Revision, Workspace
+from personas.records.models import read_agent_ids
 from personas.records.revisions import build_revision
 from personas.roles import Permission, has_permission
 from personas.signals import agent_changed
@@ -130,7 +131,12 @@ def get_revision(record: Record, number: int) -> Revision:
 
 
 def lock_record(record: R) -> R:
-    """Reload the record with SELECT … FOR UPDATE; the row lock is held until the transaction ends."""
+    """Reload the record with SELECT … FOR UPDATE; the row lock is held until the transaction ends.
+
+    A record that `mark_locked` marked in this transaction is returned as it is.
+    """
+    if record.locked_in is not None and record.locked_in is get_current_transaction():
+        return record
     rows = get_lock_query(type(record))(record.workspace_id, record.pk)
     if not rows:
         raise type(record).DoesNotExist(f"There is no {record.kind} {record.pk}.")
@@ -141,13 +147,24 @@ def lock_record(record: R) -> R:
 
 
 @cache
-def get_lock_query(model: type[R]) -> CompiledQuery[[int, int], R]:
-    def build(workspace: int, pk: int) -> QuerySet[R]:
-        return (
-            model.objects.in_workspace(workspace).filter(pk=pk).select_for_update(of=("self",), no_key=True)
-        )
+def get_lock_query(model: type[R], key: str = "pk") -> CompiledQuery[[int, Any], R]:
+    """Return the query that locks a record. `key` is the field that identifies it in the workspace."""
+
+    def build(workspace: int, value: Any) -> QuerySet[R]:
+        rows = model.objects.in_workspace(workspace).filter(**{key: value})
+        return rows.select_for_update(of=("self",), no_key=True)
 
     return CompiledQuery(build)
+
+
+def bind_lock(model: type[Record], workspace: Workspace, key: str, value: Any) -> BoundQuery:
+    """Return the query that locks a record, to be sent before another that loads it. See `mark_locked`."""
+    return get_lock_query(model, key).bind(workspace.pk, value)
+
+
+def mark_locked(record: Record) -> None:
+    """Mark a record that was loaded after its lock was taken in this transaction."""
+    record.locked_in = get_current_transaction()
 
 
 def check_not_erased(record: Record) -> None:
@@ -192,13 +209,15 @@ def convert_save_errors(*, has_savepoint: bool = True) -> Iterator[None]:
 def _save_record(
     record: R, values: FieldValues, *, before: FieldValues | None, verb: str, by: Actor, message: str
 ) -> R:
-    affected_ids = record.agent_ids() if record.pk else []
     previous = record.revision, record.updated_at
-    record.set_values(values)
-    record.revision, record.updated_at = record.revision + 1, timezone.now()
     has_new_key = before is None or has_changed_key(record, values)
     # Without a new key or child rows, the record is saved together with its revision.
     is_plain = not has_new_key and not has_children(record) and type(record).save is WorkspaceOwned.save
+    # If no field of the record determines which agents use it, they are loaded together with the update.
+    agent_queries = record.bind_agent_id_queries() if is_plain and has_fixed_usage(record) else []
+    affected_ids = record.agent_ids() if record.pk and not agent_queries else []
+    record.set_values(values)
+    record.revision, record.updated_at = record.revision + 1, timezone.now()
     with convert_save_errors(has_savepoint=not is_plain):
         record.full_clean(validate_unique=has_new_key, validate_constraints=has_new_key)
         if not is_plain:
@@ -222,7 +241,9 @@ def _save_record(
     Revision.objects.insert([revision], batch=writes)
     audit_record_change(record, verb, by=by, before=before, after=after, batch=writes)
     with convert_save_errors(has_savepoint=False):
-        writes.send()
+        results = writes.send([query.bound for query in agent_queries])
+    if agent_queries:
+        affected_ids = read_agent_ids(agent_queries, results)
     if before is None or not is_usage_unchanged(record, before, after):
         affected_ids = [*affected_ids, *record.agent_ids()]
     _send_agent_changed(record, affected_ids, revision, by=by)
@@ -238,6 +259,11 @@ def has_changed_key(record: Record, values: FieldValues) -> bool:
     names = {name for one in constraints if isinstance(one, UniqueConstraint) for name in one.fields}
     names |= {field.name for field in record._meta.concrete_fields if field.unique and not field.primary_key}
     return any(name in values for name in names)
+
+
+def has_fixed_usage(record: Record) -> bool:
+    """Whether an edit cannot change which agents use the record, and a compiled query lists them."""
+    return record.usage_fields == frozenset() and record.bind_own_agent_ids() is not None
 
 
 def has_children(record: Record) -> bool:

@@ -47,19 +47,35 @@ class TenantQuerySet(models.QuerySet[T]):
     ) -> list[T]:
         """Insert the rows as Django does. Few rows are inserted with a statement that is compiled once.
 
-        With `batch`, these are inserted when the batch is sent.
+        With `batch`, these are inserted when the batch is sent. With `has_keys`, the rows have primary keys
+        that were reserved for them.
         """
+        has_keys = options.pop("has_keys", False)
         rows = list(objs)
+        if has_keys:
+            # The keys were reserved for these rows, so the database has none of them.
+            for row in rows:
+                row._stored_workspace_id = row.workspace_id
         load_link_workspaces(rows)
         for row in rows:
             row.check_foreign_links()
         is_upsert = bool(options.get("update_conflicts"))
-        if args or options.get("ignore_conflicts") or not can_insert_rows(rows, is_upsert=is_upsert):
+        if (
+            args
+            or options.get("ignore_conflicts")
+            or not can_insert_rows(rows, has_keys=is_upsert or has_keys)
+        ):
             rows = super().bulk_create(rows, *args, **options)
         else:
             unique_fields, update_fields = options.get("unique_fields", ()), options.get("update_fields", ())
             writes = batch or WriteBatch()
-            writes.add(self.model, rows, unique_fields=unique_fields, update_fields=update_fields)
+            writes.add(
+                self.model,
+                rows,
+                unique_fields=unique_fields,
+                update_fields=update_fields,
+                has_keys=has_keys,
+            )
             if batch is None:
                 writes.send()
         for row in rows:

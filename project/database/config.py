@@ -11,6 +11,10 @@ SQLITE_INIT_COMMAND = (
 )
 
 
+# Statements of pipelines are prepared on the server after so many executions on a connection.
+PREPARE_THRESHOLD = 3
+
+
 def build_database_config(
     url: str, *, pool_size: int, statement_ms: int, password: str = ""
 ) -> dict[str, Any]:
@@ -47,6 +51,7 @@ def build_postgres_options(pool_size: int, statement_ms: int) -> dict[str, Any]:
         "pool": {"min_size": 1, "max_size": max(pool_size, 1), "timeout": 5},
         "options": " ".join(f"-c {name}={value}" for name, value in limits.items()),
         "connect_timeout": 3,
+        "prepare_threshold": PREPARE_THRESHOLD,
     }
 
 

@@ -15,7 +15,7 @@ from personas.models import ReleasePolicy, Workspace
 from prompts.builds.compiler import BuildResult
 from prompts.hashed_rows import build_version_row
 from prompts.labels.moves import PlannedMove, move_labels
-from prompts.models import PRODUCTION, AgentPrompt, MoveReason, PromptVersion
+from prompts.models import PRODUCTION, AgentPrompt, MoveReason, PromptLabel, PromptVersion
 from prompts.versions.lockfile import (
     PartDigests,
     PreviousParts,
@@ -48,36 +48,53 @@ class StoredBuild:
     inputs: str
 
 
+@dataclass(frozen=True)
+class PublishRows:
+    """What is known before versions are published, so that they are stored with fewer round trips."""
+
+    # Contents and rows are inserted when the batch is sent.
+    batch: WriteBatch
+    # Primary keys for the versions, if the database can reserve them.
+    version_ids: Sequence[int] | None = None
+    # The current labels of the prompts.
+    labels: Sequence[PromptLabel] | None = None
+
+
 def publish_versions(
-    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime, batch: WriteBatch | None = None
+    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime, known: PublishRows | None = None
 ) -> list[PromptVersion]:
     """Store the builds as the next versions of their prompts, and let production follow them.
 
     The caller must have locked the prompts. `digests` may have digests of contents that are known already.
-    With `batch`, rows that refer to the versions are inserted when the batch is sent.
+    With `known`, the caller must send its batch.
     """
-    writes = batch or WriteBatch()
-    versions = store_versions(digests, builds, at=at, batch=writes)
-    advance_production(digests.workspace_id, versions, at, writes)
-    if batch is None:
-        writes.send()
+    rows = known or PublishRows(WriteBatch())
+    versions = store_versions(digests, builds, at=at, known=rows)
+    advance_production(digests.workspace_id, versions, at, rows)
+    if known is None:
+        rows.batch.send()
     return versions
 
 
 def store_versions(
-    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime, batch: WriteBatch | None = None
+    digests: SaltedDigests, builds: Sequence[NewBuild], *, at: datetime, known: PublishRows | None = None
 ) -> list[PromptVersion]:
     """Store the builds as the next versions of their prompts, at most one of each prompt."""
     if not builds:
         return []
-    workspace_id = digests.workspace_id
+    workspace_id, batch = digests.workspace_id, known.batch if known else None
     previous = get_previous_parts(workspace_id, [prompt for prompt, _, _ in builds])
-    stored = store_builds(digests, [build for _, build, _ in builds])
+    stored = store_builds(digests, [build for _, build, _ in builds], batch)
     versions = [
         build_next_version(prompt, build, one, author, previous.get(prompt.pk), at=at)
         for (prompt, build, author), one in zip(builds, stored, strict=True)
     ]
-    PromptVersion.objects.insert(versions)
+    if known and known.version_ids is not None:
+        for version, pk in zip(versions, known.version_ids, strict=False):
+            version.pk = pk
+        PromptVersion.objects.insert(versions, batch=batch, has_keys=True)
+    else:
+        PromptVersion.objects.insert(versions)
     parts = [one.parts for one in stored]
     save_part_changes(zip(versions, parts, strict=True), previous, batch)
     for version in versions:
@@ -85,7 +102,9 @@ def store_versions(
     return versions
 
 
-def store_builds(digests: SaltedDigests, builds: Sequence[BuildResult]) -> list[StoredBuild]:
+def store_builds(
+    digests: SaltedDigests, builds: Sequence[BuildResult], batch: WriteBatch | None = None
+) -> list[StoredBuild]:
     """Store the contents of the builds: what may be erased, and the lists of inputs that name it."""
     erasable: dict[str, bytes] = {}
     for build in builds:
@@ -103,7 +122,7 @@ def store_builds(digests: SaltedDigests, builds: Sequence[BuildResult]) -> list[
             stored.append(StoredBuild(segments, parts, inputs.digest))
         return lists
 
-    digests.store_with_lists(erasable, build_lists)
+    digests.store_with_lists(erasable, build_lists, batch)
     return stored
 
 
@@ -145,7 +164,7 @@ def build_next_version(
 
 
 def advance_production(
-    workspace: Workspace | int, versions: Sequence[PromptVersion], at: datetime, batch: WriteBatch
+    workspace: Workspace | int, versions: Sequence[PromptVersion], at: datetime, known: PublishRows
 ) -> None:
     """Move `production` to the new versions.
 
@@ -156,4 +175,4 @@ def advance_production(
         for version in versions
         if version.prompt.agent.release_policy == ReleasePolicy.AUTOMATIC and not version.prompt.is_held
     ]
-    move_labels(workspace, moves, at=at, batch=batch)
+    move_labels(workspace, moves, at=at, batch=known.batch, labels=known.labels)

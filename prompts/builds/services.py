@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
@@ -13,21 +14,24 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.db.compiled_query import CompiledQuery, fetch_together
-from core.db.compiled_write import WriteBatch
+from core.db.compiled_write import WriteBatch, build_key_query
 from personas.actors import SYSTEM_ACTOR
-from personas.contents.services import SaltedDigests
+from personas.contents.services import ContentsConflict, SaltedDigests
 from personas.errors import DomainError
 from personas.models import Agent, Workspace
 from personas.tenancy.models import get_upsert_fields
 from prompts.builds.compiler import BuildResult, NotBuildable, compile_prompt
-from prompts.builds.publish import BuildAuthor, publish_versions
+from prompts.builds.publish import BuildAuthor, PublishRows, publish_versions
 from prompts.inputs import CollectedInputs, InputCollector, LoadedRows
-from prompts.models import AgentPrompt, BuildCause, PromptVersion
+from prompts.models import AgentPrompt, BuildCause, PromptLabel, PromptVersion
+from prompts.versions.selectors import list_heavy_columns
 from prompts.versions.stored_inputs import PartEncoder
 
 log = structlog.get_logger(__name__)
 
 BATCH_SIZE = 40
+# How often a build is repeated because a concurrent one stored the same contents.
+MAX_CONFLICTS = 3
 MAX_CAUSES = 20
 # Keyed by agent id and channel id.
 LockedPrompts = dict[tuple[int, int], AgentPrompt]
@@ -127,7 +131,6 @@ def rebuild_pending_agents(
         return rebuild_agents(workspace, agent_ids)
 
 
-@transaction.atomic
 def rebuild_batch(
     workspace: Workspace | int,
     agent_ids: Sequence[int],
@@ -140,16 +143,30 @@ def rebuild_batch(
     A prompt that cannot be compiled keeps its latest version; the error is stored in its column `problem`.
     With `max_prompts`, only agents with pending causes are built: see `rebuild_pending_agents`.
     """
-    locked, causes = lock_prompts_and_causes(workspace, agent_ids)
+    for _attempt in range(MAX_CONFLICTS):
+        with suppress(ContentsConflict):
+            return try_rebuild_batch(workspace, agent_ids, max_prompts=max_prompts, new_causes=new_causes)
+    return try_rebuild_batch(workspace, agent_ids, max_prompts=max_prompts, new_causes=new_causes)
+
+
+@transaction.atomic
+def try_rebuild_batch(
+    workspace: Workspace | int,
+    agent_ids: Sequence[int],
+    *,
+    max_prompts: int | None,
+    new_causes: NewCauses | None,
+) -> RebuildResult:
+    """Rebuild a batch. Raise ContentsConflict if a concurrent transaction stores the same contents."""
+    if max_prompts is not None and new_causes is None:
+        agent_ids = sorted({cause.agent_id for cause in query_pending_causes(workspace, agent_ids)})
+    if not agent_ids:
+        return RebuildResult()
+    rows = lock_and_load(workspace, agent_ids)
+    loaded, causes = rows.loaded, rows.causes
     for pk, details in (new_causes or {}).items():
         causes[pk] += [BuildCause(agent_id=pk, cause=detail) for detail in details]
-    if max_prompts is not None:
-        agent_ids = sorted(causes)
-        locked = {pair: prompt for pair, prompt in locked.items() if pair[0] in causes}
-        if not agent_ids:
-            return RebuildResult()
-    loaded = LoadedRows(workspace, agent_ids)
-    prompts = lock_or_create_prompts(workspace, agent_ids, locked, loaded)
+    prompts = lock_or_create_prompts(workspace, agent_ids, rows)
     count = sum(prompt.is_live for prompt in prompts.values())
     if max_prompts is not None and count > max_prompts:
         raise TooManyPrompts(count)
@@ -170,24 +187,30 @@ def rebuild_batch(
             continue
         builds.append((prompt, build))
     digests = SaltedDigests(workspace)
-    changed = list_changed_builds(digests, builds)
+    changed, version_ids = list_changed_builds(digests, builds)
     result.unchanged = len(builds) - len(changed)
     new = [(prompt, build, get_build_author(causes[prompt.agent_id])) for prompt, build in changed]
     writes = WriteBatch()
-    result.versions = publish_versions(digests, new, at=now, batch=writes)
+    result.versions = publish_versions(
+        digests, new, at=now, known=PublishRows(writes, version_ids, rows.labels)
+    )
     finish_builds(workspace, list(prompts.values()), causes, writes)
     return result
 
 
 def list_changed_builds(
     digests: SaltedDigests, builds: Sequence[tuple[AgentPrompt, BuildResult]]
-) -> list[tuple[AgentPrompt, BuildResult]]:
-    """List the builds that differ from the latest version, and store the reports of the others."""
+) -> tuple[list[tuple[AgentPrompt, BuildResult]], list[int] | None]:
+    """List the builds that differ from the latest version, and store the reports of the others.
+
+    Return also primary keys for as many versions as there are builds, if the database can reserve them.
+    """
     names = {name for _, build in builds for name in build.packed.contents}
     if len(builds) == 1:
         # It has most likely changed. Its inputs are then looked up too, so do it in the same query.
         names |= builds[0][1].encode_contents().keys()
-    digests.lock_and_find(names)
+    reserve_ids = build_key_query(PromptVersion, len(builds)) if builds else None
+    reserved = digests.lock_and_find(names, [reserve_ids] if reserve_ids else [])
     changed: list[tuple[AgentPrompt, BuildResult]] = []
     unchanged: list[tuple[AgentPrompt, BuildResult]] = []
     for prompt, build in builds:
@@ -197,7 +220,7 @@ def list_changed_builds(
     digests.store(reports)
     for prompt, build in unchanged:
         prompt.report = digests.by_plain[build.packed.report].digest
-    return changed
+    return changed, [pk for (pk,) in reserved[0]] if reserved else None
 
 
 def is_unchanged(build: BuildResult, latest: PromptVersion, digests: SaltedDigests) -> bool:
@@ -212,17 +235,11 @@ def is_unchanged(build: BuildResult, latest: PromptVersion, digests: SaltedDiges
 
 
 def lock_or_create_prompts(
-    workspace: Workspace | int,
-    agent_ids: Sequence[int],
-    locked: LockedPrompts | None = None,
-    loaded: LoadedRows | None = None,
+    workspace: Workspace | int, agent_ids: Sequence[int], rows: "BuildRows | None" = None
 ) -> LockedPrompts:
-    """Lock the prompts of all agents and channels, create missing prompts, and load the latest versions.
-
-    The channels are taken from `loaded`, which may be given so that they are read once.
-    """
-    prompts = lock_agent_prompts(workspace, agent_ids) if locked is None else locked
-    loaded = loaded or LoadedRows(workspace, agent_ids)
+    """Lock the prompts of all agents and channels, create missing prompts, and set the latest versions."""
+    rows = rows or lock_and_load(workspace, agent_ids)
+    prompts, loaded = rows.prompts, rows.loaded
     live = {(agent.pk, channel.pk) for agent in loaded.agents for channel in loaded.channels[agent.pk]}
     if missing := sorted(live - prompts.keys()):
         workspace_id = workspace if isinstance(workspace, int) else workspace.pk
@@ -233,9 +250,11 @@ def lock_or_create_prompts(
             ],
             ignore_conflicts=True,
         )
-        prompts = lock_agent_prompts(workspace, agent_ids)
-    ids = [row.latest_id for row in prompts.values() if row.latest_id]
-    versions = {version.pk: version for version in query_latest_versions(workspace, ids)}
+        locked = query_locked_prompts(workspace, agent_ids)
+        prompts = {(row.agent_id, row.channel_id): row for row in locked}
+        rows.latest = query_latest_versions(workspace, agent_ids)
+        rows.labels = query_agent_labels(workspace, agent_ids)
+    versions = {version.pk: version for version in rows.latest}
     for pair, row in prompts.items():
         row.is_live = pair in live
         row.latest = versions.get(row.latest_id) if row.latest_id else None
@@ -243,9 +262,16 @@ def lock_or_create_prompts(
 
 
 @CompiledQuery
-def query_latest_versions(workspace: Workspace | int, ids: Sequence[int]) -> QuerySet[PromptVersion]:
-    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=ids)
+def query_latest_versions(workspace: Workspace | int, agent_ids: Sequence[int]) -> QuerySet[PromptVersion]:
+    prompts = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agent_ids)
+    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=prompts.values("latest"))
     return rows.only("digest", "number", "lockfile", "prompt_id", "workspace_id")
+
+
+@CompiledQuery
+def query_agent_labels(workspace: Workspace | int, agent_ids: Sequence[int]) -> QuerySet[PromptLabel]:
+    rows = PromptLabel.objects.in_workspace(workspace).filter(prompt__agent__in=agent_ids)
+    return rows.select_related("version").defer(*list_heavy_columns("version"))
 
 
 @CompiledQuery
@@ -260,24 +286,34 @@ def query_pending_causes(workspace: Workspace | int, agent_ids: Sequence[int]) -
     return BuildCause.objects.in_workspace(workspace).filter(agent__in=agent_ids).order_by("pk")
 
 
-def lock_agent_prompts(workspace: Workspace | int, agent_ids: Sequence[int]) -> LockedPrompts:
-    return {(row.agent_id, row.channel_id): row for row in query_locked_prompts(workspace, agent_ids)}
+@dataclass
+class BuildRows:
+    """The rows that a build of some agents starts from. The prompts are locked."""
+
+    prompts: LockedPrompts
+    causes: PendingCauses
+    latest: list[PromptVersion]
+    labels: list[PromptLabel]
+    loaded: LoadedRows
 
 
-def lock_prompts_and_causes(
-    workspace: Workspace | int, agent_ids: Sequence[int]
-) -> tuple[LockedPrompts, PendingCauses]:
-    """Lock the prompts of the agents and load their pending causes.
+def lock_and_load(workspace: Workspace | int, agent_ids: Sequence[int]) -> BuildRows:
+    """Lock the prompts of the agents and load what they are built from, in one round trip where possible.
 
-    Load the causes before the records. A change committed in between may be missed, but its cause is then not
-    deleted and leads to another build.
+    The order matters: each query sees what was committed before it. The prompts are locked first, so the
+    versions and labels after that are the current ones. The causes are loaded before the records: a change
+    committed in between is built now or later, because its cause is not deleted.
     """
-    queries = (query_locked_prompts, query_pending_causes)
-    locked, pending = fetch_together([query.bind(workspace, agent_ids) for query in queries])
+    loaded = LoadedRows(workspace, agent_ids)
+    queries = (query_locked_prompts, query_pending_causes, query_latest_versions, query_agent_labels)
+    bound = [query.bind(workspace, agent_ids) for query in queries]
+    locked, pending, latest, labels, *inputs = fetch_together([*bound, *loaded.bind_queries()])
+    loaded.rows = loaded.name_results(inputs)
     causes: PendingCauses = defaultdict(list)
     for cause in pending:
         causes[cause.agent_id].append(cause)
-    return {(row.agent_id, row.channel_id): row for row in locked}, causes
+    prompts = {(row.agent_id, row.channel_id): row for row in locked}
+    return BuildRows(prompts, causes, latest, labels, loaded)
 
 
 def try_compile_prompt(

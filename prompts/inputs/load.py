@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from core.db.compiled_query import CompiledQueries, fetch_together
+from core.db.compiled_query import BoundQuery, CompiledQueries, fetch_together
 from personas.models import (
     Agent,
     AgentChannel,
@@ -20,7 +20,12 @@ from personas.models import (
     Workspace,
 )
 from prompts.models import PromptSettings
-from skills.agent_context.effective import AgentContextLoader, EffectiveContext, get_effective_contexts
+from skills.agent_context.effective import (
+    CANDIDATE_QUERIES,
+    AgentContextLoader,
+    EffectiveContext,
+    get_effective_contexts,
+)
 from skills.agent_context.preload import SKILL_QUERIES, WorkspaceSkills
 
 # Relations that the query for agents joins. `context` is the agent's source of files; it may be missing.
@@ -114,12 +119,26 @@ class LoadedRows:
     @cached_property
     def rows(self) -> dict[str, list[Any]]:
         """The results of the queries by name, without queries for attributes that `for_agent` has set."""
-        names = [name for name in INPUT_NAMES if name not in self.__dict__]
+        return self.name_results(fetch_together(self.bind_queries()))
+
+    @property
+    def query_names(self) -> list[str]:
+        return [name for name in INPUT_NAMES if name not in self.__dict__]
+
+    def bind_queries(self) -> list[BoundQuery]:
         bound = dict(zip(INPUT_NAMES, INPUT_QUERIES.bind(self.workspace, self.ids), strict=True))
-        skill_queries = SKILL_QUERIES.bind(self.workspace, ()) if self.with_skills else []
-        loaded = fetch_together([*[bound[name] for name in names], *skill_queries])
-        named = dict(zip(names, loaded[: len(names)], strict=True))
-        return named | {"workspace_skills": loaded[len(names) :]}
+        if self.with_skills:
+            skill_queries = SKILL_QUERIES.bind(self.workspace, ())
+        else:
+            # Most agents have no source of files. These are the queries for their files and skills.
+            skill_queries = CANDIDATE_QUERIES.bind(self.workspace, self.ids[0], [])
+        return [*[bound[name] for name in self.query_names], *skill_queries]
+
+    def name_results(self, results: Sequence[list[Any]]) -> dict[str, list[Any]]:
+        """Return the results of `bind_queries` by name."""
+        names = self.query_names
+        named = dict(zip(names, results[: len(names)], strict=True))
+        return named | {"skills": list(results[len(names) :])}
 
     @cached_property
     def agents(self) -> list[Agent]:
@@ -158,11 +177,15 @@ class LoadedRows:
     def workspace_skills(self) -> WorkspaceSkills | None:
         if not self.with_skills:
             return None
-        return WorkspaceSkills.from_rows(self.workspace, self.rows["workspace_skills"])
+        return WorkspaceSkills.from_rows(self.workspace, self.rows["skills"])
 
     @cached_property
     def effective_contexts(self) -> dict[int, EffectiveContext]:
-        return load_effective_files(self.workspace, self.agents, self.workspace_skills)
+        if self.with_skills or len(self.agents) != 1:
+            return load_effective_files(self.workspace, self.agents, self.workspace_skills)
+        [agent] = self.agents
+        loader = AgentContextLoader(agent, has_contents=True, rows_without_source=self.rows["skills"])
+        return {agent.pk: loader.get_context(agent)}
 
 
 def load_effective_files(

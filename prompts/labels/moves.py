@@ -38,16 +38,19 @@ def move_labels(
     *,
     at: datetime,
     batch: WriteBatch | None = None,
+    labels: Sequence[PromptLabel] | None = None,
 ) -> list[LabelMove]:
     """Move the labels and append LabelMove rows. All moves of labels go through this function.
 
     Raise an error if a reviewed agent would get a version that was not approved, or if a version cannot be
     served: see prompts.labels.approval. This sets `last_move` and `last_move_hash` of the prompts, but the
-    caller must save the prompts. With `batch`, rows are inserted when the batch is sent.
+    caller must save the prompts. With `batch`, rows are inserted when the batch is sent. `labels` are the
+    current labels of the prompts, if they are loaded; the prompts must have been locked before.
     """
     if not moves:
         return []
-    labels = query_current_labels(workspace, {move.prompt.pk for move in moves})
+    if labels is None:
+        labels = query_current_labels(workspace, {move.prompt.pk for move in moves})
     current = {(row.prompt_id, row.name): row for row in labels}
     check_moves(workspace, moves, current)
     label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]

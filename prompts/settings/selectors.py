@@ -6,8 +6,9 @@ from typing import Any
 from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from core.db.compiled_query import CompiledQuery
+from core.db.compiled_query import CompiledQuery, fetch_together
 from personas.models import Record, Workspace
+from personas.records.models import AgentIdQuery, read_agent_ids
 from prompts.models import PromptSettings
 
 LINKED_FIELDS = ("identity", "soul", "user_profile")
@@ -20,12 +21,17 @@ def list_levels_with_settings(workspace: Workspace) -> list[PromptSettings]:
     return [row for row in ordered if row.has_values]
 
 
-def list_agents_by_settings(record: Record) -> list[int]:
-    """List the ids of the agents for which prompt settings choose this identity, soul or user profile."""
+def bind_agents_by_settings(record: Record) -> AgentIdQuery | None:
+    """Return the query for agents for which prompt settings choose this identity, soul or user profile."""
     if record.kind not in LINKED_FIELDS or record.pk is None:
-        return []
-    rows = get_settings_query(record.kind)(record.workspace_id, record.pk)
-    return sorted({pk for row in rows for pk in row.agent_ids()})
+        return None
+    bound = get_settings_query(record.kind).bind(record.workspace_id, record.pk)
+    return AgentIdQuery(bound, lambda rows: {pk for row in rows for pk in row.agent_ids()})
+
+
+def list_agents_by_settings(record: Record) -> list[int]:
+    query = bind_agents_by_settings(record)
+    return read_agent_ids([query], fetch_together([query.bound])) if query else []
 
 
 @cache

@@ -339,8 +339,16 @@ class AgentContextLoader(ContextLoader):
     skill files are loaded, without contents.
     """
 
-    def __init__(self, agent: Agent, *, has_contents: bool = False) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        has_contents: bool = False,
+        rows_without_source: list[list[Any]] | None = None,
+    ) -> None:
+        """`rows_without_source` are the results of CANDIDATE_QUERIES without sources, if they are loaded."""
         self.workspace, self.agents, self.draft = agent.workspace_id, [agent], None
+        self.rows_without_source = rows_without_source
         self.agent, self.has_contents, self.matches = agent, has_contents, {}
         self.lineage: AgentLineage = load_agent_lineage(agent)
         self.reader: ContextReader | None = get_context_reader(agent, self.lineage)
@@ -360,6 +368,8 @@ class AgentContextLoader(ContextLoader):
     def rows(self) -> list[list[Any]]:
         queries = CANDIDATE_QUERIES if self.has_contents else CANDIDATE_SKILL_QUERIES
         sources = self.reader.source_ids if self.reader else ()
+        if not sources and self.has_contents and self.rows_without_source is not None:
+            return self.rows_without_source
         return fetch_together(queries.bind(self.workspace, self.agent.pk, list(sources)))
 
     @property

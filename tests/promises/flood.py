@@ -50,7 +50,12 @@ HEARTBEAT_SQL = (
     "WHERE cache_key LIKE '%%worker-heartbeat'"
 )
 STORED_SQL = "SELECT coalesce(sum(size), 0) FROM prompts_callcontent WHERE workspace_id = %s"
-GROWTH_SQL = "SELECT pg_total_relation_size('prompts_callcontent')"
+# The bytes of the rows. The files are larger by a varying amount, because PostgreSQL adds up to 64 pages at a
+# time for each connection that writes.
+GROWTH_SQL = (
+    "SELECT coalesce(sum(pg_column_size(data) + pg_column_size(digest) + pg_column_size(plain_digest)"
+    " + pg_column_size(salt) + 24), 0)::bigint FROM prompts_callcontent"
+)
 
 
 class Requests:

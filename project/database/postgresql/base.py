@@ -1,12 +1,16 @@
-"""PostgreSQL database backend whose cursors set the workspace scope of row-level security."""
+"""PostgreSQL database backend: workspace scope for row-level security, pipelines, savepoints sent lazily."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from django.db.backends.postgresql import base
 from django.db.backends.postgresql.psycopg_any import register_tzloader
-from psycopg.pq import Format
+from psycopg import ClientCursor, RawCursor
+from psycopg.pq import Format, TransactionStatus
 
 from project.database.postgresql.rls_cursor import (
     ScopedCursor,
@@ -16,13 +20,47 @@ from project.database.postgresql.rls_cursor import (
     get_scope_statement,
 )
 
-# Any, because the type stubs of Django do not declare this class.
-PipelineCursor: Any = base.ServerBindingCursor
+PLACEHOLDER = re.compile("%[s%]")
+# Statements whose placeholders are converted once. SQL of long lists differs in its number of placeholders.
+MAX_CONVERTED = 1_000
 
 
-class DatabaseWrapper(base.DatabaseWrapper):
+class PipelineCursor(RawCursor[Any]):
+    """Cursor that binds parameters on the server.
+
+    It converts placeholders once per statement; other cursors of psycopg do it for each call if SQL is long.
+    """
+
+    def execute(self, query: Any, params: Any = None, **more: Any) -> "PipelineCursor":
+        return super().execute(convert_placeholders(query) if params is not None else query, params, **more)
+
+
+@lru_cache(MAX_CONVERTED)
+def convert_placeholders(query: str) -> str:
+    """Convert `%s` to `$1`, `$2` and so on, and `%%` to `%`."""
+    numbers = count(1)
+    return PLACEHOLDER.sub(lambda match: f"${next(numbers)}" if match[0] == "%s" else "%", query)
+
+
+# Any, because the type stubs of Django do not declare the methods for savepoints.
+DjangoWrapper: Any = base.DatabaseWrapper
+
+
+class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
+    # SAVEPOINT and RELEASE statements that are sent before the next statement, in its round trip if that is a
+    # pipeline. What is not sent by the end of the transaction is not needed.
+    unsent: list[str]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.unsent = []
+
     def get_connection_params(self) -> dict[str, Any]:
         return {**super().get_connection_params(), "cursor_factory": ScopedCursor}
+
+    def connect(self) -> None:
+        self.unsent = []
+        super().connect()
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
@@ -30,23 +68,67 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def create_cursor(self, name: str | None = None) -> Any:
         if not name:
-            return super().create_cursor(name)
+            plain: Any = super().create_cursor(name)
+            plain.before_execute = self.send_savepoints
+            return plain
         raw = self.connection
-        cursor = ScopedServerCursor(raw, name=name, scrollable=False, withhold=raw.autocommit)
+        cursor: Any = ScopedServerCursor(raw, name=name, scrollable=False, withhold=raw.autocommit)
+        cursor.before_execute = self.send_savepoints
         if self.timezone != raw.adapters.get_loader(base.TIMESTAMPTZ_OID, Format.TEXT).timezone:
             register_tzloader(self.timezone, cursor)
         return cursor
+
+    # --- savepoints ---------------------------------------------------------------------------------
+
+    def _savepoint(self, sid: str) -> None:
+        self.unsent.append(self.ops.savepoint_create_sql(sid))
+
+    def _savepoint_commit(self, sid: str) -> None:
+        if self.unsent and self.unsent[-1] == self.ops.savepoint_create_sql(sid):
+            self.unsent.pop()
+        else:
+            self.unsent.append(self.ops.savepoint_commit_sql(sid))
+
+    def _savepoint_rollback(self, sid: str) -> None:
+        statement = self.ops.savepoint_create_sql(sid)
+        if statement in self.unsent:
+            # Nothing was sent since the savepoint.
+            del self.unsent[self.unsent.index(statement) + 1 :]
+            return
+        # What is not sent concerns savepoints within this one.
+        self.unsent.clear()
+        super()._savepoint_rollback(sid)
+
+    def _commit(self) -> Any:
+        self.unsent.clear()
+        return super()._commit()
+
+    def _rollback(self) -> Any:
+        self.unsent.clear()
+        return super()._rollback()
+
+    def send_savepoints(self) -> None:
+        """Send SAVEPOINT and RELEASE statements. A failed transaction accepts only ROLLBACK."""
+        if not self.unsent:
+            return
+        unsent, self.unsent = self.unsent, []
+        if self.connection.info.transaction_status != TransactionStatus.INERROR:
+            ClientCursor(self.connection).execute("; ".join(unsent))
+
+    # --- pipelines ----------------------------------------------------------------------------------
 
     @contextmanager
     def open_pipeline(self) -> Iterator[Callable[[], Any]]:
         """Send statements without waiting for their results. Yield the function that creates a cursor.
 
         Only in a transaction: the first statement sets the workspace scope for the others. Results can be
-        read after the block.
+        read after the block. Statements that are sent often are prepared on the server.
         """
         self.ensure_connection()
-        raw = self.connection
+        raw, unsent, self.unsent = self.connection, self.unsent, []
         with self.wrap_database_errors, raw.pipeline():
+            for statement in unsent:
+                PipelineCursor(raw).execute(statement, prepare=False)
             if can_set_scope(raw):
-                PipelineCursor(raw).execute(get_scope_statement())
+                PipelineCursor(raw).execute(get_scope_statement(), prepare=False)
             yield lambda: PipelineCursor(raw)

@@ -72,10 +72,18 @@ def set_scope_separately(raw: RawConnection) -> Iterator[None]:
             raise
 
 
-class ScopedCursor(DjangoCursor):  # type: ignore[misc]  # see above
+class BeforeExecute:
+    """Calls a function of the database wrapper before each statement, which sends savepoints."""
+
+    def before_execute(self) -> None:
+        """Set by the wrapper for each cursor."""
+
+
+class ScopedCursor(BeforeExecute, DjangoCursor):  # type: ignore[misc]  # see above
     """Cursor that sends SET LOCAL and the statement together, in one round trip and one transaction."""
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> "ScopedCursor":
+        self.before_execute()
         if not can_set_scope(self.connection):
             super().execute(query, params, **more)
             return self
@@ -86,20 +94,26 @@ class ScopedCursor(DjangoCursor):  # type: ignore[misc]  # see above
         return self
 
     def executemany(self, query: Any, params_seq: Any, **more: Any) -> None:
+        self.before_execute()
         if not can_set_scope(self.connection):
             super().executemany(query, params_seq, **more)
             return
         with set_scope_separately(self.connection):
             super().executemany(query, params_seq, **more)
 
+    def copy(self, *args: Any, **kwargs: Any) -> Any:
+        self.before_execute()
+        return super().copy(*args, **kwargs)
 
-class ScopedServerCursor(DjangoServerSideCursor):  # type: ignore[misc]  # see above
+
+class ScopedServerCursor(BeforeExecute, DjangoServerSideCursor):  # type: ignore[misc]  # see above
     """Server-side cursor that sets the scope with a separate statement.
 
     The query becomes part of a DECLARE CURSOR statement, so SET LOCAL cannot be sent with it.
     """
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> "ScopedServerCursor":
+        self.before_execute()
         if not can_set_scope(self.connection):
             super().execute(query, params, **more)
             return self

@@ -61,11 +61,18 @@ def test_the_rows_are_those_of_the_queryset(workspace, crew, django_assert_num_q
 def test_the_sql_is_that_of_the_queryset(workspace, crew):
     query = CompiledQuery(list_agents_of_souls)
     query(workspace, [1, 2], "cook")
-    with CaptureQueriesContext(connection) as compiled:
-        query(workspace, [crew[0].soul_id, 900_007], "guard")
-    with CaptureQueriesContext(connection) as plain:
-        list(list_agents_of_souls(workspace, [crew[0].soul_id, 900_007], "guard"))
-    assert [one["sql"] for one in compiled] == [one["sql"] for one in plain]
+    args = (workspace, [crew[0].soul_id, 900_007], "guard")
+    statements: list[tuple[str, list[Any]]] = []
+
+    def note(execute, sql, params, many, context):
+        statements.append((sql, list(params)))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        compiled, plain = query(*args), list(list_agents_of_souls(*args))
+    assert compiled == plain
+    assert len(statements) == 2
+    assert statements[0] == statements[1]
 
 
 def test_the_sql_of_the_builds_is_that_of_their_querysets(workspace, crew):
