@@ -61,7 +61,10 @@ LEADING_GROUPS = (
         *("tests/isolation/", "tests/seeds/"),
     ),
     # One browser for the run: each start costs seconds, and its caches are empty.
-    ("tests/browser/test_tour.py", "tests/browser/"),
+    (
+        *("tests/promises/test_many_edits.py", "tests/promises/test_backup_under_load.py"),
+        *("tests/browser/test_tour.py", "tests/browser/"),
+    ),
     # Tests that start workers and other programs, and wait for them; one session's worker serves all.
     (
         *(

@@ -1,19 +1,15 @@
 """REST resource for one kind of record: list, create, read, update, replace, archive, restore, revisions."""
 
-from collections.abc import Iterable
-from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, TypeVar
 
 from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
 from core.db.before_commit import atomic_with_hooks
-from core.db.compiled_query import CompiledQuery, fetch_together
-from personas.api.authentication import ApiClient
 from personas.api.etags import check_if_match, get_record_etag
 from personas.api.exception_handler import validation_problem
-from personas.api.key_limits import check_key_limits, out_of_scope_error
+from personas.api.key_limits import out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import (
     FIELDS_PARAM,
@@ -23,7 +19,8 @@ from personas.api.pagination import (
     select_fields,
 )
 from personas.api.problems import FieldError, ProblemError, json_pointer
-from personas.api.record_schema import RecordSchema, get_default_value
+from personas.api.record_lookup import RecordLookup
+from personas.api.record_schema import get_default_value
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
     Schema,
@@ -37,15 +34,13 @@ from personas.api.schema import (
 )
 from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
-from personas.models import Record, Revision, Workspace
+from personas.models import Record, Revision
 from personas.records.services import (
     FieldValues,
     archive_record,
-    bind_lock,
     create_record,
     edit_record,
     get_revision,
-    mark_locked,
     restore_record,
     restore_revision,
 )
@@ -78,17 +73,10 @@ CHANGE_ERROR_CODES = {
 }
 
 
-class RecordResource(RecordSchema, Generic[R]):
+class RecordResource(RecordLookup[R]):
     """Base class with the operations and URLs for a kind of record. Each kind has a subclass."""
 
     # --- overridden by subclasses -----------------------------------------------------------------------
-
-    # Whether a record is found with a query that is compiled once. This takes a queryset without prefetched
-    # querysets, and no `list_visible` of its own.
-    has_compiled_lookup: ClassVar[bool] = False
-
-    def get_queryset(self, workspace: Workspace | int) -> QuerySet[R]:
-        raise NotImplementedError
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> R:
         record: Any = create_record(self.model, call.workspace, values, by=call.actor, message=message)
@@ -205,62 +193,6 @@ class RecordResource(RecordSchema, Generic[R]):
             raise out_of_scope_error()
 
     # --- helpers ----------------------------------------------------------------------------------------
-
-    def list_visible(self, caller: ApiClient) -> QuerySet[R]:
-        """Return the records that the client's key may read."""
-        # Previews and links look up records of other resources than the operation's own.
-        check_key_limits(caller, self.read_touches, is_write=False)
-        rows = self.get_queryset(caller.workspace)
-        if caller.agents is None:
-            return rows
-        return self.filter_by_agents(rows, caller.agents)
-
-    def filter_by_agents(self, rows: QuerySet[R], agents: Iterable[str]) -> QuerySet[R]:
-        return rows.filter(**{f"{self.agent_path}__in": list(agents)})
-
-    def find_locked(self, call: ApiRequest, key: Any) -> R:
-        """Return the record with this URL key as `find_writable` does, and lock it if one query can do it."""
-        if not self.has_compiled_lookup or call.caller.agents is not None:
-            return self.find_writable(call, key)
-        record = self.find_record(call, key, is_locked=True)
-        mark_locked(record)
-        return record
-
-    def find_record(self, call: ApiRequest, key: Any, *, is_locked: bool = False) -> R:
-        if isinstance(key, int) and not 0 < key < (2**31 if self.lookup_field == "number" else 2**63):
-            raise Http404
-        if self.has_compiled_lookup and call.caller.agents is None:
-            check_key_limits(call.caller, self.read_touches, is_write=False)
-            locks = [bind_lock(self.model, call.workspace, self.lookup_field, key)] if is_locked else []
-            records = fetch_together([*locks, self.record_query.bind(call.workspace.pk, key)])[-1]
-        else:
-            records = list(self.list_visible(call.caller).filter(**{self.lookup_field: key})[:1])
-        if not records:
-            raise Http404
-        record: R = records[0]
-        if record.workspace_id == call.caller.workspace.pk:
-            record.workspace = call.caller.workspace
-        return record
-
-    @cached_property
-    def record_query(self) -> CompiledQuery[[int, Any], R]:
-        """The record with this URL key, for keys that may read all records."""
-        name = self.lookup_field
-        return CompiledQuery(lambda workspace, key: self.get_queryset(workspace).filter(**{name: key}))
-
-    def find_writable(self, call: ApiRequest, key: Any) -> R:
-        """Return the record with this URL key, or raise 403 if the client may read but not change it.
-
-        A key that is limited to some agents may not change a record that belongs to no single agent.
-        """
-        record = self.find_record(call, key)
-        if (
-            call.caller.agents is not None
-            and "agent" in self.links
-            and getattr(record, "agent_id", 0) is None
-        ):
-            raise out_of_scope_error()
-        return record
 
     def reload(self, record: R) -> R:
         """Load the record again, together with the related rows that its JSON contains."""

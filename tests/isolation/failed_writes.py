@@ -7,10 +7,11 @@ an error at the statement after it. Errors at other statements would find the sa
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django.contrib.sessions.models import Session
-from django.db import DatabaseError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 
 from tests.isolation import api_matrix, matrix
 from tests.isolation.api_cast import Caller, rolled_back_as_test
@@ -23,6 +24,7 @@ from tests.isolation.walk import Route
 
 # The session is saved after the action and its commit, so an error there finds the action done.
 SESSION_TABLE = Session._meta.db_table
+SAVEPOINT_METHODS = ("_savepoint", "_savepoint_commit")
 # Chooses from the positions at which a request can fail.
 Choose = Callable[[Sequence[int]], Sequence[int]]
 Send = Callable[[], Answer]
@@ -60,8 +62,28 @@ class StatementLog:
 @contextmanager
 def logged_statements(fail_at: int = 0) -> Iterator[StatementLog]:
     log = StatementLog(fail_at)
-    with connection.execute_wrapper(log):
+    with connection.execute_wrapper(log), logged_savepoints(log):
         yield log
+
+
+@contextmanager
+def logged_savepoints(log: StatementLog) -> Iterator[None]:
+    """Log savepoints too, which stand for the transactions of the product. PostgreSQL gets them later."""
+    wrapper: Any = connections[DEFAULT_DB_ALIAS]
+    if wrapper.vendor != "postgresql":
+        yield
+        return
+    for name in SAVEPOINT_METHODS:
+        setattr(wrapper, name, partial(log_savepoint, log, name, getattr(wrapper, name)))
+    try:
+        yield
+    finally:
+        for name in SAVEPOINT_METHODS:
+            delattr(wrapper, name)
+
+
+def log_savepoint(log: StatementLog, name: str, method: Callable[[str], None], sid: str) -> None:
+    log(lambda *_: method(sid), name, (), False, {})
 
 
 def every_position(positions: Sequence[int]) -> Sequence[int]:

@@ -52,6 +52,6 @@ def test_an_action_that_keeps_a_part_of_its_changes_is_found(stage, callers, bef
         leave(self, *((None, None, None) if is_injected else (kind, error, trace)))  # type: ignore[arg-type]
 
     monkeypatch.setattr(Atomic, "__exit__", commit_anyway)
-    endpoints = [endpoint for endpoint in known_endpoints() if str(endpoint) == "PATCH souls-one"]
+    endpoints = [endpoint for endpoint in known_endpoints() if str(endpoint) == "PATCH tasks-one"]
     outcome = run_operations(stage, callers, endpoints, before, every_position)
-    assert any("left changes in personas_soul" in finding for finding in outcome.findings), outcome
+    assert any("left changes in personas_task" in finding for finding in outcome.findings), outcome

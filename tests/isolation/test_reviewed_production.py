@@ -194,9 +194,9 @@ def test_only_the_function_with_the_check_writes_labels():
 # --- planted faults ------------------------------------------------------------------------------------
 
 
-def advance_regardless_of_policy(workspace: Any, versions: Any, at: Any, batch: Any) -> None:
+def advance_regardless_of_policy(workspace: Any, versions: Any, at: Any, known: Any) -> None:
     moves = [PlannedMove(one.prompt, PRODUCTION, one, MoveReason.BUILD, by="fault") for one in versions]
-    move_labels(workspace, moves, at=at, batch=batch)
+    move_labels(workspace, moves, at=at, batch=known.batch)
 
 
 def test_a_build_that_ignores_the_policy_is_found(stage, callers, reviewed, monkeypatch):  # noqa: F811

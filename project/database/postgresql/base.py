@@ -10,6 +10,7 @@ from typing import Any
 from django.db.backends.postgresql import base
 from django.db.backends.postgresql.psycopg_any import register_tzloader
 from psycopg import ClientCursor, RawCursor
+from psycopg.errors import FeatureNotSupported
 from psycopg.pq import Format, TransactionStatus
 
 from project.database.postgresql.rls_cursor import (
@@ -126,9 +127,22 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
         """
         self.ensure_connection()
         raw, unsent, self.unsent = self.connection, self.unsent, []
-        with self.wrap_database_errors, raw.pipeline():
+        with self.wrap_database_errors, closed_on_stale_plan(raw), raw.pipeline():
             for statement in unsent:
                 PipelineCursor(raw).execute(statement, prepare=False)
             if can_set_scope(raw):
                 PipelineCursor(raw).execute(get_scope_statement(), prepare=False)
             yield lambda: PipelineCursor(raw)
+
+
+@contextmanager
+def closed_on_stale_plan(raw: Any) -> Iterator[None]:
+    """Close the connection if a prepared statement does not fit its table any more, after a migration.
+
+    The statement would fail on this connection for good. On a new one it is prepared again.
+    """
+    try:
+        yield
+    except FeatureNotSupported:
+        raw.close()
+        raise

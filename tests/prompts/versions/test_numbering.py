@@ -299,7 +299,8 @@ def test_an_edit_that_fails_anywhere_is_undone_or_kept_with_its_cause(pilot, sou
 def test_a_build_without_its_own_savepoint_is_found(pilot, soul, workspace, monkeypatch):
     """Planted fault: a failed build in the transaction of the edit is not undone."""
     monkeypatch.setattr("prompts.tasks.enqueue_rebuilds", lambda *_: None)
-    monkeypatch.setattr(builds_services, "rebuild_batch", vars(builds_services.rebuild_batch)["__wrapped__"])
+    without_savepoint: Any = vars(builds_services.try_rebuild_batch)["__wrapped__"]
+    monkeypatch.setattr(builds_services, "try_rebuild_batch", without_savepoint)
     with pytest.raises((AssertionError, DatabaseError, TransactionManagementError)):
         test_an_edit_that_fails_anywhere_is_undone_or_kept_with_its_cause(pilot, soul, workspace, monkeypatch)
 

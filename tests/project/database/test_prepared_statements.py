@@ -1,0 +1,73 @@
+import os
+
+import psycopg
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from core.db.pipeline import Rows, execute_together
+from core.db.workspace_scope import workspace_scope
+from project.database.config import PREPARE_THRESHOLD
+from tests.project.database.restricted_role import as_app_role
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(os.environ.get("TEST_DATABASE") == "sqlite", reason="needs PostgreSQL"),
+]
+SELECT = "SELECT name FROM personas_workspace WHERE name <> %s ORDER BY name"
+PREPARED_SQL = (
+    "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'SELECT name FROM personas_work%'"
+)
+
+
+@pytest.fixture
+def renamed_column():
+    """Change the type of a column from another connection, as a migration does, and back."""
+    connection.ensure_connection()
+    address = connection.connection.info.dsn
+
+    def alter(kind: str) -> None:
+        with psycopg.connect(address) as other:
+            other.execute(f"ALTER TABLE personas_workspace ALTER COLUMN name TYPE {kind}")
+
+    yield alter
+    connection.close()
+    alter("varchar(80)")
+
+
+def select_names() -> Rows:
+    with transaction.atomic():
+        return execute_together([(SELECT, ["x"])])[0]
+
+
+def count_prepared() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(PREPARED_SQL)
+        return int(cursor.fetchone()[0])
+
+
+def test_a_repeated_statement_is_prepared(workspace):
+    for _ in range(PREPARE_THRESHOLD):
+        select_names()
+    assert count_prepared() == 0
+    select_names()
+    assert count_prepared() == 1
+    assert select_names() == [("Harbour",)]
+
+
+def test_a_stale_plan_fails_once(workspace, renamed_column):
+    for _ in range(PREPARE_THRESHOLD + 2):
+        select_names()
+    renamed_column("varchar(90)")
+    with pytest.raises(DatabaseError, match="cached plan"):
+        select_names()
+    assert select_names() == [("Harbour",)]
+
+
+def test_a_prepared_statement_reads_the_workspace_of_the_scope(workspace, elsewhere):
+    """Row-level security applies at each execution, not when the statement is prepared."""
+    sql = "SELECT workspace_id FROM personas_membership ORDER BY 1"
+    with as_app_role():
+        for one in (workspace, elsewhere) * (PREPARE_THRESHOLD + 2):
+            with workspace_scope(one.pk), transaction.atomic():
+                [rows] = execute_together([(sql, [])])
+            assert {pk for (pk,) in rows} == {one.pk}
