@@ -80,6 +80,9 @@ def parse_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     run.add_argument("--empty", action="store_true", help="do not fill an empty database with the demo")
     test = commands.add_parser("test", help="all tests; other arguments go to pytest", allow_abbrev=False)
     test.add_argument("--hard", action="store_true", help="the long proofs: every promise at full size")
+    test.add_argument(
+        "--full", action="store_true", help="all browser and slow tests; otherwise half of them"
+    )
     commands.add_parser("check", help="format, lint, types, contracts, migrations, locks", allow_abbrev=False)
     bench = commands.add_parser("bench", help="measure", allow_abbrev=False)
     bench.add_argument("name")
@@ -223,13 +226,21 @@ def test(choice: argparse.Namespace, rest: list[str]) -> int:
         return print_error(NO_CHROMIUM_MESSAGE)
     # An -m of the user comes later and overrides this one.
     markers = "hard or promise" if choice.hard else "not hard"
-    exec_python("-m", "pytest", "-m", markers, *get_parallel_options(rest), *rest)
+    if is_whole_suite(rest):
+        options = get_parallel_options()
+        # The seed of the run chooses the half, and the header of the run shows it.
+        options += [] if choice.hard or choice.full else ["--half-of-slow"]
+    else:
+        # A few selected tests run faster in one process.
+        options = []
+    exec_python("-m", "pytest", "-m", markers, *options, *rest)
 
 
-def get_parallel_options(rest: list[str]) -> list[str]:
-    """Run the full suite on all cores; a few selected tests run faster in one process."""
-    if any(not argument.startswith(FULL_SUITE_OPTIONS) and argument != "not browser" for argument in rest):
-        return []
+def is_whole_suite(rest: list[str]) -> bool:
+    return all(argument.startswith(FULL_SUITE_OPTIONS) or argument == "not browser" for argument in rest)
+
+
+def get_parallel_options() -> list[str]:
     # One more than there are cores, because some tests wait for workers, clocks and browsers.
     return ["-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]
 

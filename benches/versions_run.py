@@ -34,7 +34,7 @@ from prompts.versions.selectors import get_prompt_labels, list_versions  # noqa:
 
 BY = Actor("bench")
 AGENTS, CHANNELS, MEMORIES, PUBLISHES, ROUNDS = 250, 4, 30, 60, 30
-FAN_OUT_GOAL, HISTORY_GOAL, VERIFY_GOAL, STORAGE_GOAL = 10.0, 2.0, 10_000, 2_048
+FAN_OUT_GOAL, HISTORY_GOAL, VERIFY_GOAL, STORAGE_GOAL = 2.5, 2.0, 10_000, 2_048
 
 
 def main(rows: int, versions: int) -> int:

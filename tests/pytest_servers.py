@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import pytest
@@ -76,6 +76,8 @@ LEADING_GROUPS = (
         *("tests/project/docs/", "tests/personas/accounts/test_sign_in_limits.py", "tests/promises/"),
     ),
 )
+# Browser tests of every run.
+ALWAYS = "tests/browser/test_tour.py"
 # The ids of all collected tests, with those that `-m` deselects.
 COLLECTED_IDS = pytest.StashKey[frozenset[str]]()
 
@@ -176,18 +178,41 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{' · '.join(names)}: real (no browser test in this run)")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--half-of-slow",
+        action="store_true",
+        help="run half of the tests marked browser or slow; the seed of the run chooses which",
+    )
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Mark tests that use a page with `browser`, so that `-m 'not browser'` excludes them.
 
-    Then distribute the leading groups, after all other plugins have sorted.
+    Then leave out the slow tests of the other half, and distribute the leading groups, after all other
+    plugins have sorted.
     """
     config.stash[COLLECTED_IDS] = frozenset(item.nodeid for item in items)
     for item in items:
         if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.browser)
     yield
+    if config.getoption("--half-of-slow"):
+        others = set(list_other_half(items, int(config.getoption("randomly_seed", 0)) % 2))
+        config.hook.pytest_deselected(items=[item for item in items if item in others])
+        items[:] = [item for item in items if item not in others]
     items[:] = distribute(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def list_other_half(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
+    """Return every second slow test of each file. The next turn returns the others. The tour always runs."""
+    by_file: dict[str, list[pytest.Item]] = {}
+    for item in sorted(items, key=lambda item: item.nodeid):
+        is_slow = item.get_closest_marker("browser") or item.get_closest_marker("slow")
+        if is_slow and not item.nodeid.startswith(ALWAYS):
+            by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    return [item for file in by_file.values() for item in file[turn::2]]
 
 
 def distribute(items: list[pytest.Item], processes: int) -> list[pytest.Item]:

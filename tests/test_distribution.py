@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.pytest_servers import LEADING_GROUPS, distribute
+from tests.pytest_servers import ALWAYS, LEADING_GROUPS, distribute, list_other_half
 
 
 @dataclass(frozen=True)
 class Item:
     nodeid: str
+    marker: str = ""
+
+    def get_closest_marker(self, name: str) -> bool:
+        return self.marker == name
 
 
 def make_items(each: int, others: int) -> list[Any]:
@@ -53,3 +57,14 @@ def number_of_group(name: str) -> int:
 def test_a_group_that_is_longer_than_a_part_loses_no_test():
     items = make_items(each=50, others=3)
     assert sorted(distribute(items, 3), key=str) == sorted(items, key=str)
+
+
+def test_two_turns_run_every_slow_test_once_and_the_others_twice():
+    slow = [
+        Item(f"tests/{file}.py::test_{n}", mark) for file in "ab" for n in range(5) for mark in ["browser"]
+    ]
+    slow += [Item(f"tests/c.py::test_{n}", "slow") for n in range(4)]
+    others = [Item("tests/a.py::test_quick"), Item(f"{ALWAYS}::test_tour", "browser")]
+    left_out: list[Any] = [list_other_half([*slow, *others], turn) for turn in (0, 1)]  # type: ignore[arg-type]
+    assert sorted([*left_out[0], *left_out[1]], key=str) == sorted(slow, key=str)
+    assert {len(left_out[0]), len(left_out[1])} == {8, 6}

@@ -47,11 +47,11 @@ def test_wrong_arguments_are_explained(arguments, message):
 
 
 def test_the_whole_suite_uses_all_cores_and_a_chosen_few_tests_one():
-    assert dev.get_parallel_options([])[0] == "-n"
-    assert dev.get_parallel_options(["-m", "not browser"])[0] == "-n"
-    assert dev.get_parallel_options(["-q", "--durations=30"])[0] == "-n"
-    assert dev.get_parallel_options(["-k", "memories"]) == []
-    assert dev.get_parallel_options(["tests/project"]) == []
+    assert dev.is_whole_suite([])
+    assert dev.is_whole_suite(["-m", "not browser"])
+    assert dev.is_whole_suite(["-q", "--durations=30"])
+    assert not dev.is_whole_suite(["-k", "memories"])
+    assert not dev.is_whole_suite(["tests/project"])
 
 
 def test_pytest_gets_its_own_arguments():
