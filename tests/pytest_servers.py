@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +77,7 @@ LEADING_GROUPS = (
         *("tests/project/docs/", "tests/personas/accounts/test_sign_in_limits.py", "tests/promises/"),
     ),
 )
+SLOW_TESTS = frozenset((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())
 # Browser tests of every run.
 ALWAYS = "tests/browser/test_tour.py"
 # The ids of all collected tests, with those that `-m` deselects.
@@ -188,7 +190,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Mark tests that use a page with `browser`, so that `-m 'not browser'` excludes them.
+    """Mark tests that use a page with `browser`, so that `-m 'not browser'` excludes them, and slow tests.
 
     Then leave out the slow tests of the other half, and distribute the leading groups, after all other
     plugins have sorted.
@@ -197,6 +199,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if {"page", "context", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.browser)
+        if item.nodeid.partition("[")[0] in SLOW_TESTS:
+            item.add_marker(pytest.mark.slow)
     yield
     if config.getoption("--half-of-slow"):
         others = set(list_other_half(items, int(config.getoption("randomly_seed", 0)) % 2))

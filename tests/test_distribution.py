@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.pytest_servers import ALWAYS, LEADING_GROUPS, distribute, list_other_half
+from tests.layout import ROOT
+from tests.pytest_servers import (
+    ALWAYS,
+    COLLECTED_IDS,
+    LEADING_GROUPS,
+    SLOW_TESTS,
+    distribute,
+    list_other_half,
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,18 @@ def number_of_group(name: str) -> int:
 def test_a_group_that_is_longer_than_a_part_loses_no_test():
     items = make_items(each=50, others=3)
     assert sorted(distribute(items, 3), key=str) == sorted(items, key=str)
+
+
+def test_every_slow_test_exists(request):
+    collected = {name.partition("[")[0] for name in request.config.stash[COLLECTED_IDS]}
+    files = {name.partition("::")[0] for name in collected}
+    known = [name for name in SLOW_TESTS if name.partition("::")[0] in files]
+    assert [name for name in known if name not in collected] == []
+    assert [
+        name
+        for name in SLOW_TESTS
+        if not name.startswith("#") and not (ROOT / name.partition("::")[0]).exists()
+    ] == []
 
 
 def test_two_turns_run_every_slow_test_once_and_the_others_twice():
