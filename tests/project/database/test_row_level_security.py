@@ -235,9 +235,13 @@ def test_a_query_uses_its_index_and_the_setting_is_read_once(role, workspace):
     assert "SubPlan" not in plan_text
 
 
-def test_a_version_is_found_by_its_digest_or_the_beginning_of_it_through_the_index(role, workspace):
+def test_a_version_is_found_by_its_digest_or_the_beginning_of_it_through_the_index(rows, workspace):
     rows = PromptVersion.objects.in_workspace(workspace)
-    with workspace_scope.workspace_scope(workspace.pk):
+    with as_app_role():
+        pass  # Prepare the role before there are locks.
+    # In a small table the planner may prefer this index, which has no digests.
+    execute_sql("DROP INDEX prompts_promptversion_workspace_id_56518934")
+    with as_app_role(), workspace_scope.workspace_scope(workspace.pk):
         execute_sql("SET LOCAL enable_seqscan = off")
         # Unordered: with few rows the planner prefers to read all of them in the order of their ids.
         for query in (rows.filter(digest="ab" * 32).order_by(), filter_by_digest(rows, "abab").order_by()):
