@@ -23,7 +23,7 @@ MAX_DUPLICATE_FUNCTIONS = 0.04
 
 # Django requires these packages, whatever they hold.
 FRAMEWORK_PACKAGES = {"management", "commands", "templatetags", "migrations"}
-FRAMEWORK_CLASSES = {"Command", "Migration"}
+FRAMEWORK_CLASSES = {"Command", "Migration", "DatabaseWrapper"}
 VIEW_NAMES = {"index", "detail", "new", "edit", "export"}
 
 # Modules are nouns. These end in -ing and are nouns all the same.

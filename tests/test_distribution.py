@@ -80,7 +80,7 @@ def test_every_slow_test_exists(request):
 
 
 def test_two_turns_run_every_slow_test_once_and_the_others_twice():
-    slow = [
+    slow: list[Any] = [
         Item(f"tests/{file}.py::test_{n}", mark) for file in "ab" for n in range(5) for mark in ["browser"]
     ]
     slow += [Item(f"tests/c.py::test_{n}", "slow") for n in range(4)]

@@ -1,0 +1,1 @@
+"""SQLite database backend of the product."""
