@@ -13,6 +13,7 @@ from psycopg import ClientCursor, RawCursor
 from psycopg.errors import FeatureNotSupported
 from psycopg.pq import Format, TransactionStatus
 
+from project.database.postgresql.prepared_statements import name_by_digest
 from project.database.postgresql.rls_cursor import (
     ScopedCursor,
     ScopedServerCursor,
@@ -65,6 +66,7 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
+        name_by_digest(self.connection)
         detect_restricted_role(self.connection)
 
     def create_cursor(self, name: str | None = None) -> Any:

@@ -1,4 +1,5 @@
 import os
+import re
 from typing import Any
 
 import psycopg
@@ -8,6 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from core.db.pipeline import Rows, execute_together
 from core.db.workspace_scope import workspace_scope
 from project.database.config import PREPARE_THRESHOLD
+from project.database.postgresql.prepared_statements import build_name
 from tests.project.database.restricted_role import as_app_role
 
 pytestmark = [
@@ -59,6 +61,20 @@ def test_a_repeated_statement_is_prepared(workspace):
     select_names()
     assert count_prepared() == 1
     assert select_names() == [("Harbour",)]
+
+
+def test_a_statement_is_named_by_its_digest(workspace):
+    """The planted fault is psycopg itself: it would name the first statement of each connection `_pg3_0`."""
+    for _ in range(PREPARE_THRESHOLD + 1):
+        select_names()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT name, statement FROM pg_prepared_statements WHERE statement LIKE '%ORDER BY name'"
+        )
+        [(name, statement)] = cursor.fetchall()
+    other = build_name(statement.encode(), ())
+    assert re.fullmatch(r"q_[0-9a-f]{32}", name)
+    assert build_name(statement.encode() + b" DESC", ()) != other != build_name(statement.encode(), (20,))
 
 
 def test_a_stale_plan_fails_once_per_connection(workspace, renamed_column):
