@@ -17,4 +17,6 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
             return
         self.ensure_connection()
         with self.wrap_database_errors:
-            begin_immediate(self.connection, self.settings_dict["OPTIONS"]["timeout"])
+            begin_immediate(
+                self.connection, self.settings_dict["NAME"], self.settings_dict["OPTIONS"]["timeout"]
+            )

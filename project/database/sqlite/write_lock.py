@@ -1,31 +1,32 @@
 """Wait for the write lock of a SQLite database.
 
 SQLite itself waits in steps of up to 100 ms, so writers sleep while the lock is free: with 16 writers the
-slowest waited for seconds.
+slowest waited for seconds. Here writers take turns. The one that has the turn tries to get the lock every
+millisecond; the others wait for the turn. So a process that writes without a pause does not keep the lock.
 """
 
+import fcntl
+import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from threading import Lock
 from typing import Any
 
 POLL_SECONDS = 0.001
-# Only one thread of a process polls. The others wait here.
-_polling = Lock()
 
 
-def begin_immediate(connection: Any, seconds: float) -> None:
+def begin_immediate(connection: Any, path: str, seconds: float) -> None:
     """Start a transaction with the write lock. Raise sqlite3.OperationalError if it takes too long."""
     deadline = time.monotonic() + seconds
     connection.execute("PRAGMA busy_timeout = 0")
-    has_turn = False
     try:
-        while not try_begin(connection, is_last=time.monotonic() >= deadline):
-            has_turn = has_turn or _polling.acquire(timeout=max(0.0, deadline - time.monotonic()))
-            time.sleep(POLL_SECONDS)
+        with get_turn(path, os.getpid()).taken(deadline):
+            while not try_begin(connection, is_last=time.monotonic() >= deadline):
+                time.sleep(POLL_SECONDS)
     finally:
-        if has_turn:
-            _polling.release()
         connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1_000)}")
 
 
@@ -39,3 +40,48 @@ def try_begin(connection: Any, *, is_last: bool) -> bool:
             raise
         return False
     return True
+
+
+class Turn:
+    """The turn among the threads of this process, and among the processes by a lock on a file."""
+
+    def __init__(self, path: str) -> None:
+        self.thread_lock = Lock()
+        self.file: int | None = None
+        # Without the file, for example for a database in memory, only the threads take turns.
+        with suppress(OSError):
+            if os.path.exists(path):
+                self.file = os.open(f"{path}-turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    @contextmanager
+    def taken(self, deadline: float) -> Iterator[None]:
+        """Take the turn, or go on without it after the deadline."""
+        has_thread_lock = self.thread_lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
+        try:
+            has_file_lock = has_thread_lock and self.lock_file(deadline)
+            try:
+                yield
+            finally:
+                if has_file_lock and self.file is not None:
+                    fcntl.flock(self.file, fcntl.LOCK_UN)
+        finally:
+            if has_thread_lock:
+                self.thread_lock.release()
+
+    def lock_file(self, deadline: float) -> bool:
+        while self.file is not None:
+            try:
+                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(POLL_SECONDS)
+            else:
+                return True
+        return False
+
+
+@cache
+def get_turn(path: str, process: int) -> Turn:
+    """Return the turn of a database. Processes after a fork need files of their own to exclude each other."""
+    return Turn(path)

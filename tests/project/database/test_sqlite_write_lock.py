@@ -1,4 +1,6 @@
 import sqlite3
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -35,7 +37,7 @@ def test_many_writers_take_turns(file):
             longest = 0.0
             for _number in range(20):
                 began = time.monotonic()
-                begin_immediate(database, 10)
+                begin_immediate(database, str(file), 10)
                 longest = max(longest, time.monotonic() - began)
                 [value] = database.execute("SELECT value FROM counter").fetchone()
                 database.execute("UPDATE counter SET value = ?", [value + 1])
@@ -50,12 +52,12 @@ def test_many_writers_take_turns(file):
 
 def test_a_writer_waits_until_the_lock_is_free(file):
     with closing(open_database(file)) as first, closing(open_database(file)) as second:
-        begin_immediate(first, 10)
+        begin_immediate(first, str(file), 10)
         started = Event()
 
         def begin() -> None:
             started.set()
-            begin_immediate(second, 10)
+            begin_immediate(second, str(file), 10)
 
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(begin)
@@ -69,19 +71,59 @@ def test_a_writer_waits_until_the_lock_is_free(file):
 
 def test_a_lock_that_is_not_released_ends_the_wait_and_the_queue_goes_on(file):
     with closing(open_database(file)) as first, closing(open_database(file)) as second:
-        begin_immediate(first, 10)
+        begin_immediate(first, str(file), 10)
         for _ in range(2):
             with pytest.raises(sqlite3.OperationalError, match="locked"):
-                begin_immediate(second, 0.05)
+                begin_immediate(second, str(file), 0.05)
         # Statements outside of transactions wait as before.
         assert second.execute("PRAGMA busy_timeout").fetchone() == (50,)
         first.execute("COMMIT")
-        begin_immediate(second, 10)
+        begin_immediate(second, str(file), 10)
         second.execute("ROLLBACK")
+
+
+def test_a_process_that_writes_without_a_pause_lets_others_write(file):
+    """It begins again at once after each commit. Another process waits for two or three of these."""
+    code = (
+        "import sqlite3, sys, time\n"
+        "from project.database.sqlite.write_lock import begin_immediate\n"
+        "database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "print('started', flush=True)\n"
+        "while True:\n"
+        "    begin_immediate(database, sys.argv[1], 10)\n"
+        "    database.execute('UPDATE counter SET value = value + 1')\n"
+        "    time.sleep(0.005)\n"
+        "    database.execute('COMMIT')\n"
+    )
+    command = [sys.executable, "-c", code, str(file)]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as busy,
+        closing(open_database(file)) as own,
+    ):
+        try:
+            assert busy.stdout is not None
+            assert busy.stdout.readline() == "started\n"
+            passed = []
+            for _ in range(20):
+                before = get_value(file)
+                begin_immediate(own, str(file), 10)
+                passed.append(own.execute("SELECT value FROM counter").fetchone()[0] - before)
+                own.execute("COMMIT")
+        finally:
+            busy.kill()
+    # Two, or three if it committed between the two statements here.
+    assert sorted(passed)[10] <= 3
+
+
+def test_the_file_of_the_turn_is_private(file):
+    with closing(open_database(file)) as database:
+        begin_immediate(database, str(file), 10)
+        database.execute("ROLLBACK")
+    assert Path(f"{file}-turn").stat().st_mode & 0o777 == 0o600
 
 
 def test_other_errors_are_not_repeated(file):
     with closing(open_database(file)) as database:
         database.execute("BEGIN")
         with pytest.raises(sqlite3.OperationalError, match="within a transaction"):
-            begin_immediate(database, 10)
+            begin_immediate(database, str(file), 10)
