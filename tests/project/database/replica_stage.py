@@ -99,6 +99,15 @@ def catch_up(copy: Cluster) -> None:
         time.sleep(0.02)
 
 
+def pause_replay(copy: Cluster) -> None:
+    """Let the standby stop replaying, and wait until it has stopped."""
+    query_cluster(copy, "SELECT pg_wal_replay_pause()")
+    deadline = time.monotonic() + CAUGHT_UP_SECONDS
+    while query_cluster(copy, "SELECT pg_get_wal_replay_pause_state()") != "paused":
+        assert time.monotonic() < deadline, "The copy does not pause."
+        time.sleep(0.02)
+
+
 def query_cluster(copy: Cluster, query: str) -> object:
     with psycopg.connect(copy.url, autocommit=True) as server:
         row = server.execute(query).fetchone()

@@ -19,7 +19,14 @@ from project.doctor.results import FindingState
 from project.metrics.periodic import measure_metrics
 from prompts.models import LedgerEntry
 from tests.factories import make_memory, signed_in
-from tests.project.database.replica_stage import address_of, catch_up, query_cluster, standby, use_replica
+from tests.project.database.replica_stage import (
+    address_of,
+    catch_up,
+    pause_replay,
+    query_cluster,
+    standby,
+    use_replica,
+)
 from tests.project.deployment.production_settings import COMPLETE, run_settings
 from tests.prompts.serving.serving_stage import make_stage
 
@@ -216,13 +223,16 @@ def run_alone(test: str) -> None:
 
 def run_with_standby(workspace, as_alice, bob, monkeypatch, stage):
     bob_client = signed_in(bob)
+    with connection.cursor() as cursor:
+        # The servers of tests write their log a moment after the commit; the standby follows what is written.
+        cursor.execute("SET synchronous_commit = on")
     with standby() as copy, use_replica(address_of(str(copy.directory))):
         catch_up(copy)
         assert all(get_replica_queries(as_alice, path) for path in LAGGING)
         [finding] = check_replica()
         assert (finding.state, finding.message) == (FindingState.OK, "It is 0 s behind.")
 
-        query_cluster(copy, "SELECT pg_wal_replay_pause()")
+        pause_replay(copy)
         memory = make_memory(workspace, "Written while the copy slept.")
         assert not events_of(bob_client, memory), "the replica lags behind"
         bob_client.cookies[RECENT_WRITE_COOKIE] = "1"
