@@ -24,7 +24,7 @@ def build_database_config(
     options = config.setdefault("OPTIONS", {})
     if config["ENGINE"].endswith("sqlite3"):
         # Our subclass of Django's backend waits for the write lock in short steps.
-        config["ENGINE"] = "project.database.sqlite"
+        config["ENGINE"] = "core.db.sqlite_backend"
         options.update(build_sqlite_options())
         # The test database is a file and not in memory, so that tests use WAL and locks as the product does.
         config["TEST"] = {"NAME": f"{config['NAME']}.test"}

@@ -13,6 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db import Error as DatabaseFailure
 from psycopg.pq import DiagnosticField, ExecStatus
 
+from core.db.sqlite_backend.write_lock import begin_immediate
 from core.db.workspace_scope import ALL_WORKSPACES, SCOPE_SETTING
 
 # Id and seal (digest of the row's values) of each new ledger row.
@@ -143,6 +144,8 @@ class SqliteLedgerConnection:
 
     def __init__(self) -> None:
         wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
+        self._path = str(wrapper.settings_dict["NAME"])
+        self._timeout: float = wrapper.settings_dict["OPTIONS"]["timeout"]
         try:
             self._file = wrapper.get_new_connection(wrapper.get_connection_params())
         except DatabaseFailure as error:
@@ -152,13 +155,14 @@ class SqliteLedgerConnection:
 
     def run(self, sql: str, drafts: str) -> WrittenRows:
         try:
-            # Fetch all rows: SQLite commits an INSERT with RETURNING only after the last row is fetched.
-            return [
-                (int(row), seal)
-                for row, seal in self._file.execute(sql.replace("%s", "?"), (drafts,)).fetchall()
-            ]
+            begin_immediate(self._file, self._path, self._timeout)
+            rows = self._file.execute(sql.replace("%s", "?"), (drafts,)).fetchall()
+            self._file.execute("COMMIT")
         except sqlite3.Error as error:
+            if self._file.in_transaction:
+                self._file.execute("ROLLBACK")
             raise LedgerWriteError(str(error)) from error
+        return [(int(row), seal) for row, seal in rows]
 
     def close(self) -> None:
         self._file.close()

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from project.database.sqlite.write_lock import begin_immediate
+from core.db.sqlite_backend.write_lock import begin_immediate
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_process_that_writes_without_a_pause_lets_others_write(file):
     """It begins again at once after each commit. Another process waits for two or three of these."""
     code = (
         "import sqlite3, sys, time\n"
-        "from project.database.sqlite.write_lock import begin_immediate\n"
+        "from core.db.sqlite_backend.write_lock import begin_immediate\n"
         "database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
         "print('started', flush=True)\n"
         "while True:\n"

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
-from project.database.sqlite.write_lock import begin_immediate
+from core.db.sqlite_backend.write_lock import begin_immediate
 
 # Any, because the type stubs of Django do not declare the methods for transactions.
 DjangoWrapper: Any = base.DatabaseWrapper
