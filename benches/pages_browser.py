@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 from tests.pytest_servers import launch_arguments
 
 VISITS, PAUSES = 7, 15
-MAX_MS, MAX_PREVIEW_MS = 1_000.0, 300.0
+MAX_MS, MAX_PREVIEW_MS = 1_000.0, 250.0
 # Scripts are deferred: they have run when this event ends.
 READY = (
     "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd > 0"
