@@ -81,7 +81,7 @@ def parse_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     test = commands.add_parser("test", help="all tests; other arguments go to pytest", allow_abbrev=False)
     test.add_argument("--hard", action="store_true", help="the long proofs: every promise at full size")
     test.add_argument(
-        "--full", action="store_true", help="all browser and slow tests; otherwise half of them"
+        "--full", action="store_true", help="all browser and slow tests; otherwise a quarter of them"
     )
     commands.add_parser("check", help="format, lint, types, contracts, migrations, locks", allow_abbrev=False)
     bench = commands.add_parser("bench", help="measure", allow_abbrev=False)
@@ -228,8 +228,8 @@ def test(choice: argparse.Namespace, rest: list[str]) -> int:
     markers = "hard or promise" if choice.hard else "not hard"
     if is_whole_suite(rest):
         options = get_parallel_options()
-        # The seed of the run chooses the half, and the header of the run shows it.
-        options += [] if choice.hard or choice.full else ["--half-of-slow"]
+        # The seed of the run chooses the quarter, and the header of the run shows it.
+        options += [] if choice.hard or choice.full else ["--quarter-of-slow"]
     else:
         # A few selected tests run faster in one process.
         options = []

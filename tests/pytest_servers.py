@@ -78,6 +78,8 @@ LEADING_GROUPS = (
     ),
 )
 SLOW_TESTS = frozenset((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())
+# Each run has one in so many slow tests.
+TURNS = 4
 # Browser tests of every run.
 ALWAYS = "tests/browser/test_tour.py"
 # The ids of all collected tests, with those that `-m` deselects.
@@ -182,9 +184,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--half-of-slow",
+        "--quarter-of-slow",
         action="store_true",
-        help="run half of the tests marked browser or slow; the seed of the run chooses which",
+        help="run a quarter of the tests marked browser or slow; the seed of the run chooses which",
     )
 
 
@@ -192,7 +194,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Mark tests that use a page with `browser`, so that `-m 'not browser'` excludes them, and slow tests.
 
-    Then leave out the slow tests of the other half, and distribute the leading groups, after all other
+    Then leave out three quarters of the slow tests, and distribute the leading groups, after all other
     plugins have sorted.
     """
     config.stash[COLLECTED_IDS] = frozenset(item.nodeid for item in items)
@@ -202,21 +204,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.nodeid.partition("[")[0] in SLOW_TESTS:
             item.add_marker(pytest.mark.slow)
     yield
-    if config.getoption("--half-of-slow"):
-        others = set(list_other_half(items, int(config.getoption("randomly_seed", 0)) % 2))
+    if config.getoption("--quarter-of-slow"):
+        others = set(list_left_out(items, int(config.getoption("randomly_seed", 0)) % TURNS))
         config.hook.pytest_deselected(items=[item for item in items if item in others])
         items[:] = [item for item in items if item not in others]
     items[:] = distribute(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
-def list_other_half(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
-    """Return every second slow test of each file. The next turn returns the others. The tour always runs."""
+def list_left_out(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
+    """Return the slow tests that this turn leaves out: of each file, all but every fourth. The tour runs."""
     by_file: dict[str, list[pytest.Item]] = {}
     for item in sorted(items, key=lambda item: item.nodeid):
         is_slow = item.get_closest_marker("browser") or item.get_closest_marker("slow")
         if is_slow and not item.nodeid.startswith(ALWAYS):
             by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
-    return [item for file in by_file.values() for item in file[turn::2]]
+    return [
+        item for file in by_file.values() for place, item in enumerate(file) if place % TURNS != turn
+    ]
 
 
 def distribute(items: list[pytest.Item], processes: int) -> list[pytest.Item]:

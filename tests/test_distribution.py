@@ -12,8 +12,9 @@ from tests.pytest_servers import (
     COLLECTED_IDS,
     LEADING_GROUPS,
     SLOW_TESTS,
+    TURNS,
     distribute,
-    list_other_half,
+    list_left_out,
 )
 
 
@@ -79,12 +80,13 @@ def test_every_slow_test_exists(request):
     ] == []
 
 
-def test_two_turns_run_every_slow_test_once_and_the_others_twice():
+def test_four_turns_run_every_slow_test_once_and_the_others_each_time():
     slow: list[Any] = [
         Item(f"tests/{file}.py::test_{n}", mark) for file in "ab" for n in range(5) for mark in ["browser"]
     ]
     slow += [Item(f"tests/c.py::test_{n}", "slow") for n in range(4)]
     others: list[Any] = [Item("tests/a.py::test_quick"), Item(f"{ALWAYS}::test_tour", "browser")]
-    left_out: list[Any] = [list_other_half([*slow, *others], turn) for turn in (0, 1)]
-    assert sorted([*left_out[0], *left_out[1]], key=str) == sorted(slow, key=str)
-    assert {len(left_out[0]), len(left_out[1])} == {8, 6}
+    left_out: list[Any] = [list_left_out([*slow, *others], turn) for turn in range(TURNS)]
+    run = [item for turn in left_out for item in slow if item not in turn]
+    assert sorted(run, key=str) == sorted(slow, key=str)
+    assert not {item for turn in left_out for item in turn} & set(others)

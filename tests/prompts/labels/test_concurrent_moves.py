@@ -1,6 +1,7 @@
 """Concurrent moves of one label: one wins, the others get a conflict."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.db import connection
 
 from prompts.errors import LabelConflict
 from prompts.hashed_rows import build_label_move_row
-from prompts.labels.services import move_label, query_locked_rows, roll_back
+from prompts.labels.services import apply_label_moves, move_label, query_locked_rows, roll_back
 from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel
 from tests.compiled_queries import compile_again
 from tests.factories import make_soul
@@ -105,5 +106,12 @@ def test_without_the_lock_concurrent_moves_are_not_rejected_cleanly(quick, by_al
         pytest.skip("SQLite lets one writer in at a time, lock or no lock")
     monkeypatch.setattr("django.db.models.query.QuerySet.select_for_update", lambda self, **_: self.all())
     compile_again(monkeypatch, query_locked_rows)
+
+    def apply_later(*args: Any, **options: Any) -> Any:
+        # The other threads read the label meanwhile.
+        time.sleep(0.3)
+        return apply_label_moves(*args, **options)
+
+    monkeypatch.setattr("prompts.labels.services.apply_label_moves", apply_later)
     errors = race(quick, by_alice)
     assert [type(error) for error in errors] != [LabelConflict] * 7 or list_broken_moves(quick)
