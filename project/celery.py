@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from celery import Celery
-from celery.signals import heartbeat_sent, setup_logging, worker_init
+from celery.signals import heartbeat_sent, setup_logging, worker_init, worker_process_init
 from django_structlog.celery.steps import DjangoStructLogInitStep
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
@@ -36,6 +36,13 @@ def enable_job_metrics(**_: Any) -> None:
     import project.metrics.collectors
 
     project.metrics.collectors.enable_worker_counters()
+
+
+@worker_process_init.connect
+def tune_worker_process(**_: Any) -> None:
+    from project.garbage_collection import tune_garbage_collection
+
+    tune_garbage_collection()
 
 
 @heartbeat_sent.connect

@@ -12,6 +12,7 @@ django_application = get_wsgi_application()
 
 from personas.api_keys import last_used  # noqa: E402  # see above
 from project.fetch_fast_path import FetchFastPath  # noqa: E402  # see above
+from project.garbage_collection import tune_garbage_collection  # noqa: E402  # see above
 from project.metrics import counters  # noqa: E402  # see above
 from project.request_limits import connections, deadlines  # noqa: E402  # see above
 from project.request_limits.wsgi import RequestLimits  # noqa: E402  # see above
@@ -22,3 +23,4 @@ deadlines.start_watchdog()
 connections.start_closing()
 if settings.DRAMATIS_NOTE_KEY_USES:
     last_used.start_tracking()
+tune_garbage_collection()
