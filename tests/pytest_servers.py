@@ -218,9 +218,7 @@ def list_left_out(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
         is_slow = item.get_closest_marker("browser") or item.get_closest_marker("slow")
         if is_slow and not item.nodeid.startswith(ALWAYS):
             by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
-    return [
-        item for file in by_file.values() for place, item in enumerate(file) if place % TURNS != turn
-    ]
+    return [item for file in by_file.values() for place, item in enumerate(file) if place % TURNS != turn]
 
 
 def distribute(items: list[pytest.Item], processes: int) -> list[pytest.Item]:

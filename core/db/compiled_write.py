@@ -11,7 +11,8 @@ from django.db.models import Field, Model
 from core.db.compiled_query import BoundQuery
 from core.db.pipeline import Rows, Statement, execute_together, get_connection
 
-# A batch of a build has up to some hundred rows. Both databases limit the number of parameters, to 32,766 at least.
+# A batch of a build has up to some hundred rows. Both databases limit the number of parameters, to 32,766 at
+# least.
 MAX_ROWS = 400
 
 

@@ -2,8 +2,8 @@
 
 The flood lasts 45 seconds instead of minutes: it is a backlog from its first seconds on, and the test asserts
 that it still is one each time the other tenant's work is done. The small tenant's fetches are also sent to a
-web server that serves no other tenant, beside the same flood, so that a busy machine does not count. Rounds are
-repeated until one has the wanted ratio: other test processes take the processors away for seconds at a time.
+web server that serves no other tenant, beside the same flood, so that a busy machine does not count. Rounds
+are repeated until one has the wanted ratio: other test processes take the processors away for seconds.
 """
 
 import time
@@ -180,7 +180,8 @@ def test_a_flood_takes_nothing_of_another_tenants_share(installation, record_pro
     ):
         alone = load.send(FETCHES)
         separate_load.send(20)
-        share, rounds = Share(), []
+        share = Share()
+        rounds: list[FetchRound] = []
         with Observer(installation) as observer, running_flood(installation) as flood:
             wait_for_backlog(observer)
             while len(rounds) < MAX_ROUNDS and all(one.ratio > P99_RATIO for one in rounds):
