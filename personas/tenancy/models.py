@@ -5,11 +5,12 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db import connection, models
+from django.db import connection, models, router
 from django.utils.translation import gettext as _
 
 from core.db.compiled_write import WriteBatch, can_insert_rows
 from core.db.workspace_scope import get_scope_id
+from personas.tenancy.deletion import TenantCollector
 from personas.workspaces.models import Workspace
 
 T = TypeVar("T", bound="WorkspaceOwned")
@@ -166,6 +167,13 @@ class WorkspaceOwned(models.Model):
         self.check_foreign_links()
         super().save(*args, **kwargs)
         self._stored_workspace_id = self.workspace_id
+
+    def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
+        if self.pk is None:
+            raise ValueError(f"{type(self).__name__} has no id, so it cannot be deleted.")
+        collector = TenantCollector(using or router.db_for_write(type(self), instance=self), origin=self)
+        collector.collect([self], keep_parents=keep_parents)
+        return collector.delete()
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
         """Validate all fields except the workspace.

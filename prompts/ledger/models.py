@@ -23,7 +23,7 @@ class LedgerEntry(WorkspaceOwned):
     """One served prompt. A prompt is served only after its row is committed."""
 
     workspace = models.ForeignKey(Workspace, **UNINDEXED_FK)
-    key = models.ForeignKey(ApiKey, null=True, **UNINDEXED_FK)
+    key = TenantForeignKey(ApiKey, null=True, **UNINDEXED_FK)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, **UNINDEXED_FK)
     reader_label = models.CharField(max_length=254)
     prompt = TenantForeignKey(AgentPrompt, **UNINDEXED_FK)
