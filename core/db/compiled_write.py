@@ -154,7 +154,8 @@ def compile_update(model: type[Model], vendor: str) -> "tuple[str, list[Field[An
     fields = [field for field in options.concrete_fields if field not in keys]
     columns = ", ".join(f"{quote(field.column)} = %s" for field in fields)
     condition = " AND ".join(f"{quote(field.column)} = %s" for field in keys)
-    sql = f"UPDATE {quote(options.db_table)} SET {columns} WHERE {condition} RETURNING {quote(options.pk.column)}"  # noqa: S608  # names only
+    table, key = quote(options.db_table), quote(options.pk.column)
+    sql = f"UPDATE {table} SET {columns} WHERE {condition} RETURNING {key}"  # noqa: S608  # names only
     return sql, [*fields, *keys]
 
 

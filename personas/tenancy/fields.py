@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from django.db import models
-from django.db.models.fields.related_descriptors import (
-    ForwardManyToOneDescriptor,
-    ForwardOneToOneDescriptor,
-    ReverseManyToOneDescriptor,
-    ReverseOneToOneDescriptor,
-)
+from django.db.models.fields import related_descriptors
 from django.utils.functional import cached_property
 
 from core.db.workspace_scope import get_scope_id
 
-_ST = TypeVar("_ST", contravariant=True)
-_GT = TypeVar("_GT", covariant=True)
+_ST_contra = TypeVar("_ST_contra", contravariant=True)
+_GT_co = TypeVar("_GT_co", covariant=True)
 WORKSPACE_COLUMN = "workspace_id"
+# Any, because these classes are generic in the type stubs only.
+ForwardDescriptor: Any = related_descriptors.ForwardManyToOneDescriptor
+ForwardOneToOneDescriptor: Any = related_descriptors.ForwardOneToOneDescriptor
+ReverseDescriptor: Any = related_descriptors.ReverseManyToOneDescriptor
+ReverseOneToOneDescriptor: Any = related_descriptors.ReverseOneToOneDescriptor
 
 
 class SameWorkspace:
@@ -66,19 +66,19 @@ def filter_prefetched(rows: Any, instances: Sequence[Any]) -> Any:
     return rows if rows.query.is_sliced else rows.filter(**get_workspace_filter(instances))
 
 
-class TenantForwardDescriptor(WorkspacePrefetch, ForwardManyToOneDescriptor):
+class TenantForwardDescriptor(WorkspacePrefetch, ForwardDescriptor):  # type: ignore[misc]  # see above
     pass
 
 
-class TenantForwardOneToOneDescriptor(WorkspacePrefetch, ForwardOneToOneDescriptor):
+class TenantForwardOneToOneDescriptor(WorkspacePrefetch, ForwardOneToOneDescriptor):  # type: ignore[misc]  # see above
     pass
 
 
-class TenantReverseOneToOneDescriptor(WorkspacePrefetch, ReverseOneToOneDescriptor):
+class TenantReverseOneToOneDescriptor(WorkspacePrefetch, ReverseOneToOneDescriptor):  # type: ignore[misc]  # see above
     pass
 
 
-class TenantReverseDescriptor(ReverseManyToOneDescriptor):
+class TenantReverseDescriptor(ReverseDescriptor):  # type: ignore[misc]  # see above
     """Creates the manager of a reverse foreign key, such as `agent.tool_links`."""
 
     @cached_property
@@ -101,7 +101,7 @@ class TenantReverseDescriptor(ReverseManyToOneDescriptor):
 class TenantLink:
     """Mixin of foreign keys from one model that belongs to a workspace to another one."""
 
-    def get_extra_restriction(self, alias: str | None, related_alias: str | None) -> SameWorkspace | None:
+    def get_extra_restriction(self, alias: Any, related_alias: Any) -> Any:
         """Return the condition that Django adds to each join along this key.
 
         `alias` is None in the subquery of `exclude(children__name=…)`, which Django joins by the key alone.
@@ -117,7 +117,7 @@ class TenantLink:
         return {**key_filter, **get_workspace_filter([obj])}
 
 
-class TenantForeignKey(TenantLink, models.ForeignKey[_ST, _GT]):
+class TenantForeignKey(TenantLink, models.ForeignKey[_ST_contra, _GT_co]):
     """Foreign key between two models that belong to a workspace."""
 
     forward_related_accessor_class = TenantForwardDescriptor
@@ -128,7 +128,7 @@ class TenantForeignKey(TenantLink, models.ForeignKey[_ST, _GT]):
         return name, "django.db.models.ForeignKey", args, kwargs
 
 
-class TenantOneToOneField(TenantLink, models.OneToOneField[_ST, _GT]):
+class TenantOneToOneField(TenantLink, models.OneToOneField[_ST_contra, _GT_co]):
     """One-to-one relation between two models that belong to a workspace."""
 
     forward_related_accessor_class = TenantForwardOneToOneDescriptor

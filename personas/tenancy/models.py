@@ -210,20 +210,12 @@ class WorkspaceOwned(models.Model):
         fields = [field for field in cls._meta.concrete_fields if isinstance(field, models.ForeignKey)]
         return [field for field in fields if issubclass(field.remote_field.model, WorkspaceOwned)]
 
-    def _do_update(
-        self,
-        base_qs: models.QuerySet[Any],
-        using: str | None,
-        pk_val: Any,
-        values: Collection[tuple[models.Field[Any, Any], type[models.Model] | None, Any]],
-        update_fields: Iterable[str] | None,
-        forced_update: bool,
-    ) -> bool:
+    def _do_update(self, base_qs: Any, using: Any, pk_val: Any, values: Any, *options: Any) -> Any:
         """Update the row with this workspace and id. The workspace of a row never changes."""
         if get_scope_id() is None:
             base_qs = base_qs.filter(workspace_id=self.workspace_id)
         kept = [value for value in values if value[0].name != "workspace"]
-        return super()._do_update(base_qs, using, pk_val, kept, update_fields, forced_update)
+        return super()._do_update(base_qs, using, pk_val, kept, *options)
 
     def _get_stored_workspace_id(self) -> int | None:
         """Return the workspace id that the database has for this row, or None for a new row.
@@ -247,4 +239,4 @@ class WorkspaceOwned(models.Model):
 
 # Subclasses take the base manager from their parent class. If their `Meta` inherited the option, it would be
 # part of the migrations of every model, although it does not concern the database.
-del WorkspaceOwned.Meta.base_manager_name  # type: ignore[misc]
+del WorkspaceOwned.Meta.base_manager_name

@@ -30,7 +30,7 @@ SealableRow = tuple[int, str, datetime, int | None]
 OBSERVATION_SECONDS = 24 * 3_600
 
 
-def list_workspaces_with_prompts() -> "QuerySet[AgentPrompt, dict[str, Any]]":
+def list_workspaces_with_prompts() -> QuerySet[Any, Any]:
     """List the workspaces that have prompts, and may therefore have chains and a ledger.
 
     Subqueries about a workspace are correlated with this query and not with the table of workspaces, because

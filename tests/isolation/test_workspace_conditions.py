@@ -35,10 +35,11 @@ CONDITIONS = {
     'SELECT 1 FROM "personas_agent" U0 WHERE U0."workspace_id" IN (%s, %s)': 0,
     'SELECT 1 FROM "personas_agent" INNER JOIN "personas_soul" ON ("personas_agent"."soul_id" = '
     '"personas_soul"."id") WHERE "personas_agent"."workspace_id" = %s': 1,
-    'SELECT 1 FROM "personas_agent" INNER JOIN "personas_soul" T2 ON ("personas_agent"."soul_id" = T2."id" AND '
-    '(T2."workspace_id" = "personas_agent"."workspace_id")) WHERE "personas_agent"."workspace_id" = %s': 0,
-    'SELECT 1 FROM "personas_agent" INNER JOIN "personas_soul" T2 ON ("personas_agent"."soul_id" = T2."id" AND '
-    '(T2."workspace_id" = "personas_agent"."workspace_id")) WHERE "personas_agent"."slug" = %s': 2,
+    'SELECT 1 FROM "personas_agent" INNER JOIN "personas_soul" T2 ON ("personas_agent"."soul_id" = T2."id" '
+    'AND (T2."workspace_id" = "personas_agent"."workspace_id")) '
+    'WHERE "personas_agent"."workspace_id" = %s': 0,
+    'SELECT 1 FROM "personas_agent" INNER JOIN "personas_soul" T2 ON ("personas_agent"."soul_id" = T2."id" '
+    'AND (T2."workspace_id" = "personas_agent"."workspace_id")) WHERE "personas_agent"."slug" = %s': 2,
     'UPDATE "personas_agent" SET "name" = %s WHERE "personas_agent"."id" = %s': 1,
     'UPDATE "personas_agent" SET "name" = %s WHERE "workspace_id" = %s AND "id" = %s RETURNING "id"': 0,
     'UPDATE "personas_agent" SET "workspace_id" = %s WHERE "personas_agent"."workspace_id" = %s': 1,
@@ -56,14 +57,14 @@ def test_a_missing_condition_is_found_in_a_statement(sql, count):
 
 @pytest.mark.planted
 @pytest.mark.parametrize(
-    ("owner", "name", "fault"),
+    "fault",
     [
         (TenantLink, "get_extra_restriction", lambda self, alias, related_alias: None),
         (UnscopedManager, "get_queryset", lambda self: self._queryset_class(self.model, using=self._db)),
     ],
 )
-def test_relations_without_the_workspace_are_found(stage, callers, monkeypatch, owner, name, fault):  # noqa: F811
-    monkeypatch.setattr(owner, name, fault)
+def test_relations_without_the_workspace_are_found(stage, callers, monkeypatch, fault):  # noqa: F811
+    monkeypatch.setattr(*fault)
     with found_statements() as findings:
         list(operations(stage, callers, 4))
     assert len(findings) >= 2
