@@ -11,6 +11,8 @@ from importlinter import Contract, ContractCheck, fields, output
 INTERFACE = frozenset({"views", "api", "forms", "serializers", "urls", "page"})
 INTERFACE_SUFFIXES = ("_views", "_api", "_forms", "_urls")
 INTERFACE_PACKAGES = frozenset({"templatetags", "management"})
+# Models, and the classes of their fields.
+MODEL_MODULES = (".models", "tenancy.fields")
 # At the top of an app: what wires it together. Feature packages do not import it.
 WIRING = frozenset({"urls", "admin", "apps", "tasks", "receivers"})
 
@@ -71,11 +73,11 @@ class PackageLayersContract(Contract):
             return "feature packages do not import the app's wiring" if is_wiring else None
         if self._is_interface(imported):
             return "only interface modules import interface modules"
-        if importer.endswith(".models") and not imported.endswith(".models"):
+        if importer.endswith(".models") and not imported.endswith(MODEL_MODULES):
             return (
                 None if ranks.get(package, 0) <= ranks.get(importing or "", 0) else "models import services"
             )
-        if importing == package or imported.endswith(".models"):
+        if importing == package or imported.endswith(MODEL_MODULES):
             return None
         return self._layer_problem(importing or "", package, ranks)
 

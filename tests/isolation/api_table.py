@@ -48,18 +48,28 @@ def row(kind: str, attribute: str = "", variant: str = "plain") -> RowValue:
 
 def run_of_source(stage: Stage, home: str) -> str:
     source = stage.row(home, "sources")
-    return str(RefreshRun.unscoped.filter(source=source).values_list("pk", flat=True)[0])
+    return str(
+        RefreshRun.objects.in_workspace(source.workspace_id)
+        .filter(source=source)
+        .values_list("pk", flat=True)[0]
+    )
 
 
 def label_of_prompt(stage: Stage, home: str) -> str:
     """The label that is not `production`."""
-    rows = PromptLabel.unscoped.filter(prompt=stage.row(home, "prompts")).exclude(name="production")
+    prompt = stage.row(home, "prompts")
+    rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
+    rows = rows.exclude(name="production")
     return str(rows.values_list("name", flat=True)[0])
 
 
 def path_of_push(stage: Stage, home: str) -> str:
     source = stage.row(home, "sources", "pushed")
-    return str(PushedFile.unscoped.filter(source=source).values_list("path", flat=True)[0])
+    return str(
+        PushedFile.objects.in_workspace(source.workspace_id)
+        .filter(source=source)
+        .values_list("path", flat=True)[0]
+    )
 
 
 def of_agent(stage: Stage, home: str) -> dict[str, str]:
