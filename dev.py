@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run, test and release Dramatis with nothing but Python: dev.py run, test, check, bench, shots, lock, release."""
+"""Run, test and release Dramatis with nothing but Python: run, test, check, bench, shots, lock, release."""
 
 # This file must parse on old Python versions, so that they print a message instead of a syntax error.
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write what a release consists of besides the image, run by `python3 dev.py release`: a CycloneDX SBOM.
 
-The SBOM lists the Python packages of the image, from the lock that the Dockerfile installs, with the licences and
-dependencies that the installed packages declare. It requires a base image with a digest.
+The SBOM lists the Python packages of the image, from the lock that the Dockerfile installs, with the licences
+and dependencies that the installed packages declare. It requires a base image with a digest.
 """
 
 import re
@@ -123,7 +123,7 @@ def list_dependencies(requires: list[str], base: BaseImage, extras: frozenset[st
 
 
 def list_licences(name: str) -> list[License]:
-    """Return the declared licence: the SPDX expression, or else the classifiers, or else the field `License`."""
+    """Return the declared licence: SPDX expression or id, or else the classifiers or the field `License`."""
     factory, metadata = LicenseFactory(), distribution(name).metadata
     if expression := metadata.get("License-Expression"):
         return [factory.make_with_expression(expression)]
@@ -139,7 +139,7 @@ def list_licences(name: str) -> list[License]:
 
 
 def build_component(pin: Pin) -> Component:
-    """Describe a package. Its hashes are those of its distribution files, of which a platform installs one."""
+    """Describe a package. The hashes are those of its distribution files; a platform installs one."""
     purl = PackageURL("pypi", name=pin.name, version=pin.version)
     try:
         metadata = distribution(pin.name).metadata
@@ -208,7 +208,7 @@ def build_sbom(base: BaseImage) -> Bom:
 
 
 def find_extras(requires: list[str], base: BaseImage) -> dict[str, frozenset[str]]:
-    """Return all packages that the product needs in the image, each with the extras that are requested of it."""
+    """Return all packages that the product needs in the image, each with its requested extras."""
     extras: dict[str, frozenset[str]] = {}
     waiting = list_dependencies(requires, base, frozenset())
     while waiting:
@@ -231,12 +231,11 @@ def render_sbom(bom: Bom) -> str:
 
 def write_release(base_image: str) -> Path:
     base = parse_base_image(base_image)
-    bom = build_sbom(base)
-    product = bom.metadata.component
-    assert product is not None
+    text = render_sbom(build_sbom(base))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     RELEASE_FOLDER.mkdir(parents=True, exist_ok=True)
-    path = RELEASE_FOLDER / f"{product.name}-{product.version}.cdx.json"
-    path.write_text(render_sbom(bom) + "\n")
+    path = RELEASE_FOLDER / f"{project['name']}-{project['version']}.cdx.json"
+    path.write_text(text + "\n")
     return path
 
 

@@ -234,7 +234,11 @@ def test_the_user_has_a_group_of_its_own_and_no_program_is_setuid():
 
 
 def test_all_base_images_can_be_pinned_by_digest_or_taken_from_a_mirror():
-    assert [stage.all("FROM")[0].split()[0] for stage in stages()] == ["${BASE_IMAGE}", "build", "${BASE_IMAGE}"]
+    assert [stage.all("FROM")[0].split()[0] for stage in stages()] == [
+        "${BASE_IMAGE}",
+        "build",
+        "${BASE_IMAGE}",
+    ]
     pinned = "mirror.example/python:3.13-slim-bookworm@sha256:" + 64 * "0"
     for name in APP:
         argument = services()[name]["build"]["args"]["BASE_IMAGE"]

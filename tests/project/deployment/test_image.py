@@ -96,9 +96,13 @@ def installation(postgres_url, valkey_url):
 def test_the_image_is_small_and_nothing_in_it_is_setuid_or_writable(installation):
     size = int(podman("image", "inspect", "--format", "{{.Size}}", image_name()).stdout)
     assert size < MAX_IMAGE_BYTES
-    script = "id -u; id -g; grep CapEff /proc/self/status | tr -d '\\t'; grep NoNewPrivs /proc/self/status | tr -d '\\t'"
-    script += "; find / -xdev -type f -perm /6000 2>/dev/null | wc -l; touch /app/x || touch /venv/x || echo read-only"
-    done = installation.run("web", ["sh", "-c", f"{script}; which pip uv gcc; touch /tmp/x && echo scratch"])
+    steps = [
+        "id -u; id -g; grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr -d '\\t'",
+        "find / -xdev -type f -perm /6000 2>/dev/null | wc -l",
+        "touch /app/x || touch /venv/x || echo read-only",
+        "which pip uv gcc; touch /tmp/x && echo scratch",
+    ]
+    done = installation.run("web", ["sh", "-c", "; ".join(steps)])
     expected = ["10001", "10001", "CapEff:0000000000000000", "NoNewPrivs:1", "0", "read-only", "scratch"]
     assert done.stdout.split() == expected, done.stderr
 
@@ -134,8 +138,6 @@ def has_no_failing_check(installation: PodmanInstallation) -> None:
 
 def backs_up(installation: PodmanInstallation) -> None:
     volume = f"{installation.folder}/backups:/backups"
-    done = installation.run(
-        "migrate", ["python", "manage.py", "backup", "/backups/one"], "--volume", volume
-    )
+    done = installation.run("migrate", ["python", "manage.py", "backup", "/backups/one"], "--volume", volume)
     assert done.returncode == 0, done.stderr
     assert (installation.folder / "backups" / "one").is_dir()
