@@ -78,6 +78,8 @@ LEADING_GROUPS = (
     ),
 )
 SLOW_TESTS = frozenset((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())
+# Skips whose reason contains this are listed at the end of the run.
+NOT_RUN = "NOT RUN:"
 # Browser tests of every run.
 ALWAYS = "tests/browser/test_tour.py"
 # The ids of all collected tests, with those that `-m` deselects.
@@ -178,6 +180,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{' · '.join(names)}: real")
     else:
         terminalreporter.write_line(f"{' · '.join(names)}: real (no browser test in this run)")
+    for reason in list_not_run(terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(reason, yellow=True, bold=True)
+
+
+def list_not_run(skipped: Sequence[pytest.TestReport]) -> list[str]:
+    """Return the reasons of skips that must not go unnoticed; pytest shows reasons only with -rs."""
+    reasons = {report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)}
+    return sorted(reason.removeprefix("Skipped: ") for reason in reasons if NOT_RUN in reason)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
+
 from tests.project.deployment.compose import command_of, filled, health_check_of, services
 from tests.project.deployment.containers import Installation
 
@@ -35,11 +37,15 @@ def podman(*arguments: object, timeout: float = 180) -> "subprocess.CompletedPro
     runtime = ["--runtime", "runc"] if shutil.which("runc") else []
     command = ["podman", *runtime, "--cgroup-manager", "cgroupfs", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
-    if transcript := os.environ.get("TEST_TRANSCRIPT"):
-        with Path(transcript).open("a") as file:
-            output = (done.stdout + done.stderr).strip()[-1_500:]
-            file.write(f"$ {shlex.join(command)}\n{output}\n[exit {done.returncode}]\n\n")
+    output = (done.stdout + done.stderr).strip()[-1_500:]
+    write_transcript(f"$ {shlex.join(command)}\n{output}\n[exit {done.returncode}]")
     return done
+
+
+def write_transcript(text: str) -> None:
+    if path := os.environ.get("TEST_TRANSCRIPT"):
+        with Path(path).open("a") as file:
+            file.write(f"{text}\n\n")
 
 
 @dataclass
@@ -121,6 +127,11 @@ class PodmanInstallation(Installation):
         """Send SIGTERM and return the exit code."""
         podman("stop", "--time", 60, self.name(service))
         return int(podman("inspect", "--format", "{{.State.ExitCode}}", self.name(service)).stdout)
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        answer = super().get(path, **headers)
+        write_transcript(f"GET {path}\n{answer.status_code} {answer.text[:300]}")
+        return answer
 
     def end(self) -> None:
         for service in services():

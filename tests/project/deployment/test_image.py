@@ -33,7 +33,7 @@ pytestmark = pytest.mark.hard
 @pytest.fixture(scope="module", autouse=True)
 def requirements():
     if reason := find_missing_requirement():
-        pytest.skip(f"THE IMAGE WAS NOT TESTED: {reason}")
+        pytest.skip(f"NOT RUN: the image was not tested in containers: {reason}")
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_every_service_starts_is_well_serves_bots_is_backed_up_and_ends_when_ask
     assert installation.get("/healthz").status_code == 200
     assert installation.get("/readyz").json()["status"] == "ok"
     serves_bots(installation)
-    has_no_failing_check(installation)
+    enforces_row_level_security(installation)
     backs_up(installation)
     assert {service: installation.stop(service) for service in LASTING} == dict.fromkeys(LASTING, 0)
 
@@ -130,7 +130,7 @@ def serves_bots(installation: PodmanInstallation) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def has_no_failing_check(installation: PodmanInstallation) -> None:
+def enforces_row_level_security(installation: PodmanInstallation) -> None:
     done = installation.execute("clock", "python", "manage.py", "doctor", "--json")
     findings = {row["name"]: row for row in json.loads(done.stdout)["findings"]}
     assert findings["second wall"]["state"] == "ok", findings
