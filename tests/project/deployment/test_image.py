@@ -47,7 +47,16 @@ def postgres_url(tmp_path_factory):
     if account:
         shutil.chown(folder, account["user"], account["group"])
     run = {"cwd": folder, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **account}
-    initdb = ["-D", folder / "data", "-U", "dramatis", "-A", "scram-sha-256", "--pwfile", folder / "password"]
+    initdb: list[str | Path] = [
+        "-D",
+        folder / "data",
+        "-U",
+        "dramatis",
+        "-A",
+        "scram-sha-256",
+        "--pwfile",
+        folder / "password",
+    ]
     subprocess.run([programs / "initdb", *initdb, "--no-sync", "--locale=C.UTF-8"], check=True, **run)
     listen = ["-c", "listen_addresses=127.0.0.1", "-p", str(port), "-c", "max_connections=100"]
     with (folder / "log").open("wb") as log:
@@ -72,7 +81,14 @@ def postgres_url(tmp_path_factory):
 @pytest.fixture(scope="module")
 def valkey_url(tmp_path_factory):
     port, folder = free_port(), tmp_path_factory.mktemp("vk")
-    command = [find_valkey_server(), *command_of("valkey")[1:], "--bind", "127.0.0.1", "--port", str(port)]
+    command: list[str | Path] = [
+        find_valkey_server(),
+        *command_of("valkey")[1:],
+        "--bind",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
     process = start_process([*command, "--dir", folder], output=subprocess.DEVNULL)
     yield f"redis://127.0.0.1:{port}/0"
     process.terminate()
