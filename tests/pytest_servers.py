@@ -80,6 +80,8 @@ LEADING_GROUPS = (
 SLOW_TESTS = frozenset((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())
 # Each run has one in so many slow tests.
 TURNS = 4
+# Skips whose reason contains this are listed at the end of the run.
+NOT_RUN = "NOT RUN:"
 # Browser tests of every run.
 ALWAYS = "tests/browser/test_tour.py"
 # The ids of all collected tests, with those that `-m` deselects.
@@ -180,6 +182,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{' · '.join(names)}: real")
     else:
         terminalreporter.write_line(f"{' · '.join(names)}: real (no browser test in this run)")
+    for reason in list_not_run(terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(reason, yellow=True, bold=True)
+
+
+def list_not_run(skipped: Sequence[pytest.TestReport]) -> list[str]:
+    """Return the reasons of skips that must not go unnoticed; pytest shows reasons only with -rs."""
+    reasons = {report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)}
+    return sorted(reason.removeprefix("Skipped: ") for reason in reasons if NOT_RUN in reason)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -186,8 +186,12 @@ def find_foreign_parents(stage: Stage) -> list[str]:
     ]
     for model in tenant_models():
         for field in model.list_tenant_links():
-            strays = model.unscoped.exclude(**{f"{field.name}__workspace": models.F("workspace")})
-            count = strays.filter(**{f"{field.name}__isnull": False}).count()
+            # Not with a join, because joins compare the workspace.
+            parents = field.remote_field.model.unscoped.filter(
+                pk=models.OuterRef(field.attname), workspace=models.OuterRef("workspace")
+            )
+            linked = model.unscoped.filter(**{f"{field.attname}__isnull": False})
+            count = linked.exclude(models.Exists(parents)).count()
             findings += [f"{count} rows of {model.__name__} hang on a foreign {field.name}"] if count else []
     return findings
 

@@ -30,6 +30,12 @@ from tests.isolation.api_walk import ApiEndpoint, all_endpoints, operations_at
 pytestmark = [pytest.mark.planted, pytest.mark.promise("R1"), pytest.mark.django_db]
 
 
+@pytest.fixture(autouse=True)
+def unfiltered_managers(monkeypatch):
+    """Managers do not filter by the current workspace, which would hide the planted faults."""
+    monkeypatch.setattr("personas.tenancy.models.get_scope_id", lambda: None)
+
+
 @pytest.fixture
 def findings(stage, callers, before):  # noqa: F811
     """Return a function that runs one caller on a few operations and returns the findings."""

@@ -39,6 +39,12 @@ from tests.isolation.walk import all_routes
 pytestmark = [pytest.mark.planted, pytest.mark.promise("R1"), pytest.mark.django_db]
 
 
+@pytest.fixture(autouse=True)
+def unfiltered_managers(monkeypatch):
+    """Managers do not filter by the current workspace, which would hide the planted faults."""
+    monkeypatch.setattr("personas.tenancy.models.get_scope_id", lambda: None)
+
+
 def inside(stage, requester, *names):
     """The findings of one requester on a few routes."""
     routes = [route for route in inside_routes() if route.name in names]

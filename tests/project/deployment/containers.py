@@ -29,6 +29,20 @@ from tests.project.deployment.production_settings import ROOT
 
 PROGRAMS = Path(sys.executable).parent
 APP_ROLE = "dramatis_app"
+# Creates a workspace with an agent and prints an API key.
+FIRST_BOT = """
+from personas.actors import Actor
+from personas.models import Agent, Channel, User
+from personas.api_keys.services import create_key
+from personas.records.services import create_record
+from personas.workspaces.services import create_workspace
+owner = User.objects.create_user("alice@example.com")
+home, by = create_workspace("Harbour", "harbour", owner=owner), Actor.person(owner)
+deck = Channel.objects.in_workspace(home).get(slug="web")
+values = {"slug": "pilot", "name": "Pilot", "channels": [deck]}
+create_record(Agent, home, values, by=by)
+print(create_key(home, "Bot", {}, by=by)[1])
+"""
 
 
 @dataclass
@@ -54,6 +68,9 @@ class Installation:
                 shutil.copytree(ROOT / name, self.app / name)
             elif not name.startswith("requirements"):
                 shutil.copy2(ROOT / name, self.app)
+        self.write_secrets()
+
+    def write_secrets(self) -> None:
         (self.folder / "secrets").mkdir()
         (self.folder / "checkpoints").mkdir()
         self.secret("postgres_password", "any")
@@ -75,9 +92,9 @@ class Installation:
     def secret(self, name: str, content: str) -> None:
         (self.folder / "secrets" / name).write_text(content)
 
-    def environment(self, service: str) -> dict[str, str]:
-        """Return the environment from compose, with the paths, servers and port of this installation."""
-        dotenv = {
+    def dotenv(self) -> dict[str, str]:
+        """Return the content of .env."""
+        return {
             "DATABASE_URL": with_role(self.database_url, APP_ROLE),
             "DATABASE_OWNER_URL": self.database_url,
             "REDIS_URL": self.redis_url,
@@ -88,6 +105,10 @@ class Installation:
             # One worker starts faster and is enough here.
             "GRANIAN_WORKERS": "1",
         }
+
+    def environment(self, service: str) -> dict[str, str]:
+        """Return the environment from compose, with the paths, servers and port of this installation."""
+        dotenv = self.dotenv()
         variables = {
             name: self.placed(service, value) for name, value in environment_of(service, dotenv).items()
         }

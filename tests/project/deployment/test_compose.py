@@ -20,6 +20,7 @@ from tests.project.deployment.compose import (
     copied_into_image,
     env_file,
     environment_of,
+    filled,
     health_check_of,
     held_back,
     image,
@@ -61,6 +62,15 @@ def test_a_service_without_limits_is_named():
     assert all(line.startswith("worker") for line in missing)
 
 
+def test_each_service_names_its_health_check():
+    """Images in the OCI format, podman's default, have no health check of their own."""
+    assert [name for name, service in services().items() if "healthcheck" not in service] == []
+    assert health_check_of("web") == image().health_check
+    times = dict(re.findall(r"--([a-z-]+)=(\w+)", image().all("HEALTHCHECK")[-1]))
+    own = {key.replace("_", "-"): str(value) for key, value in services()["web"]["healthcheck"].items()}
+    assert times == {key: value for key, value in own.items() if key != "test"}
+
+
 def test_what_runs_long_is_watched_and_what_depends_waits():
     assert all(health_check_of(name) for name in services() if name != "migrate")
     for name in ("web", *WORKERS, "beat"):
@@ -75,7 +85,7 @@ def test_what_runs_long_is_watched_and_what_depends_waits():
 def test_the_product_runs_as_nobody_special_on_a_root_it_cannot_write_to(name):
     service = services()[name]
     assert service["read_only"] is True
-    assert service["user"] == "10001" == image().all("USER")[-1]
+    assert service["user"] == "10001:10001" == image().all("USER")[-1]
     assert service["cap_drop"] == ["ALL"]
     assert "no-new-privileges:true" in service["security_opt"]
 
@@ -106,7 +116,7 @@ def test_database_and_broker_are_not_reachable_from_outside():
 
 
 def test_the_servers_are_new_enough_and_keep_what_they_are_told():
-    version = re.match(r"postgres:(\d+)-", services()["postgres"]["image"])
+    version = re.match(r"postgres:(\d+)-", filled(services()["postgres"]["image"], {}))
     assert version
     assert int(version[1]) >= 17
     valkey_command = " ".join(command_of("valkey"))
@@ -132,8 +142,8 @@ def test_development_is_never_read_by_accident():
     names = [f"{start}.override.{end}" for start in ("compose", "docker-compose") for end in ("yml", "yaml")]
     assert not [name for name in names if (ROOT / name).exists()]
     development = yaml.safe_load((ROOT / "docker-compose.dev.yml").read_text())["services"]
-    assert set(development) <= set(services())
-    assert development["web"]["environment"]["DRAMATIS_ENV"] == "development"
+    assert set(APP) <= set(development) <= set(services())
+    assert all(development[name]["environment"]["DRAMATIS_ENV"] == "development" for name in APP)
     mounted = {row.split(":")[0].removeprefix("./") for row in development["web"]["volumes"]}
     assert mounted == {name for name in copied_into_image() if not name.startswith("requirements")}
 
@@ -212,6 +222,40 @@ def test_what_runs_has_no_tools_to_build_with():
     installs = [rest for stage in stages() for rest in stage.all("RUN") if "pip install" in rest]
     assert all(rest.count("pip install") == rest.count("--require-hashes") for rest in installs)
     assert "--without-pip /venv" in installs[0]
+
+
+def test_the_user_has_a_group_of_its_own_and_no_program_is_setuid():
+    """`useradd --system` warns about numbers above 999 and takes a group number that other files have."""
+    steps = " ".join(image().all("RUN"))
+    assert "--system" not in steps
+    assert "groupadd --gid 10001 dramatis" in steps
+    assert "useradd --uid 10001 --gid 10001 " in steps
+    assert "-perm /6000 -exec chmod a-s {} +" in steps
+
+
+def test_all_base_images_can_be_pinned_by_digest_or_taken_from_a_mirror():
+    assert [stage.all("FROM")[0].split()[0] for stage in stages()] == [
+        "${BASE_IMAGE}",
+        "build",
+        "${BASE_IMAGE}",
+    ]
+    pinned = "mirror.example/python:3.13-slim-bookworm@sha256:" + 64 * "0"
+    for name in APP:
+        argument = services()[name]["build"]["args"]["BASE_IMAGE"]
+        assert filled(argument, {"BASE_IMAGE": pinned}) == pinned
+        assert f"ARG BASE_IMAGE={filled(argument, {})}\n" in (ROOT / "Dockerfile").read_text()
+    variables = {"POSTGRES_IMAGE": "one", "VALKEY_IMAGE": "two"}
+    assert [filled(services()[name]["image"], variables) for name in ("postgres", "valkey")] == ["one", "two"]
+
+
+def test_the_build_trusts_the_certificates_of_the_system_and_takes_a_companys_own_as_secrets():
+    build = stages()[0]
+    assert build.environment["UV_SYSTEM_CERTS"] == "true"
+    mounts = dict(re.findall(r"--mount=type=secret,id=(\w+),target=(\S+)", build.all("RUN")[0]))
+    assert set(mounts) == {"ca_certificates", "pip_conf", "uv_toml"}
+    assert {build.environment["SSL_CERT_FILE"], build.environment["PIP_CERT"]} == {mounts["ca_certificates"]}
+    guide = (ROOT / "docs" / "deployment.md").read_text()
+    assert [name for name in mounts if f"--secret id={name},src=" not in guide] == []
 
 
 def test_each_program_is_there():

@@ -16,7 +16,7 @@ from project.supervisor.supervisor import start_process
 from project.supervisor.valkey import find_valkey_server, wait_for_valkey
 from tests.database_dump import ready_database
 from tests.project.deployment.compose import WORKERS, command_of, health_check_of
-from tests.project.deployment.containers import Installation, own_database
+from tests.project.deployment.containers import FIRST_BOT, Installation, own_database
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("TEST_DATABASE") == "sqlite", reason="the compose file has PostgreSQL only"
@@ -67,21 +67,6 @@ def stands_behind_the_wall(installation: Installation) -> None:
     result = installation.run("web", ["python", "manage.py", "doctor", "--json"])
     findings = {row["name"]: row for row in json.loads(result.stdout)["findings"]}
     assert findings["second wall"]["state"] == "ok", findings["second wall"]
-
-
-FIRST_BOT = """
-from personas.actors import Actor
-from personas.models import Agent, Channel, User
-from personas.api_keys.services import create_key
-from personas.records.services import create_record
-from personas.workspaces.services import create_workspace
-owner = User.objects.create_user("alice@example.com")
-home, by = create_workspace("Harbour", "harbour", owner=owner), Actor.person(owner)
-deck = Channel.objects.in_workspace(home).get(slug="web")
-values = {"slug": "pilot", "name": "Pilot", "channels": [deck]}
-create_record(Agent, home, values, by=by)
-print(create_key(home, "Bot", {}, by=by)[1])
-"""
 
 
 @pytest.mark.hard

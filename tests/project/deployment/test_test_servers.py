@@ -7,7 +7,7 @@ from django.core.management.color import no_style
 from django.db import connection, connections
 
 from project.redis_client import build_celery_url, build_client_url
-from tests.pytest_servers import launch_arguments, with_database
+from tests.pytest_servers import launch_arguments, list_not_run, with_database
 from tests.workers import url_of_test_database
 
 
@@ -54,3 +54,13 @@ def test_every_connection_keeps_the_rows_that_last():
     """A thread with a browser's event loop gets another connection; it must keep content types too."""
     another = connections.create_connection("default")
     assert another.ops.sql_flush(no_style(), ["django_content_type", "personas_agent"]) == ["personas_agent"]
+
+
+def test_a_skip_for_want_of_a_program_is_listed_at_the_end_of_the_run():
+    def report(reason):
+        return pytest.TestReport(
+            "t", ("t.py", 1, "t"), {}, "skipped", ("t.py", 1, f"Skipped: {reason}"), "setup"
+        )
+
+    skipped = [report("NOT RUN: no podman"), report("SQLite has no roles"), report("NOT RUN: no podman")]
+    assert list_not_run(skipped) == ["NOT RUN: no podman"]

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from io import StringIO
+from itertools import pairwise
 
 from django.core.management import CommandError, get_commands, load_command_class
 
@@ -116,8 +117,12 @@ def wrong_client(arguments: list[str]) -> str:
 
 def wrong_docker(arguments: list[str]) -> str:
     """Check `docker compose`: the subcommands and options that the guides use, and our services."""
+    if arguments[:1] == ["build"]:
+        return wrong_build(arguments[1:])
+    if arguments[:3] == ["buildx", "imagetools", "inspect"]:
+        return ""
     if arguments[:1] != ["compose"]:
-        return "docker: only compose is known here"
+        return "docker: only compose, build and imagetools are known here"
     rest = arguments[1:]
     while rest[:1] == ["-f"]:
         composed(rest[1])
@@ -137,6 +142,18 @@ def wrong_compose(name: str, rest: list[str]) -> str:
             rest = rest[1:]
         elif word not in alone and word not in services():
             return f"docker compose {name}: {word} is neither an option known here nor a service"
+    return ""
+
+
+def wrong_build(arguments: list[str]) -> str:
+    """Check the options of an image build: its arguments and secrets must be in the Dockerfile."""
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    for option, value in pairwise(arguments):
+        name = value.removeprefix("id=").partition(",")[0].partition("=")[0]
+        if option == "--secret" and f"type=secret,id={name}," not in dockerfile:
+            return f"the Dockerfile has no secret {name}"
+        if option == "--build-arg" and f"ARG {name}=" not in dockerfile:
+            return f"the Dockerfile has no argument {name}"
     return ""
 
 
@@ -171,6 +188,8 @@ CHECKS: dict[str, Callable[[list[str]], str]] = {
     "dev.py": wrong_dev,
     "dramatis": wrong_client,
     "docker": wrong_docker,
+    "buildah": lambda arguments: wrong_build(arguments[1:]),
+    "make_base_image.sh": lambda arguments: "" if len(arguments) == 2 else "it needs a prefix and a folder",
     "npm": wrong_npm,
     "make": wrong_make,
     "pip": wrong_pip,

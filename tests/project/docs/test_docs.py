@@ -66,6 +66,13 @@ ELSEWHERE = {
         "tests/personas/accounts/test_second_factors.py::"
         "test_a_rotation_is_reported_carried_out_and_leaves_the_old_key_unneeded"
     ),
+    ("docs/releasing.md", r"python3 dev\.py release "): (
+        "tests/project/deployment/test_release.py::test_the_file_is_named_after_product_and_version"
+    ),
+    ("docs/releasing.md", r"TEST_IMAGE=\S+ python3 dev\.py test tests/project/deployment/test_image\.py"): (
+        "tests/project/deployment/test_image.py"
+        "::test_every_service_starts_is_well_serves_bots_is_backed_up_and_ends_when_asked"
+    ),
     ("clients/python/README.md", r"dramatis fetch "): (
         "tests/clients/test_command.py::test_fetch_prints_the_exact_text"
     ),
@@ -88,6 +95,7 @@ ELSEWHERE = {
 # Not run; names and options are checked nevertheless (documented_commands.py).
 NOWHERE = {
     r"docker compose |git pull && docker": "no container engine; test_compose_starts runs what is inside",
+    r"docker build |docker buildx |buildah |tests/\S+/make_base_image\.sh ": "test_image tests its result",
     r"(PROMISES=docs/promises\.md )?python3 dev\.py test( --hard)?$": "it runs this",
     r"cd frontend$|npm ": "it fetches packages; what the build made is committed",
     r"pip install ./clients": "it fetches packages",
@@ -237,6 +245,8 @@ def is_there(test: str) -> bool:
         ("docker compose up -d wbe", "wbe is neither"),
         ("docker compose exec web python manage.py docter", "no command “docter”"),
         ("dramatis fetch pilot", "required: channel"),
+        ("docker build --build-arg PYTHON=3.13 .", "no argument PYTHON"),
+        ("buildah bud --secret id=ca,src=ca.pem .", "no secret ca"),
         ("npm run biuld", "no such script"),
         ("make gold", "no target “gold”"),
         ("cd fronted && npm ci", "no folder fronted"),
