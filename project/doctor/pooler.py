@@ -15,7 +15,7 @@ from project.doctor.results import Finding, report_failure, report_ok, report_wa
 POOLER_CHECK = "pooler"
 # Identifies the database and the table on every connection to it.
 SAME_DATABASE_SQL = """
-SELECT pg_postmaster_start_time()::text, current_database()::text, 'personas_workspace'::regclass::oid::text
+SELECT pg_postmaster_start_time()::text, current_database()::text, to_regclass('personas_workspace')::oid::text
 """
 LIMIT_NAMES = tuple(build_limits(0))
 REFUSED_OPTIONS = "unsupported startup parameter"

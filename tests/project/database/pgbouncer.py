@@ -62,7 +62,7 @@ class Pooler:
         )
         with connection, connection.cursor(row_factory=dict_row) as cursor:
             cursor.execute(command)
-            return cursor.fetchall()
+            return cursor.fetchall() if cursor.description else []
 
 
 @contextmanager

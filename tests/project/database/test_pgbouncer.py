@@ -280,7 +280,6 @@ def doctor(settings, values: dict | None) -> list[tuple[str, str]]:
     return [(finding.state.value, finding.message) for finding in check_pooler()]
 
 
-@pytest.mark.django_db(transaction=True)
 def test_the_doctor_compares_both_urls(pooler, committed, settings, monkeypatch):
     values = pooled_settings(pooler)
     assert doctor(settings, None) == []
@@ -299,7 +298,6 @@ def test_the_doctor_compares_both_urls(pooler, committed, settings, monkeypatch)
     assert doctor(settings, None) == [("fail", "A pooler is in front of DATABASE_URL.")]
 
 
-@pytest.mark.django_db(transaction=True)
 def test_the_doctor_reports_a_role_without_limits(pooler, committed, settings):
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER ROLE {pooler.role} IN DATABASE {connection.settings_dict['NAME']} RESET ALL")
