@@ -16,7 +16,7 @@ from project.database import config
 from project.database.config import DIRECT_KEY, POOLER_PREPARES_KEY, PREPARE_THRESHOLD
 from project.database.postgresql import rls_cursor
 from project.database.postgresql.base import DatabaseWrapper
-from project.database.roles import prepare_role, set_role_limits
+from project.database.roles import get_role_settings, prepare_role, set_role_limits
 from project.doctor.pooler import check_pooler
 from prompts.models import LedgerEntry
 from prompts.serving import ServingUnavailable, ledger_connection, ledger_writer
@@ -244,9 +244,7 @@ def test_statements_named_by_their_order_are_found(pooler, stage, monkeypatch):
 
 def test_a_connection_without_its_scope_names_the_cause(pooler, stage, monkeypatch):
     """PgBouncer drops the startup options, and DATABASE_POOLED_URL is not set."""
-    with run_pgbouncer(
-        os.environ["DATABASE_URL"], pooler.role, ignore_startup_parameters="options"
-    ) as other:
+    with run_pgbouncer(os.environ["DATABASE_URL"], pooler.role, ignore_startup_parameters="options") as other:
         use_for_ledger(monkeypatch, {**pooled_settings(other), DIRECT_KEY: None})
         with structlog.testing.capture_logs() as logs, pytest.raises(ServingUnavailable):
             stage.fetch()
@@ -259,20 +257,26 @@ def test_a_connection_without_its_scope_names_the_cause(pooler, stage, monkeypat
 
 
 @pytest.mark.django_db
-def test_the_command_sets_the_limits_of_the_role(capsys):
+def test_the_command_sets_the_limits_of_the_role():
     role = f"app_limits_{os.getpid()}"
     call_command("create_db_role", role, "--statement-ms", "7000")
-    settings_of_role = dict(rolename_settings(role))
-    assert settings_of_role["statement_timeout"] == "7000"
-    assert settings_of_role["lock_timeout"] == "2000"
+    assert get_role_settings(role) == {
+        "statement_timeout": "7000",
+        "lock_timeout": "2000",
+        "idle_in_transaction_session_timeout": "30000",
+    }
     call_command("create_db_role", role)
-    assert dict(rolename_settings(role))["statement_timeout"] == "5000"
+    assert get_role_settings(role)["statement_timeout"] == "5000"
 
 
-def rolename_settings(role: str) -> list[list[str]]:
-    from project.database.roles import get_role_settings
-
-    return [[name, value] for name, value in get_role_settings(role).items()]
+@pytest.mark.django_db
+def test_limits_that_may_not_be_altered_are_reported():
+    role, owner = f"app_limits_{os.getpid()}", f"owner_{os.getpid()}"
+    call_command("create_db_role", role)
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE ROLE {owner}; SET LOCAL ROLE {owner}")
+    assert set_role_limits(role, 5_000)
+    assert not set_role_limits(role, 6_000)
 
 
 def doctor(settings, values: dict | None) -> list[tuple[str, str]]:

@@ -98,7 +98,9 @@ class Probe:
                 self.looks += 1
                 self.seen[souls] += 1
                 self.scopes.add(scope or "")
-                number = len([one for one in self.pooled.pooler.console("SHOW SERVERS") if one["user"] == ROLE])
+                number = len(
+                    [one for one in self.pooled.pooler.console("SHOW SERVERS") if one["user"] == ROLE]
+                )
                 self.server_connections = max(self.server_connections, number)
 
 
