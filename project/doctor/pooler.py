@@ -15,7 +15,8 @@ from project.doctor.results import Finding, report_failure, report_ok, report_wa
 POOLER_CHECK = "pooler"
 # Identifies the database and the table on every connection to it.
 SAME_DATABASE_SQL = """
-SELECT pg_postmaster_start_time()::text, current_database()::text, to_regclass('personas_workspace')::oid::text
+SELECT pg_postmaster_start_time()::text, current_database()::text,
+to_regclass('personas_workspace')::oid::text
 """
 LIMIT_NAMES = tuple(build_limits(0))
 REFUSED_OPTIONS = "unsupported startup parameter"
@@ -35,8 +36,8 @@ def check_pooler() -> Iterator[Finding]:
             has_pooler = True
         if has_pooler:
             yield report_failure(POOLER_CHECK, "A pooler is in front of DATABASE_URL.", TWO_URLS_ADVICE)
-        elif settings.DATABASE_POOLED is not None:
-            yield from check_pooled_url(direct)
+        elif (config := settings.DATABASE_POOLED) is not None:
+            yield from check_pooled_url(direct, config)
 
 
 def open_wrapper(config: dict[str, Any]) -> Any:
@@ -51,8 +52,8 @@ def is_behind_pooler(wrapper: Any) -> bool:
     return bool(wrapper.connection.info.backend_pid != fetch_row(wrapper, "SELECT pg_backend_pid()")[0])
 
 
-def check_pooled_url(direct: Any) -> Iterator[Finding]:
-    with closing(open_wrapper(settings.DATABASE_POOLED)) as pooled:
+def check_pooled_url(direct: Any, config: dict[str, Any]) -> Iterator[Finding]:
+    with closing(open_wrapper(config)) as pooled:
         try:
             yield from check_pooled_connection(direct, pooled)
         except OperationalError as error:

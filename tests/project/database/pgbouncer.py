@@ -23,7 +23,7 @@ from tests.clients.live import HOST, free_port
 from tests.servers import unprivileged
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "pgbouncer.ini"
-PASSWORD = "words of the pooler"  # noqa: S105  # of the test
+PASSWORD = "words of the pooler"
 UP_SECONDS = 10.0
 
 
@@ -35,7 +35,7 @@ needs_pgbouncer = [
     pytest.mark.skipif(os.environ.get("TEST_DATABASE") == "sqlite", reason="needs PostgreSQL"),
     pytest.mark.skipif(
         find_pgbouncer() is None,
-        reason="NOT RUN: PgBouncer is not installed (apt-get install pgbouncer). Nothing was tested behind it.",
+        reason="NOT RUN: PgBouncer is not installed (apt-get install pgbouncer)",
     ),
 ]
 

@@ -147,7 +147,7 @@ def test_statements_and_cursors_see_their_own_workspace_only(pooled, committed):
 def list_left_scopes(wrapper) -> set[str]:
     """The scopes of the pooler's server connections outside of our transactions."""
     raw = psycopg.ClientCursor(wrapper.connection)
-    return {raw.execute(SCOPE_SQL).fetchone()[0] or "" for _ in range(10)}
+    return {scope or "" for _ in range(10) for (scope,) in raw.execute(SCOPE_SQL).fetchall()}
 
 
 @pytest.mark.planted
@@ -196,13 +196,14 @@ def test_an_invalid_statement_leaves_the_pooled_connection_usable(pooler, stage,
             opened.run("SELECT 1 / (%s)::int, ''", "0")
         assert opened.run("SELECT (%s)::int, current_setting('dramatis.workspace')", "7") == [(7, "all")]
     with closing(psycopg.connect(pooler.url(connection.settings_dict["NAME"]), autocommit=True)) as other:
-        assert {other.execute(SCOPE_SQL, prepare=False).fetchone()[0] or "" for _ in range(10)} == {""}
+        scopes = [other.execute(SCOPE_SQL, prepare=False).fetchall() for _ in range(10)]
+        assert {scope or "" for ((scope,),) in scopes} == {""}
 
 
-def two_statements(first, second) -> tuple[list, list]:
-    """Let two clients prepare different statements in turn; return what the first one gets."""
+def run_two_statements(first, second) -> list[list[tuple[int, str]]]:
+    """Let two clients prepare different statements in turn; return what each of them gets."""
     one, two = "SELECT (%s)::int, 'one'", "SELECT (%s)::int, 'two'"
-    results = [[], []]
+    results: list[list[tuple[int, str]]] = [[], []]
     for number in range(6):
         results[0] += first.run(one, str(number))
         results[1] += second.run(two, str(number))
@@ -219,7 +220,7 @@ def test_statements_of_two_clients_are_not_confused(pooler, stage, monkeypatch):
         use_for_ledger(monkeypatch, values)
         first, second = (ledger_connection.open_ledger_connection() for _ in range(2))
         with closing(first), closing(second):
-            results = two_statements(first, second)
+            results = run_two_statements(first, second)
     assert results == [[(number, word) for number in range(6)] for word in ("one", "two")]
 
 

@@ -13,6 +13,7 @@ from threading import Event, Thread
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.project.backup.backup_stage import manage
 from tests.project.database.pgbouncer import PASSWORD, Pooler, needs_pgbouncer, run_pgbouncer
@@ -61,7 +62,7 @@ def pooled(tmp_path):
         app_url = url.replace("postgres@", f"{ROLE}@", 1)
         limits = {"default_pool_size": str(SERVER_CONNECTIONS), "max_db_connections": str(SERVER_CONNECTIONS)}
         with run_pgbouncer(url, ROLE, **limits) as pooler:
-            (name,) = psycopg.connect(url).execute("SELECT current_database()").fetchone()
+            name = conninfo_to_dict(url)["dbname"]
             environment = {"DATABASE_URL": app_url, "DATABASE_POOLED_URL": pooler.url(name)}
             yield PooledInstallation(installation, pooler, environment)
             installation.close()
@@ -94,7 +95,7 @@ class Probe:
         pooled_url = self.pooled.environment["DATABASE_POOLED_URL"]
         with closing(psycopg.connect(pooled_url, autocommit=True, prepare_threshold=None)) as client:
             while not self.stopping.wait(0.01):
-                scope, souls = client.execute(query).fetchone()
+                ((scope, souls),) = client.execute(query).fetchall()
                 self.looks += 1
                 self.seen[souls] += 1
                 self.scopes.add(scope or "")
