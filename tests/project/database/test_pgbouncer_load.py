@@ -62,7 +62,7 @@ def pooled(tmp_path):
         app_url = url.replace("postgres@", f"{ROLE}@", 1)
         limits = {"default_pool_size": str(SERVER_CONNECTIONS), "max_db_connections": str(SERVER_CONNECTIONS)}
         with run_pgbouncer(url, ROLE, **limits) as pooler:
-            name = conninfo_to_dict(url)["dbname"]
+            name = str(conninfo_to_dict(url)["dbname"])
             environment = {"DATABASE_URL": app_url, "DATABASE_POOLED_URL": pooler.url(name)}
             yield PooledInstallation(installation, pooler, environment)
             installation.close()
