@@ -24,7 +24,7 @@ from tests.workers import wait_for
 pytestmark = [*needs_pgbouncer, pytest.mark.hard]
 SLUGS, THREADS, SERVER_CONNECTIONS = ("harbour", "quarry"), 16, 4
 FETCHES = int(os.environ.get("PGBOUNCER_FETCHES", "10000"))
-EDIT_EVERY, READ_EVERY = 20, 50
+EDIT_EVERY, READ_EVERY, EDITED_SOULS = 20, 50, 8
 TIMEOUT = 600.0
 ROLE = f"app_load_{os.getpid()}"
 FAILURES = ("Traceback", "ledger_write_failed", "inline_build_failed", "prepared statement")
@@ -112,7 +112,9 @@ def send_load(web: Web, facts: dict, fetches: int) -> list[LoadResponse]:
         slug, number = SLUGS[who % 2], next(numbers)
         requests = factories[slug]
         if number % EDIT_EVERY == 0:
-            edit = requests.edit(who // 2, f"{get_marker(slug)} Thread {who}, turn {turn}.")
+            # Evenly over the souls: a fetch gives up if its prompt changes at each of its four attempts.
+            soul = number // EDIT_EVERY % EDITED_SOULS
+            edit = requests.edit(soul, f"{get_marker(slug)} Thread {who}, turn {turn}.")
             return LoadRequest("edit", edit.spec, slug)
         if number % READ_EVERY == 1:
             return LoadRequest("read", requests.read().spec, slug)
