@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db import DatabaseError, IntegrityError, connection, models
 
 from personas.models import SecurityEvent, UnscopedQuery, User, Workspace, WorkspaceOwned
@@ -101,7 +101,7 @@ def refuses(way: Callable[[Any], Any], row: Any, field: str) -> bool:
         way(row)
     except ValidationError as error:
         return field in getattr(error, "error_dict", {})
-    except DatabaseError:
+    except (DatabaseError, ObjectDoesNotExist):
         return False
     return False
 
