@@ -52,8 +52,9 @@ from prompts.serving.warnings import combine_warnings
 log = structlog.get_logger(__name__)
 
 # An attempt fails if the resolution is outdated when the row is inserted, for example because the label was
-# moved in between, or if the clock is wrong. It is very unlikely that this happens four times in a row.
-MAX_ATTEMPTS = 4
+# moved in between, or if the clock is wrong. On a busy machine, with a label that is moved several times a
+# second, four attempts in a row were seen to fail.
+MAX_ATTEMPTS = 12
 INVALID_ID_CHARACTERS = re.compile(r"[^\x21-\x7e]")
 MAX_REQUEST_ID_LENGTH = 64
 NO_DIGESTS: Mapping[str, SaltedDigest] = {}
