@@ -14,6 +14,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model, Prefetch, QuerySet, prefetch_related_objects
 
 from core.db.pipeline import Rows, Statement, execute_together, get_connection
+from core.db.workspace_scope import all_workspaces
 from core.shared_cache import SharedLRUCache
 
 P = ParamSpec("P")
@@ -170,7 +171,11 @@ def flatten_arguments(args: Sequence[Any]) -> Iterator[Value]:
 
 
 def compile_forms(build: Any, shape: Sequence[int | None], values: Sequence[Value]) -> list[CompiledForm]:
-    """Call the function with placeholders as arguments, and compile the querysets it returns."""
+    """Call the function with placeholders as arguments, and compile the querysets it returns.
+
+    Managers filter by the current workspace scope. The compiled SQL is used for all workspaces, so there is
+    no such scope while it is built: the workspace must be an argument.
+    """
     placeholders = [
         FIRST_PLACEHOLDER + number if type(value) is int else TEXT_PLACEHOLDER.format(number)
         for number, value in enumerate(values)
@@ -180,7 +185,8 @@ def compile_forms(build: Any, shape: Sequence[int | None], values: Sequence[Valu
         next(remaining) if length is None else [next(remaining) for _ in range(length)] for length in shape
     ]
     positions = {placeholder: number for number, placeholder in enumerate(placeholders)}
-    forms = [compile_queryset(queryset, positions) for queryset in build(*args)]
+    with all_workspaces():
+        forms = [compile_queryset(queryset, positions) for queryset in build(*args)]
     if any(0 not in form.positions for form in forms if form.sql):
         raise NotCompilable("A queryset does not compare the first argument with a column.")
     used = set().union(*[form.positions for form in forms])

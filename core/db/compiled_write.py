@@ -83,7 +83,7 @@ class WriteBatch:
         params = [
             field.get_db_prep_save(field.pre_save(row, False), connection=connection) for field in fields
         ]
-        self.add_statement((sql, [*params, row.pk]), partial(set_stored, [row]))
+        self.add_statement((sql, params), partial(set_stored, [row]))
 
     def send(self, queries: Sequence[BoundQuery] = ()) -> list[list[Any]]:
         """Send the statements in order, and set the primary keys of new rows, as `bulk_create` does.
@@ -143,14 +143,19 @@ def compile_insert(
 
 @lru_cache(maxsize=200)
 def compile_update(model: type[Model], vendor: str) -> "tuple[str, list[Field[Any, Any]]]":
+    """Return the statement and the fields of its parameters.
+
+    A row of a workspace is found by its workspace and id. It never moves to another workspace.
+    """
     options: Any = model._meta
     quote = get_connection().ops.quote_name
     check_placeholders(model)
-    fields = [field for field in options.concrete_fields if field is not options.pk]
+    keys = [field for field in options.concrete_fields if field is options.pk or field.name == "workspace"]
+    fields = [field for field in options.concrete_fields if field not in keys]
     columns = ", ".join(f"{quote(field.column)} = %s" for field in fields)
-    key = quote(options.pk.column)
-    sql = f"UPDATE {quote(options.db_table)} SET {columns} WHERE {key} = %s RETURNING {key}"  # noqa: S608  # names only
-    return sql, fields
+    condition = " AND ".join(f"{quote(field.column)} = %s" for field in keys)
+    sql = f"UPDATE {quote(options.db_table)} SET {columns} WHERE {condition} RETURNING {quote(options.pk.column)}"  # noqa: S608  # names only
+    return sql, [*fields, *keys]
 
 
 def check_placeholders(model: type[Model]) -> None:

@@ -21,6 +21,12 @@ def current_scope() -> str:
     return _current_scope.get()
 
 
+def get_scope_id() -> int | None:
+    """Return the id of the workspace, or None if the scope is not a single workspace."""
+    scope = _current_scope.get()
+    return int(scope) if scope.isdigit() else None
+
+
 def enter_workspace(workspace_id: int) -> None:
     """Set the scope to this workspace until the end of the request. The caller must have checked access."""
     _current_scope.set(format_workspace_id(workspace_id))

@@ -15,6 +15,7 @@ from core.db.line_lists import LineListField
 from personas.channels.models import Channel
 from personas.persona_files.format import IDENTITY_KEYS, IdentityFile, render_identity
 from personas.records.models import Named, Record
+from personas.tenancy.fields import TenantForeignKey
 from personas.tenancy.models import WorkspaceOwned
 from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile, validate_extra_front_matter
@@ -111,11 +112,11 @@ class Agent(Record):
     name = LineField(max_length=80)
     description = LineField(max_length=300, blank=True)
     layout = models.CharField(max_length=40, default="dramatis")
-    identity = models.ForeignKey(
+    identity = TenantForeignKey(
         Identity, null=True, blank=True, on_delete=models.PROTECT, related_name="agents"
     )
-    soul = models.ForeignKey(Soul, null=True, blank=True, on_delete=models.PROTECT, related_name="agents")
-    user_profile = models.ForeignKey(
+    soul = TenantForeignKey(Soul, null=True, blank=True, on_delete=models.PROTECT, related_name="agents")
+    user_profile = TenantForeignKey(
         UserProfile, null=True, blank=True, on_delete=models.PROTECT, related_name="agents"
     )
     instructions = ProseField(max_length=60_000, blank=True)
@@ -130,7 +131,7 @@ class Agent(Record):
     release_policy = models.CharField(
         max_length=10, choices=ReleasePolicy.choices, default=ReleasePolicy.AUTOMATIC
     )
-    parent = models.ForeignKey(
+    parent = TenantForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="sub_agents"
     )
 
@@ -239,8 +240,8 @@ class ToolUse(models.TextChoices):
 class AgentTool(WorkspaceOwned):
     """Assignment of a tool to an agent, with its position in the agent's list of tools."""
 
-    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="tool_links")
-    tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="agent_links")
+    agent = TenantForeignKey(Agent, on_delete=models.CASCADE, related_name="tool_links")
+    tool = TenantForeignKey(Tool, on_delete=models.PROTECT, related_name="agent_links")
     use = models.CharField(max_length=10, choices=ToolUse.choices)
     position = models.PositiveIntegerField()
 
@@ -258,8 +259,8 @@ class AgentTool(WorkspaceOwned):
 class AgentChannel(WorkspaceOwned):
     """Assignment of a channel to an agent, with its position in the agent's list of channels."""
 
-    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="channel_links")
-    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="agent_links")
+    agent = TenantForeignKey(Agent, on_delete=models.CASCADE, related_name="channel_links")
+    channel = TenantForeignKey(Channel, on_delete=models.PROTECT, related_name="agent_links")
     position = models.PositiveIntegerField()
 
     class Meta(WorkspaceOwned.Meta):

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
 from personas.api_keys.format import ADMIN, BOT
+from personas.tenancy.fields import TenantForeignKey
 from personas.tenancy.models import WorkspaceOwned
 
 KEY_KINDS = [(BOT, _("Bot")), (ADMIN, _("Admin"))]
@@ -33,7 +34,7 @@ class ApiKey(WorkspaceOwned):
     )
     created_label = models.CharField(max_length=254)
     # The first key of a chain of rotations; None for a key that replaces no other.
-    origin = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    origin = TenantForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)

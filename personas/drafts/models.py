@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 
 from personas.agents.models import Agent
+from personas.tenancy.fields import TenantForeignKey
 from personas.tenancy.models import WorkspaceOwned
 
 
@@ -19,7 +20,7 @@ class KeptDraft(WorkspaceOwned):
     values = models.JSONField(default=dict)
     base_revision = models.PositiveIntegerField(default=0)
     # The agent whose prompt was last previewed with this draft.
-    agent = models.ForeignKey(Agent, null=True, on_delete=models.CASCADE, related_name="+")
+    agent = TenantForeignKey(Agent, null=True, on_delete=models.CASCADE, related_name="+")
     updated_at = models.DateTimeField()
 
     class Meta(WorkspaceOwned.Meta):

@@ -64,8 +64,8 @@ def get_open_invitation(token: str) -> Invitation:
         payload = signing.loads(token, salt=INVITATION_SALT)
     except signing.BadSignature:
         raise BadInvitation(_("This invitation link is not valid. Check that it was copied whole.")) from None
-    rows = Invitation.unscoped.select_related("workspace", "invited_by")
     with all_workspaces():
+        rows = Invitation.unscoped.select_related("workspace", "invited_by")
         invitation = rows.filter(pk=payload["id"], nonce=payload["nonce"]).first()
     if invitation is None:
         raise BadInvitation(_("This invitation does not exist any more."))

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from core.db.fields import LineField, ProseField
 from personas.agents.models import Agent
 from personas.records.models import Record
+from personas.tenancy.fields import TenantForeignKey
 
 VALIDITY_FIELDS = ("valid_from", "valid_until")
 # Python supports the years 1 to 9999, but converting a timestamp in the first or last of them to another
@@ -37,7 +38,7 @@ class Memory(Record):
     usage_fields = frozenset({"agent"})
 
     text = ProseField(max_length=2_000)
-    agent = models.ForeignKey(Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="memories")
+    agent = TenantForeignKey(Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="memories")
     state = models.CharField(max_length=10, choices=MemoryState.choices, default=MemoryState.ACTIVE)
     source = LineField(max_length=300, blank=True)
     author = models.ForeignKey(
@@ -46,7 +47,7 @@ class Memory(Record):
     author_label = LineField(max_length=254, editable=False)
     valid_from = models.DateTimeField(null=True, blank=True)
     valid_until = models.DateTimeField(null=True, blank=True)
-    superseded_by = models.ForeignKey(
+    superseded_by = TenantForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="supersedes"
     )
 

@@ -142,8 +142,8 @@ def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
 
 def list_memberships(user: User) -> list[Membership]:
     """Return the memberships of a user in all workspaces, sorted by workspace name."""
-    rows = Membership.unscoped.filter(user=user).select_related("workspace")
     with workspace_scope.all_workspaces():
+        rows = Membership.unscoped.filter(user=user).select_related("workspace")
         return list(rows.order_by("workspace__name", "pk"))
 
 

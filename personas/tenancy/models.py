@@ -9,6 +9,7 @@ from django.db import connection, models
 from django.utils.translation import gettext as _
 
 from core.db.compiled_write import WriteBatch, can_insert_rows
+from core.db.workspace_scope import get_scope_id
 from personas.workspaces.models import Workspace
 
 T = TypeVar("T", bound="WorkspaceOwned")
@@ -104,7 +105,10 @@ def load_link_workspaces(rows: Sequence["WorkspaceOwned"]) -> None:
         uncached = [row for row in rows if not field.is_cached(row)]
         linked = {getattr(row, field.attname) for row in uncached} - {None}
         if linked:
-            linked_rows = field.remote_field.model._base_manager.filter(pk__in=linked)
+            workspaces = {row.workspace_id for row in uncached}
+            linked_rows = field.remote_field.model._base_manager.filter(
+                pk__in=linked, workspace_id__in=workspaces
+            )
             workspace_ids = dict(linked_rows.values_list("pk", "workspace_id"))
             for row in uncached:
                 row._link_workspace_ids = {**row._link_workspace_ids, field.name: workspace_ids}
@@ -125,6 +129,19 @@ class ScopedManager(models.Manager[T]):
         raise UnscopedQuery(f"{self.model.__name__}.objects needs in_workspace(…), or say `unscoped`.")
 
 
+class UnscopedManager(models.Manager[T]):
+    """Manager for queries across workspaces. It is the default and base manager, which Django uses itself.
+
+    Within the scope of one workspace it returns rows of that workspace only, as row-level security does. So
+    relations, `refresh_from_db`, uniqueness checks and the UPDATE of `save()` name the workspace too.
+    """
+
+    def get_queryset(self) -> models.QuerySet[T]:
+        rows = super().get_queryset()
+        scope_id = get_scope_id()
+        return rows if scope_id is None else rows.filter(workspace_id=scope_id)
+
+
 class WorkspaceOwned(models.Model):
     """Base class of models whose rows belong to one workspace.
 
@@ -134,7 +151,7 @@ class WorkspaceOwned(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+")
 
     # Defined first, so that Django uses it as the default manager for relations, constraints and the admin.
-    unscoped: ClassVar[models.Manager[Self]] = models.Manager()
+    unscoped: ClassVar[UnscopedManager[Self]] = UnscopedManager()
     objects: ClassVar[ScopedManager[Self]] = ScopedManager()
     _stored_workspace_id: int | None = None  # the workspace the row was loaded from or saved to
     # Preloaded workspace ids of linked rows, by name of the foreign key and primary key of the linked row.
@@ -143,6 +160,7 @@ class WorkspaceOwned(models.Model):
     class Meta:
         abstract = True
         default_manager_name = "unscoped"
+        base_manager_name = "unscoped"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         self.check_foreign_links()
@@ -184,6 +202,21 @@ class WorkspaceOwned(models.Model):
         fields = [field for field in cls._meta.concrete_fields if isinstance(field, models.ForeignKey)]
         return [field for field in fields if issubclass(field.remote_field.model, WorkspaceOwned)]
 
+    def _do_update(
+        self,
+        base_qs: models.QuerySet[Any],
+        using: str | None,
+        pk_val: Any,
+        values: Collection[tuple[models.Field[Any, Any], type[models.Model] | None, Any]],
+        update_fields: Iterable[str] | None,
+        forced_update: bool,
+    ) -> bool:
+        """Update the row with this workspace and id. The workspace of a row never changes."""
+        if get_scope_id() is None:
+            base_qs = base_qs.filter(workspace_id=self.workspace_id)
+        kept = [value for value in values if value[0].name != "workspace"]
+        return super()._do_update(base_qs, using, pk_val, kept, update_fields, forced_update)
+
     def _get_stored_workspace_id(self) -> int | None:
         """Return the workspace id that the database has for this row, or None for a new row.
 
@@ -200,5 +233,10 @@ class WorkspaceOwned(models.Model):
             return workspace_id
         if linked in (workspace_ids := self._link_workspace_ids.get(field.name, {})):
             return workspace_ids[linked]
-        rows = field.remote_field.model._base_manager.filter(pk=linked)
+        rows = field.remote_field.model._base_manager.filter(pk=linked, workspace_id=self.workspace_id)
         return rows.values_list("workspace_id", flat=True).first()
+
+
+# Subclasses take the base manager from their parent class. If their `Meta` inherited the option, it would be
+# part of the migrations of every model, although it does not concern the database.
+del WorkspaceOwned.Meta.base_manager_name  # type: ignore[misc]

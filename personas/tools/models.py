@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from core.db.fields import LineField, ProseField
 from personas.records.models import Record
+from personas.tenancy.fields import TenantForeignKey
 from personas.workspaces.models import validate_not_reserved
 
 validate_tool_name = RegexValidator(
@@ -32,7 +33,7 @@ class Tool(Record):
 
     name = LineField(max_length=64, validators=[validate_tool_name, validate_not_reserved])
     # Without an index: queries start from the links of a workspace's agents, and agents are not deleted.
-    agent = models.ForeignKey(
+    agent = TenantForeignKey(
         "personas.Agent",
         null=True,
         blank=True,

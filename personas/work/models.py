@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from core.db.fields import LineField, ProseField
 from personas.agents.models import Agent
 from personas.records.models import Record
+from personas.tenancy.fields import TenantForeignKey
 from personas.tenancy.models import WorkspaceOwned
 
 
@@ -17,7 +18,7 @@ class Responsibility(Record):
     kind = "responsibility"
     content = ("agent", "title", "text", "position")
 
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="responsibilities")
+    agent = TenantForeignKey(Agent, on_delete=models.PROTECT, related_name="responsibilities")
     title = LineField(max_length=120)
     text = ProseField(max_length=20_000)
     position = models.PositiveIntegerField(default=0)
@@ -61,7 +62,7 @@ class Task(Record):
     title = LineField(max_length=120)
     description = ProseField(max_length=20_000, blank=True)
     status = models.CharField(max_length=12, choices=TaskStatus.choices, default=TaskStatus.OPEN)
-    agent = models.ForeignKey(Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="tasks")
+    agent = TenantForeignKey(Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="tasks")
 
     class Meta(Record.Meta):
         constraints = [
@@ -100,7 +101,7 @@ class Task(Record):
 class TaskStep(WorkspaceOwned):
     """One step of a task, with its position."""
 
-    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="steps")
+    task = TenantForeignKey(Task, on_delete=models.CASCADE, related_name="steps")
     title = LineField(max_length=300)
     is_done = models.BooleanField(default=False)
     position = models.PositiveIntegerField()

@@ -3,6 +3,7 @@
 from django.db import models
 
 from personas.models import Agent, WorkspaceOwned
+from personas.tenancy.fields import TenantForeignKey
 
 
 class BuildCause(WorkspaceOwned):
@@ -12,7 +13,7 @@ class BuildCause(WorkspaceOwned):
     committed without it. Inserting a separate row needs no lock on the prompt, which a build may hold.
     """
 
-    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="+")
+    agent = TenantForeignKey(Agent, on_delete=models.CASCADE, related_name="+")
     # Kind, id, revision and label of the changed record, the author and the message.
     cause = models.JSONField()
     at = models.DateTimeField(auto_now_add=True)

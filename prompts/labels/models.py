@@ -4,6 +4,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from personas.models import WorkspaceOwned
+from personas.tenancy.fields import TenantForeignKey
 from personas.workspaces.models import slug_validator
 from prompts.versions.models import AgentPrompt, PromptVersion
 
@@ -25,9 +26,9 @@ class MoveReason(models.TextChoices):
 class PromptLabel(WorkspaceOwned):
     """A label of a prompt: a named, movable pointer to one of its versions."""
 
-    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="labels")
+    prompt = TenantForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="labels")
     name = models.SlugField(max_length=40, db_index=False, validators=[slug_validator])
-    version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="labels")
+    version = TenantForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="labels")
     moved_at = models.DateTimeField()
 
     class Meta(WorkspaceOwned.Meta):
@@ -49,19 +50,19 @@ class LabelMove(WorkspaceOwned):
     """
 
     # No index of its own: the unique index on prompt and sequence serves queries by prompt.
-    prompt = models.ForeignKey(
+    prompt = TenantForeignKey(
         AgentPrompt, on_delete=models.PROTECT, related_name="label_moves", db_index=False
     )
     sequence = models.PositiveIntegerField()
     label = models.CharField(max_length=40)
-    version = models.ForeignKey(PromptVersion, null=True, on_delete=models.PROTECT, related_name="+")
-    previous_version = models.ForeignKey(
+    version = TenantForeignKey(PromptVersion, null=True, on_delete=models.PROTECT, related_name="+")
+    previous_version = TenantForeignKey(
         PromptVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     # A value of MoveReason.
     reason = models.CharField(max_length=20)
     note = models.CharField(max_length=500, blank=True)
-    release = models.ForeignKey("Release", null=True, on_delete=models.PROTECT, related_name="moves")
+    release = TenantForeignKey("Release", null=True, on_delete=models.PROTECT, related_name="moves")
     author_label = models.CharField(max_length=254)
     at = models.DateTimeField()
     previous_hash = models.CharField(max_length=64, blank=True)

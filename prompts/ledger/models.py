@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 
 from personas.models import ApiKey, Workspace, WorkspaceOwned
+from personas.tenancy.fields import TenantForeignKey, TenantOneToOneField
 from prompts.versions.models import AgentPrompt, PromptVersion
 
 # Foreign keys of the ledger have no database constraint. Checking a constraint locks the referenced row, so a
@@ -25,9 +26,9 @@ class LedgerEntry(WorkspaceOwned):
     key = models.ForeignKey(ApiKey, null=True, **UNINDEXED_FK)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, **UNINDEXED_FK)
     reader_label = models.CharField(max_length=254)
-    prompt = models.ForeignKey(AgentPrompt, **UNINDEXED_FK)
+    prompt = TenantForeignKey(AgentPrompt, **UNINDEXED_FK)
     label = models.CharField(max_length=40, blank=True)
-    version = models.ForeignKey(PromptVersion, **UNCONSTRAINED_FK)
+    version = TenantForeignKey(PromptVersion, **UNCONSTRAINED_FK)
     # The slots of the call. Filled into the version's segments they give the served text again.
     slots = models.JSONField()
     served_digest = models.CharField(max_length=64)
@@ -87,7 +88,7 @@ class LedgerRollOff(WorkspaceOwned):
     the hash of each record includes the hash of the record for the previous block.
     """
 
-    block = models.OneToOneField(LedgerBlock, on_delete=models.PROTECT, related_name="roll_off")
+    block = TenantOneToOneField(LedgerBlock, on_delete=models.PROTECT, related_name="roll_off")
     first_id = models.BigIntegerField()
     last_id = models.BigIntegerField()
     months = models.PositiveSmallIntegerField()
@@ -108,12 +109,12 @@ class DigestReport(WorkspaceOwned):
     The server cannot verify that the bot really used that prompt.
     """
 
-    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
-    key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
+    prompt = TenantForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
+    key = TenantForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
     reporter_label = models.CharField(max_length=254)
     digest = models.CharField(max_length=64)
     # The version that the digest belongs to; null if the prompt has no such version.
-    version = models.ForeignKey(
+    version = TenantForeignKey(
         PromptVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     # Not a foreign key: ledger rows are deleted when they expire.

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
 from personas.models import WorkspaceOwned
+from personas.tenancy.fields import TenantForeignKey
 from prompts.versions.models import AgentPrompt, PromptVersion
 
 
@@ -63,11 +64,11 @@ class ReleaseItem(WorkspaceOwned):
     `before` is the version that had the label when the release was requested; null if there was none.
     """
 
-    release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="items")
-    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+")
-    version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="+")
+    release = TenantForeignKey(Release, on_delete=models.PROTECT, related_name="items")
+    prompt = TenantForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+")
+    version = TenantForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="+")
     digest = models.CharField(max_length=64)
-    before = models.ForeignKey(PromptVersion, null=True, on_delete=models.PROTECT, related_name="+")
+    before = TenantForeignKey(PromptVersion, null=True, on_delete=models.PROTECT, related_name="+")
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [models.UniqueConstraint(fields=["release", "prompt"], name="prompt_once_per_release")]

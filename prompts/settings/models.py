@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from core.db.fields import ProseField
 from core.db.line_lists import LineListField
 from personas.models import Agent, Channel, Identity, Record, Soul, UserProfile
+from personas.tenancy.fields import TenantForeignKey
 from prompts.settings.validation import validate_sample_data, validate_section_limits, validate_signature
 
 ENTRY_CHOICES = [("full", _("Full")), ("simple", _("Simple")), ("minimal", _("Minimal"))]
@@ -36,15 +37,15 @@ class PromptSettings(Record):
         *("list_sample", "string_truncate", "omit_reference", "per_file", "all_files", "section_limits"),
     )
 
-    agent = models.ForeignKey(
+    agent = TenantForeignKey(
         Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="prompt_settings"
     )
-    channel = models.ForeignKey(
+    channel = TenantForeignKey(
         Channel, null=True, blank=True, on_delete=models.PROTECT, related_name="prompt_settings"
     )
-    identity = models.ForeignKey(Identity, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
-    soul = models.ForeignKey(Soul, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
-    user_profile = models.ForeignKey(
+    identity = TenantForeignKey(Identity, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    soul = TenantForeignKey(Soul, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    user_profile = TenantForeignKey(
         UserProfile, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
     mission = ProseField(max_length=20_000, blank=True)

@@ -5,6 +5,7 @@ from django.db.models import Q
 
 from core.db.fields import CompactJSONField
 from personas.models import Agent, Channel, Workspace, WorkspaceOwned
+from personas.tenancy.fields import TenantForeignKey
 
 
 class AgentPrompt(WorkspaceOwned):
@@ -13,11 +14,11 @@ class AgentPrompt(WorkspaceOwned):
     The row is locked while a version is added, so version numbers have no gaps.
     """
 
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="prompts")
-    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="prompts")
+    agent = TenantForeignKey(Agent, on_delete=models.PROTECT, related_name="prompts")
+    channel = TenantForeignKey(Channel, on_delete=models.PROTECT, related_name="prompts")
     last_number = models.PositiveIntegerField(default=0)
     last_hash = models.CharField(max_length=64, blank=True)
-    latest = models.ForeignKey("PromptVersion", null=True, on_delete=models.PROTECT, related_name="+")
+    latest = TenantForeignKey("PromptVersion", null=True, on_delete=models.PROTECT, related_name="+")
     last_move = models.PositiveIntegerField(default=0)
     last_move_hash = models.CharField(max_length=64, blank=True)
     # Whether the agent is active and uses the channel.
@@ -60,7 +61,7 @@ class PromptVersion(WorkspaceOwned):
     """
 
     # Indexed by the unique constraint on prompt and number.
-    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="versions", db_index=False)
+    prompt = TenantForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="versions", db_index=False)
     number = models.PositiveIntegerField()
     # Covers text, slots and tools, but not their origins; a build with the same digest adds no version.
     digest = models.CharField(max_length=64)
@@ -118,8 +119,8 @@ class VersionPart(WorkspaceOwned):
 
     # No separate index: the composite index below begins with the workspace and serves all queries.
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="+", db_index=False)
-    prompt = models.ForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
-    version = models.ForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="+", db_index=False)
+    prompt = TenantForeignKey(AgentPrompt, on_delete=models.PROTECT, related_name="+", db_index=False)
+    version = TenantForeignKey(PromptVersion, on_delete=models.PROTECT, related_name="+", db_index=False)
     kind = models.CharField(max_length=20)
     object_id = models.BigIntegerField()
     revision = models.PositiveIntegerField(null=True)

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
 from personas.models import Agent, Content, WorkspaceOwned
+from personas.tenancy.fields import TenantForeignKey
 from skills.discovery.harnesses import FILE_KINDS
 from skills.sources.models import Source
 
@@ -34,7 +35,7 @@ class Reach(models.TextChoices):
 class ContextFile(WorkspaceOwned):
     """A discovered file; its content is stored in its revisions."""
 
-    source = models.ForeignKey(Source, on_delete=models.PROTECT, related_name="files")
+    source = TenantForeignKey(Source, on_delete=models.PROTECT, related_name="files")
     path = models.CharField(max_length=1_000)
     file_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in FILE_KINDS])
     state = models.CharField(max_length=11, choices=FileState.choices, default=FileState.NEW)
@@ -44,13 +45,13 @@ class ContextFile(WorkspaceOwned):
     is_ignored = models.BooleanField(default=False)
     # newest: the last revision found in the source. agreed: the last revision that a user approved.
     # in_force: the revision that prompts use.
-    newest = models.ForeignKey(
+    newest = TenantForeignKey(
         "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    agreed = models.ForeignKey(
+    agreed = TenantForeignKey(
         "FileRevision", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    in_force = models.ForeignKey("FileRevision", null=True, on_delete=models.PROTECT, related_name="used_by")
+    in_force = TenantForeignKey("FileRevision", null=True, on_delete=models.PROTECT, related_name="used_by")
     # Whether a user has dealt with the current state. The inbox shows only files where this is False.
     is_settled = models.BooleanField(default=False)
     # Stamp of the file when its content was last read. A refresh does not read a file with the same stamp.
@@ -92,10 +93,10 @@ class Verdict(models.TextChoices):
 class FileRevision(WorkspaceOwned):
     """One content of a file. A refresh that finds different content creates the next revision."""
 
-    file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="revisions")
+    file = TenantForeignKey(ContextFile, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
     digest = models.CharField(max_length=64)
-    content = models.ForeignKey(Content, on_delete=models.PROTECT, related_name="+")
+    content = TenantForeignKey(Content, on_delete=models.PROTECT, related_name="+")
     size = models.PositiveIntegerField()
     verdict = models.CharField(max_length=7, choices=Verdict.choices)
     # Scanner findings and parsing problems. Each is a list of JSON objects.
@@ -123,7 +124,7 @@ class FileRevision(WorkspaceOwned):
 class Waiver(WorkspaceOwned):
     """A permission to use quarantined content of a file until a date. It applies to one digest only."""
 
-    file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="waivers")
+    file = TenantForeignKey(ContextFile, on_delete=models.CASCADE, related_name="waivers")
     digest = models.CharField(max_length=64)
     reason = LineField(max_length=500)
     until = models.DateField()
@@ -149,8 +150,8 @@ class Waiver(WorkspaceOwned):
 class FileAgent(WorkspaceOwned):
     """Assignment of a discovered skill to an agent, used with `Reach.CHOSEN`."""
 
-    file = models.ForeignKey(ContextFile, on_delete=models.CASCADE, related_name="agent_links")
-    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="file_links")
+    file = TenantForeignKey(ContextFile, on_delete=models.CASCADE, related_name="agent_links")
+    agent = TenantForeignKey(Agent, on_delete=models.CASCADE, related_name="file_links")
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [models.UniqueConstraint(fields=["file", "agent"], name="file_once_per_agent")]

@@ -7,6 +7,7 @@ from django.db import models
 
 from core.db.fields import LineField, ProseField
 from personas.models import Agent, Record, WorkspaceOwned
+from personas.tenancy.fields import TenantForeignKey
 from personas.workspaces.models import validate_not_reserved
 from skills.skill_format.parser import list_skill_problems
 
@@ -74,8 +75,8 @@ class Skill(Record):
 class SkillLink(WorkspaceOwned):
     """Assignment of a skill to one agent."""
 
-    skill = models.ForeignKey(Skill, on_delete=models.CASCADE, related_name="agent_links")
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="skill_links")
+    skill = TenantForeignKey(Skill, on_delete=models.CASCADE, related_name="agent_links")
+    agent = TenantForeignKey(Agent, on_delete=models.PROTECT, related_name="skill_links")
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [models.UniqueConstraint(fields=["skill", "agent"], name="skill_once_per_agent")]

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.db.fields import LineField
 from personas.models import Agent, Content, Named, WorkspaceOwned
+from personas.tenancy.fields import TenantForeignKey, TenantOneToOneField
 from skills.discovery.harnesses import HARNESSES
 from skills.sources.locations import find_location_problem, normalize_location
 
@@ -87,7 +88,7 @@ class Source(Named):
     )
 
     source_kind = models.CharField(max_length=6, choices=SourceKind.choices, default=SourceKind.FOLDER)
-    grant = models.ForeignKey(
+    grant = TenantForeignKey(
         SourceGrant, null=True, blank=True, on_delete=models.PROTECT, related_name="sources"
     )
     folder = LineField(max_length=1_000, blank=True)
@@ -185,7 +186,7 @@ class AgentContext(WorkspaceOwned):
     ancestor.
     """
 
-    agent = models.OneToOneField(Agent, on_delete=models.CASCADE, related_name="context")
+    agent = TenantOneToOneField(Agent, on_delete=models.CASCADE, related_name="context")
     harness = LineField(max_length=40, default="plain")
     # Whether prompts contain context files and workspace files, and whether they contain skills.
     has_context_files = models.BooleanField(default=True, db_default=True)
@@ -217,8 +218,8 @@ class SourceScope(models.TextChoices):
 class AgentSource(WorkspaceOwned):
     """A source that an agent reads. The last of an agent's sources has the highest priority."""
 
-    context = models.ForeignKey(AgentContext, on_delete=models.CASCADE, related_name="uses")
-    source = models.ForeignKey(Source, on_delete=models.PROTECT, related_name="agent_uses")
+    context = TenantForeignKey(AgentContext, on_delete=models.CASCADE, related_name="uses")
+    source = TenantForeignKey(Source, on_delete=models.PROTECT, related_name="agent_uses")
     scope = models.CharField(max_length=7, choices=SourceScope.choices, default=SourceScope.BOTH)
     # Replaces the location of the source for this agent. Empty: the location of the source.
     location = LineField(max_length=1_000, blank=True)
@@ -245,13 +246,13 @@ class AgentSource(WorkspaceOwned):
 class PushedFile(WorkspaceOwned):
     """A file pushed by upload or API. A refresh of its source reads these rows instead of a folder."""
 
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="pushed_files")
+    source = TenantForeignKey(Source, on_delete=models.CASCADE, related_name="pushed_files")
     path = models.CharField(max_length=1_000)
-    content = models.ForeignKey(Content, on_delete=models.PROTECT, related_name="+")
+    content = TenantForeignKey(Content, on_delete=models.PROTECT, related_name="+")
     pushed_at = models.DateTimeField(auto_now=True)
     # The API key that pushed the file first: of several rotated keys, the first of them. None: a member
     # uploaded the file, or it was pushed before this was recorded.
-    pushed_by = models.ForeignKey(
+    pushed_by = TenantForeignKey(
         "personas.ApiKey", null=True, blank=True, db_index=False, on_delete=models.PROTECT, related_name="+"
     )
 
@@ -281,7 +282,7 @@ FINISHED_STATUSES = (RunStatus.DONE, RunStatus.HELD, RunStatus.FAILED)
 class RefreshRun(WorkspaceOwned):
     """One refresh of a source: queued, claimed by a worker with a lease, then done, held, failed or lost."""
 
-    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="runs")
+    source = TenantForeignKey(Source, on_delete=models.CASCADE, related_name="runs")
     status = models.CharField(max_length=7, choices=RunStatus.choices, default=RunStatus.QUEUED)
     # Why the run was requested, such as "person", "schedule", "watch", "push", "confirmed" (a removal) or
     # "lost" (a retry).

@@ -13,6 +13,7 @@ from psycopg import ClientCursor, RawCursor
 from psycopg.errors import FeatureNotSupported
 from psycopg.pq import Format, TransactionStatus
 
+from project.database.postgresql.features import DatabaseFeatures
 from project.database.postgresql.prepared_statements import name_by_digest
 from project.database.postgresql.rls_cursor import (
     ScopedCursor,
@@ -51,6 +52,7 @@ DjangoWrapper: Any = base.DatabaseWrapper
 
 class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
     SchemaEditorClass = WorkspaceSchemaEditor
+    features_class = DatabaseFeatures
     # SAVEPOINT and RELEASE statements that are sent before the next statement, in its round trip if that is a
     # pipeline. What is not sent by the end of the transaction is not needed.
     unsent: list[str]
