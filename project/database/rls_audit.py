@@ -72,8 +72,12 @@ def has_workspace_condition(expression: str, column: str) -> bool:
 
     The text is compared loosely, because PostgreSQL versions format expressions differently.
     """
+    compact = "".join(expression.split()).replace("(", "").replace(")", "")
     return (
-        expression.strip().startswith("CASE")
-        and expression.count(SCOPE_SETTING) == 2
-        and f"WHEN {column} THEN true" in expression
+        compact.startswith("CASEcurrent_setting")
+        and compact.count(SCOPE_SETTING) == 1
+        and compact.count("THENtrue") == 2
+        and f"WHEN{column}::textTHENtrue" in compact
+        and "WHEN'all'::textTHENtrue" in compact
+        and compact.endswith("ELSEfalseEND")
     )

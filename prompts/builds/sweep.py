@@ -5,7 +5,7 @@ expired, and prompts built by an older compiler.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -45,25 +45,37 @@ def request_due_rebuilds(now: datetime) -> list[tuple[int, list[int]]]:
     return agents
 
 
-@transaction.atomic
 def request_compiler_rebuilds() -> list[tuple[int, list[int]]]:
     """Request rebuilds of prompts whose latest version was built by an older compiler.
 
     Return the agents by workspace. Each prompt is requested once per compiler: the prompt stores for which
     compiler it was last checked. The latest version cannot tell, because a rebuild with the same text adds
-    no version.
+    no version. Each workspace has its own transaction and locks.
     """
     current = get_compiler_digest()
-    rows = AgentPrompt.unscoped.filter(is_live=True).exclude(compiler=current).order_by("pk")
+    unchecked = AgentPrompt.unscoped.filter(is_live=True).exclude(compiler=current).order_by("pk")
+    pairs = unchecked.values_list("workspace_id", "pk")[:MAX_SWEEP_ROWS]
+    agents = []
+    for workspace_id, prompt_ids in group_by_workspace(pairs):
+        if agent_ids := request_workspace_rebuilds(workspace_id, prompt_ids, current):
+            agents.append((workspace_id, agent_ids))
+    return agents
+
+
+@transaction.atomic
+def request_workspace_rebuilds(workspace_id: int, prompt_ids: Sequence[int], current: str) -> list[int]:
+    """Mark these prompts as checked, and request rebuilds of the outdated ones. Return their agents."""
+    prompts = AgentPrompt.objects.in_workspace(workspace_id)
+    rows = prompts.filter(pk__in=prompt_ids, is_live=True).exclude(compiler=current)
     rows = rows.select_related("latest").only("workspace_id", "agent_id", "latest__compiler")
     # Prompts locked by a running build are left to the next sweep.
-    locked = list(rows.select_for_update(of=("self",), skip_locked=True)[:MAX_SWEEP_ROWS])
-    AgentPrompt.unscoped.filter(pk__in=[row.pk for row in locked]).update(compiler=current)
-    outdated = [row for row in locked if row.latest is None or row.latest.compiler != current]
-    agents = group_by_workspace((row.workspace_id, row.agent_id) for row in outdated)
-    for workspace_id, agent_ids in agents:
-        add_build_causes(workspace_id, agent_ids, {"kind": COMPILER_CAUSE, "by": SYSTEM_ACTOR.label})
-    return agents
+    locked = list(rows.order_by("pk").select_for_update(of=("self",), skip_locked=True))
+    prompts.filter(pk__in=[row.pk for row in locked]).update(compiler=current)
+    agent_ids = {row.agent_id for row in locked if row.latest is None or row.latest.compiler != current}
+    if agent_ids:
+        cause = {"kind": COMPILER_CAUSE, "by": SYSTEM_ACTOR.label}
+        add_build_causes(workspace_id, sorted(agent_ids), cause)
+    return sorted(agent_ids)
 
 
 def list_queued_verifications(now: datetime) -> list[tuple[int, int]]:

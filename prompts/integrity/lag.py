@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from personas.models import Workspace
 from prompts.integrity.checkpoint_files import is_copied_since
-from prompts.ledger.blocks import SETTLE_DELAY
+from prompts.ledger.blocks import SETTLE_DELAY, list_workspaces_with_prompts
 from prompts.models import (
     AgentPrompt,
     Checkpoint,
@@ -173,13 +173,15 @@ def is_recent(signed_at: datetime | None, now: datetime) -> bool:
 
 def iterate_changes(states: Sequence[SealingState]) -> Iterable[tuple[int, datetime | None]]:
     """Yield workspaces with the times of their oldest version, label move and block since the checkpoint."""
-    rows = Workspace.objects.filter(pk__in=[state.workspace_id for state in states])
+    rows = list_workspaces_with_prompts().filter(workspace__in=[state.workspace_id for state in states])
     signed_at = get_newest(Checkpoint.unscoped.all(), "sequence", "at")
     rows = rows.annotate(signed_at=Coalesce(signed_at, Value(NEVER)))
     for model, field in ((PromptVersion, "created_at"), (LabelMove, "at")):
-        newer = model.unscoped.filter(workspace=OuterRef("pk"), **{f"{field}__gt": OuterRef("signed_at")})
+        newer = model.unscoped.filter(
+            workspace=OuterRef("workspace"), **{f"{field}__gt": OuterRef("signed_at")}
+        )
         oldest = Subquery(newer.order_by(field).values(field)[:1])
-        yield from rows.annotate(oldest=oldest).values_list("pk", "oldest")
+        yield from rows.annotate(oldest=oldest).values_list("workspace_id", "oldest")
     blocks = [
         Q(
             workspace=state.workspace_id,
@@ -194,13 +196,14 @@ def iterate_changes(states: Sequence[SealingState]) -> Iterable[tuple[int, datet
 
 
 def list_sealing_states() -> list[SealingState]:
+    """Return the state of every workspace. One without prompts has no chains, so all its counts are 0."""
     checkpoints = get_last_checkpoints()
-    prompts = AgentPrompt.unscoped.filter(workspace=OuterRef("pk"), last_number__gt=0).order_by()
+    prompts = AgentPrompt.unscoped.filter(workspace=OuterRef("workspace"), last_number__gt=0).order_by()
     blocks = LedgerBlock.unscoped.all()
-    entries = LedgerEntry.unscoped.filter(workspace=OuterRef("pk"), pk__gt=OuterRef("sealed_id")).order_by(
-        "pk"
-    )
-    rows = Workspace.objects.annotate(
+    entries = LedgerEntry.unscoped.filter(
+        workspace=OuterRef("workspace"), pk__gt=OuterRef("sealed_id")
+    ).order_by("pk")
+    rows = list_workspaces_with_prompts().annotate(
         versions=Subquery(prompts.values("workspace").annotate(sum=Sum("last_number")).values("sum")),
         label_moves=Subquery(prompts.values("workspace").annotate(sum=Sum("last_move")).values("sum")),
         blocks=get_newest(blocks, "sequence", "sequence"),
@@ -209,26 +212,33 @@ def list_sealing_states() -> list[SealingState]:
         roll_offs=get_newest(LedgerRollOff.unscoped.all(), "first_id", "block__sequence"),
         unsealed_at=Subquery(entries.values("at")[:1]),
     )
-    names = ("pk", "slug", "created_at", "versions", "label_moves", "blocks", "roll_offs")
-    return [
-        SealingState(
-            workspace_id,
-            slug,
-            created_at,
-            ChainCounts(*(count or 0 for count in counts)),
-            unsealed_at,
-            sealed_at,
-            *checkpoints.get(workspace_id, (None, None)),
+    names = ("versions", "label_moves", "blocks", "roll_offs", "unsealed_at", "sealed_at")
+    chains = {workspace_id: values for workspace_id, *values in rows.values_list("workspace_id", *names)}
+    states = []
+    for workspace_id, slug, created_at in Workspace.objects.order_by("pk").values_list(
+        "pk", "slug", "created_at"
+    ):
+        *counts, unsealed_at, sealed_at = chains.get(workspace_id, [None] * len(names))
+        chain_counts = ChainCounts(*(count or 0 for count in counts))
+        signed_at, signed_counts = checkpoints.get(workspace_id, (None, None))
+        states.append(
+            SealingState(
+                workspace_id,
+                slug,
+                created_at,
+                chain_counts,
+                unsealed_at,
+                sealed_at,
+                signed_at,
+                signed_counts,
+            )
         )
-        for workspace_id, slug, created_at, *counts, unsealed_at, sealed_at in rows.order_by(
-            "pk"
-        ).values_list(*names, "unsealed_at", "sealed_at")
-    ]
+    return states
 
 
 def get_newest(rows: QuerySet[Any], order: str, field: str) -> Subquery:
     """Return a subquery for a field of the newest row of each workspace."""
-    return Subquery(rows.filter(workspace=OuterRef("pk")).order_by(f"-{order}").values(field)[:1])
+    return Subquery(rows.filter(workspace=OuterRef("workspace")).order_by(f"-{order}").values(field)[:1])
 
 
 def get_last_checkpoints() -> dict[int, tuple[datetime, ChainCounts | None]]:
@@ -236,13 +246,14 @@ def get_last_checkpoints() -> dict[int, tuple[datetime, ChainCounts | None]]:
 
     The body is read as text: a damaged one must not hide the checkpoints of other workspaces.
     """
-    newest = Workspace.objects.annotate(newest=get_newest(Checkpoint.unscoped.all(), "sequence", "pk"))
-    rows = Checkpoint.unscoped.filter(pk__in=newest.values("newest")).annotate(
-        text=Cast(F("body"), TextField())
+    checkpoints = Checkpoint.unscoped.annotate(text=Cast(F("body"), TextField()))
+    rows = list_workspaces_with_prompts().annotate(
+        signed_at=get_newest(checkpoints, "sequence", "at"), text=get_newest(checkpoints, "sequence", "text")
     )
     return {
         workspace_id: (at, read_signed_counts(text))
-        for workspace_id, at, text in rows.values_list("workspace", "at", "text")
+        for workspace_id, at, text in rows.values_list("workspace_id", "signed_at", "text")
+        if at is not None
     }
 
 

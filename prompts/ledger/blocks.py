@@ -6,17 +6,17 @@ A block contains a digest of its rows, so rows that are removed or inserted late
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import takewhile
+from typing import Any
 
 from django.core.cache import cache
 from django.db import transaction
-from django.db.models import F, OuterRef, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from personas.api_keys.services import save_last_used
 from personas.models import Workspace
 from prompts.hashed_rows import build_block_row
-from prompts.models import LedgerBlock, LedgerEntry
+from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry
 from prompts.proof import ledger_blocks as proof
 from prompts.proof.hashed_rows import ledger_rows_digest
 
@@ -30,20 +30,35 @@ SealableRow = tuple[int, str, datetime, int | None]
 OBSERVATION_SECONDS = 24 * 3_600
 
 
+def list_workspaces_with_prompts() -> "QuerySet[AgentPrompt, dict[str, Any]]":
+    """List the workspaces that have prompts, and may therefore have chains and a ledger.
+
+    Subqueries about a workspace are correlated with this query and not with the table of workspaces, because
+    a table that is distributed by workspace can be joined only with another one.
+    """
+    return AgentPrompt.unscoped.order_by().values("workspace_id").annotate(prompts=Count("pk"))
+
+
 def list_workspaces_to_seal() -> list[int]:
     """List the workspaces with rows after their last block, the one that was sealed longest ago first.
 
     Takes three index lookups per workspace.
     """
-    blocks = LedgerBlock.unscoped.filter(workspace=OuterRef("pk")).order_by("-sequence")
-    rows = LedgerEntry.unscoped.filter(workspace=OuterRef("pk")).order_by("-pk")
-    workspaces = Workspace.objects.annotate(
-        sealed=Coalesce(Subquery(blocks.values("last_id")[:1]), 0),
+    blocks = LedgerBlock.unscoped.filter(workspace=OuterRef("workspace")).order_by("-sequence")
+    rows = LedgerEntry.unscoped.filter(workspace=OuterRef("workspace")).order_by("-pk")
+    workspaces = list_workspaces_with_prompts().annotate(
+        sealed=Subquery(blocks.values("last_id")[:1]),
         sealed_at=Subquery(blocks.values("at")[:1]),
         newest=Subquery(rows.values("pk")[:1]),
     )
-    unsealed = workspaces.filter(newest__gt=F("sealed"))
-    return list(unsealed.order_by(F("sealed_at").asc(nulls_first=True), "pk").values_list("pk", flat=True))
+    unsealed = [
+        (sealed_at is not None, sealed_at, workspace_id)
+        for workspace_id, sealed, sealed_at, newest in workspaces.values_list(
+            "workspace_id", "sealed", "sealed_at", "newest"
+        )
+        if newest is not None and newest > (sealed or 0)
+    ]
+    return [workspace_id for _, _, workspace_id in sorted(unsealed)]
 
 
 def seal_ledger(workspace_id: int) -> int:

@@ -38,7 +38,7 @@ BEGIN
       coalesce(quote_literal(since), 'MINVALUE'), coalesce(quote_literal(until), 'MAXVALUE'));
     since := coalesce(since, '-infinity');
     until := coalesce(until, 'infinity');
-    IF EXISTS (SELECT FROM prompts_ledgerentry_default WHERE at >= since AND at < until) THEN
+    IF EXISTS (SELECT 1 FROM prompts_ledgerentry_default WHERE at >= since AND at < until) THEN
       ALTER TABLE prompts_ledgerentry_default DISABLE TRIGGER prompts_ledgerentry_only_grows;
       EXECUTE format('WITH moved AS '
         '(DELETE FROM prompts_ledgerentry_default WHERE at >= $1 AND at < $2 RETURNING *) '
@@ -61,11 +61,11 @@ DECLARE
 BEGIN
   LOCK TABLE ONLY prompts_ledgerentry IN SHARE UPDATE EXCLUSIVE MODE;
   IF EXISTS (
-    SELECT FROM pg_inherits
+    SELECT 1 FROM pg_inherits
     WHERE inhparent = 'prompts_ledgerentry'::regclass AND inhrelid = to_regclass(quote_ident(part))
   ) OR (CASE WHEN few IS NOT NULL THEN few < (
     SELECT count(*) FROM (
-      SELECT FROM prompts_ledgerentry_default WHERE at >= since AND at < until LIMIT few + 1
+      SELECT 1 FROM prompts_ledgerentry_default WHERE at >= since AND at < until LIMIT few + 1
     ) waiting
   ) END) THEN
     RETURN false;
@@ -83,13 +83,13 @@ DECLARE
 BEGIN
   LOCK TABLE ONLY prompts_ledgerentry IN ACCESS EXCLUSIVE MODE;
   IF part = 'prompts_ledgerentry_default' OR NOT EXISTS (
-    SELECT FROM pg_inherits
+    SELECT 1 FROM pg_inherits
     WHERE inhparent = 'prompts_ledgerentry'::regclass AND inhrelid = to_regclass(quote_ident(part))
   ) THEN
     RETURN false;
   END IF;
   EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', part);
-  EXECUTE format('SELECT EXISTS (SELECT FROM %I)', part) INTO is_filled;
+  EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I)', part) INTO is_filled;
   IF NOT is_filled THEN
     EXECUTE format('DROP TABLE %I', part);
   END IF;
@@ -102,10 +102,10 @@ DECLARE
   is_filled boolean := true;
 BEGIN
   IF EXISTS (
-    SELECT FROM pg_inherits
+    SELECT 1 FROM pg_inherits
     WHERE inhparent = 'prompts_ledgerentry'::regclass AND inhrelid = to_regclass(quote_ident(part))
   ) THEN
-    EXECUTE format('SELECT EXISTS (SELECT FROM %I)', part) INTO is_filled;
+    EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I)', part) INTO is_filled;
   END IF;
   RETURN is_filled;
 END $$
@@ -166,3 +166,18 @@ class CreateLedgerFunctions(Operation):
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
         return self.__class__.__name__, [], {}
+
+
+class ReplaceLedgerFunctions(CreateLedgerFunctions):
+    """Migration operation that replaces the functions by those of this release. Backwards, it does nothing.
+
+    The functions of earlier releases do the same, but Citus rejects SELECT without columns.
+    """
+
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
+    ) -> None:
+        """Keep the functions: earlier releases can use them too."""
+
+    def describe(self) -> str:
+        return "Replace the functions for the ledger's months"

@@ -121,6 +121,9 @@ def find_reported_versions(
 def delete_reports_before(cutoff: datetime) -> int:
     """Delete reports from before the cutoff, except the last one of each key for a prompt."""
     later = DigestReport.unscoped.filter(
-        prompt=OuterRef("prompt"), key=OuterRef("key"), pk__gt=OuterRef("pk")
+        workspace=OuterRef("workspace"),
+        prompt=OuterRef("prompt"),
+        key=OuterRef("key"),
+        pk__gt=OuterRef("pk"),
     )
     return delete_in_batches(DigestReport.unscoped.filter(Exists(later), at__lt=cutoff))

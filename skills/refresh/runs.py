@@ -107,7 +107,9 @@ def claim_run(workspace_id: int, run_id: int) -> RefreshRun | None:
 
 def exclude_busy_sources(runs: QuerySet[RefreshRun]) -> QuerySet[RefreshRun]:
     """Exclude runs whose source has a running run."""
-    others = RefreshRun.unscoped.filter(source=OuterRef("source"), status=RunStatus.RUNNING)
+    others = RefreshRun.unscoped.filter(
+        workspace=OuterRef("workspace"), source=OuterRef("source"), status=RunStatus.RUNNING
+    )
     return runs.exclude(Exists(others))
 
 
@@ -210,7 +212,7 @@ def request_due_refreshes(now: datetime) -> list[RefreshRun]:
 
     A failed run counts too, so a source with a failed run is not refreshed before the next interval.
     """
-    runs = RefreshRun.unscoped.filter(source=OuterRef("pk"))
+    runs = RefreshRun.unscoped.filter(workspace=OuterRef("workspace"), source=OuterRef("pk"))
     sources = (
         Source.unscoped.filter(archived_at=None, source_kind="folder", refresh_minutes__isnull=False)
         .exclude(Exists(runs.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])))
@@ -285,8 +287,9 @@ def delete_runs_before(cutoff: datetime) -> int:
 
     Return the number of deleted runs.
     """
-    runs_of_source = RefreshRun.unscoped.filter(source=OuterRef("source")).order_by("-pk")
-    first_kept = Subquery(runs_of_source.values("pk")[MIN_RUNS_KEPT - 1 : MIN_RUNS_KEPT])
+    runs_of_source = RefreshRun.unscoped.filter(workspace=OuterRef("workspace"), source=OuterRef("source"))
+    newest = runs_of_source.order_by("-pk").values("pk")
+    first_kept = Subquery(newest[MIN_RUNS_KEPT - 1 : MIN_RUNS_KEPT])
     rows = RefreshRun.unscoped.filter(status__in=ENDED_STATUSES, finished_at__lt=cutoff)
     # Ids grow with time, so every run to delete has a lower id than the first run that was requested after
     # the cutoff. With this bound the query does not read later rows.

@@ -46,5 +46,9 @@ FROZEN: dict[str, dict[str, str]] = {
         "AlterField promptsettings agent": SETTINGS_COLUMN,
         "AlterField promptsettings channel": SETTINGS_COLUMN,
     },
+    "prompts.0023_ledger_functions": {
+        "ReplaceLedgerFunctions": "functions with the same arguments and results: no table is locked, and the "
+        "previous release can call them",
+    },
     "prompts.0011_versions_by_beginning": {"AddIndex promptversion versions_by_beginning": FIRST},
 }

@@ -32,6 +32,7 @@ TRIGGERS = frozenset(
         "RemoveAppendOnly",
         "Unguarded",
         "EnableRowLevelSecurity",
+        "ReplaceWorkspacePolicy",
     }
 )
 # Operations that do not affect processes of the previous release.
