@@ -9,7 +9,13 @@ import django_stubs_ext
 from csp.constants import NONE, SELF
 from kombu import Queue
 
-from project.database.config import build_database_config, build_replica_config
+from project.database.config import (
+    STATEMENT_TIMEOUT,
+    build_database_config,
+    build_pooled_config,
+    build_replica_config,
+    choose_database,
+)
 from project.env import (
     check_environment,
     env_bool,
@@ -134,15 +140,31 @@ TEMPLATES = [
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 # --- Data --------------------------------------------------------------------------------------------
-DATABASES = {
-    "default": build_database_config(
-        env_secret("DATABASE_URL", needed=PRODUCTION, default=f"sqlite:///{VAR / 'dramatis.sqlite3'}"),
-        pool_size=env_int("DATABASE_POOL_SIZE", 8),
-        # In milliseconds. 0 disables the timeout; use it for migrations of large tables.
-        statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
-        password=env_secret("DATABASE_PASSWORD", needed=False),
-    )
-}
+DATABASE_STATEMENT_MS = env_int("DATABASE_STATEMENT_MS", STATEMENT_TIMEOUT)
+DATABASE_DIRECT = build_database_config(
+    env_secret("DATABASE_URL", needed=PRODUCTION, default=f"sqlite:///{VAR / 'dramatis.sqlite3'}"),
+    pool_size=env_int("DATABASE_POOL_SIZE", 8),
+    # In milliseconds. 0 disables the timeout; use it for migrations of large tables.
+    statement_ms=DATABASE_STATEMENT_MS,
+    password=env_secret("DATABASE_PASSWORD", needed=False),
+)
+# The same database through PgBouncer in transaction mode, for web, workers and beat: docs/deployment.md.
+DATABASE_POOLED: dict[str, Any] | None = None
+DATABASE_POOLED_URL = env_secret("DATABASE_POOLED_URL", needed=False)
+# PgBouncer 1.21 or newer with max_prepared_statements supports prepared statements.
+DATABASE_POOLER_PREPARES = env_bool("DATABASE_POOLER_PREPARES", False)
+if DATABASE_POOLED_URL:
+    if "sqlite" in DATABASE_DIRECT["ENGINE"] or not DATABASE_POOLED_URL.startswith("postgres"):
+        environment_problems.append("DATABASE_POOLED_URL needs PostgreSQL, there and in DATABASE_URL")
+    else:
+        DATABASE_POOLED = build_pooled_config(
+            DATABASE_POOLED_URL,
+            DATABASE_DIRECT,
+            pool_size=env_int("DATABASE_POOL_SIZE", 8),
+            prepares=DATABASE_POOLER_PREPARES,
+            password=env_secret("DATABASE_PASSWORD", needed=False),
+        )
+DATABASES = {"default": choose_database(DATABASE_DIRECT, DATABASE_POOLED)}
 # Read replica for reads that may be a few seconds old; docs/scaling.md lists them.
 if DATABASE_REPLICA_URL := env_secret("DATABASE_REPLICA_URL", needed=False):
     if "sqlite" in DATABASES["default"]["ENGINE"] or not DATABASE_REPLICA_URL.startswith("postgres"):
@@ -150,7 +172,7 @@ if DATABASE_REPLICA_URL := env_secret("DATABASE_REPLICA_URL", needed=False):
     else:
         DATABASES["replica"] = build_replica_config(
             DATABASE_REPLICA_URL,
-            statement_ms=env_int("DATABASE_STATEMENT_MS", 5_000),
+            statement_ms=DATABASE_STATEMENT_MS,
             password=env_secret("DATABASE_PASSWORD", needed=False),
         )
 # Only for `manage.py create_db_role`: the password of the role that web, worker and beat use.

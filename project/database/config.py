@@ -1,4 +1,8 @@
-"""Build Django database settings from DATABASE_URL, with our timeouts and pool."""
+"""Build Django database settings from DATABASE_URL and DATABASE_POOLED_URL, with our timeouts and pool.
+
+DATABASE_URL leads to the server itself. DATABASE_POOLED_URL may lead to PgBouncer in transaction mode: web,
+workers and beat then use it, and the commands of manage.py stay with DATABASE_URL.
+"""
 
 from typing import Any
 
@@ -13,6 +17,30 @@ SQLITE_INIT_COMMAND = (
 
 # Statements of pipelines are prepared on the server after so many executions on a connection.
 PREPARE_THRESHOLD = 3
+# In milliseconds.
+STATEMENT_TIMEOUT, LOCK_TIMEOUT, IDLE_TRANSACTION_TIMEOUT = 5_000, 2_000, 30_000
+# Keys of a database's settings: the settings of the same database without the pooler; and whether the pooler
+# supports prepared statements.
+DIRECT_KEY, POOLER_PREPARES_KEY = "DIRECT", "POOLER_PREPARES"
+
+
+class CommandProcess:
+    """Whether this process runs a command of manage.py, which needs a direct connection.
+
+    Migrations, backups and restores change settings of their session and share snapshots. This is no
+    environment variable, because `manage.py up` starts web and workers, which would inherit it.
+    """
+
+    is_command = False
+
+
+def mark_command_process() -> None:
+    """Let the settings, which are not loaded yet, choose DATABASE_URL."""
+    CommandProcess.is_command = True
+
+
+def choose_database(direct: dict[str, Any], pooled: dict[str, Any] | None) -> dict[str, Any]:
+    return direct if pooled is None or CommandProcess.is_command else pooled
 
 
 def build_database_config(
@@ -44,17 +72,44 @@ def build_sqlite_options() -> dict[str, Any]:
 
 
 def build_postgres_options(pool_size: int, statement_ms: int) -> dict[str, Any]:
-    limits = {
-        "statement_timeout": statement_ms,
-        "lock_timeout": 2_000,
-        "idle_in_transaction_session_timeout": 30_000,
-    }
+    limits = build_limits(statement_ms)
     return {
         "pool": {"min_size": 1, "max_size": max(pool_size, 1), "timeout": 5},
         "options": " ".join(f"-c {name}={value}" for name, value in limits.items()),
         "connect_timeout": 3,
         "prepare_threshold": PREPARE_THRESHOLD,
     }
+
+
+def build_limits(statement_ms: int) -> dict[str, int]:
+    """Return PostgreSQL's time limits, in milliseconds.
+
+    Direct connections get them as startup options, and the role of web and workers has them too
+    (`manage.py create_db_role`), because startup options do not pass a pooler.
+    """
+    return {
+        "statement_timeout": statement_ms,
+        "lock_timeout": LOCK_TIMEOUT,
+        "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT,
+    }
+
+
+def build_pooled_config(
+    url: str, direct: dict[str, Any], *, pool_size: int, prepares: bool, password: str = ""
+) -> dict[str, Any]:
+    """Return the database settings for connections through a pooler in transaction mode.
+
+    PgBouncer refuses the startup parameter `options`. Before version 1.21 it does not know prepared
+    statements either: a statement may be prepared on one server connection and executed on another.
+    """
+    config = build_database_config(url, pool_size=pool_size, statement_ms=0, password=password)
+    del config["OPTIONS"]["options"]
+    config["OPTIONS"]["prepare_threshold"] = PREPARE_THRESHOLD if prepares else None
+    config[POOLER_PREPARES_KEY] = prepares
+    # Without a pool: it is used for the few statements that need a session of their own.
+    options = {name: value for name, value in direct["OPTIONS"].items() if name != "pool"}
+    config[DIRECT_KEY] = {**direct, "OPTIONS": options}
+    return config
 
 
 def build_replica_config(url: str, *, statement_ms: int, password: str = "") -> dict[str, Any]:

@@ -6,9 +6,11 @@ Row-level security restricts it to the rows of one workspace at a time.
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, ProgrammingError, connection, transaction
 from psycopg import sql
+from psycopg.errors import InsufficientPrivilege
 
+from project.database.config import build_limits
 from project.database.postgresql.rls_cursor import is_connection_restricted
 
 ROLE_ATTRIBUTES = "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION NOINHERIT"
@@ -23,6 +25,12 @@ GRANT_STATEMENTS = (
     # Only the owner of the tables applies migrations.
     "REVOKE INSERT, UPDATE, DELETE ON django_migrations FROM {role}",
 )
+# Only in this database: the role may be used for others of the same server.
+SET_LIMIT_SQL = "ALTER ROLE {role} IN DATABASE {database} SET {setting} = {value}"
+ROLE_SETTINGS_SQL = """
+SELECT unnest(s.setconfig) FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
+JOIN pg_database d ON d.oid = s.setdatabase WHERE r.rolname = %s AND d.datname = current_database()
+"""
 ROLE_FLAGS_SQL = """
 SELECT r.rolsuper, r.rolbypassrls, r.rolcreatedb, r.rolcreaterole, r.rolreplication, EXISTS (
 SELECT 1 FROM pg_class t WHERE t.relkind IN ('r', 'p') AND t.relnamespace = current_schema()::regnamespace
@@ -104,6 +112,34 @@ def create_role(name: str) -> bool:
             raise
         return False
     return True
+
+
+def set_role_limits(name: str, statement_ms: int) -> bool:
+    """Set the time limits of the role in this database. Return False if this role may not alter it.
+
+    Direct connections send the limits as startup options, which take precedence. A pooler does not pass
+    startup options on, so there the limits of the role apply.
+    """
+    limits = {setting: str(value) for setting, value in build_limits(statement_ms).items()}
+    if limits.items() <= get_role_settings(name).items():
+        return True
+    try:
+        with transaction.atomic():
+            for setting, value in limits.items():
+                names = {"setting": sql.Identifier(setting), "value": sql.Literal(value)}
+                execute_role_statement(SET_LIMIT_SQL, name, **names)
+    except ProgrammingError as error:
+        if not isinstance(error.__cause__, InsufficientPrivilege):
+            raise
+        return False
+    return True
+
+
+def get_role_settings(name: str) -> dict[str, str]:
+    """Return the settings of the role in this database, by `ALTER ROLE … IN DATABASE … SET`."""
+    with connection.cursor() as cursor:
+        cursor.execute(ROLE_SETTINGS_SQL, [name])
+        return dict(setting.split("=", 1) for (setting,) in cursor.fetchall())
 
 
 def can_connect(name: str) -> bool:

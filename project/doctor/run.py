@@ -14,6 +14,7 @@ from project.doctor.checks import (
     check_workers,
 )
 from project.doctor.datastores import check_database, check_redis
+from project.doctor.pooler import check_pooler
 from project.doctor.record import check_journal, check_lag, check_ledger_times, check_record
 from project.doctor.results import Finding, FindingState, report_failure
 
@@ -24,6 +25,7 @@ def run_checks(*, full: bool = False) -> list[Finding]:
     checks: dict[str, tuple[DoctorCheck, str]] = {
         "settings": (check_settings, "Compare your variables with .env.example."),
         "database": (check_database, "Start it, or mend DATABASE_URL; until then no prompt is served."),
+        "pooler": (check_pooler, "It is compared with the database: fix that first."),
         "replica": (check_replica, "It is compared with the database: mend that first."),
         "second wall": (check_row_level_security, "It is read from the database: mend that first."),
         "second factors": (check_second_factors, "They are read from the database: fix that first."),

@@ -213,6 +213,15 @@ def unverified_sessions() -> None:
     vars(auth)["constant_time_compare"] = lambda one, other: True
 
 
+def session_scope() -> None:
+    """The workspace scope is set for the session, which a pooler shares between clients."""
+    from core.db.workspace_scope import SCOPE_SETTING, current_scope
+    from project.database.postgresql import base, rls_cursor
+
+    for module in (base, rls_cursor):
+        vars(module)["get_scope_statement"] = lambda: f"SET {SCOPE_SETTING} = '{current_scope()}'"
+
+
 def no_fault() -> None:
     """None: only without rate limits."""
 
@@ -237,6 +246,7 @@ FAULTS: dict[str, Callable[[], None]] = {
         cached_sessions,
         unverified_sessions,
         one_queue,
+        session_scope,
     )
 }
 

@@ -13,6 +13,7 @@ from psycopg import ClientCursor, RawCursor
 from psycopg.errors import FeatureNotSupported
 from psycopg.pq import Format, TransactionStatus
 
+from project.database.config import DIRECT_KEY
 from project.database.postgresql.features import DatabaseFeatures
 from project.database.postgresql.prepared_statements import name_by_digest
 from project.database.postgresql.rls_cursor import (
@@ -83,6 +84,21 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
         cursor.before_execute = self.send_savepoints
         if self.timezone != raw.adapters.get_loader(base.TIMESTAMPTZ_OID, Format.TEXT).timezone:
             register_tzloader(self.timezone, cursor)
+        return cursor
+
+    def chunked_cursor(self) -> Any:
+        """Return a server-side cursor. Outside of a transaction, a pooler would lose it between two chunks.
+
+        It then gets a direct connection of its own, which is closed with it.
+        """
+        direct = self.settings_dict.get(DIRECT_KEY)
+        if direct is None or not self.get_autocommit():
+            return super().chunked_cursor()
+        wrapper = type(self)({**self.settings_dict, DIRECT_KEY: None, **direct}, alias=f"{self.alias}_direct")
+        # A streamed response may be closed by another thread.
+        wrapper.inc_thread_sharing()
+        cursor = wrapper.chunked_cursor()
+        cursor.cursor.after_close = wrapper.close
         return cursor
 
     # --- savepoints ---------------------------------------------------------------------------------

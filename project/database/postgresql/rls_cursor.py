@@ -6,7 +6,7 @@ again.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import psycopg
@@ -23,7 +23,6 @@ SELECT NOT (r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, t.relowner, 'USAG
 FROM pg_roles r, pg_class t WHERE r.rolname = current_user AND t.oid = to_regclass('personas_workspace')
 """
 RESTRICTED_ATTRIBUTE = "is_rls_restricted"
-RESET_SCOPE_SQL = f"RESET {SCOPE_SETTING}"
 # Any, because the type stubs of Django do not declare these classes.
 DjangoCursor: Any = base.Cursor
 DjangoServerSideCursor: Any = base.ServerSideCursor
@@ -54,22 +53,17 @@ def get_scope_statement() -> str:
 
 @contextmanager
 def set_scope_separately(raw: RawConnection) -> Iterator[None]:
-    """Set the scope with a separate statement. Outside of a transaction, reset it after the block."""
-    cursor = psycopg.ClientCursor(raw)
-    if not raw.autocommit or raw.info.transaction_status == TransactionStatus.INTRANS:
-        cursor.execute(get_scope_statement())
+    """Set the scope with a separate statement. Outside of a transaction, run the block in one.
+
+    A scope of the session would be wrong behind a pooler, which shares sessions between clients.
+    """
+    with raw.transaction() if is_outside_transaction(raw) else nullcontext():
+        psycopg.ClientCursor(raw).execute(get_scope_statement())
         yield
-        return
-    cursor.execute(f"SET {SCOPE_SETTING} = '{current_scope()}'")
-    try:
-        yield
-    finally:
-        try:
-            cursor.execute(RESET_SCOPE_SQL)
-        except psycopg.Error:
-            # The scope could not be reset, so the connection must not be used again.
-            raw.close()
-            raise
+
+
+def is_outside_transaction(raw: RawConnection) -> bool:
+    return raw.autocommit and raw.info.transaction_status == TransactionStatus.IDLE
 
 
 class BeforeExecute:
@@ -111,6 +105,15 @@ class ScopedServerCursor(BeforeExecute, DjangoServerSideCursor):  # type: ignore
 
     The query becomes part of a DECLARE CURSOR statement, so SET LOCAL cannot be sent with it.
     """
+
+    def after_close(self) -> None:
+        """Set by the wrapper if the cursor has a connection of its own."""
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self.after_close()
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> "ScopedServerCursor":
         self.before_execute()

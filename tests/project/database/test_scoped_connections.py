@@ -6,7 +6,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import DataError, connection
+from psycopg.pq import TransactionStatus
 
 from core.db import workspace_scope
 from core.db.row_level_security import ENABLE_STATEMENTS, POLICY_CONDITION, POLICY_NAME
@@ -121,22 +122,19 @@ def test_a_scope_left_on_a_connection_is_overridden(pooled):
 
 
 @pytest.mark.planted
-def test_a_scope_that_is_not_reset_is_noticed(pooled, monkeypatch):
-    monkeypatch.setattr(rls_cursor, "RESET_SCOPE_SQL", "SELECT 1")
-    with workspace_scope.workspace_scope(1):
-        assert ids(pooled, by_portions=True) == [1]
+def test_a_scope_of_the_session_is_noticed(pooled, monkeypatch):
+    monkeypatch.setattr(rls_cursor, "get_scope_statement", lambda: "SET dramatis.workspace = '1'")
+    assert ids(pooled, by_portions=True) == [1]
     assert left_over(pooled) == "1"
     pooled.connection.close()
 
 
-def test_a_connection_whose_scope_cannot_be_reset_is_closed(pooled, monkeypatch):
-    monkeypatch.setattr(rls_cursor, "RESET_SCOPE_SQL", "RESET no_such_setting_of_ours")
-    with (
-        workspace_scope.workspace_scope(1),
-        pytest.raises(Exception, match="unrecognized configuration parameter"),
-    ):
-        ids(pooled, by_portions=True)
-    assert pooled.connection.closed
+def test_a_failed_statement_leaves_no_scope_and_no_transaction(pooled):
+    with workspace_scope.workspace_scope(1), pooled.cursor() as cursor:
+        with pytest.raises(DataError):
+            cursor.executemany(f"UPDATE {TABLE} SET id = id WHERE id = 1 / %s", [[0]])  # noqa: S608
+        assert pooled.connection.info.transaction_status == TransactionStatus.IDLE
+    assert left_over(pooled) == ""
 
 
 # --- commands that need the owner, and the doctor ------------------------------------------------------
