@@ -16,11 +16,13 @@ from project.distribution.catalog import Catalog, query_rows
 MIN_POSTGRES_VERSION = 150_000
 MIN_CITUS_VERSION = (12, 1)
 MAX_BACKUP_AGE = timedelta(hours=1)
-# Connections of other programs; those that Citus itself opens between nodes are not counted.
+# Connections of other programs, not those that Citus opens between nodes. The command has a name of its own,
+# because its connection pool may have more than one connection.
 OTHER_CONNECTIONS_SQL = """
 SELECT usename, count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
-AND application_name NOT LIKE 'citus%%' AND application_name NOT LIKE 'Citus%%' GROUP BY usename ORDER BY usename
+AND application_name NOT ILIKE 'citus%' AND application_name <> current_setting('application_name')
+GROUP BY usename ORDER BY usename
 """
 NODES_SQL = """
 SELECT nodename || ':' || nodeport FROM pg_dist_node

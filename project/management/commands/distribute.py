@@ -1,5 +1,6 @@
 """Put the workspace into every key and, with Citus, spread the tables over nodes by workspace."""
 
+import os
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ class Command(BaseCommand):
         "but a restore."
     )
 
+    # They would connect to the database before the name of the connection is set.
+    requires_system_checks: list[str] = []
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
         parser.add_argument("--sql", action="store_true", help="with --plan: print the statements too")
@@ -28,6 +32,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if connection.vendor != "postgresql":
             raise CommandError("This needs PostgreSQL: SQLite is one file on one machine.")
+        # libpq takes the name of its connections from there.
+        os.environ["PGAPPNAME"] = f"dramatis distribute {os.getpid()}"
         catalog, steps = plan_distribution()
         self.stdout.write(describe_database(catalog))
         if not steps:
