@@ -5,14 +5,13 @@ milliseconds for its many joins. This function makes the same checks table by ta
 is called on the worker that holds the workspace: one round trip between the nodes.
 """
 
-from functools import cache
-
 from prompts.serving.ledger_insert import (
     BOT_CONDITION,
     CHECKED_COLUMNS,
     CLOCK_CONDITION,
     CREATOR_CONDITION,
     ERASURES_CONDITION,
+    FETCH_FUNCTION,
     KEY_CONDITION,
     POINTER_CHECKS,
     SCOPES_CONDITIONS,
@@ -21,7 +20,6 @@ from prompts.serving.ledger_insert import (
     list_table_checks,
 )
 
-FETCH_FUNCTION = "record_fetch"
 ARGUMENT_TYPES = "bigint, text, boolean, integer, json"
 # Ids are given by the caller: a sequence on a worker begins with a number of its own, and ids of a workspace
 # must grow. The scope of row-level security is set here, because settings of the caller's session do not
@@ -97,10 +95,3 @@ def build_pointer_case(pointer: str) -> str:
 
 def build_check(check: TableCheck) -> str:
     return CHECK_TEMPLATE.format(table=check.table, alias=check.alias, condition=check.condition)
-
-
-@cache
-def build_fetch_call(pointer: str, *, is_key: bool, max_skew: int = 0) -> str:
-    """Build the statement that calls the function. Its parameters are the workspace and the draft rows."""
-    flag = "true" if is_key else "false"
-    return f"SELECT ledger_id, ledger_seal FROM {FETCH_FUNCTION}($1, '{pointer}', {flag}, {max_skew}, $2)"  # noqa: S608  # our own names

@@ -15,7 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from prompts.models import LATEST
 from prompts.proof.canonical import encode_json
 from prompts.proof.hashed_rows import LedgerRow
-from prompts.serving.ledger_writer import write_ledger_row
+from prompts.serving.ledger_writer import PendingRow, write_ledger_row
 from prompts.serving.request import Client, KeyClient, PromptRequest
 from prompts.serving.resolve import Resolution
 
@@ -48,6 +48,10 @@ CHECKED_COLUMNS = {
     "digest": "text",
     "scopes": "jsonb",
 }
+
+# The function for distributed tables (fetch_function.py).
+FETCH_FUNCTION = "record_fetch"
+
 
 class TableCheck(NamedTuple):
     """A condition of the INSERT: a row of this table must exist.
@@ -174,6 +178,13 @@ def build_insert_sql(vendor: str, pointer: str, *, is_key: bool, max_skew: int =
     )
 
 
+@cache
+def build_fetch_call(pointer: str, *, is_key: bool, max_skew: int = 0) -> str:
+    """Build the call of the function for distributed tables. Parameters: the workspace and the draft rows."""
+    flag = "true" if is_key else "false"
+    return f"SELECT ledger_id, ledger_seal FROM {FETCH_FUNCTION}($1, '{pointer}', {flag}, {max_skew}, $2)"  # noqa: S608  # our own names
+
+
 def list_table_checks(pointer: str) -> list[TableCheck]:
     """Return the conditions for a pointer, one for each table."""
     checks = POINTER_CHECKS[pointer]
@@ -203,19 +214,19 @@ def insert_ledger_row(
     # Looked up once, because each use of `django.db.connection` looks up the connection of the thread.
     database = connections[DEFAULT_DB_ALIAS]
     check_outside_transaction(database.atomic_blocks)
-    sql = build_insert_sql(
-        database.vendor,
-        get_pointer_kind(prompt_request),
-        is_key=isinstance(client, KeyClient),
-        max_skew=settings.DRAMATIS_MAX_CLOCK_SKEW,
-    )
+    pointer, is_key = get_pointer_kind(prompt_request), isinstance(client, KeyClient)
+    max_skew: int = settings.DRAMATIS_MAX_CLOCK_SKEW
+    sql = build_insert_sql(database.vendor, pointer, is_key=is_key, max_skew=max_skew)
     row, seal = values.row, values.row.seal()
     draft = (
         f'{{{resolution.as_json},"label":{encode_json(row.label)},"slots":{values.slots},'
         f'"served_digest":"{row.served}","size":{row.size},"status":{row.status},'
         f'"request_id":{encode_json(row.request_id)},"at":"{database.ops.adapt_datetimefield_value(row.at)}","seal":"{seal}"}}'
     )
-    return write_ledger_row(sql, draft, seal)
+    call_sql = build_fetch_call(pointer, is_key=is_key, max_skew=max_skew)
+    return write_ledger_row(
+        PendingRow(sql, draft, seal, call_sql=call_sql, workspace_id=resolution.workspace_id)
+    )
 
 
 def get_pointer_kind(prompt_request: PromptRequest) -> str:
