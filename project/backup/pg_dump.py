@@ -70,6 +70,8 @@ def start_pg_dump(program: Path, snapshot: str, folder: Path) -> DumpProcess:
     """Start pg_dump in the background, so that the caller can compute the checksums at the same time."""
     command: list[str | Path] = [program, "--format=custom", "--compress=1", *COMMON_OPTIONS]
     command += [f"--snapshot={snapshot}"] if snapshot else []
+    # No other extension: the server of the restore may not have Citus, and its metadata name other nodes.
+    command += ["--extension=plpgsql"]
     command += [f"--exclude-table-data=public.{table}" for table in sorted(EXCLUDED_TABLES)]
     return subprocess.Popen(  # noqa: S603  # named by the operator
         [*command, "--file", folder / DUMP_FILE], env=build_pg_environment(), stderr=subprocess.PIPE

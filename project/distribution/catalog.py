@@ -134,6 +134,16 @@ def read_catalog() -> Catalog:
     return catalog
 
 
+def get_distribution() -> str:
+    """Return what `distribute` has done here: none, keys (with the workspace), or citus."""
+    if connection.vendor != "postgresql":
+        return "none"
+    catalog = read_catalog()
+    if catalog.distributed_tables:
+        return "citus"
+    return "none" if catalog.keys else "keys"
+
+
 def list_missing_foreign_keys(foreign_keys: list[ForeignKey], tenant_tables: set[str]) -> list[ForeignKey]:
     """Return the foreign keys of the models of tenant tables that the database does not have."""
     # Every foreign key ends with its own column; the workspace may come first.

@@ -52,7 +52,10 @@ SCOPE_MISSING_MESSAGE = (
     "options do not reach the database. If a pooler such as PgBouncer is in front of it, name the pooler in "
     "DATABASE_POOLED_URL and the database itself in DATABASE_URL."
 )
-FETCH_FUNCTION_SQL = "SELECT 1, 1 FROM pg_proc WHERE proname = 'record_fetch'"
+# A restored backup of a distributed database may have the function without Citus.
+FETCH_FUNCTION_SQL = """
+SELECT 1, 1 FROM pg_proc p, pg_extension e WHERE p.proname = 'record_fetch' AND e.extname = 'citus'
+"""
 NEXT_IDS_SQL = """
 SELECT nextval(pg_get_serial_sequence('prompts_ledgerentry', 'id')), NULL FROM generate_series(1, %s::integer)
 """
