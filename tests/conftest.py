@@ -99,7 +99,7 @@ def distributed_database(request: pytest.FixtureRequest) -> None:
         distribute(steps, catalog, print)
         # Settings of the database are those of new connections.
         connection.close()
-        connection.close_pool()
+        connection.close_pool()  # type: ignore[attr-defined]  # of the PostgreSQL backend
 
 
 # --- users: Alice owns a workspace, Bob is a member, Mallory is an outsider ----------------------------
@@ -165,7 +165,7 @@ def close_ledger_writer() -> Iterator[None]:
     Fetches outside a test's transaction open one, and a database in use cannot be dropped.
     """
     yield
-    ledger_writer.PROCESS_WRITER.close()
+    ledger_writer.close_writers()
 
 
 @pytest.fixture(autouse=True)

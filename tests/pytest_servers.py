@@ -120,7 +120,7 @@ def offer_database() -> None:
         _names["database"] = "SQLite file"
     elif os.environ.get("TEST_DATABASE") == "citus":
         # Imported here: other runs need none of it.
-        from tests.citus.nodes import start_cluster  # noqa: PLC0415
+        from tests.citus.nodes import start_cluster
 
         cluster = start_cluster()
         _clusters.append(cluster)

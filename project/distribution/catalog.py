@@ -155,7 +155,7 @@ def list_missing_foreign_keys(foreign_keys: list[ForeignKey], tenant_tables: set
         if model._meta.db_table in tenant_tables
         for each in model._meta.concrete_fields
         if isinstance(each, models_fields.ForeignKey)
-        and each.db_constraint
+        and getattr(each, "db_constraint", True)
         and (model._meta.db_table, each.column) not in existing
     ]
 
@@ -164,7 +164,8 @@ def build_foreign_key(model: type[WorkspaceOwned], each: "models_fields.ForeignK
     editor: Any = connection.schema_editor()
     name = str(editor._fk_constraint_name(model, each, "_fk_%(to_table)s_%(to_column)s")).strip('"')
     target, to_column = each.target_field.model._meta.db_table, each.target_field.column
-    definition = f'FOREIGN KEY ("{each.column}") REFERENCES "{target}" ("{to_column}"){connection.ops.deferrable_sql()}'
+    definition = f'FOREIGN KEY ("{each.column}") REFERENCES "{target}" ("{to_column}")'
+    definition += connection.ops.deferrable_sql()
     return ForeignKey(name, model._meta.db_table, target, definition, (str(each.column),))
 
 

@@ -29,7 +29,8 @@ BEGIN
         SELECT c.relname AS table_name, a.attname AS column_name,
             pg_get_serial_sequence(quote_ident(c.relname), a.attname) AS sequence_name
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attidentity <> ''
-        WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = current_schema()::regnamespace
+        WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+            AND c.relnamespace = current_schema()::regnamespace
     LOOP
         EXECUTE format('SELECT max(%I) FROM %I', identity.column_name, identity.table_name) INTO highest;
         IF highest IS NOT NULL THEN
@@ -88,8 +89,7 @@ def rebuild_key(key: UniqueKey) -> list[str]:
         return [f"DROP INDEX {quote_name(key.name)}", key.definition_with_workspace]
     return [
         drop_constraint(key.table, key.name),
-        f"ALTER TABLE {quote_name(key.table)} ADD CONSTRAINT {quote_name(key.name)} "
-        f"{key.definition_with_workspace}",
+        add_constraint(key.table, key.name, key.definition_with_workspace),
     ]
 
 
@@ -104,7 +104,10 @@ def build_citus_steps(catalog: Catalog) -> list[Step]:
             [
                 statement
                 for name, value in DATABASE_SETTINGS.items()
-                for statement in (f"ALTER DATABASE {database} SET {name} = '{value}'", f"SET LOCAL {name} = '{value}'")
+                for statement in (
+                    f"ALTER DATABASE {database} SET {name} = '{value}'",
+                    f"SET LOCAL {name} = '{value}'",
+                )
             ],
         ),
         Step(
@@ -135,7 +138,7 @@ def build_foreign_keys_step(catalog: Catalog, dropped: list[ForeignKey]) -> Step
             definition = build_tenant_foreign_key(key.columns[0], key.target)
         else:
             definition = key.definition
-        statements.append(f"ALTER TABLE {quote_name(key.table)} ADD CONSTRAINT {quote_name(key.name)} {definition}")
+        statements.append(add_constraint(key.table, key.name, definition))
     return Step(f"Create {len(statements)} foreign keys, between tables of a workspace with it.", statements)
 
 
@@ -145,6 +148,10 @@ def build_tenant_foreign_key(column: str, target: str) -> str:
         f"FOREIGN KEY (workspace_id, {quote_name(column)}) REFERENCES {quote_name(target)} (workspace_id, id) "
         "DEFERRABLE INITIALLY DEFERRED"
     )
+
+
+def add_constraint(table: str, name: str, definition: str) -> str:
+    return f"ALTER TABLE {quote_name(table)} ADD CONSTRAINT {quote_name(name)} {definition}"
 
 
 def drop_constraint(table: str, name: str) -> str:

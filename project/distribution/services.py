@@ -47,7 +47,12 @@ def plan_distribution() -> tuple[Catalog, list[Step]]:
     catalog = read_catalog()
     steps = build_plan(catalog)
     if catalog.has_citus and (steps or not has_fetch_function()):
-        steps.append(Step(f"Create {FETCH_FUNCTION}, which records fetches on the node of a workspace.", build_fetch_function()))
+        steps.append(
+            Step(
+                f"Create {FETCH_FUNCTION}, which records fetches on the node of a workspace.",
+                build_fetch_function(),
+            )
+        )
     return catalog, steps
 
 

@@ -14,8 +14,8 @@ from django.db.models import Count, Min
 from django.utils import timezone
 from prometheus_client.core import Metric
 
-from project.journal.services import get_journal_status
 from project.distribution.nodes import list_node_states
+from project.journal.services import get_journal_status
 from project.metrics.exposition import build_gauge, build_labelled_gauge
 from project.metrics.periodic import find_existing_folder
 from project.redis_client import connect_redis

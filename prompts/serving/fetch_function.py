@@ -83,8 +83,7 @@ def build_fetch_function() -> list[str]:
     return [
         f"DROP FUNCTION IF EXISTS {FETCH_FUNCTION}({ARGUMENT_TYPES})",
         function,
-        f"SELECT create_distributed_function('{FETCH_FUNCTION}({ARGUMENT_TYPES})', 'ws', "
-        "colocate_with => 'prompts_ledgerentry')",
+        f"SELECT create_distributed_function('{FETCH_FUNCTION}({ARGUMENT_TYPES})', 'ws', 'prompts_ledgerentry')",
     ]
 
 

@@ -46,7 +46,9 @@ SET_LOCAL_SQL = "SELECT " + ", ".join(
     f"set_config('{name}', '{value}', true)" for name, value in CONNECTION_SETTINGS.items()
 )
 # Returns the scope of the connection, and whether row-level security restricts its role.
-CHECK_SCOPE_SQL = f"SELECT current_setting('{SCOPE_SETTING}', true), row_security_active('prompts_ledgerentry')"
+CHECK_SCOPE_SQL = (
+    f"SELECT current_setting('{SCOPE_SETTING}', true), row_security_active('prompts_ledgerentry')"
+)
 SCOPE_MISSING_MESSAGE = (
     "The ledger connection has no workspace scope, so row-level security hides all rows from it: startup "
     "options do not reach the database. If a pooler such as PgBouncer is in front of it, name the pooler in "

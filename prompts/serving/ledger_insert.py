@@ -65,9 +65,7 @@ class TableCheck(NamedTuple):
 
     @property
     def join(self) -> str:
-        return (
-            f"JOIN {self.table} {self.alias} ON {self.alias}.workspace_id = r.workspace_id AND {self.condition}"
-        )
+        return f"JOIN {self.table} {self.alias} ON {self.alias}.workspace_id = r.workspace_id AND {self.condition}"
 
 
 class PointerChecks(NamedTuple):

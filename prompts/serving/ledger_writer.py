@@ -39,9 +39,7 @@ class PendingRow:
         *("seal", "sql", "wakeup", "workspace_id"),
     )
 
-    def __init__(
-        self, sql: str, draft: str, seal: str, *, call_sql: str = "", workspace_id: int = 0
-    ) -> None:
+    def __init__(self, sql: str, draft: str, seal: str, *, call_sql: str = "", workspace_id: int = 0) -> None:
         self.sql, self.draft, self.seal = sql, draft, seal
         # The call that takes the place of the INSERT if the tables are distributed.
         self.call_sql, self.workspace_id = call_sql, workspace_id
@@ -76,7 +74,7 @@ class LedgerWriter:
         """Reset all state. The connection is not closed: after a fork it belongs to the parent process."""
         self._connection: LedgerConnection | None = None
         # Whether it was a distributed one the last time.
-        self._is_distributed = False
+        self.is_distributed = False
         # Held by the thread that uses the connection.
         self._connection_lock = Lock()
         # None ends the writer thread.
@@ -164,7 +162,7 @@ class LedgerWriter:
         """Group rows by SQL, and in a distributed database also by workspace."""
         groups: dict[tuple[str, int], list[PendingRow]] = {}
         for row in batch:
-            groups.setdefault((row.sql, row.workspace_id if self._is_distributed else 0), []).append(row)
+            groups.setdefault((row.sql, row.workspace_id if self.is_distributed else 0), []).append(row)
         return list(groups.values())
 
     def _insert_rows(self, sql: str, rows: Sequence[PendingRow]) -> None:
@@ -193,7 +191,7 @@ class LedgerWriter:
     def _execute(self, sql: str, rows: Sequence[PendingRow]) -> WrittenRows:
         if self._connection is None:
             self._connection = open_ledger_connection()
-            self._is_distributed = isinstance(self._connection, DistributedLedgerConnection)
+            self.is_distributed = isinstance(self._connection, DistributedLedgerConnection)
         if not isinstance(self._connection, DistributedLedgerConnection):
             return self._connection.run(sql, f"[{','.join([row.draft for row in rows])}]")
         written: WrittenRows = []
@@ -228,7 +226,23 @@ def fail_pending_rows(rows: Sequence[PendingRow], failure: LedgerWriteError) -> 
 
 
 PROCESS_WRITER = LedgerWriter()
-os.register_at_fork(after_in_child=PROCESS_WRITER.reset)
+# Used if the tables are distributed: a call takes longer, and its time is that of a worker. All rows of a
+# workspace are written by the same writer.
+DISTRIBUTED_WRITERS = tuple(LedgerWriter() for _ in range(4))
+for each in (PROCESS_WRITER, *DISTRIBUTED_WRITERS):
+    os.register_at_fork(after_in_child=each.reset)
+
+
+def choose_writer(row: PendingRow) -> LedgerWriter:
+    if PROCESS_WRITER.is_distributed:
+        return DISTRIBUTED_WRITERS[row.workspace_id % len(DISTRIBUTED_WRITERS)]
+    return PROCESS_WRITER
+
+
+def close_writers() -> None:
+    """Close the connections of all writers. Call this only while no row is being written."""
+    for writer in (PROCESS_WRITER, *DISTRIBUTED_WRITERS):
+        writer.close()
 
 
 def has_fetch_function(cursor: Any) -> bool:
@@ -246,8 +260,10 @@ def write_ledger_row(row: PendingRow) -> int | None:
             if has_fetch_function(cursor):
                 cursor.execute(NEXT_IDS_SQL, [1])
                 draft = f'[{{"id":{cursor.fetchone()[0]},{row.draft[1:]}]'
-                cursor.execute(row.call_sql.replace("$1", "%s").replace("$2", "%s"), [row.workspace_id, draft])
+                cursor.execute(
+                    row.call_sql.replace("$1", "%s").replace("$2", "%s"), [row.workspace_id, draft]
+                )
             else:
                 cursor.execute(row.sql, [f"[{row.draft}]"])
             return next((int(number) for number, _ in cursor.fetchall()), None)
-    return PROCESS_WRITER.write(row)
+    return choose_writer(row).write(row)

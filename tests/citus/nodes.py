@@ -56,7 +56,7 @@ class Node(Cluster):
         """Run the statements, each in its own transaction, and return the rows of the last one."""
         with psycopg.connect(self.url_of(database), autocommit=True) as server:
             for statement in statements:
-                cursor = server.execute(statement)  # type: ignore[call-overload]  # texts of tests
+                cursor = server.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
 
@@ -74,14 +74,16 @@ class CitusCluster:
     def create_database(self, name: str) -> str:
         """Create a database with the extension on every node, add the workers, and return its URL."""
         for node in self.nodes:
-            node.execute("postgres", f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", f"CREATE DATABASE {name}")
+            node.execute(
+                "postgres", f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", f"CREATE DATABASE {name}"
+            )
         self.connect_nodes(name)
         return self.coordinator.url_of(name)
 
     def connect_nodes(self, name: str) -> None:
         """Create the extension in an existing database of the coordinator, and add the workers."""
         for node in self.workers:
-            if not node.execute("postgres", f"SELECT 1 FROM pg_database WHERE datname = '{name}'"):
+            if not node.execute("postgres", f"SELECT 1 FROM pg_database WHERE datname = '{name}'"):  # noqa: S608  # a name of ours
                 node.execute("postgres", f"CREATE DATABASE {name}")
         for node in self.nodes:
             node.execute(name, "CREATE EXTENSION IF NOT EXISTS citus")
@@ -104,8 +106,7 @@ def start_cluster(workers: int = 2) -> CitusCluster:
         raise RuntimeError("There is no build of Citus: run tests/citus/build.")
     nodes: list[Node] = []
     try:
-        for port in find_free_ports(workers + 1):
-            nodes.append(start_node(programs, port))
+        nodes.extend(start_node(programs, port) for port in find_free_ports(workers + 1))
     except BaseException:
         for node in nodes:
             node.stop("immediate")
@@ -136,7 +137,9 @@ def start_node(programs: Path, port: int) -> Node:
         **account,
     )
     settings = (*SETTINGS, f"port={port}", f"citus.local_hostname={HOST}")
-    node = Node(directory, programs, tuple(word for setting in settings for word in ("-c", setting)), port=port)
+    node = Node(
+        directory, programs, tuple(word for setting in settings for word in ("-c", setting)), port=port
+    )
     node.start()
     return node
 

@@ -32,7 +32,9 @@ GUARDED = ("prompts_promptversion", "personas_auditevent", "personas_revision")
 
 
 @pytest.fixture(scope="module")
-def stages(django_db_setup: None, distributed_database: None, django_db_blocker: Any) -> Iterator[dict[str, Stage]]:
+def stages(
+    django_db_setup: None, distributed_database: None, django_db_blocker: Any
+) -> Iterator[dict[str, Stage]]:
     """One workspace on each worker, by the address of the worker. The rows are committed."""
     with django_db_blocker.unblock():
         found: dict[str, Stage] = {}
@@ -137,6 +139,8 @@ def test_a_later_migration_adds_a_field_an_index_and_a_table(stages):
 def run_operation(operation: Any, state: ProjectState) -> ProjectState:
     to_state = state.clone()
     operation.state_forwards("personas", to_state)
-    with connection.schema_editor(atomic=operation.atomic if operation.atomic is not None else True) as editor:
+    with connection.schema_editor(
+        atomic=operation.atomic if operation.atomic is not None else True
+    ) as editor:
         operation.database_forwards("personas", editor, state, to_state)
     return to_state

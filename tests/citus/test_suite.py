@@ -27,10 +27,18 @@ TIMEOUT_SECONDS = 3_600
 
 @pytest.mark.parametrize("name", SUITES)
 def test_on_citus(name):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "DATABASE_"))}
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "DATABASE_"))
+    }
     environment |= {"TEST_DATABASE": "citus"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", *SUITES[name]]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+        command,
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
     )
     assert done.returncode == 0, done.stdout[-5_000:]

@@ -19,7 +19,7 @@ pytestmark = [
 
 @pytest.fixture
 def distributed(stage):
-    """Change the keys in the transaction of this test, after the checks of the seeded rows that wait in it."""
+    """Change the keys in the transaction of this test, after the deferred checks of the seeded rows."""
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
     catalog, steps = plan_distribution()
@@ -36,13 +36,20 @@ def is_read_by_owner(cell, number):
 def test_every_page_answers(distributed, tally):
     routes = matrix.inside_routes()
     tally(
-        matrix.run_inside(distributed, distributed.requesters["owner"], routes, is_read_by_owner), at_least=100
+        matrix.run_inside(distributed, distributed.requesters["owner"], routes, is_read_by_owner),
+        at_least=100,
     )
 
 
 def test_every_api_operation_that_reads_answers(distributed, callers, before, tally):  # noqa: F811
     endpoints = [endpoint for endpoint in known_endpoints() if endpoint.method == "GET"]
     tally(
-        api_matrix.run(distributed, callers["owner"], endpoints, before, lambda cell, number: cell.target == "own" and not cell.method),
+        api_matrix.run(
+            distributed,
+            callers["owner"],
+            endpoints,
+            before,
+            lambda cell, number: cell.target == "own" and not cell.method,
+        ),
         at_least=60,
     )

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
 from project.distribution.catalog import Catalog
+from project.distribution.plan import Step
 from project.distribution.preconditions import list_obstacles
 from project.distribution.services import distribute, list_node_contents, plan_distribution
 
@@ -16,8 +17,8 @@ from project.distribution.services import distribute, list_node_contents, plan_d
 class Command(BaseCommand):
     help = (
         "Puts the workspace into the keys of all tables of workspaces. With the extension Citus it also "
-        "spreads them over its nodes. Repeat it after every migration that adds a table. There is no way back "
-        "but a restore."
+        "spreads them over its nodes. Repeat it after every migration that adds a table. The only way back "
+        "is a restore."
     )
 
     # They would connect to the database before the name of the connection is set.
@@ -44,12 +45,7 @@ class Command(BaseCommand):
             catalog, backup=options["backup"], without_backup=options["without_backup"]
         )
         if options["plan"]:
-            for step in steps:
-                self.stdout.write(f"- {step.title}")
-                for statement in step.statements if options["sql"] else ():
-                    self.stdout.write(f"    {statement};")
-            for obstacle in obstacles:
-                self.stdout.write(f"Not yet: {obstacle}")
+            self.print_plan(steps, obstacles, with_sql=options["sql"])
             return
         if obstacles:
             raise CommandError(" ".join(obstacles))
@@ -60,11 +56,19 @@ class Command(BaseCommand):
         self.stdout.write("Done.")
         self.report_nodes(plan_distribution()[0])
 
+    def print_plan(self, steps: list[Step], obstacles: list[str], *, with_sql: bool) -> None:
+        for step in steps:
+            self.stdout.write(f"- {step.title}")
+            for statement in step.statements if with_sql else ():
+                self.stdout.write(f"    {statement};")
+        for obstacle in obstacles:
+            self.stdout.write(f"Not yet: {obstacle}")
+
     def report_nodes(self, catalog: Catalog) -> None:
         for node in list_node_contents(catalog) if catalog.has_citus else ():
             self.stdout.write(
-                f"{node.node}: {node.tables} tables in {node.shards:,} shards, {node.workspaces:,} workspaces, "
-                f"{node.rows:,} rows."
+                f"{node.node}: {node.tables} tables in {node.shards:,} shards, "
+                f"{node.workspaces:,} workspaces, {node.rows:,} rows."
             )
 
 

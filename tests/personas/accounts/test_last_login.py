@@ -35,5 +35,7 @@ def test_a_node_that_is_lost_does_not_prevent_a_sign_in(alice):
 
 
 def test_the_receiver_of_django_is_not_connected():
-    receivers = [reference() if callable(reference) else reference for _, reference, *_ in user_logged_in.receivers]
+    receivers = [
+        reference() if callable(reference) else reference for _, reference, *_ in user_logged_in.receivers
+    ]
     assert update_last_login not in receivers

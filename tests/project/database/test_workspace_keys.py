@@ -23,7 +23,6 @@ pytestmark = [
 ]
 
 
-
 def unexcused(candidates: list[Index]) -> list[str]:
     return [
         str(index) for index in not_led(candidates) if not any(fnmatch(index.name, name) for name in EXCUSED)

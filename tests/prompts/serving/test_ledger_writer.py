@@ -186,7 +186,10 @@ def test_one_invalid_row_does_not_fail_the_others(stage, monkeypatch):
     slow.seconds = 0.05
     before = len(stage.rows)
     errors = at_once(
-        6, lambda number: stage.fetch() if number else ledger_writer.write_ledger_row(PendingRow(sql, broken, seal))
+        6,
+        lambda number: (
+            stage.fetch() if number else ledger_writer.write_ledger_row(PendingRow(sql, broken, seal))
+        ),
     )
     assert [type(error) for error in errors] == [LedgerWriteError]
     assert len(stage.rows) == before + 5
