@@ -117,14 +117,14 @@ def build_citus_steps(catalog: Catalog) -> list[Step]:
         Step(
             f"Spread {len(tables)} tables over the nodes by workspace.",
             [
-                f"SELECT create_distributed_table('{name}', 'workspace_id'{colocation(catalog, name, tables)})"
+                f"SELECT create_distributed_table('{name}', 'workspace_id'{colocate(catalog, name, tables)})"
                 for name in tables
             ],
         ),
     ]
 
 
-def colocation(catalog: Catalog, name: str, tables: list[str]) -> str:
+def colocate(catalog: Catalog, name: str, tables: list[str]) -> str:
     """Return the argument that keeps all rows of a workspace on one node."""
     first = next(iter(sorted(catalog.distributed_tables & set(catalog.tenant_tables))), tables[0])
     return "" if name == first else f", colocate_with => '{first}'"
@@ -145,8 +145,8 @@ def build_foreign_keys_step(catalog: Catalog, dropped: list[ForeignKey]) -> Step
 def build_tenant_foreign_key(column: str, target: str) -> str:
     """Return a foreign key that the database itself keeps within one workspace."""
     return (
-        f"FOREIGN KEY (workspace_id, {quote_name(column)}) REFERENCES {quote_name(target)} (workspace_id, id) "
-        "DEFERRABLE INITIALLY DEFERRED"
+        f"FOREIGN KEY (workspace_id, {quote_name(column)}) "
+        f"REFERENCES {quote_name(target)} (workspace_id, id) DEFERRABLE INITIALLY DEFERRED"
     )
 
 

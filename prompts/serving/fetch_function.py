@@ -80,10 +80,11 @@ def build_fetch_function() -> list[str]:
         columns=", ".join(STORED_COLUMNS),
         values=", ".join("ws" if name == "workspace_id" else f"d.{name}" for name in STORED_COLUMNS),
     )
+    signature = f"{FETCH_FUNCTION}({ARGUMENT_TYPES})"
     return [
-        f"DROP FUNCTION IF EXISTS {FETCH_FUNCTION}({ARGUMENT_TYPES})",
+        f"DROP FUNCTION IF EXISTS {signature}",
         function,
-        f"SELECT create_distributed_function('{FETCH_FUNCTION}({ARGUMENT_TYPES})', 'ws', 'prompts_ledgerentry')",
+        f"SELECT create_distributed_function('{signature}', 'ws', 'prompts_ledgerentry')",
     ]
 
 

@@ -65,7 +65,8 @@ class TableCheck(NamedTuple):
 
     @property
     def join(self) -> str:
-        return f"JOIN {self.table} {self.alias} ON {self.alias}.workspace_id = r.workspace_id AND {self.condition}"
+        workspace = f"{self.alias}.workspace_id = r.workspace_id"
+        return f"JOIN {self.table} {self.alias} ON {workspace} AND {self.condition}"
 
 
 class PointerChecks(NamedTuple):
