@@ -49,7 +49,7 @@ CHECKED_COLUMNS = {
     "scopes": "jsonb",
 }
 
-# The function for distributed tables (fetch_function.py).
+# The function for distributed tables (project/distribution/fetch_function.py).
 FETCH_FUNCTION = "record_fetch"
 
 
@@ -78,7 +78,7 @@ class PointerChecks(NamedTuple):
 
 
 # These definitions are used by the INSERT below and by the function of a distributed database
-# (fetch_function.py).
+# (project/distribution/fetch_function.py).
 COMMON_CHECKS = (
     TableCheck("personas_agent", "a", "a.id = d.agent_id AND a.slug = d.agent"),
     TableCheck("personas_channel", "c", "c.id = d.channel_id AND c.slug = d.channel"),
