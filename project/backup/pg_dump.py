@@ -9,7 +9,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-from project.backup.checksums import EXCLUDED_TABLES
+from project.backup.checksums import EXCLUDED_TABLES, list_tables
 from project.backup.errors import BackupError
 from prompts.ledger.partitions import LEDGER_TABLE, is_ledger_partitioned
 
@@ -96,10 +96,12 @@ def drop_partitioned_ledger() -> None:
 def run_pg_restore(program: Path, folder: Path) -> None:
     """Restore the dump with pg_restore in one transaction."""
     drop_partitioned_ledger()
+    # In a database without tables Citus refuses to drop policies, even with IF EXISTS.
+    clean = ["--clean", "--if-exists"] if list_tables() else []
     connection.close()
     environment = build_pg_environment()
     command: list[str | Path] = [program, "--dbname", environment["PGDATABASE"], *COMMON_OPTIONS]
-    command += ["--clean", "--if-exists", "--single-transaction", "--exit-on-error", folder / DUMP_FILE]
+    command += [*clean, "--single-transaction", "--exit-on-error", folder / DUMP_FILE]
     result = subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603  # see above
     check_exit_code("pg_restore", result.returncode, result.stderr)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from django.db import connection, transaction
 
 from project.distribution.catalog import Catalog, query_rows, read_catalog
-from project.distribution.plan import Step, build_plan, quote_name
 from project.distribution.fetch_function import build_fetch_function
+from project.distribution.plan import Step, build_plan, quote_name
 from prompts.serving.ledger_insert import FETCH_FUNCTION
 
 Reporter = Callable[[str], None]
