@@ -1,8 +1,8 @@
 """The database function that records fetches if the tables are distributed with Citus.
 
 Citus plans the INSERT of prompts/serving/ledger_insert.py on the coordinator and again on the worker, which
-takes tens of milliseconds for its many joins. This function makes the same checks table by table, each a short query, and
-is called on the worker that holds the workspace: one round trip between the nodes.
+takes tens of milliseconds for its many joins. This function makes the same checks table by
+table, each a short query, and is called on the worker that holds the workspace: one round trip.
 """
 
 from prompts.serving.ledger_insert import (

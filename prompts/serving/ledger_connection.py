@@ -1,7 +1,7 @@
 """A dedicated database connection for ledger rows.
 
 For speed it uses no connection pool, no liveness check before each statement, and no Django cursor. Behind a
-pooler such as PgBouncer it sets its options in the transaction of each statement, otherwise once at the start.
+pooler such as PgBouncer it sets its options in the transaction of each statement, otherwise at the start.
 """
 
 import select
