@@ -47,6 +47,16 @@ NO_CHROMIUM_MESSAGE = """
 ======================================================================
 """
 
+NO_CITUS_MESSAGE = """
+======================================================================
+ The tests on Citus (tests/citus) are NOT RUN: there is no build of it.
+
+   CITUS_SOURCE=/path/to/citus python3 dev.py test --hard
+
+ builds it first; tests/citus/build names the packages it needs.
+======================================================================
+"""
+
 
 def main(argv: list[str]) -> int:
     """Check the Python version and run the command."""
@@ -230,6 +240,8 @@ def test(choice: argparse.Namespace, rest: list[str]) -> int:
     install_requirements("test")
     if "not browser" not in " ".join(rest) and not find_or_install_chromium():
         return print_error(NO_CHROMIUM_MESSAGE)
+    if choice.hard:
+        warn_without_citus()
     # An -m of the user comes later and overrides this one.
     markers = "hard or promise" if choice.hard else "not hard"
     if is_whole_suite(rest):
@@ -240,6 +252,17 @@ def test(choice: argparse.Namespace, rest: list[str]) -> int:
         # A few selected tests run faster in one process.
         options = []
     exec_python("-m", "pytest", "-m", markers, *options, *rest)
+
+
+def warn_without_citus() -> None:
+    """Say that the tests on Citus do not run. They need a build of it, which takes some minutes."""
+    built = Path(os.environ.get("CITUS_BUILD") or f"/var/tmp/dramatis-citus-{os.getuid()}")  # noqa: S108 - as the build
+    if (built / "pg_config").exists():
+        return
+    if os.environ.get("CITUS_SOURCE"):
+        run_or_exit(PYTHON, "tests/citus/build")
+        return
+    print(NO_CITUS_MESSAGE, file=sys.stderr, flush=True)
 
 
 def is_whole_suite(rest: list[str]) -> bool:

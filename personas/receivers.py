@@ -2,17 +2,22 @@
 
 from typing import Any
 
+import structlog
 from allauth.account import signals as account_signals
 from allauth.mfa import signals as mfa_signals
 from allauth.mfa.models import Authenticator
-from django.contrib.auth.signals import user_logged_out
+from django.contrib.auth.signals import user_logged_in, user_logged_out
+from django.db import InterfaceError, OperationalError, transaction
 from django.dispatch import receiver
 from django.http import HttpRequest
+from django.utils import timezone
 
 from personas.accounts.known_devices import find_device_id
 from personas.accounts.models import NEW_DEVICE, SecurityEventKind
 from personas.accounts.services import end_other_sessions, record_security_event
 from personas.models import User
+
+log = structlog.get_logger(__name__)
 
 # allauth signals whose receivers do nothing but record an event.
 PLAIN_EVENTS = {
@@ -47,6 +52,22 @@ def record_sign_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any)
     record_security_event(
         user, SecurityEventKind.SIGNED_IN, request=request, detail="" if is_known else NEW_DEVICE
     )
+
+
+# `personas` is loaded before `django.contrib.auth`: under this id, Django's receiver is not connected.
+@receiver(user_logged_in, dispatch_uid="update_last_login")
+def save_last_login(sender: Any, user: User, **kwargs: Any) -> None:
+    """Save the time of the sign-in, in place of Django's own receiver.
+
+    If the tables are distributed, users are on every node, and cannot be written while one is lost. That
+    must not prevent anybody from signing in.
+    """
+    user.last_login = timezone.now()
+    try:
+        with transaction.atomic():
+            user.save(update_fields=["last_login"])
+    except (OperationalError, InterfaceError) as error:
+        log.warning("last_login_not_saved", error=type(error).__name__)
 
 
 @receiver(user_logged_out)

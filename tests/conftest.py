@@ -12,6 +12,7 @@ from django.test import Client
 
 from personas.actors import Actor
 from personas.models import Agent, User, Workspace
+from project.distribution.services import distribute, plan_distribution
 from prompts.call_contents import quota
 from prompts.call_contents import services as call_data
 from prompts.serving import cache, ledger_writer
@@ -21,7 +22,7 @@ from tests.database_cleanup import install_fast_flush
 from tests.database_dump import keep_database, ready_database
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
 from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # prints the number of isolation cells
-from tests.pytest_servers import launch_arguments
+from tests.pytest_servers import get_citus_cluster, launch_arguments
 from tests.servers import Server, start_redis
 from tests.workers import Worker, start_worker, talking_to
 
@@ -81,6 +82,24 @@ def django_db_setup(django_db_setup: None) -> None:
     if connection.vendor == "postgresql":
         keep_database(str(connection.settings_dict["NAME"]))
     install_fast_flush()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def distributed_database(request: pytest.FixtureRequest) -> None:
+    """With TEST_DATABASE=citus, spread the tables of the test database over the nodes."""
+    cluster = get_citus_cluster()
+    if cluster is None:
+        return
+    request.getfixturevalue("django_db_setup")
+    blocker = request.getfixturevalue("django_db_blocker")
+    connection.close()
+    cluster.connect_nodes(str(connection.settings_dict["NAME"]))
+    with blocker.unblock():
+        catalog, steps = plan_distribution()
+        distribute(steps, catalog, print)
+        # Settings of the database are those of new connections.
+        connection.close()
+        connection.close_pool()  # type: ignore[attr-defined]  # of the PostgreSQL backend
 
 
 # --- users: Alice owns a workspace, Bob is a member, Mallory is an outsider ----------------------------
@@ -146,7 +165,7 @@ def close_ledger_writer() -> Iterator[None]:
     Fetches outside a test's transaction open one, and a database in use cannot be dropped.
     """
     yield
-    ledger_writer.PROCESS_WRITER.close()
+    ledger_writer.close_writers()
 
 
 @pytest.fixture(autouse=True)

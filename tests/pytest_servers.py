@@ -12,12 +12,16 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.database_dump import IS_OURS
 from tests.example_counts import choose
 from tests.servers import Server, redis_version, start_postgres, start_redis
+
+if TYPE_CHECKING:
+    from tests.citus.nodes import CitusCluster
 
 # Overrides the shell, before other plugins are loaded: without bytecode files every process of a run would
 # compile the product and its tests again.
@@ -88,6 +92,8 @@ ALWAYS = "tests/browser/test_tour.py"
 COLLECTED_IDS = pytest.StashKey[frozenset[str]]()
 
 _servers: list[Server] = []
+# The Citus cluster of this run, if TEST_DATABASE is citus.
+_clusters: list["CitusCluster"] = []
 _names: dict[str, str] = {}
 _scratch: list[str] = []
 
@@ -116,12 +122,24 @@ def offer_database() -> None:
     if os.environ.get("TEST_DATABASE") == "sqlite":
         os.environ["DATABASE_URL"] = f"sqlite:///{_scratch[0]}/test.sqlite3"
         _names["database"] = "SQLite file"
+    elif os.environ.get("TEST_DATABASE") == "citus":
+        # Imported here: other runs need none of it.
+        from tests.citus.nodes import start_cluster
+
+        cluster = start_cluster()
+        _clusters.append(cluster)
+        os.environ["DATABASE_URL"] = cluster.coordinator.url
+        _names["database"] = f"Citus with {len(cluster.workers)} workers"
     elif os.environ.get("DATABASE_URL"):
         _names["database"] = "database of DATABASE_URL"
     else:
         _servers.append(start_postgres())
         os.environ["DATABASE_URL"], os.environ[IS_OURS] = _servers[-1].url, "yes"
         _names["database"] = f"PostgreSQL {_servers[-1].version}"
+
+
+def get_citus_cluster() -> "CitusCluster | None":
+    return _clusters[0] if _clusters else None
 
 
 def offer_redis() -> None:
@@ -170,6 +188,8 @@ def chromium_version(program: str) -> str:
 def pytest_unconfigure() -> None:
     while _servers:
         _servers.pop().stop()
+    while _clusters:
+        _clusters.pop().stop()
     while _scratch:
         shutil.rmtree(_scratch.pop(), ignore_errors=True)
 

@@ -18,6 +18,7 @@ from project.backup.errors import STORAGE_ERRORS, BackupError, require_unrestric
 from project.backup.manifest import Manifest, write_manifest
 from project.backup.samples import list_chain_heads, sample_prompts
 from project.backup.snapshot import open_snapshot
+from project.distribution.catalog import get_distribution
 from prompts.builds.compiler import get_compiler_digest
 
 DEFAULT_SAMPLE_SIZE = 200
@@ -91,7 +92,12 @@ def build_manifest(dump_format: str, details: dict[str, Any], sample: int) -> Ma
     """Return the manifest of the open snapshot."""
     return Manifest(
         made_at=timezone.now().isoformat(),
-        database={"vendor": connection.vendor, "version": get_server_version(), "form": dump_format},
+        database={
+            "vendor": connection.vendor,
+            "version": get_server_version(),
+            "form": dump_format,
+            "distribution": get_distribution(),
+        },
         versions={
             "django": django.__version__,
             "python": platform.python_version(),

@@ -9,7 +9,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-from project.backup.checksums import EXCLUDED_TABLES
+from project.backup.checksums import EXCLUDED_TABLES, list_tables
 from project.backup.errors import BackupError
 from prompts.ledger.partitions import LEDGER_TABLE, is_ledger_partitioned
 
@@ -70,6 +70,8 @@ def start_pg_dump(program: Path, snapshot: str, folder: Path) -> DumpProcess:
     """Start pg_dump in the background, so that the caller can compute the checksums at the same time."""
     command: list[str | Path] = [program, "--format=custom", "--compress=1", *COMMON_OPTIONS]
     command += [f"--snapshot={snapshot}"] if snapshot else []
+    # No other extension: the server of the restore may not have Citus, and its metadata name other nodes.
+    command += ["--extension=plpgsql"]
     command += [f"--exclude-table-data=public.{table}" for table in sorted(EXCLUDED_TABLES)]
     return subprocess.Popen(  # noqa: S603  # named by the operator
         [*command, "--file", folder / DUMP_FILE], env=build_pg_environment(), stderr=subprocess.PIPE
@@ -94,10 +96,12 @@ def drop_partitioned_ledger() -> None:
 def run_pg_restore(program: Path, folder: Path) -> None:
     """Restore the dump with pg_restore in one transaction."""
     drop_partitioned_ledger()
+    # In a database without tables Citus refuses to drop policies, even with IF EXISTS.
+    clean = ["--clean", "--if-exists"] if list_tables() else []
     connection.close()
     environment = build_pg_environment()
     command: list[str | Path] = [program, "--dbname", environment["PGDATABASE"], *COMMON_OPTIONS]
-    command += ["--clean", "--if-exists", "--single-transaction", "--exit-on-error", folder / DUMP_FILE]
+    command += [*clean, "--single-transaction", "--exit-on-error", folder / DUMP_FILE]
     result = subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603  # see above
     check_exit_code("pg_restore", result.returncode, result.stderr)
 

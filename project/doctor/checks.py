@@ -23,6 +23,7 @@ from personas.accounts.second_factors import count_factor_secrets
 from project.celery import app
 from project.database.rls_audit import find_unprotected_tables
 from project.database.roles import is_role_restricted
+from project.distribution.nodes import list_node_states
 from project.doctor.results import Finding, report_failure, report_ok, report_warning
 from project.metrics.gauges import (
     MetricCollector,
@@ -300,6 +301,23 @@ def check_replica_lag() -> Finding:
             REPLICA_CHECK, message, "Look at its log and its disk; until then it is not asked."
         )
     return report_ok(REPLICA_CHECK, message)
+
+
+NODES_CHECK = "nodes"
+
+
+def check_nodes() -> Iterator[Finding]:
+    """Check the workers of Citus, if the database has any."""
+    states = list_node_states() if connection.vendor == "postgresql" else {}
+    lost = [node for node, is_up in states.items() if not is_up]
+    if lost:
+        yield report_failure(
+            NODES_CHECK,
+            f"The coordinator cannot reach {', '.join(lost)}: workspaces there are not served.",
+            "Start it or its standby. Nothing else is needed: the product uses it again at once.",
+        )
+    elif states:
+        yield report_ok(NODES_CHECK, f"All {len(states)} nodes answer.")
 
 
 RLS_CHECK = "second wall"

@@ -14,6 +14,7 @@ from django.db.models import Count, Min
 from django.utils import timezone
 from prometheus_client.core import Metric
 
+from project.distribution.nodes import list_node_states
 from project.journal.services import get_journal_status
 from project.metrics.exposition import build_gauge, build_labelled_gauge
 from project.metrics.periodic import find_existing_folder
@@ -142,6 +143,15 @@ def collect_lag() -> Sequence[Metric]:
     ]
 
 
+def collect_nodes() -> Sequence[Metric]:
+    """Return whether each worker of Citus answers; nothing without Citus."""
+    states = list_node_states() if connection.vendor == "postgresql" else {}
+    if not states:
+        return []
+    help_text = "Whether the coordinator can reach a node of the distributed database."
+    return [build_labelled_gauge("database_node_up", help_text, "node", states)]
+
+
 def collect_heartbeat() -> Sequence[Metric]:
     heartbeat = cache.get(HEARTBEAT_KEY)
     # The cache entry expires after a few minutes. The age is then unknown and reported as infinite.
@@ -192,6 +202,7 @@ def collect_disk_usage() -> Sequence[Metric]:
 COLLECTORS: dict[str, tuple[MetricCollector, ...]] = {
     "database": (
         ping_database,
+        collect_nodes,
         collect_build_queue,
         collect_refresh_queue,
         collect_record_positions,

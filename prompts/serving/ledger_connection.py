@@ -7,6 +7,7 @@ pooler such as PgBouncer it sets its options in the transaction of each statemen
 import select
 import sqlite3
 import time
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Protocol
 
@@ -56,6 +57,13 @@ SCOPE_MISSING_MESSAGE = (
     "options do not reach the database. If a pooler such as PgBouncer is in front of it, name the pooler in "
     "DATABASE_POOLED_URL and the database itself in DATABASE_URL."
 )
+# A restored backup of a distributed database may have the function without Citus.
+FETCH_FUNCTION_SQL = """
+SELECT 1, 1 FROM pg_proc p, pg_extension e WHERE p.proname = 'record_fetch' AND e.extname = 'citus'
+"""
+NEXT_IDS_SQL = """
+SELECT nextval(pg_get_serial_sequence('prompts_ledgerentry', 'id')), NULL FROM generate_series(1, %s::integer)
+"""
 # Prefixes of SQLSTATE codes after which a new connection may work: server shutdown, connection failure,
 # outdated prepared statement.
 BROKEN_SQLSTATES = ("57P", "08", "0A")
@@ -102,7 +110,11 @@ def open_ledger_connection() -> LedgerConnection:
     """Open a new connection to Django's default database."""
     if connection.vendor != "postgresql":
         return SqliteLedgerConnection()
-    return PooledLedgerConnection() if is_pooled() else PostgresLedgerConnection()
+    opened = PooledLedgerConnection() if is_pooled() else PostgresLedgerConnection()
+    if not opened.has_fetch_function():
+        return opened
+    opened.close()
+    return DistributedLedgerConnection()
 
 
 def is_pooled() -> bool:
@@ -141,6 +153,13 @@ class PostgresLedgerConnection:
 
     def close(self) -> None:
         self._connection.close()
+
+    def has_fetch_function(self) -> bool:
+        """Return whether the tables are distributed: `manage.py distribute` has created the function."""
+        try:
+            return bool(self._execute_unnamed(FETCH_FUNCTION_SQL))
+        except psycopg.Error as error:
+            raise LedgerConnectionLost(str(error)) from error
 
     def _get_parameters(self) -> dict[str, Any]:
         return get_libpq_parameters()
@@ -272,6 +291,34 @@ class PooledLedgerConnection(PostgresLedgerConnection):
         if failure is not None:
             raise failure
         return rows
+
+
+class DistributedLedgerConnection(PostgresLedgerConnection):
+    """A connection to the coordinator of Citus, which records fetches with a function on the workers.
+
+    The function sets the scope of row-level security itself. A call is its own transaction, and not prepared:
+    in a transaction, or with a generic plan, Citus would run the function on the coordinator.
+    """
+
+    def call(self, sql: str, workspace_id: int, drafts: Sequence[str]) -> WrittenRows:
+        """Record the fetches of one workspace. `sql` is the call, with workspace and drafts as parameters."""
+        try:
+            # Right before the rows are written, and not in advance: sealing expects that a row is visible
+            # soon after its id was taken (SETTLE_DELAY).
+            ids = [number or b"" for number, _ in self._execute_unnamed(NEXT_IDS_SQL, str(len(drafts)))]
+            rows = ",".join(
+                f'{{"id":{number.decode()},{draft[1:]}' for number, draft in zip(ids, drafts, strict=True)
+            )
+            written = self._execute_unnamed(sql, str(workspace_id), f"[{rows}]")
+        except psycopg.Error as error:
+            raise LedgerConnectionLost(str(error)) from error
+        return [(int(ledger_id or 0), (seal or b"").decode()) for ledger_id, seal in written]
+
+    def _get_parameters(self) -> dict[str, Any]:
+        return get_pooled_parameters()
+
+    def _require_scope(self) -> None:
+        """Check nothing: the function sets the scope."""
 
 
 def build_statement_name(sql: str) -> bytes:

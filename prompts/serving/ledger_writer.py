@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
+from typing import Any
 
 import structlog
 from django.db import connection
 
 from core.db.workspace_scope import all_workspaces
 from prompts.serving.ledger_connection import (
+    FETCH_FUNCTION_SQL,
+    NEXT_IDS_SQL,
     DatabaseTimeout,
+    DistributedLedgerConnection,
     LedgerConnection,
     LedgerConnectionLost,
     LedgerWriteError,
@@ -30,10 +34,15 @@ MAX_ROWS_PER_INSERT = 64
 class PendingRow:
     """A ledger row that waits to be written, and the result of the write: a ledger id or a failure."""
 
-    __slots__ = ("draft", "failure", "is_withdrawn", "ledger_id", "seal", "sql", "wakeup")
+    __slots__ = (
+        *("call_sql", "draft", "failure", "is_withdrawn", "ledger_id"),
+        *("seal", "sql", "wakeup", "workspace_id"),
+    )
 
-    def __init__(self, sql: str, draft: str, seal: str) -> None:
+    def __init__(self, sql: str, draft: str, seal: str, *, call_sql: str = "", workspace_id: int = 0) -> None:
         self.sql, self.draft, self.seal = sql, draft, seal
+        # The call that takes the place of the INSERT if the tables are distributed.
+        self.call_sql, self.workspace_id = call_sql, workspace_id
         self.ledger_id: int | None = None
         # Replaced when the row is written. If an unexpected error interrupts the batch, it stays.
         self.failure = "the statement was not carried out"
@@ -64,6 +73,8 @@ class LedgerWriter:
     def reset(self) -> None:
         """Reset all state. The connection is not closed: after a fork it belongs to the parent process."""
         self._connection: LedgerConnection | None = None
+        # Whether it was a distributed one the last time.
+        self.is_distributed = False
         # Held by the thread that uses the connection.
         self._connection_lock = Lock()
         # None ends the writer thread.
@@ -140,12 +151,19 @@ class LedgerWriter:
     def _write_batch(self, batch: Sequence[PendingRow]) -> None:
         """Write the rows, with one INSERT for all rows that have the same SQL."""
         try:
-            for sql in dict.fromkeys([row.sql for row in batch]):
-                self._insert_rows(sql, [row for row in batch if row.sql == sql])
+            for rows in self._group_rows(batch):
+                self._insert_rows(rows[0].sql, rows)
         except BaseException:
             # The connection may be in the middle of a statement.
             self._close_connection()
             raise
+
+    def _group_rows(self, batch: Sequence[PendingRow]) -> list[list[PendingRow]]:
+        """Group rows by SQL, and in a distributed database also by workspace."""
+        groups: dict[tuple[str, int], list[PendingRow]] = {}
+        for row in batch:
+            groups.setdefault((row.sql, row.workspace_id if self.is_distributed else 0), []).append(row)
+        return list(groups.values())
 
     def _insert_rows(self, sql: str, rows: Sequence[PendingRow]) -> None:
         try:
@@ -160,18 +178,28 @@ class LedgerWriter:
                 self._insert_rows(sql, [row])
 
     def _run_insert(self, sql: str, rows: Sequence[PendingRow]) -> WrittenRows:
-        drafts = f"[{','.join([row.draft for row in rows])}]"
         try:
-            self._connection = self._connection or open_ledger_connection()
-            return self._connection.run(sql, drafts)
+            return self._execute(sql, rows)
         except LedgerConnectionLost as error:
             if isinstance(error, DatabaseTimeout):
                 raise
             # Retry once on a new connection, because the server may have been restarted. If the first
             # attempt was committed before the connection broke, the rows are written twice.
             self._close_connection()
+            return self._execute(sql, rows)
+
+    def _execute(self, sql: str, rows: Sequence[PendingRow]) -> WrittenRows:
+        if self._connection is None:
             self._connection = open_ledger_connection()
-            return self._connection.run(sql, drafts)
+            self.is_distributed = isinstance(self._connection, DistributedLedgerConnection)
+        if not isinstance(self._connection, DistributedLedgerConnection):
+            return self._connection.run(sql, f"[{','.join([row.draft for row in rows])}]")
+        written: WrittenRows = []
+        # More than one only in the first batch, before the connection is known.
+        for workspace_id in dict.fromkeys([row.workspace_id for row in rows]):
+            drafts = [row.draft for row in rows if row.workspace_id == workspace_id]
+            written += self._connection.call(rows[0].call_sql, workspace_id, drafts)
+        return written
 
     def _close_connection(self) -> None:
         open_connection, self._connection = self._connection, None
@@ -198,14 +226,44 @@ def fail_pending_rows(rows: Sequence[PendingRow], failure: LedgerWriteError) -> 
 
 
 PROCESS_WRITER = LedgerWriter()
-os.register_at_fork(after_in_child=PROCESS_WRITER.reset)
+# Used if the tables are distributed: a call takes longer, and its time is that of a worker. All rows of a
+# workspace are written by the same writer.
+DISTRIBUTED_WRITERS = tuple(LedgerWriter() for _ in range(4))
+for each in (PROCESS_WRITER, *DISTRIBUTED_WRITERS):
+    os.register_at_fork(after_in_child=each.reset)
 
 
-def write_ledger_row(sql: str, draft: str, seal: str) -> int | None:
+def choose_writer(row: PendingRow) -> LedgerWriter:
+    if PROCESS_WRITER.is_distributed:
+        return DISTRIBUTED_WRITERS[row.workspace_id % len(DISTRIBUTED_WRITERS)]
+    return PROCESS_WRITER
+
+
+def close_writers() -> None:
+    """Close the connections of all writers. Call this only while no row is being written."""
+    for writer in (PROCESS_WRITER, *DISTRIBUTED_WRITERS):
+        writer.close()
+
+
+def has_fetch_function(cursor: Any) -> bool:
+    if connection.vendor != "postgresql":
+        return False
+    cursor.execute(FETCH_FUNCTION_SQL)
+    return cursor.fetchone() is not None
+
+
+def write_ledger_row(row: PendingRow) -> int | None:
     """Write a draft row and return its id; None if the conditions of the INSERT rejected it."""
     if connection.in_atomic_block:
         # Only in tests: the writer's connection would not see the uncommitted rows of the test's transaction.
         with all_workspaces(), connection.cursor() as cursor:
-            cursor.execute(sql, [f"[{draft}]"])
-            return next((int(row) for row, _ in cursor.fetchall()), None)
-    return PROCESS_WRITER.write(PendingRow(sql, draft, seal))
+            if has_fetch_function(cursor):
+                cursor.execute(NEXT_IDS_SQL, [1])
+                draft = f'[{{"id":{cursor.fetchone()[0]},{row.draft[1:]}]'
+                cursor.execute(
+                    row.call_sql.replace("$1", "%s").replace("$2", "%s"), [row.workspace_id, draft]
+                )
+            else:
+                cursor.execute(row.sql, [f"[{row.draft}]"])
+            return next((int(number) for number, _ in cursor.fetchall()), None)
+    return choose_writer(row).write(row)

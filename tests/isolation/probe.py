@@ -20,6 +20,8 @@ from django.template import Template
 from django.test import utils
 
 from personas.models import Workspace
+from prompts.models import LedgerEntry
+from prompts.serving.ledger_insert import FETCH_FUNCTION
 from tests.isolation.canaries import our_models, rows_of, tenant_models
 from tests.isolation.cast import Requester
 
@@ -100,6 +102,9 @@ def recorded_writes(written_tables: set[str]) -> Iterator[None]:
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if match := WRITE.match(sql):
             written_tables.add(match[1])
+        elif f" {FETCH_FUNCTION}(" in sql:
+            # On Citus a function writes the ledger row.
+            written_tables.add(LedgerEntry._meta.db_table)
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(note):

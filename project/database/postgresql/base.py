@@ -23,6 +23,7 @@ from project.database.postgresql.rls_cursor import (
     detect_restricted_role,
     get_scope_statement,
 )
+from project.database.postgresql.schema import WorkspaceSchemaEditor
 
 PLACEHOLDER = re.compile("%[s%]")
 # Statements whose placeholders are converted once. SQL of long lists differs in its number of placeholders.
@@ -51,6 +52,7 @@ DjangoWrapper: Any = base.DatabaseWrapper
 
 
 class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
+    SchemaEditorClass = WorkspaceSchemaEditor
     features_class = DatabaseFeatures
     # SAVEPOINT and RELEASE statements that are sent before the next statement, in its round trip if that is a
     # pipeline. What is not sent by the end of the transaction is not needed.

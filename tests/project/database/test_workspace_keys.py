@@ -1,7 +1,6 @@
 """Keys and indexes of tenant tables begin with the workspace, except those listed with a reason."""
 
 from fnmatch import fnmatch
-from pathlib import Path
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -9,6 +8,8 @@ from django.test import Client
 
 from personas.actors import Actor
 from personas.models import AgentChannel
+from project.distribution.catalog import REFERENCE_TABLES
+from project.distribution.services import distribute, plan_distribution
 from prompts.builds.services import rebuild_agents
 from prompts.labels.services import move_label, roll_back
 from prompts.models import AgentPrompt, PromptLabel
@@ -20,8 +21,6 @@ pytestmark = [
     pytest.mark.django_db,
     pytest.mark.skipif(connection.vendor != "postgresql", reason="the catalogue asked is PostgreSQL's"),
 ]
-SCRIPT = Path(__file__).resolve().parents[3] / "docs" / "examples" / "distribute.sql"
-EVERYWHERE = {"personas_membership", "personas_invitation", "personas_apikey"}
 
 
 def unexcused(candidates: list[Index]) -> list[str]:
@@ -58,21 +57,21 @@ def test_an_index_without_its_workspace_is_found(planted):
     assert "planted" in index
 
 
-# --- docs/examples/distribute.sql ----------------------------------------------------------------------
+# --- manage.py distribute ------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def distributed(db):
-    """Run the script in the transaction of this test."""
-    with connection.cursor() as cursor:
-        cursor.execute(SCRIPT.read_text())
+    """Put the workspace into the keys, in the transaction of this test."""
+    catalog, steps = plan_distribution()
+    distribute(steps, catalog, lambda sentence: None)
 
 
-def test_after_the_script_every_key_has_its_workspace_in_front(distributed):
+def test_after_distribute_every_key_begins_with_its_workspace(distributed):
     rest = [
         str(index)
         for index in indexes()
-        if index.is_unique and index.table not in EVERYWHERE and index.columns[0] != "workspace_id"
+        if index.is_unique and index.table not in REFERENCE_TABLES and index.columns[0] != "workspace_id"
     ]
     assert rest == []
     assert single_links() == []
@@ -80,7 +79,7 @@ def test_after_the_script_every_key_has_its_workspace_in_front(distributed):
 
 def single_links() -> list[str]:
     """Return foreign keys between tenant tables that do not include the workspace."""
-    tables = {model._meta.db_table for model in tenant_models()} - EVERYWHERE
+    tables = {model._meta.db_table for model in tenant_models()} - set(REFERENCE_TABLES)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT conname FROM pg_constraint WHERE contype = 'f' AND cardinality(conkey) = 1 "
@@ -88,6 +87,10 @@ def single_links() -> list[str]:
             [list(tables), list(tables)],
         )
         return [name for (name,) in cursor.fetchall()]
+
+
+def test_a_second_run_has_nothing_to_do(distributed):
+    assert plan_distribution()[1] == []
 
 
 def test_the_product_builds_labels_serves_and_shows_on_such_tables(distributed):
@@ -119,7 +122,7 @@ def test_on_such_tables_the_database_itself_refuses_a_link_into_another_workspac
 
 
 def test_rows_written_in_bulk_are_told_by_a_key_with_their_workspace(workspace):
-    """Bulk writes of builds and label moves need these keys, before and after the script."""
+    """Bulk writes of builds and label moves need these keys, before and after `distribute`."""
     stage = make_stage(workspace)
     rebuild_agents(workspace, [stage.agent.pk])
     names = {index.name: index.columns for index in indexes() if index.is_unique}

@@ -186,7 +186,10 @@ def test_one_invalid_row_does_not_fail_the_others(stage, monkeypatch):
     slow.seconds = 0.05
     before = len(stage.rows)
     errors = at_once(
-        6, lambda number: stage.fetch() if number else ledger_writer.write_ledger_row(sql, broken, seal)
+        6,
+        lambda number: (
+            stage.fetch() if number else ledger_writer.write_ledger_row(PendingRow(sql, broken, seal))
+        ),
     )
     assert [type(error) for error in errors] == [LedgerWriteError]
     assert len(stage.rows) == before + 5
@@ -196,9 +199,9 @@ def a_draft(stage: Stage, monkeypatch) -> tuple[str, str, str]:
     """Return the arguments that one fetch passes to the writer."""
     calls: list[tuple[str, str, str]] = []
 
-    def keep(sql: str, draft: str, seal: str) -> int | None:
-        calls.append((sql, draft, seal))
-        return ledger_writer.write_ledger_row(sql, draft, seal)
+    def keep(row: PendingRow) -> int | None:
+        calls.append((row.sql, row.draft, row.seal))
+        return ledger_writer.write_ledger_row(row)
 
     with monkeypatch.context() as patched:
         patched.setattr(ledger_insert, "write_ledger_row", keep)

@@ -1,0 +1,146 @@
+"""The product on Citus: placement, guards on each shard, a lost node, and a later migration.
+
+These tests need TEST_DATABASE=citus; tests/citus/test_suite.py runs them so.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, migrations, models
+from django.db.migrations.state import ProjectState
+from django.test import Client
+
+from core.db.online_migrations import AddIndexOnline
+from core.db.row_level_security import EnableRowLevelSecurity
+from personas.models import Membership, Workspace
+from project.distribution.catalog import query_rows, read_catalog
+from project.distribution.nodes import list_node_states
+from project.distribution.plan import build_plan
+from project.distribution.services import WORKSPACE_NODES_SQL, distribute, list_node_contents
+from project.doctor.checks import check_nodes
+from prompts.integrity.verify import verify_workspace
+from prompts.models import LedgerEntry
+from prompts.serving.ledger_connection import LedgerWriteError
+from tests.factories import make_user, make_workspace
+from tests.prompts.serving.serving_stage import Stage, make_stage
+from tests.pytest_servers import get_citus_cluster
+
+pytestmark = pytest.mark.skipif(get_citus_cluster() is None, reason="needs TEST_DATABASE=citus")
+# Append-only tables, whose triggers must be on every shard.
+GUARDED = ("prompts_promptversion", "personas_auditevent", "personas_revision")
+
+
+@pytest.fixture(scope="module")
+def stages(
+    django_db_setup: None, distributed_database: None, django_db_blocker: Any
+) -> Iterator[dict[str, Stage]]:
+    """One workspace on each worker, by the address of the worker. The rows are committed."""
+    with django_db_blocker.unblock():
+        found: dict[str, Stage] = {}
+        for number in range(20):
+            user = make_user(f"Owner {number}")
+            workspace = make_workspace(f"Place {number}", owner=user)
+            node = dict(query_rows(WORKSPACE_NODES_SQL))[workspace.pk]
+            if node not in found:
+                found[node] = make_stage(workspace)
+                found[node].edit("Be calm.")
+            if len(found) == 2:
+                break
+        yield found
+
+
+def test_workspaces_are_on_both_workers_and_fetches_are_recorded_there(stages):
+    assert len(stages) == 2
+    for stage in stages.values():
+        stage.fetch()
+        stage.fetch()
+        ids = [row.pk for row in LedgerEntry.objects.in_workspace(stage.workspace).order_by("at")]
+        assert ids == sorted(ids)
+        # Ids of a worker's own sequence begin with the number of the worker.
+        assert max(ids) < 2**40
+        assert verify_workspace(stage.workspace).first is None
+    contents = list_node_contents(read_catalog())
+    assert [node.workspaces > 0 and node.rows > 0 for node in contents] == [True, True]
+
+
+# pytest-django creates the database only if a test asks for it with this mark.
+@pytest.mark.django_db
+@pytest.mark.parametrize("table", GUARDED)
+def test_every_shard_of_an_append_only_table_refuses_changes(stages, table):
+    rows = query_rows(
+        "SELECT result FROM run_command_on_shards(%s, "
+        "$$SELECT count(*) FROM pg_trigger WHERE tgrelid = '%%s'::regclass AND NOT tgisinternal$$)",
+        [table],
+    )
+    assert len(rows) == 32
+    assert all(int(count) > 0 for (count,) in rows)
+    with pytest.raises(DatabaseError, match="only grows"):
+        query_rows(f"DELETE FROM {table} RETURNING 1")  # noqa: S608
+
+
+def test_a_lost_worker_concerns_its_own_workspaces_only(stages):
+    cluster = get_citus_cluster()
+    assert cluster is not None
+    worker = cluster.workers[0]
+    lost = f"127.0.0.1:{worker.port}"
+    [kept] = set(stages) - {lost}
+    worker.stop("immediate")
+    try:
+        assert list_node_states() == {lost: False, kept: True}
+        [finding] = check_nodes()
+        assert lost in finding.message
+        assert read_status(stages[kept].workspace) == (200, None)
+        assert read_status(stages[lost].workspace) == (503, "2")
+        stages[kept].fetch()
+        with pytest.raises((LedgerWriteError, DatabaseError, Exception)):
+            stages[lost].fetch()
+    finally:
+        worker.start()
+    assert read_status(stages[lost].workspace) == (200, None)
+    stages[lost].fetch()
+
+
+def read_status(workspace: Workspace) -> tuple[int, str | None]:
+    """Sign in as the owner, and return the status of a page and its Retry-After."""
+    client = Client(raise_request_exception=False)
+    client.force_login(Membership.objects.in_workspace(workspace).get().user)
+    response = client.get(f"/w/{workspace.slug}/agents/")
+    return response.status_code, response.headers.get("Retry-After")
+
+
+# --- a later migration ---------------------------------------------------------------------------------
+
+
+def test_a_later_migration_adds_a_field_an_index_and_a_table(stages):
+    state = ProjectState.from_apps(__import__("django").apps.apps)
+    field = migrations.AddField("soul", "later", models.IntegerField(null=True))
+    index = AddIndexOnline("soul", models.Index(fields=["workspace", "later"], name="souls_later"))
+    table = migrations.CreateModel(
+        "Later",
+        [
+            ("id", models.BigAutoField(primary_key=True)),
+            ("workspace", models.ForeignKey("personas.Workspace", models.PROTECT, related_name="+")),
+            ("soul", models.ForeignKey("personas.Soul", models.CASCADE, related_name="+")),
+            ("note", models.TextField()),
+        ],
+        {"constraints": [models.UniqueConstraint(fields=["workspace", "note"], name="later_notes")]},
+    )
+    for operation in (field, index, table, EnableRowLevelSecurity("personas_later")):
+        state = run_operation(operation, state)
+    catalog = read_catalog()
+    assert catalog.undistributed_tables == ["personas_later"]
+    distribute(build_plan(catalog), catalog, print)
+    after = read_catalog()
+    assert build_plan(after) == []
+    assert {"personas_later"} <= after.distributed_tables
+
+
+def run_operation(operation: Any, state: ProjectState) -> ProjectState:
+    to_state = state.clone()
+    operation.state_forwards("personas", to_state)
+    with connection.schema_editor(
+        atomic=operation.atomic if operation.atomic is not None else True
+    ) as editor:
+        operation.database_forwards("personas", editor, state, to_state)
+    return to_state
