@@ -187,7 +187,8 @@ def find_foreign_parents(stage: Stage) -> list[str]:
     for model in tenant_models():
         for field in model.list_tenant_links():
             # Not with a join, because joins compare the workspace.
-            parents = field.remote_field.model.unscoped.filter(
+            parent: Any = field.remote_field.model
+            parents = parent.unscoped.filter(
                 pk=models.OuterRef(field.attname), workspace=models.OuterRef("workspace")
             )
             linked = model.unscoped.filter(**{f"{field.attname}__isnull": False})
