@@ -40,7 +40,7 @@ def enable_job_metrics(**_: Any) -> None:
 
 @worker_process_init.connect
 def tune_worker_process(**_: Any) -> None:
-    from project.garbage_collection import tune_garbage_collection
+    from core.garbage_collection import tune_garbage_collection
 
     tune_garbage_collection()
 

@@ -12,7 +12,7 @@ django_application = get_wsgi_application()
 
 from personas.api_keys import last_used  # noqa: E402  # see above
 from project.fetch_fast_path import FetchFastPath  # noqa: E402  # see above
-from project.garbage_collection import tune_garbage_collection  # noqa: E402  # see above
+from core.garbage_collection import tune_garbage_collection  # noqa: E402  # see above
 from project.metrics import counters  # noqa: E402  # see above
 from project.request_limits import connections, deadlines  # noqa: E402  # see above
 from project.request_limits.wsgi import RequestLimits  # noqa: E402  # see above

@@ -86,7 +86,7 @@ def test_a_statement_that_takes_the_labels_version_with_other_bytes_is_found(sta
 
 
 def test_a_statement_that_does_not_check_erasures_is_found(stage, monkeypatch):
-    without(monkeypatch, f"WHERE {ledger_insert.ERASURES_CONDITION}\n")
+    without(monkeypatch, f"WHERE {ledger_insert.ERASURES_CONDITION.format(workspace='r.workspace_id')}\n")
     with pytest.raises(pytest.fail.Exception):
         guards.test_erased_text_is_refused_at_once_by_processes_that_have_it_cached(stage)
 
@@ -115,6 +115,8 @@ def test_an_agent_lookup_across_workspaces_is_found(stage, elsewhere, monkeypatc
             agent__slug=prompt_request.agent, channel__slug=prompt_request.channel
         )
 
+    # The filter of the manager would hide the fault.
+    monkeypatch.setattr("personas.tenancy.models.get_scope_id", lambda: None)
     monkeypatch.setattr("prompts.serving.resolve.find_requested_prompt", anywhere)
     without(monkeypatch, "a.workspace_id = r.workspace_id AND", "c.workspace_id = r.workspace_id AND")
     with pytest.raises(PromptVersion.DoesNotExist):

@@ -6,7 +6,7 @@ import textwrap
 
 SCRIPT = """
 import gc, weakref
-from project.garbage_collection import THRESHOLDS, tune_garbage_collection
+from core.garbage_collection import THRESHOLDS, tune_garbage_collection
 
 class Node:
     pass
