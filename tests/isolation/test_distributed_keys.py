@@ -33,7 +33,9 @@ def is_read_by_owner(cell, number):
     return cell.target == "own" and (getattr(cell, "method", "") or cell.endpoint.method) == "GET"
 
 
-def test_every_page_answers(distributed, tally):
+def test_every_page_answers(distributed, tally, monkeypatch):
+    # The callers of the API, which the other test of this module may have created, are rows too.
+    monkeypatch.setattr(distributed, "before", matrix.digests(distributed))
     routes = matrix.inside_routes()
     tally(
         matrix.run_inside(distributed, distributed.requesters["owner"], routes, is_read_by_owner),

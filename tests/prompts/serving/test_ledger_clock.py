@@ -90,7 +90,7 @@ def test_without_a_limit_the_time_of_the_server_is_taken(stage, settings):
 
 @pytest.mark.planted
 def test_a_statement_that_does_not_compare_the_clocks_is_found(stage, monkeypatch):
-    monkeypatch.setattr(ledger_insert, "CLOCK_CONDITION", "")
+    monkeypatch.setattr(ledger_insert, "CLOCK_CONDITION", "true")
     ledger_insert.build_insert_sql.cache_clear()
     try:
         with pytest.raises(AssertionError):
