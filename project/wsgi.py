@@ -10,9 +10,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 # This call sets up Django, which the imports below need.
 django_application = get_wsgi_application()
 
+from core.garbage_collection import tune_garbage_collection  # noqa: E402  # see above
 from personas.api_keys import last_used  # noqa: E402  # see above
 from project.fetch_fast_path import FetchFastPath  # noqa: E402  # see above
-from core.garbage_collection import tune_garbage_collection  # noqa: E402  # see above
 from project.metrics import counters  # noqa: E402  # see above
 from project.request_limits import connections, deadlines  # noqa: E402  # see above
 from project.request_limits.wsgi import RequestLimits  # noqa: E402  # see above
