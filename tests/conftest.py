@@ -72,7 +72,7 @@ def own_broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
     """Copy the migrated database of an earlier run, if it matches the migrations."""
-    if connection.vendor == "postgresql" and (name := ready_database()):
+    if connection.vendor == "postgresql" and (name := ready_database(will_keep=True)):
         connection.settings_dict["TEST"] |= {"TEMPLATE": name, "MIGRATE": False}
 
 

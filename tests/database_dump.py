@@ -23,15 +23,21 @@ MIGRATING = ExitStack()
 IS_OURS = "DRAMATIS_TEST_SERVER_IS_OURS"
 
 
-def ready_database() -> str | None:
-    """The name of a migrated, empty template database, if an earlier run has kept a dump."""
+def ready_database(*, will_keep: bool = False) -> str | None:
+    """The name of a migrated, empty template database, if an earlier run has kept a dump.
+
+    Waits while another process migrates. With `will_keep` and without a dump, the caller is the one that
+    migrates: it must call `keep_database` then.
+    """
     dump = kept_dump()
     if IS_OURS not in os.environ:
         return None
     take_migration_lock()
-    if not dump.exists():
+    is_kept = dump.exists()
+    if is_kept or not will_keep:
+        MIGRATING.close()
+    if not is_kept:
         return None
-    MIGRATING.close()
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
         # Two processes may get here at once; the second finds the database.
         server.execute("SELECT pg_advisory_lock(%s)", [LOCK])
