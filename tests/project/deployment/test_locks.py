@@ -1,25 +1,14 @@
 """The lock files: consistent with pyproject.toml, hashed, and without any host."""
 
-import importlib.util
 import tomllib
 
 import pytest
 
+from tests.project.deployment.ci_modules import load_ci_module
 from tests.project.deployment.production_settings import ROOT
 
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
-
-
-def load_checker():
-    spec = importlib.util.spec_from_file_location("locks", ROOT / ".ci" / "locks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-checker = load_checker()
+checker = load_ci_module("locks")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 

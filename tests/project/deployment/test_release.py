@@ -1,6 +1,5 @@
 """dev.py release: the SBOM lists what the image contains, and a base image needs a digest."""
 
-import importlib.util
 import json
 import re
 import tomllib
@@ -10,24 +9,14 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 import dev
+from tests.project.deployment.ci_modules import load_ci_module
 from tests.project.deployment.production_settings import ROOT
 from tests.project.deployment.test_dev import run_dev
 
 DIGEST = "sha256:" + 32 * "0a"
 PINNED = f"python:3.13-slim-bookworm@{DIGEST}"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-
-
-def load_release():
-    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-release = load_release()
+release = load_ci_module("release")
 BASE = release.parse_base_image(PINNED)
 
 
