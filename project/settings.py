@@ -28,7 +28,7 @@ from project.env import (
     environment_problems,
     requested_names,
 )
-from project.job_schedule import JOB_QUEUES, JOB_ROUTES, JOB_SCHEDULE
+from project.jobs.schedule import JOB_QUEUES, JOB_ROUTES, JOB_SCHEDULE
 from project.logs.config import build_logging_config, configure_structlog
 from project.redis_client import build_celery_url
 from project.supervisor.paths import get_development_key, get_valkey_socket
@@ -403,6 +403,7 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_SOFT_TIME_LIMIT = 60
 CELERY_TASK_TIME_LIMIT = 90
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CONSUMER = "project.jobs.consumer:ReconnectingConsumer"
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_TIMEOUT = 1
@@ -424,7 +425,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 # Folder of the liveness files that worker and beat touch for the container health checks. If it is empty, no
 # files are written.
 DRAMATIS_ALIVE_DIR = env_str("DRAMATIS_ALIVE_DIR")
-CELERY_BEAT_SCHEDULER = "project.celery_beat.LivenessScheduler"
+CELERY_BEAT_SCHEDULER = "project.jobs.beat.LivenessScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = JOB_SCHEDULE
 

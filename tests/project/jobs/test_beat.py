@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from project.celery import app
-from project.celery_beat import LivenessScheduler
+from project.jobs.beat import LivenessScheduler
 
 pytestmark = pytest.mark.promise("R18")
 MINUTE = timedelta(minutes=1)
