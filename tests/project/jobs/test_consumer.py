@@ -29,9 +29,7 @@ def runs_next_job(broker, folder: Path, fault: str = "", seconds: float = 30) ->
     gate, mark = folder / "gate", folder / "mark"
     gate.touch()
     environment = {"REDIS_URL": broker.url, FAULT: fault}
-    worker = start_celery(
-        folder / "worker.log", "tests.project.jobs.gated_worker", WORKER, environment
-    )
+    worker = start_celery(folder / "worker.log", "tests.project.jobs.gated_worker", WORKER, environment)
     try:
         wait_until_ready(worker)
         with talking_to(broker.url):
