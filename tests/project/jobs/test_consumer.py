@@ -9,11 +9,11 @@ from tests.frozen_process import freeze, thaw
 from tests.project.jobs.gated_worker import block_job, touch_job
 from tests.promises import FAULT
 from tests.servers import start_redis
-from tests.workers import start_celery, talking_to, wait_for, wait_until_ready
+from tests.workers import start_worker, talking_to, wait_for
 
 # The product waits a second for the broker; after that time the acknowledgement of the job has failed.
 ACK_SECONDS = 2.5
-WORKER = ["worker", "--concurrency", "1", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+APPLICATION = "tests.project.jobs.gated_worker"
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def broker():
 
 def runs_next_job(broker, folder: Path, fault: str = "", seconds: float = 30) -> bool:
     """Freeze the broker while a job ends; return whether the worker runs the next one after the thaw."""
-    gate, mark = folder / "gate", folder / "mark"
+    gate, mark, log = folder / "gate", folder / "mark", folder / "worker.log"
     gate.touch()
-    environment = {"REDIS_URL": broker.url, FAULT: fault}
-    worker = start_celery(folder / "worker.log", "tests.project.jobs.gated_worker", WORKER, environment)
-    try:
-        wait_until_ready(worker)
-        with talking_to(broker.url):
+    with talking_to(broker.url):
+        worker = start_worker(
+            log, application=APPLICATION, environment={"REDIS_URL": broker.url, FAULT: fault}
+        )
+        try:
             block_job.delay(str(gate))
             assert wait_for(gate.with_suffix(".reached").exists)
             freeze(broker.process)
@@ -42,8 +42,8 @@ def runs_next_job(broker, folder: Path, fault: str = "", seconds: float = 30) ->
             thaw(broker.process)
             touch_job.delay(str(mark))
             return bool(wait_for(mark.exists, seconds))
-    finally:
-        worker.kill()
+        finally:
+            worker.kill()
 
 
 @pytest.mark.promise("R6")
@@ -56,3 +56,5 @@ def test_the_worker_goes_on_after_a_failed_acknowledgement(broker, tmp_path):
 @pytest.mark.promise("R6")
 def test_celerys_own_consumer_is_found(broker, tmp_path):
     assert not runs_next_job(broker, tmp_path, "celery_consumer", seconds=12)
+    # The next job did not just come late.
+    assert "Couldn't ack" in (tmp_path / "worker.log").read_text()
