@@ -55,7 +55,7 @@ def list_screens(stage: Mapping[str, Any]) -> list[Screen]:
         "release": "releases/1/",
         "audit": "audit/",
         "ledger": "ledger/",
-        "bots behind": "ledger/stale/",
+        "bots behind": "ledger/outdated/",
     }
     fragments = {
         "palette search": "find/?q=agent",

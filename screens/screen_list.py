@@ -20,7 +20,7 @@ FAMILIES = (
 )
 TABS = ("memory", "skills", "tools", "context", "channels", "versions", "activity")
 LISTS = ("releases", "inbox", "sources", "rule-sets", "ledger", "verify", "members", "keys", "audit")
-MORE = ("labels", "prompt-settings", "erasures", "settings", "rebuilding", "time-machine", "ledger/stale")
+MORE = ("labels", "prompt-settings", "erasures", "settings", "rebuilding", "time-machine", "ledger/outdated")
 FORMS = (
     "agents/new",
     f"{SOUL}edit",

@@ -135,20 +135,20 @@ class TaskResource(RecordResource[Task]):
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Task:
         return create_task(call.workspace, values, by=call.actor, message=message)
 
-    def tick(self, call: ApiRequest, key: int, place: int) -> ApiResponse:
+    def complete_step(self, call: ApiRequest, key: int, position: int) -> ApiResponse:
         task = self.find_record(call, key)
-        if place >= task.steps.count():
+        if position >= task.steps.count():
             raise Http404
-        saved = tick_step(task, place, is_done=call.body["is_done"], by=call.actor)
+        saved = tick_step(task, position, is_done=call.body["is_done"], by=call.actor)
         return self.record_response(self.reload(saved))
 
     def extra_urls(self) -> list[URLPattern]:
         return [
             endpoint(
-                "tasks/<int:key>/steps/<int:place>:tick",
+                "tasks/<int:key>/steps/<int:position>:complete",
                 "tasks-tick",
                 post=Operation(
-                    self.tick,
+                    self.complete_step,
                     "Mark a step done or open; steps are counted from 0",
                     permission=Permission.EDIT,
                     touches=self.write_touches,

@@ -12,7 +12,7 @@ from personas.api.schema import array_schema, boolean_schema, digest_schema, int
 from personas.api.views import endpoint
 from prompts.integrity.verify.version import list_version_faults
 from prompts.models import PromptVersion
-from prompts.versions.api import PLACE_PARAMETERS, list_versions_with_digest
+from prompts.versions.api import USAGE_PARAMETERS, list_versions_with_digest
 from prompts.versions.serializers import TEXT_SCHEMA
 
 # Many versions can share a digest. To verify more than this number, clients narrow the query parameters.
@@ -30,10 +30,10 @@ CHECKED_VERSION_SCHEMA = object_schema(
 VERIFICATION_SCHEMA = object_schema(
     {
         "digest": digest_schema(),
-        "is_sound": boolean_schema(description="No fault in any of the places looked at."),
-        "places": array_schema(CHECKED_VERSION_SCHEMA, most=MAX_CHECKED_VERSIONS),
+        "is_sound": boolean_schema(description="No fault in any of the usages looked at."),
+        "usages": array_schema(CHECKED_VERSION_SCHEMA, most=MAX_CHECKED_VERSIONS),
         "has_more": boolean_schema(
-            description=f"At most {MAX_CHECKED_VERSIONS} places are looked at: name one for the others."
+            description=f"At most {MAX_CHECKED_VERSIONS} usages are looked at: name one for the others."
         ),
     }
 )
@@ -45,10 +45,10 @@ def verify_digest(call: ApiRequest, key: str) -> ApiResponse:
     )
     if not versions:
         raise Http404
-    places = [checked_version_json(version) for version in versions[:MAX_CHECKED_VERSIONS]]
-    is_sound = all(place["is_sound"] for place in places)
+    usages = [checked_version_json(version) for version in versions[:MAX_CHECKED_VERSIONS]]
+    is_sound = all(usage["is_sound"] for usage in usages)
     has_more = len(versions) > MAX_CHECKED_VERSIONS
-    return json_response({"digest": key, "is_sound": is_sound, "places": places, "has_more": has_more})
+    return json_response({"digest": key, "is_sound": is_sound, "usages": usages, "has_more": has_more})
 
 
 def checked_version_json(version: PromptVersion) -> dict[str, Any]:
@@ -74,7 +74,7 @@ urlpatterns: list[URLPattern] = [
             touches=Touches.PROMPT,
             budget="render",
             answer=VERIFICATION_SCHEMA,
-            query=PLACE_PARAMETERS,
+            query=USAGE_PARAMETERS,
             tag="prompt-versions",
             note="Computed anew each time. Erased words are no fault: their digests still stand.",
         ),

@@ -283,7 +283,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        f"{PROMPT_LABELS_PATH}/production:follow",
+        f"{PROMPT_LABELS_PATH}/production:unpin",
         "labels-follow",
         post=Operation(
             unpin_production_endpoint, "Let production follow each build again", **APPROVE_OPTIONS
@@ -306,7 +306,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        f"{PROMPT_LABELS_PATH}/<slug:label>:rollBack",
+        f"{PROMPT_LABELS_PATH}/<slug:label>:rollback",
         "labels-roll-back",
         post=Operation(
             roll_back_endpoint,

@@ -231,7 +231,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "ledger/stale",
+        "ledger/outdated",
         "ledger-outdated",
         get=Operation(
             read_outdated_bots,

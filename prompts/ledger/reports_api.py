@@ -41,7 +41,7 @@ REPORT_FIELDS: dict[str, Schema] = {
     "channel": TEXT_SCHEMA,
     "digest": digest_schema(),
     "is_version": boolean_schema(description="It is of some version of this prompt."),
-    "is_last_handed": boolean_schema(description="It is what this key was handed last."),
+    "is_last_served": boolean_schema(description="It is the version that this key was served last."),
     "ledger_id": nullable_schema(integer_schema(1)),
     "request_id": TEXT_SCHEMA,
     "at": datetime_schema(),
@@ -59,16 +59,14 @@ REPORT_RESULT_SCHEMA = object_schema(
         **REPORT_FIELDS,
         "versions": array_schema(integer_schema(1), most=100_000, description="Their numbers, newest first."),
         "labels": array_schema(TEXT_SCHEMA, description="That stand there now."),
-        "last_handed": nullable_schema(LAST_SERVED_SCHEMA),
+        "last_served": nullable_schema(LAST_SERVED_SCHEMA),
     }
 )
 REPORT_REQUEST_SCHEMA = object_schema(
     {
         "agent": slug_schema(),
         "channel": slug_schema(),
-        "digest": digest_schema(
-            description="Of the version, of its text, or of the bytes that were handed out."
-        ),
+        "digest": digest_schema(description="Of the version, of its text, or of the text that was served."),
         "ledger_id": integer_schema(1, description="The row of the fetch it came from."),
         "request_id": line_schema(64),
     },
@@ -127,7 +125,7 @@ def report_fields_json(row: DigestReport) -> dict[str, Any]:
         "channel": row.prompt.channel.slug,
         "digest": row.digest,
         "is_version": row.version_id is not None,
-        "is_last_handed": row.is_last_handed,
+        "is_last_served": row.is_last_handed,
         "ledger_id": row.ledger_id,
         "request_id": row.request_id,
         "at": datetime_json(row.at),
@@ -147,7 +145,7 @@ def report_result_json(caller: ApiClient, result: DigestReportResult) -> dict[st
         **report_fields_json(result.report),
         "versions": result.versions,
         "labels": [label for label in result.labels if can_see_label(caller, label)],
-        "last_handed": result.last_served and result.last_served._asdict(),
+        "last_served": result.last_served and result.last_served._asdict(),
     }
 
 

@@ -132,6 +132,6 @@ def get_shown_bots(workspace: Workspace, using: str) -> tuple[list[OutdatedBot],
 urlpatterns: list[URLPattern] = [
     path("", index, name="list"),
     path("export/", export, name="export"),
-    path("stale/", outdated_bots, name="stale"),
+    path("outdated/", outdated_bots, name="stale"),
 ]
 urls = (urlpatterns, "ledger")

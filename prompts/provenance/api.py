@@ -15,7 +15,7 @@ from personas.api.views import endpoint
 from personas.models import Workspace
 from prompts.assembly.segments import Origin, Segment
 from prompts.provenance.origins import OriginLabel, describe_origins
-from prompts.versions.api import PLACE_PARAMETERS, get_version_by_digest, require_unerased_segments
+from prompts.versions.api import USAGE_PARAMETERS, get_version_by_digest, require_unerased_segments
 from prompts.versions.serializers import TEXT_SCHEMA
 from prompts.versions.text_rows import OriginSpan, list_origin_spans, merge_origin_spans
 
@@ -98,7 +98,7 @@ urlpatterns: list[URLPattern] = [
             bots=True,
             touches=Touches.PROMPT,
             answer=PROVENANCE_SCHEMA,
-            query=PLACE_PARAMETERS,
+            query=USAGE_PARAMETERS,
             extra_responses=NOT_MODIFIED_RESPONSES,
             refusals={410: "erased"},
             tag="prompt-versions",

@@ -324,7 +324,7 @@ urlpatterns: list[URLPattern] = [
     ),
     build_action_endpoint("withdraw", "Withdraw a release", EDIT, make_decision_handler(withdraw_release)),
     build_action_endpoint(
-        "carryOut", "Move all labels of a release", EDIT, make_decision_handler(run_release)
+        "publish", "Move all labels of a release", EDIT, make_decision_handler(run_release)
     ),
     build_action_endpoint(
         "override",

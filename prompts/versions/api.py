@@ -2,7 +2,7 @@
 
 A digest identifies content, not one version: several prompts can share it, and so can versions of one prompt
 that returned to an earlier text. The response for a digest contains the data that these versions share, which
-never changes, and the first version that the API key may see. `places` lists all versions with the digest;
+never changes, and the first version that the API key may see. `usages` lists all versions with the digest;
 that list can grow.
 
 Members, and API keys that act for a member, read versions without a ledger row. Bots receive text only from
@@ -52,10 +52,10 @@ from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents, get_prompt_labels, get_tool_definitions
 from prompts.versions.serializers import (
     CAUSE_SCHEMA,
-    PLACE_SCHEMA,
     TEXT_SCHEMA,
+    USAGE_SCHEMA,
     cause_json,
-    version_place_json,
+    version_usage_json,
 )
 from prompts.versions.timeline import group_labels_by_version
 
@@ -111,15 +111,15 @@ VERSION_SCHEMA = object_schema(
         "segments": nullable_schema({"type": "array", "items": SEGMENT_SCHEMA, "description": NO_TEXT_NOTE}),
         "boundaries": nullable_schema({"type": "array", "items": BOUNDARY_SCHEMA}),
         "tools": {"type": ["array", "null"], "description": f"Definitions for the provider. {NO_TEXT_NOTE}"},
-        "first": PLACE_SCHEMA,
+        "first": USAGE_SCHEMA,
     }
 )
-PLACE_PARAMETERS = {
-    "agent": slug_schema(description="Of the places with this digest, one of this agent."),
+USAGE_PARAMETERS = {
+    "agent": slug_schema(description="Only usages by this agent."),
     "channel": slug_schema(description="On this channel."),
     "number": integer_schema(1, 2**31 - 1, description="With this number."),
 }
-PLACE_LOOKUPS = {"agent": "prompt__agent__slug", "channel": "prompt__channel__slug", "number": "number"}
+USAGE_LOOKUPS = {"agent": "prompt__agent__slug", "channel": "prompt__channel__slug", "number": "number"}
 COMMON_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.PROMPT, "tag": "prompt-versions"}
 
 
@@ -198,7 +198,7 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
             for name, (characters, tokens) in version.sizes.items()
         ],
         **text_fields,
-        "first": version_place_json(version, version.prompt),
+        "first": version_usage_json(version, version.prompt),
     }
     return etag_response(call, body, f"{key}-{version.pk}" if has_text else f"{key}-{version.pk}-facts")
 
@@ -240,12 +240,12 @@ def require_unerased_segments(version: PromptVersion) -> tuple[Segment, ...]:
     return unpack_segments(version.segments, contents)
 
 
-def list_version_places(call: ApiRequest, key: str) -> ApiResponse:
+def list_version_usages(call: ApiRequest, key: str) -> ApiResponse:
     rows = list_versions_with_digest(call, key).defer("segments", "sizes", "lockfile")
     page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     if not page.rows and "cursor" not in call.query:
         raise Http404
-    return page_response(call, page, [version_place_json(row, row.prompt) for row in page.rows])
+    return page_response(call, page, [version_usage_json(row, row.prompt) for row in page.rows])
 
 
 def list_versions_with_digest(call: ApiRequest, key: str) -> QuerySet[PromptVersion]:
@@ -253,7 +253,7 @@ def list_versions_with_digest(call: ApiRequest, key: str) -> QuerySet[PromptVers
     rows = PromptVersion.objects.in_workspace(call.workspace).filter(digest=key)
     if is_scope_limited(call.caller):
         rows = rows.filter(prompt__in=list_visible_prompt_ids(call.caller))
-    for name, field in PLACE_LOOKUPS.items():
+    for name, field in USAGE_LOOKUPS.items():
         if name in call.query:
             rows = rows.filter(**{field: call.query[name]})
     return rows.select_related("prompt__agent", "prompt__channel").order_by("pk")
@@ -298,17 +298,17 @@ urlpatterns: list[URLPattern] = [
             answer=VERSION_SCHEMA,
             extra_responses=NOT_MODIFIED_RESPONSES,
             refusals={410: "erased"},
-            note="Several prompts may share a digest: `first` is the first of them, /places lists all.",
+            note="Several prompts may share a digest: `first` is the first of them, /usages lists all.",
             **COMMON_OPTIONS,
         ),
     ),
     endpoint(
-        "prompt-versions/<digest:key>/places",
+        "prompt-versions/<digest:key>/usages",
         "versions-places",
         get=Operation(
-            list_version_places,
+            list_version_usages,
             "List the prompts and numbers with this digest",
-            answer=page_schema(PLACE_SCHEMA),
+            answer=page_schema(USAGE_SCHEMA),
             query=PAGINATION_PARAMS,
             **COMMON_OPTIONS,
         ),

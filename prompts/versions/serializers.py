@@ -42,7 +42,7 @@ CAUSE_SCHEMA = object_schema(
     },
     description="What changed: a record at a revision, or why else it was built.",
 )
-PLACE_FIELDS: dict[str, Schema] = {
+USAGE_FIELDS: dict[str, Schema] = {
     "agent": TEXT_SCHEMA,
     "channel": TEXT_SCHEMA,
     "number": integer_schema(1),
@@ -54,7 +54,7 @@ PLACE_FIELDS: dict[str, Schema] = {
     "hash": digest_schema(),
     "previous_hash": {"type": "string", "description": "Of the version before; empty for the first."},
 }
-PLACE_SCHEMA = object_schema(PLACE_FIELDS, description="A version of one prompt that has this digest.")
+USAGE_SCHEMA = object_schema(USAGE_FIELDS, description="A version of one prompt that has this digest.")
 
 
 def version_ref_json(version: PromptVersion) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def label_json(label: PromptLabel) -> dict[str, Any]:
     return {"name": label.name, **version_ref_json(label.version), "moved_at": datetime_json(label.moved_at)}
 
 
-def version_place_json(version: PromptVersion, prompt: AgentPrompt) -> dict[str, Any]:
+def version_usage_json(version: PromptVersion, prompt: AgentPrompt) -> dict[str, Any]:
     return {
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,

@@ -150,7 +150,7 @@ APPROVE_OPTIONS = EDIT_OPTIONS | {"permission": Permission.APPROVE}
 FILE_ROUTE = "context-files/<int:key>"
 urlpatterns: list[URLPattern] = [
     endpoint(
-        "context-files:adopt",
+        "context-files:accept",
         "context-files-adopt-many",
         post=Operation(
             approve_context_files,
@@ -161,7 +161,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        f"{FILE_ROUTE}:adopt",
+        f"{FILE_ROUTE}:accept",
         "context-files-adopt",
         post=Operation(
             approve_context_file,
@@ -179,7 +179,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        f"{FILE_ROUTE}:heed",
+        f"{FILE_ROUTE}:unignore",
         "context-files-unignore",
         post=Operation(
             unignore_context_file, "Heed an ignored file again", answer=FILE_DETAIL_SCHEMA, **EDIT_OPTIONS

@@ -38,6 +38,9 @@ from skills.models import ContextFile, Reach, Verdict
 from skills.scanning import mask_secrets
 from skills.skill_format.parser import parse_skill
 
+# Names in the API of which agents get a discovered skill.
+SCOPES = {"where_found": Reach.FOUND, "all": Reach.ALL, "selected": Reach.CHOSEN}
+SCOPE_NAMES = {reach: name for name, reach in SCOPES.items()}
 STATE_CHOICES = [state for state in FOUND_SKILL_FILTERS if state]
 FOUND_SKILL_PROPERTIES: dict[str, Schema] = {
     "id": integer_schema(1, description="The id of its context file."),
@@ -46,9 +49,11 @@ FOUND_SKILL_PROPERTIES: dict[str, Schema] = {
     "source": TEXT_SCHEMA,
     "path": TEXT_SCHEMA,
     "state": enum_schema(STATE_CHOICES),
-    "reach": enum_schema(Reach.values),
+    "scope": enum_schema(
+        SCOPES, description="Agents that read the folder it was found in, all agents, or the selected ones."
+    ),
     "agents": array_schema(
-        TEXT_SCHEMA, most=100_000, description="Whom it was handed to, when its reach is `chosen`."
+        TEXT_SCHEMA, most=100_000, description="The selected agents, if its scope is `selected`."
     ),
     "digest": nullable_schema(
         TEXT_SCHEMA | {"description": "Of the words in force; null while no prompt uses it."}
@@ -86,12 +91,12 @@ NOT_COPIED_SCHEMA = array_schema(
     description="Further files of the skill, relative to its folder. A skill that is written here has none, "
     "so they are not copied. Of a skill in a folder, those that its instructions name.",
 )
-REACH_SCHEMA = object_schema(
+ASSIGNMENT_SCHEMA = object_schema(
     {
-        "reach": enum_schema(Reach.values),
-        "agents": array_schema(slug_schema(), uniqueItems=True, description="For `chosen`: at least one."),
+        "scope": enum_schema(SCOPES),
+        "agents": array_schema(slug_schema(), uniqueItems=True, description="For `selected`: at least one."),
     },
-    required=["reach"],
+    required=["scope"],
 )
 TRUST_POLICY_SCHEMA = object_schema(
     {"is_needed": boolean_schema(description="Whether found skills wait for someone's trust.")}
@@ -122,7 +127,7 @@ WRITE_OPTIONS: dict[str, Any] = {
     "permission": Permission.EDIT,
     "touches": Touches.WORKSPACE,
     "is_retryable": True,
-    "tag": "found-skills",
+    "tag": "discovered-skills",
 }
 
 
@@ -149,10 +154,11 @@ def retrieve_found_skill(call: ApiRequest, key: int) -> ApiResponse:
 def assign_found_skill(call: ApiRequest, key: int) -> ApiResponse:
     file = found_skill_or_404(call, key)
     agents = get_agents_by_slug(call, call.body.get("agents", []), "agents")
-    if (call.body["reach"] == Reach.CHOSEN) != bool(agents):
-        message = "Name at least one agent for `chosen`, and none for the others."
+    reach = SCOPES[call.body["scope"]]
+    if (reach == Reach.CHOSEN) != bool(agents):
+        message = "Name at least one agent for `selected`, and none for the other scopes."
         raise ProblemError(validation_problem([FieldError(message, "/agents")]))
-    assign_skill_file(file, call.body["reach"], agents, by=call.actor)
+    assign_skill_file(file, reach, agents, by=call.actor)
     return found_skill_response(call, found_skill_or_404(call, key))
 
 
@@ -244,7 +250,7 @@ def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
         "source": file.source.slug,
         "path": file.path,
         "state": get_found_state(file),
-        "reach": file.reach,
+        "scope": SCOPE_NAMES[Reach(file.reach)],
         "agents": agents,
         "digest": file.in_force.digest if file.in_force else None,
         "changed_at": datetime_json(file.changed_at),
@@ -265,7 +271,7 @@ def get_skill_body(file: ContextFile) -> str | None:
 
 urlpatterns: list[URLPattern] = [
     endpoint(
-        "found-skills",
+        "discovered-skills",
         "found-skills-list",
         get=Operation(
             index,
@@ -281,18 +287,18 @@ urlpatterns: list[URLPattern] = [
                 "fields": FIELDS_PARAM,
                 **PAGINATION_PARAMS,
             },
-            tag="found-skills",
+            tag="discovered-skills",
         ),
     ),
     endpoint(
-        "found-skills:trust",
+        "discovered-skills:trust",
         "found-skills-trust",
         get=Operation(
             retrieve_trust_policy,
             "Whether found skills wait for trust",
             touches=Touches.WORKSPACE,
             answer=TRUST_POLICY_SCHEMA,
-            tag="found-skills",
+            tag="discovered-skills",
         ),
         post=Operation(
             update_trust_policy,
@@ -303,7 +309,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "found-skills/<int:key>",
+        "discovered-skills/<int:key>",
         "found-skills-one",
         get=Operation(
             retrieve_found_skill,
@@ -311,22 +317,22 @@ urlpatterns: list[URLPattern] = [
             bots=True,
             touches=Touches.AGENT,
             answer=FOUND_SKILL_DETAIL_SCHEMA,
-            tag="found-skills",
+            tag="discovered-skills",
         ),
     ),
     endpoint(
-        "found-skills/<int:key>:hand-out",
+        "discovered-skills/<int:key>:assign",
         "found-skills-assign",
         post=Operation(
             assign_found_skill,
             "Say which agents a found skill is for",
-            body=REACH_SCHEMA,
+            body=ASSIGNMENT_SCHEMA,
             answer=FOUND_SKILL_DETAIL_SCHEMA,
             **WRITE_OPTIONS,
         ),
     ),
     endpoint(
-        "found-skills/<int:key>:copy",
+        "discovered-skills/<int:key>:copy",
         "found-skills-copy",
         post=Operation(
             copy_to_library,

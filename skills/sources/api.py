@@ -287,7 +287,7 @@ class SourceResource(RecordResource[Source]):
         )
         return [
             endpoint(f"{base_path}:refresh", "sources-refresh", post=refresh_operation),
-            endpoint(f"{base_path}:confirm-removal", "sources-confirm-removal", post=confirm_operation),
+            endpoint(f"{base_path}:confirmRemoval", "sources-confirm-removal", post=confirm_operation),
             endpoint(f"{base_path}/runs", "sources-runs", get=list_operation),
             endpoint(f"{base_path}/runs/<int:number>", "sources-run", get=detail_operation),
             *build_push_urls(self.find_record),
@@ -319,7 +319,7 @@ def grant_index(call: ApiRequest) -> ApiResponse:
 urlpatterns = [
     *SourceResource().urls(),
     endpoint(
-        "source-grants",
+        "allowed-folders",
         "source-grants-list",
         get=Operation(
             grant_index,

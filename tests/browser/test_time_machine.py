@@ -108,7 +108,7 @@ def test_time_machine_pages_are_accessible(alices, stage, workspace, by_alice, i
         f"time-machine/fetches/{served.ledger_id}/?check=all",
         f"time-machine/prompts/{stage.prompt.pk}/latest/{format_timestamp(timezone.now())}/",
         "ledger/?agent=pilot&version=3",
-        "ledger/stale/",
+        "ledger/outdated/",
     )
     for path in sample(paths):
         alices.go(path)

@@ -58,8 +58,8 @@ def test_a_skill_and_a_step(stub_server, make_client):
     stub_server.respond_with(SKILL)
     assert client.call("skill", "pilot", "tea").body == "Boil water."
     stub_server.respond_with(StubResponse(200, b'{"number":4}', JSON))
-    assert client.call("tick", 4, 0) == {"number": 4}
-    assert stub_server.requests[-1].path == "/api/v1/tasks/4/steps/0:tick"
+    assert client.call("complete_step", 4, 0) == {"number": 4}
+    assert stub_server.requests[-1].path == "/api/v1/tasks/4/steps/0:complete"
     assert json.loads(stub_server.requests[-1].body) == {"is_done": True}
 
 
@@ -210,4 +210,4 @@ def test_an_unexpected_response_raises_unreachable(stub_server, make_client):
         make_client(stub_server.url).call("remember", "Likes tea.")
     stub_server.respond_with(StubResponse(200, b"<h1>", {}))
     with pytest.raises(Unreachable, match="not JSON"):
-        make_client(stub_server.url).call("tick", 1, 0)
+        make_client(stub_server.url).call("complete_step", 1, 0)

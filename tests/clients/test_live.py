@@ -100,9 +100,9 @@ def test_fetches_and_304_responses_are_recorded(stage, make_client_of):
 
 def report_detects_changed_text(client: Driver) -> None:
     prompt = client.prompt()
-    assert client.call("report", prompt)["is_last_handed"], type(client)
+    assert client.call("report", prompt)["is_last_served"], type(client)
     other = client.call("report", prompt, text=f"{prompt.text} And be sly.")
-    assert not other["is_last_handed"], type(client)
+    assert not other["is_last_served"], type(client)
 
 
 def test_a_new_version_is_fetched_in_the_background_and_so_is_a_roll_back(stage, make_client_of):
@@ -158,12 +158,12 @@ def remember_proposes_one_memory(client: Driver, workspace: Workspace) -> None:
 
 
 def a_step_is_ticked_and_opened_again(client: Driver, task: Task) -> None:
-    document = client.call("tick", task.number, 1)
+    document = client.call("complete_step", task.number, 1)
     assert [step["is_done"] for step in document["steps"]] == [False, True]
-    client.call("tick", task.number, 1, is_done=False)
+    client.call("complete_step", task.number, 1, is_done=False)
     assert [step.is_done for step in task.steps.all()] == [False, False]
     with pytest.raises(Problem) as refused:
-        client.call("tick", task.number, 7)
+        client.call("complete_step", task.number, 7)
     assert refused.value.status == 404
 
 

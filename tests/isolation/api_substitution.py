@@ -107,7 +107,7 @@ PLAIN_NAMES = """
     is_needed is_protected is_version is_waiting key kind label labels layout license limit limits
     list_sample location memories memory message messages metadata mission mode name native_tools note notes
     now number omit_reference overlap_hours parameters path per_file plan_path previous_error prompts
-    pulled_skills_folder q reach reason record refresh_minutes release_policy replace responsibilities role
+    pulled_skills_folder q reason record refresh_minutes release_policy replace responsibilities role
     sample_data sandbox scope scopes section_limits sections session signature since slug snippet sources
     state status steps string_truncate text timezone title token_budget total total_characters until
     updated_since valid_from valid_until values verb verbs vibe working_directory

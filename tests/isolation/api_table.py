@@ -154,7 +154,7 @@ PERSONAS: dict[str, Row] = {
     "POST responsibilities-remove": Row(
         AGENT, body=responsibility_title, others={"bot": 403, "bot of elsewhere": 403}
     ),
-    "POST tasks-tick": Row({"key": row("tasks")}, {"place": "0"}, constant({"is_done": True})),
+    "POST tasks-tick": Row({"key": row("tasks")}, {"position": "0"}, constant({"is_done": True})),
     "GET keys-list": Row(narrow=403),
     # A key cannot create a key with more permissions than its own.
     "POST keys-list": Row(body=constant({"name": "Fresh"}), narrow=422, others=dict.fromkeys(LIMITED, 422)),
@@ -196,7 +196,7 @@ SKILLS: dict[str, Row] = {
     "POST found-skills-trust": Row(body=constant({"is_needed": False}), narrow=403),
     "GET found-skills-one": Row(FOUND),
     "POST found-skills-assign": Row(
-        FOUND, body=lambda s, h: {"reach": "chosen", "agents": [s.key(h, "agents")]}, narrow=403
+        FOUND, body=lambda s, h: {"scope": "selected", "agents": [s.key(h, "agents")]}, narrow=403
     ),
     "POST found-skills-copy": Row(FOUND, narrow=403),
     "POST sources-refresh": Row(SOURCE),
@@ -311,7 +311,7 @@ PROMPTS: dict[str, Row] = {
     "POST releases-approve": Row(RELEASE, others=ASKED),
     "POST releases-reject": Row(RELEASE, body=constant({"reason": "No."})),
     "POST releases-withdraw": Row(RELEASE),
-    "POST releases-carryOut": Row(RELEASE, others={}),
+    "POST releases-publish": Row(RELEASE, others={}),
     "GET erasures-list": Row(narrow=403),
     "GET erasures-one": Row({"key": row("erasures")}, narrow=403),
     "POST erasures-list": Row(

@@ -44,7 +44,7 @@ MOVERS = {
     "prompts.labels.services.remove_label": {"DELETE labels-one", "versions:remove-label"},
     "prompts.labels.services.roll_back": {"POST labels-roll-back", "versions:roll-back"},
     "prompts.labels.services.unpin_production": {"POST labels-follow", "versions:follow"},
-    "prompts.releases.services.move_release_labels": {"POST releases-carryOut", "releases:carry-out"},
+    "prompts.releases.services.move_release_labels": {"POST releases-publish", "releases:carry-out"},
     "prompts.erasure.label_moves.move_labels_off_erased": {"POST erasures-list", "erasures:erase"},
 }
 

@@ -463,7 +463,7 @@ def test_task_is_only_there_if_the_call_is_bound_to_one(product):
 
 
 def test_the_arrow_moves_to_the_next_step_when_one_is_done(product):
-    product.call("POST", "tasks/1/steps/0:tick", {"is_done": True})
+    product.call("POST", "tasks/1/steps/0:complete", {"is_done": True})
     steps = ["1. ✓ Step one (done)", "2. → Step two", "3. ✓ Step three (done)"]
     assert serve_sections(product, task=1)["Task"].splitlines()[-3:] == steps
 
@@ -605,7 +605,7 @@ def test_skills_and_context_files_on_disk_are_not_in_the_text(product, full):
     product.write("home/.claude/skills/commit/SKILL.md", skill)
     product.write("home/CLAUDE.md", "Speak Danish.")
     product.grant("home")
-    product.call("POST", "found-skills:trust", {"is_needed": False})
+    product.call("POST", "discovered-skills:trust", {"is_needed": False})
     product.create("sources", label="Home", grant=str(product.folder / "home"), harnesses=["claude-code"])
     product.refresh("home")
     context = product.put("agents/nova/context", source="home", harness="claude-code")

@@ -127,7 +127,7 @@ def create_records(product: Product) -> None:
     for name in (*KNOWN_TOOLS, *UNKNOWN_TOOLS):
         product.create("tools", name=name)
     # A skill file is otherwise used only after someone has trusted it.
-    product.call("POST", "found-skills:trust", {"is_needed": False})
+    product.call("POST", "discovered-skills:trust", {"is_needed": False})
     product.create_agent("opal", "opal")
     product.create_agent("reviewer", "opal", instructions=CUSTOM_PROMPT, tools=EXAMPLE_TOOLS)
     product.create_agent("scout", "opal", parent="reviewer", tools=["write_file"])
@@ -382,8 +382,8 @@ def test_only_name_and_description_are_in_the_prompt(product):
 
 
 def test_the_instructions_of_a_skill_are_loaded_with_another_call(product):
-    [skill] = [one for one in product.call("GET", "found-skills")["data"] if one["name"] == "testing"]
-    answer = product.bot.get(f"found-skills/{skill['id']}")
+    [skill] = [one for one in product.call("GET", "discovered-skills")["data"] if one["name"] == "testing"]
+    answer = product.bot.get(f"discovered-skills/{skill['id']}")
     assert json.loads(answer.content)["body"].strip() == "Boil the water first."
 
 

@@ -131,9 +131,9 @@ def test_a_task_is_ticked_and_a_duty_given_up(
     make_agent(workspace, slug="mira")
     bot = key_for(workspace, alice, BOT, agents=["mira"])
     task = admin.post("tasks", {"title": "Ship", "agent": "mira", "steps": [{"title": "Pack"}]}).json()
-    ticked = bot.post(f"tasks/{task['number']}/steps/0:tick", {"is_done": True}).json()
+    ticked = bot.post(f"tasks/{task['number']}/steps/0:complete", {"is_done": True}).json()
     assert (ticked["steps"], ticked["status"]) == ([{"title": "Pack", "is_done": True}], "in_progress")
-    assert bot.post(f"tasks/{task['number']}/steps/1:tick", {"is_done": True}).status_code == 404
+    assert bot.post(f"tasks/{task['number']}/steps/1:complete", {"is_done": True}).status_code == 404
     admin.post("responsibilities", {"agent": "mira", "title": "Water", "text": "Daily."})
     assert bot.post("agents/mira/responsibilities:remove", {"title": "Water"}).status_code == 204
     assert bot.post("agents/mira/responsibilities:remove", {"title": "Water"}).status_code == 404

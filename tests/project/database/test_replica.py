@@ -42,11 +42,11 @@ LAGGING = {
     "audit/export/?format=json": "personas_auditevent",
     "ledger/": "prompts_ledgerentry",
     "ledger/export/?format=json": "prompts_ledgerentry",
-    "ledger/stale/": "prompts_ledgerentry",
+    "ledger/outdated/": "prompts_ledgerentry",
     "": "prompts_ledgerentry",
 }
 # Pages that need more than one query.
-QUERY_COUNTS = {"ledger/stale/": 6, "": 2}
+QUERY_COUNTS = {"ledger/outdated/": 6, "": 2}
 NEVER = ("agents/pilot/", "memories/", "agents/", "keys/", "members/", "time-machine/", "verify/", "find/")
 
 

@@ -76,7 +76,7 @@ def test_what_is_no_version_of_the_prompt_is_refused(admin: Api, grown: Deck, el
         assert body["errors"] == [{"detail": "This prompt has no such version.", "pointer": "/version"}]
         body = problem(admin.call("PUT", at, {"version": 1, "expected": name}), 422, "invalid")
         assert body["errors"][0]["pointer"] == "/expected"
-        body = problem(admin.post(f"{LABELS}/production:rollBack", {"note": "x", "to": name}), 422)
+        body = problem(admin.post(f"{LABELS}/production:rollback", {"note": "x", "to": name}), 422)
         assert body["errors"][0]["pointer"] == "/to"
     for name in (0, -1, True, "v1", 2**40):
         problem(admin.call("PUT", at, {"version": name, "expected": None}), 422, "invalid")
@@ -86,15 +86,15 @@ def test_production_goes_back_and_follows_again(admin: Api, bot: Api, grown: Dec
     problem(admin.call("PUT", f"{LABELS}/production", {"version": 1, "expected": 3}), 403, "not_allowed")
     problem(admin.call("PUT", f"{LABELS}/latest", {"version": 1, "expected": None}), 403, "not_allowed")
     problem(admin.call("DELETE", f"{LABELS}/production", If_Match='"3"'), 403, "not_allowed")
-    problem(admin.post(f"{LABELS}/production:rollBack", {"note": " "}), 422, "invalid")
-    assert good(admin.post(f"{LABELS}/production:rollBack", {"note": "Too kind"}))["number"] == 2
-    assert good(admin.post(f"{LABELS}/production:rollBack", {"note": "x", "to": 1}))["number"] == 1
+    problem(admin.post(f"{LABELS}/production:rollback", {"note": " "}), 422, "invalid")
+    assert good(admin.post(f"{LABELS}/production:rollback", {"note": "Too kind"}))["number"] == 2
+    assert good(admin.post(f"{LABELS}/production:rollback", {"note": "x", "to": 1}))["number"] == 1
     assert good(admin.get("prompts?agent=pilot"))["data"][0]["is_held"] is True
-    for action, body in (("follow", None), ("rollBack", {"note": "x"})):
+    for action, body in (("unpin", None), ("rollback", {"note": "x"})):
         problem(bot.post(f"{LABELS}/production:{action}", body), 403, "out_of_scope")
-    assert good(admin.post(f"{LABELS}/production:follow"))["number"] == 3
+    assert good(admin.post(f"{LABELS}/production:unpin"))["number"] == 3
     assert good(admin.get("prompts?agent=pilot"))["data"][0]["is_held"] is False
-    assert admin.post(f"{LABELS}/canary:rollBack", {"note": "x"}).status_code == 404
+    assert admin.post(f"{LABELS}/canary:rollback", {"note": "x"}).status_code == 404
 
 
 def test_protected_labels_are_for_owners(
@@ -124,8 +124,8 @@ def test_keys_stay_within_their_scopes(
         ("GET", f"{LABELS}/production/moves", None),
         ("PUT", f"{LABELS}/canary", body),
         ("DELETE", f"{LABELS}/production", None),
-        ("POST", f"{LABELS}/production:rollBack", {"note": "x"}),
-        ("POST", f"{LABELS}/production:follow", None),
+        ("POST", f"{LABELS}/production:rollback", {"note": "x"}),
+        ("POST", f"{LABELS}/production:unpin", None),
     ):
         problem(narrow.call(method, address, payload, If_Match="*"), 404, "not_found")
     problem(narrow.get("labels"), 403, "out_of_scope")
@@ -133,12 +133,12 @@ def test_keys_stay_within_their_scopes(
     canaries = scoped(labels=["canary"])
     good(canaries.call("PUT", f"{LABELS}/canary", body))
     problem(canaries.call("PUT", f"{LABELS}/other", body), 403, "out_of_scope")
-    problem(canaries.post(f"{LABELS}/production:rollBack", {"note": "x"}), 403, "out_of_scope")
+    problem(canaries.post(f"{LABELS}/production:rollback", {"note": "x"}), 403, "out_of_scope")
     names = PromptLabel.objects.in_workspace(grown.workspace).filter(prompt=grown.prompt())
     assert set(names.values_list("name", flat=True)) == {"canary", "production"}
 
 
 def test_a_reviewed_agent_is_not_moved_past_its_reviewers(admin: Api, grown: Deck) -> None:
     Agent.objects.in_workspace(grown.workspace).filter(slug="pilot").update(release_policy="reviewed")
-    good(admin.post(f"{LABELS}/production:rollBack", {"note": "Back"}))
-    problem(admin.post(f"{LABELS}/production:follow"), 403, "not_allowed")
+    good(admin.post(f"{LABELS}/production:rollback", {"note": "Back"}))
+    problem(admin.post(f"{LABELS}/production:unpin"), 403, "not_allowed")

@@ -198,13 +198,13 @@ def test_outdated_bots_are_listed(
     other = scoped(BOT)
     fetched = deck.fetch(bot)
     deck.fetch(other)
-    assert good(admin.get("ledger/stale"))["count"] == 0
+    assert good(admin.get("ledger/outdated"))["count"] == 0
     deck.reword("Be wise.")
-    data = good(admin.get("ledger/stale"))
+    data = good(admin.get("ledger/outdated"))
     assert data["count"] == 2
     assert {one["ledger_id"] for one in data["data"]} >= {fetched.ledger_id}
     assert data["data"][0]["held"]["number"] == 1
     assert data["data"][0]["present"]["number"] == 2
-    assert [one["ledger_id"] for one in good(bot.get("ledger/stale"))["data"]] == [fetched.ledger_id]
-    assert good(narrow.get("ledger/stale"))["count"] == 0
+    assert [one["ledger_id"] for one in good(bot.get("ledger/outdated"))["data"]] == [fetched.ledger_id]
+    assert good(narrow.get("ledger/outdated"))["count"] == 0
     assert LedgerEntry.objects.in_workspace(deck.workspace).count() == 2

@@ -162,7 +162,7 @@ def test_an_empty_ledger_explains_itself(elsewhere, mallory):
 
 def test_outsiders_get_404_and_see_nothing_through_filters(history, elsewhere, mallory):
     client = signed_in(mallory)
-    for path in ("ledger/", "ledger/stale/", "verify/", "verify/checkpoints/"):
+    for path in ("ledger/", "ledger/outdated/", "verify/", "verify/checkpoints/"):
         get_html(client, url(history, path), 404)
     query = f"/w/{elsewhere.slug}/ledger/?request={history.served[-1].request_id}"
     assert client.get(query).context["page"].rows == []
@@ -176,16 +176,16 @@ def test_bots_with_a_rolled_back_version_are_listed(history, bobs):
     [served] = history.serve(1)
     assert served.number == 5
     roll_back([history.prompt()], by=history.by, note="Too kind")
-    html = get_html(bobs, url(history, "ledger/stale/"))
+    html = get_html(bobs, url(history, "ledger/outdated/"))
     assert "Rolled back" in html
     assert "Version 5" in html
-    panel = bobs.get(url(history, "ledger/stale/"), headers={"HX-Request": "true"}).content.decode()
+    panel = bobs.get(url(history, "ledger/outdated/"), headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in panel
     assert "holds 5, production is 4" in panel
 
 
 def test_without_outdated_bots_the_page_says_so(elsewhere, mallory):
-    assert "Nobody is behind" in get_html(signed_in(mallory), f"/w/{elsewhere.slug}/ledger/stale/")
+    assert "Nobody is behind" in get_html(signed_in(mallory), f"/w/{elsewhere.slug}/ledger/outdated/")
 
 
 # --- verification --------------------------------------------------------------------------------------

@@ -37,29 +37,29 @@ def report(api: Api, digest: str, agent: str = "pilot", **fields: Any) -> Any:
 def test_a_bot_learns_whether_it_is_up_to_date(bot: Api, admin: Api, deck: Deck) -> None:
     served = deck.fetch(bot)
     data = good(report(bot, served.digest, ledger_id=served.ledger_id, request_id="mine-1"), 201)
-    assert (data["is_version"], data["versions"], data["is_last_handed"]) == (True, [1], True)
+    assert (data["is_version"], data["versions"], data["is_last_served"]) == (True, [1], True)
     assert data["labels"] == ["latest", "production"]
-    assert data["last_handed"]["ledger_id"] == served.ledger_id
+    assert data["last_served"]["ledger_id"] == served.ledger_id
     deck.reword("Be wise.")
     assert good(report(bot, served.digest), 201)["labels"] == []
     newer = deck.fetch(bot)
     data = good(report(bot, served.digest), 201)
-    assert (data["is_version"], data["is_last_handed"]) == (True, False)
-    assert data["last_handed"]["digest"] == newer.digest
+    assert (data["is_version"], data["is_last_served"]) == (True, False)
+    assert data["last_served"]["digest"] == newer.digest
 
 
 def test_the_digest_of_the_served_bytes_matches_too(bot: Api, deck: Deck) -> None:
     served = deck.fetch(bot)
     data = good(report(bot, served.served_digest), 201)
-    assert (data["versions"], data["is_last_handed"]) == ([1], True)
+    assert (data["versions"], data["is_last_served"]) == ([1], True)
     # The plain SHA-256 is not stored, because a short text can be guessed from it.
     assert data["digest"] == served.row.served != served.served_digest
 
 
 def test_an_unknown_digest_is_stored_and_listed(bot: Api, admin: Api, deck: Deck) -> None:
     data = good(report(bot, "0" * 64), 201)
-    assert (data["is_version"], data["versions"], data["is_last_handed"]) == (False, [], False)
-    assert data["last_handed"] is None
+    assert (data["is_version"], data["versions"], data["is_last_served"]) == (False, [], False)
+    assert data["last_served"] is None
     [row] = good(admin.get("reports?is_version=false"))["data"]
     assert (row["digest"], row["key"]["name"]) == ("0" * 64, row["reporter"].removeprefix("bot:"))
     assert good(admin.get("reports?is_version=true"))["data"] == []

@@ -79,9 +79,9 @@ def test_a_release_is_requested_approved_and_run(editor: Api, reviewer: Api, bot
     assert body["requested_by"].startswith("bob@example.com (key ")
     assert [item["before"] for item in body["items"]] == [None, None]
     assert good(bot.get("releases?status=open"))["data"][0]["number"] == 1
-    problem(editor.post("releases/1:carryOut"), 403, "not_allowed")
+    problem(editor.post("releases/1:publish"), 403, "not_allowed")
     assert good(reviewer.post("releases/1:approve"))["status"] == "approved"
-    assert good(editor.post("releases/1:carryOut"))["status"] == "released"
+    assert good(editor.post("releases/1:publish"))["status"] == "released"
     assert production(deck) == [1, 1]
     problem(editor.post("releases/1:withdraw"), 409, "release_closed")
     assert good(bot.get("releases?status=open"))["data"] == []
@@ -151,7 +151,7 @@ def test_foreign_and_missing_prompts_look_alike(
 def test_a_narrow_key_sees_releases_of_its_own_agent_alone(admin: Api, narrow: Api, deck: Deck) -> None:
     good(ask(admin), 201)
     problem(narrow.get("releases/1"), 404, "not_found")
-    for action in ("approve", "carryOut", "withdraw"):
+    for action in ("approve", "publish", "withdraw"):
         problem(narrow.post(f"releases/1:{action}"), 404, "not_found")
     problem(narrow.post("releases/1:reject", {"reason": "x"}), 404, "not_found")
     good(ask(narrow, COOK), 201)

@@ -92,7 +92,7 @@ def test_several_versions_can_share_a_digest(admin: Api, narrow: Api, deck: Deck
     deck.reword("Be wise.")
     deck.reword("Be brave.")
     digest = deck.version(1).digest
-    places = good(admin.get(f"prompt-versions/{digest}/places"))["data"]
+    places = good(admin.get(f"prompt-versions/{digest}/usages"))["data"]
     assert [(row["agent"], row["number"]) for row in places] == [
         ("pilot", 1),
         ("cook", 1),
@@ -100,7 +100,7 @@ def test_several_versions_can_share_a_digest(admin: Api, narrow: Api, deck: Deck
         ("cook", 3),
     ]
     assert good(admin.get(f"prompt-versions/{digest}"))["first"] == places[0]
-    mine = good(narrow.get(f"prompt-versions/{digest}/places"))["data"]
+    mine = good(narrow.get(f"prompt-versions/{digest}/usages"))["data"]
     assert {row["agent"] for row in mine} == {"cook"}
     assert good(narrow.get(f"prompt-versions/{digest}"))["first"]["agent"] == "cook"
     chosen = good(admin.get(f"prompt-versions/{digest}/provenance?agent=cook&number=3"))
@@ -117,7 +117,7 @@ def test_bots_get_metadata_without_text(
     digest, other = deck.version(2).digest, deck.version(1).digest
     labelled = key_for(workspace, alice, labels=["production"])
     for api in (bot, labelled):
-        for address in ("", "/places", "/provenance", "/verify"):
+        for address in ("", "/usages", "/provenance", "/verify"):
             answer = api.get(f"prompt-versions/{digest}{address}")
             good(answer)
             assert b"rare tea" not in answer.content
@@ -156,10 +156,10 @@ def test_a_sound_version_verifies_and_a_forged_one_does_not(admin: Api, bot: Api
     deck.reword("Be wise.")
     first = deck.version(1)
     body = good(bot.get(f"prompt-versions/{first.digest}/verify?agent=pilot"))
-    assert (body["is_sound"], [place["faults"] for place in body["places"]]) == (True, [[]])
+    assert (body["is_sound"], [place["faults"] for place in body["usages"]]) == (True, [[]])
     for column, value in (("author_label", "somebody"), ("layout", "nova"), ("text_digest", "0" * 64)):
         with forged(first.pk, column, value):
-            [place] = good(admin.get(f"prompt-versions/{first.digest}/verify?agent=pilot"))["places"]
+            [place] = good(admin.get(f"prompt-versions/{first.digest}/verify?agent=pilot"))["usages"]
             assert (place["is_sound"], bool(place["faults"])) == (False, True), column
     second = deck.version(2)
     with forged(first.pk, "hash", "0" * 64):
@@ -225,7 +225,7 @@ def test_foreign_and_missing_versions_are_indistinguishable(
     admin: Api, narrow: Api, deck: Deck, elsewhere_deck: Deck
 ) -> None:
     foreign, mine = elsewhere_deck.version(2).digest, deck.version(1).digest
-    for address in ("", "/places", "/provenance", f"/diff?against={mine}", "/verify"):
+    for address in ("", "/usages", "/provenance", f"/diff?against={mine}", "/verify"):
         one = problem(admin.get(f"prompt-versions/{foreign}{address}"), 404, "not_found")
         other = problem(admin.get(f"prompt-versions/{'0' * 64}{address}"), 404, "not_found")
         assert one["detail"] == other["detail"]

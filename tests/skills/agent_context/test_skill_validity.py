@@ -95,7 +95,7 @@ def test_the_inbox_the_library_and_the_file_page_say_for_whom_a_skill_is_valid(s
 def test_the_api_says_for_whom_a_skill_is_valid(source, workspace, admin, key_for):
     make_reader(source, "olga", "opal")
     make_reader(source, "pia", "pi")
-    body = admin.get(f"found-skills/{file_at(source, PATH).pk}").json()
+    body = admin.get(f"discovered-skills/{file_at(source, PATH).pk}").json()
     assert body["valid_for"] == ["pia"]
     assert [(row["agent"], row["rules"]) for row in body["not_valid_for"]] == [("olga", ["opal"])]
     assert "must equal its folder" in body["not_valid_for"][0]["reasons"][0]

@@ -89,7 +89,7 @@ def test_files_are_filtered_by_state_source_kind_and_search(
 def test_is_waiting_filters_the_inbox(admin: TrueApi, by_hand: Source) -> None:
     number = file_in(by_hand).pk
     assert [row["id"] for row in admin.get("context-files?is_waiting=true").json()["data"]] == [number]
-    admin.post(f"context-files/{number}:adopt", {"digest": get_seen_digest(admin, number)})
+    admin.post(f"context-files/{number}:accept", {"digest": get_seen_digest(admin, number)})
     assert admin.get("context-files?is_waiting=true").json()["data"] == []
     assert [row["id"] for row in admin.get("context-files?is_waiting=false").json()["data"]] == [number]
 
@@ -130,12 +130,12 @@ def test_a_file_is_approved_with_the_digest_that_was_viewed(admin: TrueApi, by_h
     number = file_in(by_hand).pk
     old = get_seen_digest(admin, number)
     push_and_refresh(by_hand, {"AGENTS.md": GOOD + "Knock first.\n"})
-    stale = admin.post(f"context-files/{number}:adopt", {"digest": old})
+    stale = admin.post(f"context-files/{number}:accept", {"digest": old})
     assert (stale.status_code, stale.json()["code"]) == (409, "conflict")
-    approved = admin.post(f"context-files/{number}:adopt", {"digest": get_seen_digest(admin, number)})
+    approved = admin.post(f"context-files/{number}:accept", {"digest": get_seen_digest(admin, number)})
     assert approved.json()["text"] == GOOD + "Knock first.\n"
     assert approved.json()["state"] == "current"
-    assert admin.post(f"context-files/{number}:adopt", {"digest": "abc"}).status_code == 422
+    assert admin.post(f"context-files/{number}:accept", {"digest": "abc"}).status_code == 422
 
 
 def test_several_files_are_approved_and_one_refusal_does_not_stop_the_others(
@@ -154,7 +154,7 @@ def test_several_files_are_approved_and_one_refusal_does_not_stop_the_others(
         (2**63 - 1, ""),
     ]
     body = {"files": [{"id": number, "digest": digest} for number, digest in picks]}
-    result = admin.post("context-files:adopt", body).json()
+    result = admin.post("context-files:accept", body).json()
     assert result["adopted"] == [good]
     assert [(one["pointer"], one["code"]) for one in result["refused"]] == [
         ("/files/1", "conflict"),
@@ -170,14 +170,14 @@ def test_a_file_is_ignored_and_unignored_by_the_api(admin: TrueApi, pushed: Sour
     number = file_in(pushed).pk
     ignored = admin.post(f"context-files/{number}:ignore").json()
     assert (ignored["state"], ignored["text"]) == ("ignored", None)
-    assert admin.post(f"context-files/{number}:heed").json()["text"] == GOOD
+    assert admin.post(f"context-files/{number}:unignore").json()["text"] == GOOD
 
 
 def test_findings_are_waived_with_a_reason_until_a_date(admin: TrueApi, pushed: Source) -> None:
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
     path, body = f"context-files/{number}", WAIVER | {"digest": get_seen_digest(admin, number)}
-    assert admin.post(f"{path}:adopt", {"digest": body["digest"]}).json()["code"] == "not_adoptable"
+    assert admin.post(f"{path}:accept", {"digest": body["digest"]}).json()["code"] == "not_adoptable"
     waived = admin.post(f"{path}:waive", body).json()
     assert (waived["text"], waived["waivers"][0]["reason"]) == (POISON, "A known sample.")
     assert waived["waivers"][0]["until"] == (timezone.now().date() + timedelta(days=30)).isoformat()
@@ -223,9 +223,9 @@ def test_foreign_files_and_waivers_look_like_missing_ones(
         ("GET", "", None),
         ("GET", "/revisions", None),
         ("GET", "/revisions/1", None),
-        ("POST", ":adopt", {"digest": digest}),
+        ("POST", ":accept", {"digest": digest}),
         ("POST", ":ignore", {}),
-        ("POST", ":heed", {}),
+        ("POST", ":unignore", {}),
         ("POST", ":waive", WAIVER | {"digest": digest}),
         ("POST", "/waivers/1:end", {}),
     ]
@@ -263,14 +263,14 @@ def test_a_limited_key_reads_the_files_of_its_agents_and_changes_nothing(
     read_source(mira, hers)
     read_source(nils, his)
     assigned = file_in(his, SKILL_PATH).pk
-    body = {"reach": "chosen", "agents": ["mira", "nils"]}
-    assert admin.post(f"found-skills/{assigned}:hand-out", body).status_code == 200
+    body = {"scope": "selected", "agents": ["mira", "nils"]}
+    assert admin.post(f"discovered-skills/{assigned}:assign", body).status_code == 200
     number = file_in(hers).pk
     for caller in (narrow_admin, narrow_bot):
         assert [row["id"] for row in caller.get("context-files").json()["data"]] == [number, assigned]
-        assert [row["agents"] for row in caller.get("found-skills").json()["data"]] == [["mira"]]
+        assert [row["agents"] for row in caller.get("discovered-skills").json()["data"]] == [["mira"]]
         assert caller.get(f"context-files/{assigned}").json()["agents"] == ["mira"]
-        for path in ("context-files", "found-skills"):
+        for path in ("context-files", "discovered-skills"):
             other = file_in(his, ".agents/skills/toast/SKILL.md").pk
             assert caller.get(f"{path}/{other}").status_code == 404
         for verb, data in (
@@ -280,10 +280,10 @@ def test_a_limited_key_reads_the_files_of_its_agents_and_changes_nothing(
         ):
             assert caller.post(f"context-files/{number}:{verb}", data).status_code == 403
         assert (
-            caller.post("context-files:adopt", {"files": [{"id": number, "digest": ""}]}).status_code == 403
+            caller.post("context-files:accept", {"files": [{"id": number, "digest": ""}]}).status_code == 403
         )
-        assert caller.post(f"found-skills/{assigned}:hand-out", {"reach": "all"}).status_code == 403
-        assert caller.post("found-skills:trust", {"is_needed": True}).status_code == 403
+        assert caller.post(f"discovered-skills/{assigned}:assign", {"scope": "all"}).status_code == 403
+        assert caller.post("discovered-skills:trust", {"is_needed": True}).status_code == 403
 
 
 # --- what an agent reads -------------------------------------------------------------------------------

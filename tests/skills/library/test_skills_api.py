@@ -177,22 +177,26 @@ def test_an_import_sent_twice_creates_one_skill(admin: TrueApi) -> None:
 
 def test_discovered_skills_are_read_assigned_and_copied(admin: TrueApi, pushed: Source, mira: Agent) -> None:
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
-    admin.post("found-skills:trust", {"is_needed": False})
-    [row] = admin.get("found-skills").json()["data"]
+    admin.post("discovered-skills:trust", {"is_needed": False})
+    [row] = admin.get("discovered-skills").json()["data"]
     assert (row["name"], row["source"], row["state"]) == ("tea", pushed.slug, "trusted")
-    assert admin.get(f"found-skills/{row['id']}").json()["body"].strip() == "Boil water."
+    assert admin.get(f"discovered-skills/{row['id']}").json()["body"].strip() == "Boil water."
     assigned = admin.post(
-        f"found-skills/{row['id']}:hand-out", {"reach": "chosen", "agents": ["mira"]}
+        f"discovered-skills/{row['id']}:assign", {"scope": "selected", "agents": ["mira"]}
     ).json()
-    assert (assigned["reach"], assigned["agents"]) == ("chosen", ["mira"])
-    copied = admin.post(f"found-skills/{row['id']}:copy")
+    assert (assigned["scope"], assigned["agents"]) == ("selected", ["mira"])
+    copied = admin.post(f"discovered-skills/{row['id']}:copy")
     assert (copied.status_code, copied.json()["skill"]["name"]) == (201, "tea")
     assert copied.json()["not_copied"] == []
-    assert admin.post(f"found-skills/{row['id']}:copy").status_code == 422
+    assert admin.post(f"discovered-skills/{row['id']}:copy").status_code == 422
     for query in ("q=kettle", "state=waiting", "source=no-such"):
-        assert admin.get(f"found-skills?{query}").json()["data"] == []
+        assert admin.get(f"discovered-skills?{query}").json()["data"] == []
     assert (
-        len(admin.get(f"found-skills?q=Makes&state=trusted&source={pushed.slug}&fields=id").json()["data"])
+        len(
+            admin.get(f"discovered-skills?q=Makes&state=trusted&source={pushed.slug}&fields=id").json()[
+                "data"
+            ]
+        )
         == 1
     )
 
@@ -201,7 +205,7 @@ def test_a_copy_lists_the_files_of_the_skill_that_it_does_not_have(admin: TrueAp
     folder = SKILL_PATH.rpartition("/")[0]
     more = {f"{folder}/references/leaves.md": "Green.\n", f"{folder}/scripts/boil.py": "boil()\n"}
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT, f"{folder}-pot/x.md": "Not in it.\n", **more})
-    copied = admin.post(f"found-skills/{file_in(pushed, SKILL_PATH).pk}:copy")
+    copied = admin.post(f"discovered-skills/{file_in(pushed, SKILL_PATH).pk}:copy")
     assert copied.status_code == 201
     assert copied.json()["not_copied"] == ["references/leaves.md", "scripts/boil.py"]
 
@@ -211,10 +215,10 @@ def test_a_quarantined_skill_shows_no_text_and_cannot_be_copied(
 ) -> None:
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT + POISON})
     number = file_in(pushed, SKILL_PATH).pk
-    body = bot.get(f"found-skills/{number}").json()
+    body = bot.get(f"discovered-skills/{number}").json()
     assert (body["state"], body["body"], body["digest"]) == ("quarantined", None, None)
-    assert admin.post(f"found-skills/{number}:copy").status_code == 409
-    assert bot.post(f"found-skills/{number}:copy").status_code == 403
+    assert admin.post(f"discovered-skills/{number}:copy").status_code == 409
+    assert bot.post(f"discovered-skills/{number}:copy").status_code == 403
 
 
 def test_only_source_managers_set_the_trust_policy(
@@ -222,9 +226,9 @@ def test_only_source_managers_set_the_trust_policy(
 ) -> None:
     for needed in (True, False):
         answer: dict[str, Any] = {"is_needed": needed, "kept": [], "removed": []}
-        assert admin.post("found-skills:trust", {"is_needed": needed}).json() == answer
-        assert admin.get("found-skills:trust").json() == {"is_needed": needed}
-    assert bot.post("found-skills:trust", {"is_needed": True}).status_code == 403
+        assert admin.post("discovered-skills:trust", {"is_needed": needed}).json() == answer
+        assert admin.get("discovered-skills:trust").json() == {"is_needed": needed}
+    assert bot.post("discovered-skills:trust", {"is_needed": True}).status_code == 403
 
 
 @pytest.mark.hard
@@ -232,25 +236,26 @@ def test_foreign_found_skills_look_like_missing_ones(
     admin: TrueApi, foreign: Source, pushed: Source, elsewhere: Workspace
 ) -> None:
     theirs = file_in(foreign, SKILL_PATH).pk
-    for path in ("found-skills/{}", "context-files/{}"):
+    for path in ("discovered-skills/{}", "context-files/{}"):
         assert without_id(admin.get(path.format(theirs))) == without_id(admin.get(path.format(10**9)))
-    for action, body in (("copy", {}), ("hand-out", {"reach": "all"})):
+    for action, body in (("copy", {}), ("assign", {"scope": "all"})):
         responses = [
-            without_id(admin.post(f"found-skills/{key}:{action}", body)) for key in (theirs, 10**9, 2**63)
+            without_id(admin.post(f"discovered-skills/{key}:{action}", body))
+            for key in (theirs, 10**9, 2**63)
         ]
         assert responses[0] == responses[1] == responses[2]
         assert responses[0][0] == 404
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
     make_agent(elsewhere, "theirs")
     own = file_in(pushed, SKILL_PATH).pk
-    body = {"reach": "chosen"}
+    body = {"scope": "selected"}
     one, other = (
-        admin.post(f"found-skills/{own}:hand-out", {**body, "agents": [name]})
+        admin.post(f"discovered-skills/{own}:assign", {**body, "agents": [name]})
         for name in ("theirs", "no-such")
     )
     assert without_id(one) == without_id(other)
     assert one.status_code == 422
-    assert admin.post(f"found-skills/{own}:hand-out", body).json()["errors"][0]["pointer"] == "/agents"
+    assert admin.post(f"discovered-skills/{own}:assign", body).json()["errors"][0]["pointer"] == "/agents"
 
 
 # --- skills of an agent --------------------------------------------------------------------------------
@@ -259,7 +264,7 @@ def test_foreign_found_skills_look_like_missing_ones(
 def test_an_agent_loads_its_skills(
     bot: TrueApi, admin: TrueApi, workspace: Workspace, mira: Agent, pushed: Source
 ) -> None:
-    admin.post("found-skills:trust", {"is_needed": False})
+    admin.post("discovered-skills:trust", {"is_needed": False})
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
     read_source(mira, pushed)
     make_skill(workspace, "toast", agents=[mira], body="Slice bread.")

@@ -73,7 +73,7 @@ def stored(source: Source) -> dict[str, bytes]:
 
 
 def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: SourceGrant) -> None:
-    assert admin.get("source-grants").json()["data"] == [{"path": grant.path, "note": "The shelf"}]
+    assert admin.get("allowed-folders").json()["data"] == [{"path": grant.path, "note": "The shelf"}]
     created = admin.post("sources", {"label": "Shelf", "grant": grant.path, "message": "Ours"})
     assert created.status_code == 201, created.content
     response = created.json()
@@ -186,7 +186,7 @@ def test_only_those_who_manage_sources_make_them(
     for caller in (editor, bot, key_for(workspace, viewer)):
         assert caller.post("sources", {"label": "A", "kind": "pushed"}).status_code == 403
         assert caller.delete(f"sources/{pushed.slug}", "*").status_code == 403
-        assert caller.get("source-grants").status_code == 403
+        assert caller.get("allowed-folders").status_code == 403
         assert caller.get(f"sources/{pushed.slug}").status_code == 200
     assert editor.post(f"sources/{pushed.slug}:refresh").status_code == 202
     assert bot.post(f"sources/{pushed.slug}:refresh").status_code == 403
@@ -209,7 +209,7 @@ def test_a_limited_key_sees_what_its_agents_read(
         narrow_admin.call("POST", f"sources/{pushed.slug}/revisions/1:restore", If_Match="*").status_code
         == 403
     )
-    assert narrow_admin.get("source-grants").status_code == 403
+    assert narrow_admin.get("allowed-folders").status_code == 403
 
 
 # --- refresh runs --------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_a_held_refresh_is_shown_and_confirmed(
         {"run": cut, "missing": 3}
     ]
     assert file_in(pushed, "b/AGENTS.md").in_force is not None
-    url = f"sources/{pushed.slug}:confirm-removal"
+    url = f"sources/{pushed.slug}:confirmRemoval"
     assert bot.post(url, {"run": cut}).status_code == 403
     assert narrow_admin.post(url, {"run": cut}).status_code == 403
     assert admin.post(url, {"run": cut + 1}).json()["code"] == "conflict"

@@ -63,9 +63,9 @@ class Client:
         """Propose a memory of one agent, or of all agents; retries create one record."""
         return self._run(self._core.remember(text, agent, facts))
 
-    def tick(self, task: int, step: int, is_done: bool = True) -> dict[str, Any]:
+    def complete_step(self, task: int, step: int, is_done: bool = True) -> dict[str, Any]:
         """Mark a step of a task, counted from 0, as done or open; return the task."""
-        return self._run(self._core.tick(task, step, is_done))
+        return self._run(self._core.complete_step(task, step, is_done))
 
     def skill(self, agent: str, name: str) -> Skill:
         """Return the full instructions of one of the agent's skills."""

@@ -66,8 +66,8 @@ class ClientCore:
         response = yield from self.call(requests.post_request("memories", body))
         return parse_record(Memory.from_json, response)
 
-    def tick(self, task: int, step: int, is_done: bool) -> Plan[dict[str, Any]]:
-        path = f"tasks/{quote_segment(task)}/steps/{quote_segment(step)}:tick"
+    def complete_step(self, task: int, step: int, is_done: bool) -> Plan[dict[str, Any]]:
+        path = f"tasks/{quote_segment(task)}/steps/{quote_segment(step)}:complete"
         response = yield from self.call(requests.post_request(path, {"is_done": is_done}))
         return response.json()
 
