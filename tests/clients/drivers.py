@@ -20,8 +20,8 @@ class BlockingDriver:
     def call(self, method: str, *args: Any, **facts: Any) -> Any:
         return getattr(self.client, method)(*args, **facts)
 
-    def prompt(self, *name: str) -> Prompt:
-        prompt: Prompt = self.call("prompt", *(name or ("pilot", "deck")))
+    def prompt(self, *name: str, **options: Any) -> Prompt:
+        prompt: Prompt = self.call("get_prompt", *(name or ("pilot", "deck")), **options)
         return prompt
 
     def wait_for_refreshes(self) -> None:
@@ -51,8 +51,8 @@ class AsyncDriver:
 
         return self.run(call_method())
 
-    def prompt(self, *name: str) -> Prompt:
-        prompt: Prompt = self.call("prompt", *(name or ("pilot", "deck")))
+    def prompt(self, *name: str, **options: Any) -> Prompt:
+        prompt: Prompt = self.call("get_prompt", *(name or ("pilot", "deck")), **options)
         return prompt
 
     def wait_for_refreshes(self) -> None:

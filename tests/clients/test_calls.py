@@ -166,7 +166,7 @@ def test_an_address_with_other_parts_is_rejected(url, make_client):
 @pytest.mark.parametrize("name", ["", ".", "..", "..."])
 def test_a_name_that_would_change_the_path_is_rejected(name, stub_server, make_client):
     client = make_client(stub_server.url)
-    for method, args in {"prompt": (name, "deck"), "skill": ("pilot", name), "push": (name, {})}.items():
+    for method, args in {"get_prompt": (name, "deck"), "skill": ("pilot", name), "push": (name, {})}.items():
         with pytest.raises(ValueError, match="name"):
             client.call(method, *args)
     assert not stub_server.requests
@@ -201,7 +201,7 @@ def test_a_problem_can_be_pickled(stub_server, make_client):
         make_client(stub_server.url).call("skill", "pilot", "tea")
     unpickled = pickle.loads(pickle.dumps(raised.value))  # noqa: S301  # our own
     assert vars(unpickled) == vars(raised.value)
-    assert str(unpickled) == str(raised.value) == "422 invalid: It is refused."
+    assert str(unpickled) == str(raised.value) == "422 invalid: It is refused. (/text: This is needed.)"
 
 
 def test_an_unexpected_response_raises_unreachable(stub_server, make_client):

@@ -326,13 +326,13 @@ def test_erased_text_leaves_the_copies(stage, make_client_of, tmp_path):
 
 
 BOT = """
-import json, os, sys
+import json, sys
 from dramatis_client import Client
 
 versions = []
 for _ in range(40):
-    with Client(os.environ["DRAMATIS_URL"], os.environ["DRAMATIS_KEY"], cache_dir=sys.argv[1]) as client:
-        versions.append(client.prompt("pilot", "deck").version)
+    with Client(cache_dir=sys.argv[1]) as client:
+        versions.append(client.get_prompt("pilot", "deck").version)
 print(json.dumps(versions))
 """
 

@@ -2,9 +2,11 @@
 
 from dramatis_client.async_client import AsyncClient
 from dramatis_client.client import Client
+from dramatis_client.facts import RenderFacts
 from dramatis_client.problems import DramatisError, FieldError, Problem, Unreachable
 from dramatis_client.prompts import CacheBoundary, Message, Prompt, Segment
 from dramatis_client.records import Memory, Skill
+from dramatis_client.version import __version__
 
 __all__ = [
     "AsyncClient",
@@ -16,7 +18,9 @@ __all__ = [
     "Message",
     "Problem",
     "Prompt",
+    "RenderFacts",
     "Segment",
     "Skill",
     "Unreachable",
+    "__version__",
 ]

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Generator
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
 from dramatis_client.core import PRODUCTION, ClientCore, Files
+from dramatis_client.facts import RenderFacts
 from dramatis_client.io import (
     DiskAccess,
     NoResponse,
@@ -17,76 +19,165 @@ from dramatis_client.io import (
     SendResult,
     Sleep,
     StartBackground,
+    WaitForFlight,
 )
 from dramatis_client.prompts import Prompt
 from dramatis_client.records import Memory, Skill
-from dramatis_client.requests import Request
+from dramatis_client.settings import CallOptions, load_settings
 from dramatis_client.transport import build_http_options, from_httpx_response, to_httpx_request
 
 T = TypeVar("T")
 
 
 class AsyncClient:
-    """Asyncio client of one server with one API key, in one event loop. Close it, or use `async with`."""
+    """Asyncio client of one server with one API key, in one event loop. Close it, or use `async with`.
+
+    Arguments that are not given are read from the environment: DRAMATIS_URL, DRAMATIS_KEY,
+    DRAMATIS_CACHE_DIR, DRAMATIS_TIMEOUT and DRAMATIS_ATTEMPTS.
+    """
 
     def __init__(
         self,
-        url: str,
-        key: str,
+        url: str | None = None,
+        key: str | None = None,
         *,
         cache_dir: str | Path | None = None,
-        timeout: float = 5.0,
-        attempts: int = 3,
+        timeout: float | None = None,
+        attempts: int | None = None,
     ) -> None:
-        self._core = ClientCore(url, key, cache_dir, attempts)
-        self._http = httpx.AsyncClient(**build_http_options(self._core, timeout))
+        self._core = ClientCore(load_settings(url, key, cache_dir, timeout, attempts))
+        self._http = httpx.AsyncClient(**build_http_options(self._core))
         self._refreshes: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 
     def __repr__(self) -> str:
         return f"AsyncClient({self._core.url!r})"
 
-    async def prompt(self, agent: str, channel: str, label: str = PRODUCTION) -> Prompt:
-        """Return the labelled prompt, from the cache if it is fresh enough; raise only without a copy."""
-        return await self._run(self._core.prompt(agent, channel, label))
+    async def get_prompt(
+        self,
+        agent: str,
+        channel: str,
+        *,
+        label: str = PRODUCTION,
+        fallback: str | None = None,
+        ttl: float | None = None,
+        timeout: float | None = None,
+        attempts: int | None = None,
+    ) -> Prompt:
+        """Return the labelled prompt, from the cache if it is fresh enough; raise only without a copy.
 
-    async def render(self, agent: str, channel: str, *, label: str = PRODUCTION, **facts: Any) -> Prompt:
+        `fallback` is the text to use if there is no copy and the server is unavailable. `ttl` replaces the
+        server's max-age, in seconds; 0 asks the server at every call.
+        """
+        options = CallOptions(timeout, attempts)
+        return await self._run(
+            self._core.get_prompt(agent, channel, label=label, fallback=fallback, ttl=ttl, options=options)
+        )
+
+    async def render(
+        self,
+        agent: str,
+        channel: str,
+        *,
+        label: str = PRODUCTION,
+        timeout: float | None = None,
+        attempts: int | None = None,
+        **facts: Unpack[RenderFacts],
+    ) -> Prompt:
         """Render the prompt with facts of this call; always requests the server."""
-        return await self._run(self._core.render(agent, channel, label, facts))
+        return await self._run(
+            self._core.render(agent, channel, label, facts, CallOptions(timeout, attempts))
+        )
 
-    async def remember(self, text: str, *, agent: str | None = None, **facts: Any) -> Memory:
+    async def remember(
+        self,
+        text: str,
+        *,
+        agent: str | None = None,
+        timeout: float | None = None,
+        attempts: int | None = None,
+        **facts: Any,
+    ) -> Memory:
         """Propose a memory of one agent, or of all agents; retries create one record."""
-        return await self._run(self._core.remember(text, agent, facts))
+        return await self._run(self._core.remember(text, agent, facts, CallOptions(timeout, attempts)))
 
-    async def complete_step(self, task: int, step: int, is_done: bool = True) -> dict[str, Any]:
+    async def complete_step(
+        self,
+        task: int,
+        step: int,
+        is_done: bool = True,
+        *,
+        timeout: float | None = None,
+        attempts: int | None = None,
+    ) -> dict[str, Any]:
         """Mark a step of a task, counted from 0, as done or open; return the task."""
-        return await self._run(self._core.complete_step(task, step, is_done))
+        return await self._run(self._core.complete_step(task, step, is_done, CallOptions(timeout, attempts)))
 
-    async def skill(self, agent: str, name: str) -> Skill:
+    async def skill(
+        self,
+        agent: str,
+        name: str,
+        *,
+        timeout: float | None = None,
+        attempts: int | None = None,
+    ) -> Skill:
         """Return the full instructions of one of the agent's skills."""
-        return await self._run(self._core.skill(agent, name))
+        return await self._run(self._core.skill(agent, name, CallOptions(timeout, attempts)))
 
-    async def pull(self, agent: str) -> dict[str, str]:
+    async def pull(
+        self,
+        agent: str,
+        *,
+        timeout: float | None = None,
+        attempts: int | None = None,
+    ) -> dict[str, str]:
         """Return the SKILL.md of each skill of the agent that was written on the server, by name."""
-        return await self._run(self._core.pull(agent))
+        return await self._run(self._core.pull(agent, CallOptions(timeout, attempts)))
 
     async def report(
-        self, prompt: Prompt, *, text: str | None = None, request_id: str = ""
+        self,
+        prompt: Prompt,
+        *,
+        text: str | None = None,
+        request_id: str = "",
+        timeout: float | None = None,
+        attempts: int | None = None,
     ) -> dict[str, Any]:
         """Report the digest of the text that was used: the prompt's, or `text` if the bot changed it."""
-        return await self._run(self._core.report(prompt, text, request_id))
+        return await self._run(self._core.report(prompt, text, request_id, CallOptions(timeout, attempts)))
 
-    async def push(self, source: str, files: Files, *, is_complete: bool = False) -> dict[str, Any]:
+    async def push(
+        self,
+        source: str,
+        files: Files,
+        *,
+        is_complete: bool = False,
+        timeout: float | None = None,
+        attempts: int | None = None,
+    ) -> dict[str, Any]:
         """Push files by path; a complete push removes the source's other files."""
-        return await self._run(self._core.push(source, files, is_complete))
+        return await self._run(self._core.push(source, files, is_complete, CallOptions(timeout, attempts)))
 
-    async def replay(self, ledger_id: int) -> dict[str, Any]:
+    async def replay(
+        self,
+        ledger_id: int,
+        *,
+        timeout: float | None = None,
+        attempts: int | None = None,
+    ) -> dict[str, Any]:
         """Return the exact text that was served, checked against its recorded digest."""
-        return await self._run(self._core.replay(ledger_id))
+        return await self._run(self._core.replay(ledger_id, CallOptions(timeout, attempts)))
 
-    async def diff(self, digest: str, against: str) -> dict[str, Any]:
+    async def diff(
+        self,
+        digest: str,
+        against: str,
+        *,
+        timeout: float | None = None,
+        attempts: int | None = None,
+    ) -> dict[str, Any]:
         """Return what changed between two versions."""
-        return await self._run(self._core.diff(digest, against))
+        return await self._run(self._core.diff(digest, against, CallOptions(timeout, attempts)))
 
     async def close(self) -> None:
         """Cancel running refreshes and start no more."""
@@ -111,28 +202,32 @@ class AsyncClient:
 
     async def _run_plan(self, plan: Generator[Operation, Any, T]) -> T:
         result: Any = None
-        while True:
-            try:
-                operation = plan.send(result)
-            except StopIteration as end:
-                return_value: T = end.value
-                return return_value
-            result = await self._perform(operation)
+        # Closed in any case, so that others who wait for this plan go on if its caller is interrupted.
+        with closing(plan):
+            while True:
+                try:
+                    operation = plan.send(result)
+                except StopIteration as end:
+                    return_value: T = end.value
+                    return return_value
+                result = await self._perform(operation)
 
     async def _perform(self, operation: Operation) -> Any:
         match operation:
-            case Send(request):
-                return await self._send(request)
+            case Send():
+                return await self._send(operation)
             case Sleep(seconds):
                 return await asyncio.sleep(seconds)
             case DiskAccess(function):
                 return await asyncio.to_thread(function)
             case StartBackground(plan, on_done):
                 return self._start_background(plan, on_done)
+            case WaitForFlight(flight):
+                return await asyncio.wrap_future(flight)
 
-    async def _send(self, request: Request) -> SendResult:
+    async def _send(self, operation: Send) -> SendResult:
         try:
-            return from_httpx_response(await self._http.send(to_httpx_request(self._http, request)))
+            return from_httpx_response(await self._http.send(to_httpx_request(self._http, operation)))
         except httpx.RequestError as error:
             return NoResponse(error)
 

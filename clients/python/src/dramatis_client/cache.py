@@ -2,16 +2,25 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from dramatis_client import requests
-from dramatis_client.cache_entries import CacheAction, CacheEntry, PromptKey, create_entry
+from dramatis_client.cache_entries import (
+    CacheAction,
+    CacheEntry,
+    PromptKey,
+    compute_retry_time,
+    create_entry,
+    to_datetime,
+)
 from dramatis_client.cache_index import CacheIndex
 from dramatis_client.disk_cache import DiskCache
-from dramatis_client.io import DiskAccess, Plan, StartBackground
+from dramatis_client.io import DiskAccess, FlightResult, Plan, StartBackground, WaitForFlight
 from dramatis_client.problems import DramatisError, Problem
-from dramatis_client.prompts import Prompt
+from dramatis_client.prompts import Prompt, build_fallback_prompt
 from dramatis_client.responses import Response
 from dramatis_client.retries import send_with_retries
+from dramatis_client.settings import NO_OPTIONS, CallOptions
 
 log = logging.getLogger(__name__)
 
@@ -29,31 +38,74 @@ class PromptCache:
         self.attempts = attempts
         self.clock = clock
 
-    def get_prompt(self, key: PromptKey) -> Plan[Prompt]:
+    def get_prompt(
+        self, key: PromptKey, options: CallOptions, ttl: float | None, fallback: str | None
+    ) -> Plan[Prompt]:
+        """Return a prompt of the cache or the server, or the fallback if there is neither."""
+        if fallback is not None and self.index.has_failed(key) and options.attempts is None:
+            # The caller has a text, and has waited for retries before.
+            options = replace(options, attempts=1)
+        try:
+            return (yield from self.find_prompt(key, options, ttl))
+        except DramatisError as error:
+            if fallback is None or is_final(error):
+                raise
+            log.warning("The fallback is used for %s on %s: %s", key.agent, key.channel, error)
+            return build_fallback_prompt(*key, fallback, to_datetime(self.clock()))
+
+    def find_prompt(self, key: PromptKey, options: CallOptions, ttl: float | None) -> Plan[Prompt]:
         """Return a usable cached prompt at once; otherwise wait for the server."""
         entry, now = self.index.get(key), self.clock()
-        action = entry.choose_action(now) if entry else CacheAction.FETCH
+        action = entry.choose_action(now, ttl) if entry else CacheAction.FETCH
         if entry is None or action is CacheAction.FETCH:
-            return (yield from self.fetch(key))
-        if action is CacheAction.SERVE_AND_REFRESH and self.index.begin_refresh(key):
+            return (yield from self.fetch_once(key, options))
+        if action is CacheAction.SERVE_AND_REFRESH:
+            yield from self.start_refresh(key)
+        return entry.to_prompt(now, ttl)
+
+    def start_refresh(self, key: PromptKey) -> Plan[None]:
+        if self.index.begin_refresh(key):
             yield StartBackground(lambda: self.refresh(key), lambda: self.index.end_refresh(key))
-        return entry.to_prompt(now)
+
+    def fetch_once(self, key: PromptKey, options: CallOptions) -> Plan[Prompt]:
+        """Fetch with single flight: concurrent callers wait for the first one's request."""
+        while True:
+            flight, is_leader = self.index.join_flight(key, options)
+            if is_leader:
+                break
+            result: FlightResult = yield WaitForFlight(flight)
+            if isinstance(result, Exception):
+                raise result
+            if result is not None:
+                return result
+        # None if this caller is cancelled meanwhile: then another one makes the request.
+        outcome: FlightResult = None
+        try:
+            outcome = prompt = yield from self.fetch(key, options)
+            return prompt
+        except Exception as error:
+            outcome = error
+            raise
+        finally:
+            self.index.end_flight(key, options)
+            flight.set_result(outcome)
 
     def refresh(self, key: PromptKey) -> Plan[None]:
         """Fetch in the background. A final refusal evicts the entry, so that the next call raises it."""
         try:
-            yield from self.fetch(key)
+            yield from self.fetch(key, NO_OPTIONS)
         except DramatisError as error:
-            log.warning("The prompt of %s on %s is not kept any longer: %s", key.agent, key.channel, error)
+            log.warning("The prompt of %s on %s is not refreshed: %s", key.agent, key.channel, error)
 
-    def fetch(self, key: PromptKey) -> Plan[Prompt]:
+    def fetch(self, key: PromptKey, options: CallOptions) -> Plan[Prompt]:
         """Fetch from the server; if it is unavailable, return the cached copy (stale-if-error)."""
         entry = self.index.get(key) or (yield from self.load_from_disk(key))
         known_entries = self.index.list_by_etag(key, self.clock())
         request = requests.prompt_request(*key, etags=known_entries)
         try:
             # No retries if there is a cached copy to return.
-            response = yield from send_with_retries(request, 1 if entry else self.attempts)
+            attempts = options.attempts or (1 if entry else self.attempts)
+            response = yield from send_with_retries(request, attempts, options.timeout)
             return (yield from self.store_response(key, response, known_entries))
         except DramatisError as error:
             if is_final(error):
@@ -62,6 +114,7 @@ class PromptCache:
             # Read again: another thread may have evicted the entry while this one waited.
             current = self.index.get(key)
             if current is None:
+                self.index.add_failure(key)
                 raise
             return self.serve_stale(key, current, error)
 
@@ -94,9 +147,8 @@ class PromptCache:
     def serve_stale(self, key: PromptKey, entry: CacheEntry, error: DramatisError) -> Prompt:
         """Return the cached copy and delay the next request to the server."""
         now = self.clock()
-        retry_after = error.retry_after if isinstance(error, Problem) else None
         # Another thread may have refreshed the entry meanwhile; then there is nothing to delay.
-        delayed = entry if entry.is_fresh(now) else entry.delay_retry(now, retry_after)
+        delayed = entry if entry.is_fresh(now) else entry.delay_retry(compute_retry_time(now, error))
         self.index.put(key, delayed)
         return delayed.to_prompt(now)
 

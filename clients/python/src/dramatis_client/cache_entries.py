@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import NamedTuple
 
+from dramatis_client.problems import DramatisError, Problem
 from dramatis_client.prompts import Prompt, parse_prompt
 from dramatis_client.responses import Response
 
@@ -48,37 +49,50 @@ class CacheEntry:
     # Set after a failed request: the server is not asked again before this time.
     retry_at: float = 0.0
 
-    def choose_action(self, now: float) -> CacheAction:
-        if self.is_fresh(now) or 0 < self.retry_at - now <= MAX_RETRY_DELAY:
+    def choose_action(self, now: float, ttl: float | None = None) -> CacheAction:
+        """Choose by the age of the entry. `ttl` replaces max-age; 0 asks the server at every call."""
+        if self.is_fresh(now, ttl) or is_before_retry(self.retry_at, now):
             return CacheAction.SERVE
-        age = now - self.checked_at
-        if self.retry_at or 0 <= age < self.max_age + self.stale_for:
+        if ttl == 0:
+            return CacheAction.FETCH
+        max_age = self.max_age if ttl is None else ttl
+        if self.retry_at or 0 <= now - self.checked_at < max_age + self.stale_for:
             return CacheAction.SERVE_AND_REFRESH
         return CacheAction.FETCH
 
-    def is_fresh(self, now: float) -> bool:
+    def is_fresh(self, now: float, ttl: float | None = None) -> bool:
         """Return whether max-age has not passed; a clock that was set back makes no entry fresh."""
-        return 0 <= now - self.checked_at < self.max_age
+        return 0 <= now - self.checked_at < (self.max_age if ttl is None else ttl)
 
     def can_revalidate(self, now: float) -> bool:
         """Return whether a 304 is good enough; old slot values, such as the time, are downloaded again."""
         return not self.prompt.has_slots or 0 <= now - self.fetched_at < SLOTS_MAX_AGE
 
-    def to_prompt(self, now: float) -> Prompt:
-        return replace(self.prompt, is_stale=not self.is_fresh(now))
+    def to_prompt(self, now: float, ttl: float | None = None) -> Prompt:
+        return replace(self.prompt, is_stale=not self.is_fresh(now, ttl))
 
     def revalidate(self, response: Response, now: float) -> "CacheEntry":
         max_age, stale_for = _cache_lifetimes(response)
         return replace(self, checked_at=now, retry_at=0.0, max_age=max_age, stale_for=stale_for)
 
-    def delay_retry(self, now: float, retry_after: float | None) -> "CacheEntry":
-        delay = min(max(RETRY_DELAY, retry_after or 0.0), MAX_RETRY_DELAY)
-        return replace(self, retry_at=now + delay)
+    def delay_retry(self, retry_at: float) -> "CacheEntry":
+        return replace(self, retry_at=retry_at)
 
 
 def create_entry(response: Response, now: float) -> CacheEntry:
     prompt = parse_prompt(response.content, response.headers.get("etag", ""), to_datetime(now))
     return CacheEntry(prompt, response.content, now, now, *_cache_lifetimes(response))
+
+
+def compute_retry_time(now: float, error: DramatisError) -> float:
+    """Return when the server may be asked again after this error."""
+    retry_after = error.retry_after if isinstance(error, Problem) else None
+    return now + min(max(RETRY_DELAY, retry_after or 0.0), MAX_RETRY_DELAY)
+
+
+def is_before_retry(retry_at: float, now: float) -> bool:
+    """Return whether it is too early to ask again. A clock that was set back does not extend the delay."""
+    return 0 < retry_at - now <= MAX_RETRY_DELAY
 
 
 def to_datetime(seconds: float) -> datetime:

@@ -111,7 +111,7 @@ def add_history_commands(commands: "argparse._SubParsersAction[argparse.Argument
 
 def run_fetch(options: argparse.Namespace) -> int:
     with open_client(options) as server:
-        return print_prompt(server.prompt(options.agent, options.channel, options.label), options)
+        return print_prompt(server.get_prompt(options.agent, options.channel, label=options.label), options)
 
 
 def run_render(options: argparse.Namespace) -> int:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, TypeVar
 
 from dramatis_client import requests
@@ -17,6 +16,8 @@ from dramatis_client.records import Memory, Skill
 from dramatis_client.requests import Request, quote_segment
 from dramatis_client.responses import Response
 from dramatis_client.retries import send_with_retries
+from dramatis_client.settings import CallOptions, ClientSettings
+from dramatis_client.version import __version__
 
 Files = Mapping[str, str] | Iterable[tuple[str, str]]
 PRODUCTION = "production"
@@ -26,103 +27,120 @@ T = TypeVar("T")
 class ClientCore:
     """State and plans shared by both clients; a client only runs the plans."""
 
-    def __init__(
-        self,
-        url: str,
-        key: str,
-        cache_dir: str | Path | None,
-        attempts: int,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        if not key.strip():
+    def __init__(self, settings: ClientSettings, clock: Callable[[], float] = time.time) -> None:
+        if not settings.key:
             raise ValueError("A key is needed.")
-        if attempts < 1:
-            raise ValueError("At least one attempt is needed.")
-        self.url = requests.validate_server_url(url)
-        disk = (
-            DiskCache(Path(cache_dir).expanduser(), self.url, key.strip()) if cache_dir is not None else None
-        )
+        self.url = requests.validate_server_url(settings.url)
+        disk = DiskCache(settings.cache_dir, self.url, settings.key) if settings.cache_dir else None
         self.headers = {
             "Accept": requests.JSON_TYPE,
-            "Authorization": f"Bearer {key.strip()}",
-            "User-Agent": "dramatis-client/0.1.0",
+            "Authorization": f"Bearer {settings.key}",
+            "User-Agent": f"dramatis-client/{__version__}",
         }
-        self.attempts = attempts
+        self.timeout = settings.timeout
+        self.attempts = settings.attempts
         self.clock = clock
-        self.cache = PromptCache(disk, attempts, clock)
+        self.cache = PromptCache(disk, settings.attempts, clock)
 
-    def prompt(self, agent: str, channel: str, label: str) -> Plan[Prompt]:
-        return self.cache.get_prompt(PromptKey(agent, channel, label))
+    def get_prompt(
+        self,
+        agent: str,
+        channel: str,
+        *,
+        label: str,
+        fallback: str | None,
+        ttl: float | None,
+        options: CallOptions,
+    ) -> Plan[Prompt]:
+        if ttl is not None and not ttl >= 0:
+            raise ValueError("The ttl must be at least 0 seconds.")
+        return self.cache.get_prompt(PromptKey(agent, channel, label), options, ttl, fallback)
 
-    def render(self, agent: str, channel: str, label: str, facts: Mapping[str, Any]) -> Plan[Prompt]:
+    def render(
+        self, agent: str, channel: str, label: str, facts: Mapping[str, Any], options: CallOptions
+    ) -> Plan[Prompt]:
         body = {"channel": channel, "label": label, **facts}
         response = yield from self.call(
-            requests.post_request(f"agents/{quote_segment(agent)}/prompt:render", body)
+            requests.post_request(f"agents/{quote_segment(agent)}/prompt:render", body), options
         )
         return parse_prompt(response.content, response.headers.get("etag", ""), to_datetime(self.clock()))
 
-    def remember(self, text: str, agent: str | None, facts: Mapping[str, Any]) -> Plan[Memory]:
+    def remember(
+        self, text: str, agent: str | None, facts: Mapping[str, Any], options: CallOptions
+    ) -> Plan[Memory]:
         body = {"text": text, "agent": agent, **facts}
-        response = yield from self.call(requests.post_request("memories", body))
+        response = yield from self.call(requests.post_request("memories", body), options)
         return parse_record(Memory.from_json, response)
 
-    def complete_step(self, task: int, step: int, is_done: bool) -> Plan[dict[str, Any]]:
+    def complete_step(
+        self, task: int, step: int, is_done: bool, options: CallOptions
+    ) -> Plan[dict[str, Any]]:
         path = f"tasks/{quote_segment(task)}/steps/{quote_segment(step)}:complete"
-        response = yield from self.call(requests.post_request(path, {"is_done": is_done}))
+        response = yield from self.call(requests.post_request(path, {"is_done": is_done}), options)
         return response.json()
 
-    def skill(self, agent: str, name: str) -> Plan[Skill]:
+    def skill(self, agent: str, name: str, options: CallOptions) -> Plan[Skill]:
         request = requests.get_request(f"agents/{quote_segment(agent)}/skills/{quote_segment(name)}")
-        response = yield from self.call(request)
+        response = yield from self.call(request, options)
         return parse_record(Skill.from_json, response)
 
-    def pull(self, agent: str) -> Plan[dict[str, str]]:
-        response = yield from self.call(requests.get_request(f"agents/{quote_segment(agent)}/skills"))
+    def pull(self, agent: str, options: CallOptions) -> Plan[dict[str, str]]:
+        response = yield from self.call(
+            requests.get_request(f"agents/{quote_segment(agent)}/skills"), options
+        )
         names = parse_record(list_stored_skills, response)
         files: dict[str, str] = {}
         for name in names:
             request = requests.get_request(f"skills/{quote_segment(name)}/SKILL.md")
-            response = yield from self.call(request)
+            response = yield from self.call(request, options)
             files[name] = parse_record(lambda document: str(document["text"]), response)
         return files
 
-    def report(self, prompt: Prompt, text: str | None, request_id: str) -> Plan[dict[str, Any]]:
+    def report(
+        self, prompt: Prompt, text: str | None, request_id: str, options: CallOptions
+    ) -> Plan[dict[str, Any]]:
         used_text = prompt.text if text is None else text
         body: dict[str, Any] = {
             "agent": prompt.agent,
             "channel": prompt.channel,
             "digest": sha256(used_text.encode()).hexdigest(),
-            "ledger_id": prompt.ledger_id,
         }
+        # A fallback was not served, so it has no ledger row.
+        if prompt.ledger_id:
+            body["ledger_id"] = prompt.ledger_id
         if request_id:
             body["request_id"] = request_id
-        response = yield from self.call(requests.post_request("prompts:report", body))
+        response = yield from self.call(requests.post_request("prompts:report", body), options)
         return response.json()
 
-    def push(self, source: str, files: Files, is_complete: bool) -> Plan[dict[str, Any]]:
+    def push(
+        self, source: str, files: Files, is_complete: bool, options: CallOptions
+    ) -> Plan[dict[str, Any]]:
         pairs = files.items() if isinstance(files, Mapping) else files
         file_list = [{"path": path, "text": text} for path, text in pairs]
         body = {"files": file_list, "is_complete": is_complete}
         response = yield from self.call(
-            requests.post_request(f"sources/{quote_segment(source)}/files:push", body)
+            requests.post_request(f"sources/{quote_segment(source)}/files:push", body), options
         )
         return response.json()
 
-    def replay(self, ledger_id: int) -> Plan[dict[str, Any]]:
-        response = yield from self.call(requests.get_request(f"ledger/{quote_segment(ledger_id)}/replay"))
+    def replay(self, ledger_id: int, options: CallOptions) -> Plan[dict[str, Any]]:
+        response = yield from self.call(
+            requests.get_request(f"ledger/{quote_segment(ledger_id)}/replay"), options
+        )
         document = response.json()
         if hash_replay(document) != document.get("recorded_digest"):
             raise Unreachable("These are not the words that were recorded: their digest does not fit.")
         return document
 
-    def diff(self, digest: str, against: str) -> Plan[dict[str, Any]]:
+    def diff(self, digest: str, against: str, options: CallOptions) -> Plan[dict[str, Any]]:
         request = requests.get_request(f"prompt-versions/{quote_segment(digest)}/diff", against=against)
-        response = yield from self.call(request)
+        response = yield from self.call(request, options)
         return response.json()
 
-    def call(self, request: Request) -> Plan[Response]:
+    def call(self, request: Request, options: CallOptions) -> Plan[Response]:
         """Send a request and return the successful response, or raise. A 401 clears the prompt cache."""
-        response = yield from send_with_retries(request, self.attempts)
+        response = yield from send_with_retries(request, options.attempts or self.attempts, options.timeout)
         if response.is_success:
             return response
         error = response.to_error()

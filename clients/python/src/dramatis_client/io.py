@@ -5,9 +5,11 @@ how they perform these operations, with threads or with asyncio.
 """
 
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from dramatis_client.prompts import Prompt
 from dramatis_client.requests import Request
 from dramatis_client.responses import Response
 
@@ -16,9 +18,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Send:
-    """Send a request; the result is a Response, or NoResponse."""
+    """Send a request; the result is a Response, or NoResponse. Without a timeout, the client's applies."""
 
     request: Request
+    timeout: float | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,18 @@ class StartBackground:
     on_done: Callable[[], None]
 
 
+# What a shared request brought: a prompt, the error to raise, or None if its caller gave up.
+FlightResult: TypeAlias = Prompt | Exception | None
+Flight: TypeAlias = "Future[FlightResult]"
+
+
+@dataclass(frozen=True)
+class WaitForFlight:
+    """Wait for the request of another caller (single flight); the result is its FlightResult."""
+
+    flight: Flight
+
+
 @dataclass(frozen=True)
 class NoResponse:
     """The request failed before a response arrived."""
@@ -51,6 +66,6 @@ class NoResponse:
     error: Exception
 
 
-Operation: TypeAlias = Send | Sleep | DiskAccess | StartBackground
+Operation: TypeAlias = Send | Sleep | DiskAccess | StartBackground | WaitForFlight
 SendResult: TypeAlias = Response | NoResponse
 Plan: TypeAlias = Generator[Operation, Any, T]

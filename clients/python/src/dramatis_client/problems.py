@@ -21,6 +21,14 @@ class FieldError:
     parameter: str = ""
     header: str = ""
 
+    @property
+    def location(self) -> str:
+        """The JSON pointer, parameter or header."""
+        return self.pointer or self.parameter or self.header
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.detail}" if self.location else self.detail
+
 
 class Problem(DramatisError):
     """The server's problem document (RFC 9457); `code` is for programs, `detail` is for display."""
@@ -36,7 +44,7 @@ class Problem(DramatisError):
         request_id: str = "",
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(f"{status} {code}: {detail}")
+        super().__init__(status, code, detail)
         self.status = status
         self.code = code
         self.detail = detail
@@ -45,6 +53,14 @@ class Problem(DramatisError):
         self.request_id = request_id
         # Seconds to wait before a retry, if the server sent Retry-After.
         self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        """Return status, code and detail, and which fields are wrong."""
+        fields = [str(error) for error in self.errors]
+        if len(fields) == 1 and self.errors[0].detail == self.detail:
+            return f"{self.status} {self.code}: {fields[0]}"
+        listed = f" ({' '.join(fields)})" if fields else ""
+        return f"{self.status} {self.code}: {self.detail}{listed}"
 
     def __reduce__(self) -> tuple[object, ...]:
         """Make the exception picklable, for process pools: keyword-only arguments are lost by default."""

@@ -69,6 +69,8 @@ class Prompt:
     fetched_at: datetime
     # Older than max-age: a refresh is running, or the server is unavailable.
     is_stale: bool = False
+    # The text is the caller's `fallback`: there was no copy, and the server was unavailable.
+    is_fallback: bool = False
 
     @property
     def blocks(self) -> tuple[str, ...]:
@@ -93,6 +95,32 @@ def parse_prompt(content: bytes, etag: str, fetched_at: datetime) -> Prompt:
     if sha256(prompt.text.encode()).hexdigest() != prompt.served_digest:
         raise Unreachable("The prompt was changed on its way: its digest does not fit.")
     return prompt
+
+
+def build_fallback_prompt(agent: str, channel: str, label: str, text: str, now: datetime) -> Prompt:
+    """Build a prompt of the caller's own text. It has no version and no ledger row."""
+    return Prompt(
+        agent=agent,
+        channel=channel,
+        label=label,
+        text=text,
+        version=0,
+        digest="",
+        served_digest=sha256(text.encode()).hexdigest(),
+        layout="",
+        segments=(),
+        cache_boundaries=(),
+        tools=(),
+        messages=(),
+        slots={},
+        tokens=0,
+        warnings=(),
+        ledger_id=0,
+        etag="",
+        fetched_at=now,
+        is_stale=True,
+        is_fallback=True,
+    )
 
 
 def _build_prompt(document: Mapping[str, Any], etag: str, fetched_at: datetime) -> Prompt:

@@ -13,10 +13,10 @@ MAX_DELAY = 30.0
 RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 
 
-def send_with_retries(request: Request, attempts: int) -> Plan[Response]:
+def send_with_retries(request: Request, attempts: int, timeout: float | None = None) -> Plan[Response]:
     """Send a request, with retries after passing failures; raise Unreachable if there is no response."""
     for attempt in range(attempts):
-        result: SendResult = yield Send(request)
+        result: SendResult = yield Send(request, timeout)
         delay = get_retry_delay(result, attempt)
         if delay is None or attempt == attempts - 1:
             break

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from dramatis_client.core import ClientCore
-from dramatis_client.requests import Request
+from dramatis_client.io import Send
 from dramatis_client.responses import Response
 
 
@@ -17,20 +17,26 @@ def load_ssl_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def build_http_options(core: ClientCore, timeout: float) -> dict[str, Any]:
+def build_http_options(core: ClientCore) -> dict[str, Any]:
     """Return the options of the httpx client. Redirects are off: the API key is sent to this server only."""
     return {
         "base_url": core.url,
         "headers": core.headers,
-        "timeout": timeout,
+        "timeout": core.timeout,
         "verify": load_ssl_context(),
         "follow_redirects": False,
     }
 
 
-def to_httpx_request(http: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.Request:
+def to_httpx_request(http: httpx.Client | httpx.AsyncClient, operation: Send) -> httpx.Request:
+    request, timeout = operation.request, operation.timeout
     return http.build_request(
-        request.method, request.path, params=request.params, headers=request.headers, content=request.content
+        request.method,
+        request.path,
+        params=request.params,
+        headers=request.headers,
+        content=request.content,
+        timeout=httpx.USE_CLIENT_DEFAULT if timeout is None else timeout,
     )
 
 
