@@ -23,6 +23,12 @@ from tests.layout import (
 # The questions a newcomer asks: what they would type into a file finder, and where the answer is.
 WHERE_IS = [
     (
+        "Which behaviour do all clients share?",
+        "behaviour",
+        "tests/clients/test_behaviour.py",
+        "test_the_client_behaves_as_described",
+    ),
+    (
         "Where is memories.json imported?",
         "memory_file",
         "personas/memories/memory_file.py",

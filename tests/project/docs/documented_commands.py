@@ -158,13 +158,20 @@ def wrong_build(arguments: list[str]) -> str:
 
 
 def wrong_npm(arguments: list[str]) -> str:
-    scripts = json.loads((ROOT / "frontend" / "package.json").read_text())["scripts"]
-    if arguments == ["ci"]:
-        return (
-            "" if (ROOT / "frontend" / "package-lock.json").exists() else "npm ci needs a package-lock.json"
-        )
-    known = len(arguments) == 2 and arguments[0] == "run" and arguments[1] in scripts
-    return "" if known else f"npm {' '.join(arguments)}: there is no such script"
+    folder, rest = ROOT / "frontend", arguments
+    if arguments[:1] == ["--prefix"]:
+        folder, rest = ROOT / arguments[1], arguments[2:]
+    if rest == ["ci"]:
+        return "" if (folder / "package-lock.json").exists() else "npm ci needs a package-lock.json"
+    if rest[:1] == ["pack"]:
+        return "" if (ROOT / rest[1] / "package.json").exists() else f"{rest[1]} is not a package"
+    if rest[:1] == ["install"]:
+        package = json.loads((ROOT / "clients" / "typescript" / "package.json").read_text())
+        packed = f"./{package['name'].removeprefix('@').replace('/', '-')}-{package['version']}.tgz"
+        return "" if rest[1:] == [packed] else f"npm pack makes {packed}"
+    scripts = json.loads((folder / "package.json").read_text())["scripts"]
+    known = len(rest) == 2 and rest[0] == "run" and rest[1] in scripts
+    return "" if known else f"npm {' '.join(rest)}: there is no such script"
 
 
 def wrong_make(arguments: list[str]) -> str:

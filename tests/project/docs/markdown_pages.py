@@ -18,6 +18,7 @@ PAGES = (
     *(ROOT / name for name in ALONE),
     ROOT / "frontend" / "README.md",
     ROOT / "clients" / "python" / "README.md",
+    ROOT / "clients" / "typescript" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 )
 SHELLS = {"sh", "bash", "shell", "console"}

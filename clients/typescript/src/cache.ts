@@ -1,0 +1,146 @@
+/** Prompt cache in memory and in a store, with stale-while-revalidate and stale-if-error. */
+
+import { type CacheEntry, chooseAction, createEntry, delayRetry, revalidate, toPrompt } from "./entries.ts";
+import { EntryIndex, keyText } from "./entry_index.ts";
+import { DramatisError, Problem } from "./problems.ts";
+import type { Prompt } from "./prompts.ts";
+import { type PromptKey, promptRequest } from "./requests.ts";
+import type { ApiResponse } from "./responses.ts";
+import type { SealedStore } from "./store.ts";
+import type { Transport } from "./transport.ts";
+
+const UNAUTHORIZED = 401;
+/** The key may not read the prompt, it does not exist, or its text was erased: no cached copy may be used. */
+const FINAL_STATUSES = new Set([UNAUTHORIZED, 403, 404, 410]);
+
+export interface CacheOptions {
+  readonly transport: Transport;
+  readonly store: SealedStore | undefined;
+  readonly attempts: number;
+  readonly clock: () => number;
+  readonly warn: (message: string) => void;
+  /** Keeps the runtime alive until a refresh has ended, as `ctx.waitUntil` of Workers does. */
+  readonly waitUntil: ((refresh: Promise<void>) => void) | undefined;
+}
+
+/** An entry, and whether the server has sent or confirmed it just now; otherwise it is a copy (stale-if-error). */
+interface FetchResult {
+  readonly entry: CacheEntry;
+  readonly isConfirmed: boolean;
+}
+
+/** Serve prompts from memory, the server or the store, as the server's caching headers allow. */
+export class PromptCache {
+  readonly index = new EntryIndex();
+  readonly #options: CacheOptions;
+  /** The running request of each prompt, which all callers share. */
+  readonly #requests = new Map<string, Promise<FetchResult>>();
+
+  constructor(options: CacheOptions) {
+    this.#options = options;
+  }
+
+  /** Return a usable cached prompt at once; otherwise wait for the server. */
+  async getPrompt(key: PromptKey, ttl?: number): Promise<Prompt> {
+    const now = this.#options.clock();
+    const entry = this.index.get(key);
+    const action = entry ? chooseAction(entry, now, ttl) : "fetch";
+    if (!entry || action === "fetch") {
+      const fetched = await this.#fetchOnce(key);
+      return fetched.isConfirmed ? fetched.entry.prompt : toPrompt(fetched.entry, this.#options.clock(), ttl);
+    }
+    if (action === "serve and refresh") this.#refresh(key);
+    return toPrompt(entry, now, ttl);
+  }
+
+  /** Wait until no request is running. */
+  async settle(): Promise<void> {
+    while (this.#requests.size) await Promise.allSettled(this.#requests.values());
+  }
+
+  /** Store what the server sent for this prompt: 200 with a prompt, or 304 for a known one. */
+  async storeResponse(key: PromptKey, response: ApiResponse, known: Map<string, CacheEntry>): Promise<CacheEntry> {
+    const now = this.#options.clock();
+    const confirmed = response.status === 304 ? known.get(response.etag) : undefined;
+    if (!confirmed && response.status !== 200) throw response.toError();
+    const entry = confirmed ? revalidate(confirmed, response, now) : await createEntry(response, now);
+    const isNew = this.index.get(key)?.content !== entry.content;
+    this.index.put(key, entry);
+    if (isNew) await this.#options.store?.write(key, entry);
+    return entry;
+  }
+
+  /** Remove a refused prompt's entries; after 401 remove all entries of the API key. */
+  async evict(key: PromptKey, problem: Problem): Promise<void> {
+    if (problem.status === UNAUTHORIZED) return this.clear();
+    this.index.remove(key);
+    await this.#options.store?.remove(key);
+  }
+
+  async clear(): Promise<void> {
+    this.index.clear();
+    await this.#options.store?.clear();
+  }
+
+  /** Return the entry in memory, or the one in the store. */
+  async load(key: PromptKey): Promise<CacheEntry | undefined> {
+    const entry = this.index.get(key) ?? (await this.#options.store?.read(key));
+    if (entry && !this.index.get(key)) this.index.put(key, entry);
+    return entry;
+  }
+
+  /** Return the cached copy and delay the next request to the server; throw the error if there is no copy. */
+  serveStale(key: PromptKey, copy: CacheEntry | undefined, error: DramatisError): CacheEntry {
+    // Read again: another call may have evicted or replaced the entry while this one waited.
+    const entry = this.index.get(key);
+    if (!entry) throw error;
+    if (entry !== copy) return entry;
+    const delayed = delayRetry(entry, this.#options.clock(), error instanceof Problem ? error.retryAfter : null);
+    this.index.put(key, delayed);
+    return delayed;
+  }
+
+  #fetchOnce(key: PromptKey): Promise<FetchResult> {
+    const name = keyText(key);
+    const running = this.#requests.get(name);
+    if (running) return running;
+    const request = this.#fetch(key).finally(() => this.#requests.delete(name));
+    this.#requests.set(name, request);
+    return request;
+  }
+
+  /** Fetch in the background. A refusal evicts the entry, so that the next call throws it. */
+  #refresh(key: PromptKey): void {
+    if (this.#requests.has(keyText(key))) return;
+    const refresh = this.#fetchOnce(key).then(
+      () => undefined,
+      (error: unknown) =>
+        this.#options.warn(`The prompt of ${key.agent} on ${key.channel} is not cached any longer: ${String(error)}`),
+    );
+    this.#options.waitUntil?.(refresh);
+  }
+
+  /** Fetch from the server; if it is unavailable, return the cached copy (stale-if-error). */
+  async #fetch(key: PromptKey): Promise<FetchResult> {
+    const copy = await this.load(key);
+    const known = this.index.listByEtag(key, this.#options.clock());
+    try {
+      // No retries if there is a cached copy to return.
+      const attempts = copy ? 1 : this.#options.attempts;
+      const response = await this.#options.transport.send(promptRequest(key, known.keys()), attempts);
+      return { entry: await this.storeResponse(key, response, known), isConfirmed: true };
+    } catch (error) {
+      if (isFinal(error)) {
+        await this.evict(key, error);
+        throw error;
+      }
+      if (error instanceof DramatisError) return { entry: this.serveStale(key, copy, error), isConfirmed: false };
+      throw error;
+    }
+  }
+}
+
+/** Return whether Dramatis refuses the prompt; a proxy's 404 is not a Problem, so nothing is evicted. */
+export function isFinal(error: unknown): error is Problem {
+  return error instanceof Problem && FINAL_STATUSES.has(error.status);
+}

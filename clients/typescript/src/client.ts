@@ -1,0 +1,202 @@
+/** The client of one server with one API key. */
+
+import { PromptCache, isFinal } from "./cache.ts";
+import { DiskStore } from "./disk_store.ts";
+import { hashText } from "./hashes.ts";
+import { type JsonObject, requireNumber, requireText } from "./json.ts";
+import { DramatisError, Problem, Unreachable } from "./problems.ts";
+import { Prompt, buildFallback, parsePrompt } from "./prompts.ts";
+import { type ApiRequest, type PromptKey, getRequest, postRequest, promptPath, quoteSegment, validateServerUrl } from "./requests.ts";
+import type { ApiResponse } from "./responses.ts";
+import { type PromptStore, SealedStore } from "./store.ts";
+import { Transport } from "./transport.ts";
+
+export interface ClientOptions {
+  /** The server's address; default: the variable DRAMATIS_URL. */
+  readonly url?: string;
+  /** The API key; default: the variable DRAMATIS_KEY. */
+  readonly key?: string;
+  /** A folder for copies of the prompts, for runtimes with files. */
+  readonly cacheDir?: string;
+  /** Where copies are kept instead of a folder. */
+  readonly store?: PromptStore;
+  /** How often a call is tried; default 3. */
+  readonly attempts?: number;
+  /** Milliseconds for one attempt; default 5000. */
+  readonly timeoutMs?: number;
+  /** Milliseconds before the first retry, doubled for each further one; default 250. */
+  readonly retryDelayMs?: number;
+  /** Keeps the runtime alive until a refresh has ended: `ctx.waitUntil` of Workers. */
+  readonly waitUntil?: (refresh: Promise<void>) => void;
+  readonly fetch?: typeof globalThis.fetch;
+  /** Unix seconds; for tests. */
+  readonly clock?: () => number;
+  /** Receives warnings, which never contain text of a prompt; default: console.warn. */
+  readonly warn?: (message: string) => void;
+}
+
+export interface PromptName {
+  readonly agent: string;
+  readonly channel: string;
+  /** Default: production. */
+  readonly label?: string;
+}
+
+export interface PromptOptions extends PromptName {
+  /** A version that the label points to, or has pointed to. */
+  readonly version?: number;
+  /** The text to use if the server is unavailable and there is no copy. A refusal is thrown nevertheless. */
+  readonly fallback?: string;
+  /** Seconds that replace the server's max-age for this call; with 0 it waits for the server. */
+  readonly ttl?: number;
+}
+
+/** A memory. One proposed by a bot is used in prompts after a member or a policy approves it. */
+export interface Memory {
+  readonly id: number;
+  readonly text: string;
+  readonly agent: string | null;
+  readonly state: string;
+}
+
+/** A skill with its full instructions. */
+export interface Skill {
+  readonly name: string;
+  readonly description: string;
+  readonly body: string;
+}
+
+export const PRODUCTION = "production";
+
+export class Client {
+  readonly url: string;
+  readonly #transport: Transport;
+  readonly #cache: PromptCache;
+  readonly #attempts: number;
+  readonly #clock: () => number;
+
+  constructor(options: ClientOptions = {}) {
+    const key = requireSetting("key", options.key, "DRAMATIS_KEY");
+    this.url = validateServerUrl(requireSetting("url", options.url, "DRAMATIS_URL"));
+    this.#attempts = options.attempts ?? 3;
+    if (this.#attempts < 1) throw new TypeError("At least one attempt is needed.");
+    this.#clock = options.clock ?? (() => Date.now() / 1000);
+    const warn = options.warn ?? ((message: string) => console.warn(message));
+    const store = options.store ?? (options.cacheDir === undefined ? undefined : new DiskStore(options.cacheDir));
+    this.#transport = new Transport({
+      url: this.url,
+      key,
+      timeoutMs: options.timeoutMs ?? 5_000,
+      retryDelayMs: options.retryDelayMs ?? 250,
+      fetch: options.fetch ?? ((...args) => globalThis.fetch(...args)),
+    });
+    this.#cache = new PromptCache({
+      transport: this.#transport,
+      store: store && new SealedStore(store, this.url, key, warn),
+      attempts: this.#attempts,
+      clock: this.#clock,
+      warn,
+      waitUntil: options.waitUntil,
+    });
+  }
+
+  /** Return the labelled prompt, from the cache if it is fresh enough; throw only without a copy and a fallback. */
+  async getPrompt(options: PromptOptions): Promise<Prompt> {
+    this.#requireOpen();
+    const key = toKey(options);
+    try {
+      return await this.#cache.getPrompt(key, options.ttl);
+    } catch (error) {
+      if (options.fallback === undefined || !(error instanceof DramatisError) || isFinal(error)) throw error;
+      return buildFallback(key, options.fallback, this.#clock());
+    }
+  }
+
+  /** Render the prompt with facts of this call, by their names in the API; always requests the server. */
+  async render({ agent, channel, label = PRODUCTION }: PromptName, facts: JsonObject = {}): Promise<Prompt> {
+    const path = `${promptPath({ agent, channel })}:render`;
+    const response = await this.#call(postRequest(path, { label, ...facts }));
+    return parsePrompt(response.content, response.etag, this.#clock());
+  }
+
+  /** Report the digest of the text that was used: the prompt's, or `text` if the bot changed it. */
+  async report(prompt: Prompt, { text, requestId }: { text?: string; requestId?: string } = {}): Promise<JsonObject> {
+    const response = await this.#call(
+      postRequest("prompts:report", {
+        agent: prompt.agent,
+        channel: prompt.channel,
+        digest: text === undefined ? prompt.servedDigest : await hashText(text),
+        ...(prompt.ledgerId ? { ledger_id: prompt.ledgerId } : {}),
+        ...(requestId ? { request_id: requestId } : {}),
+      }),
+    );
+    return response.json();
+  }
+
+  /** Propose a memory of one agent, or of all agents; retries create one record. */
+  async remember(text: string, { agent = null, ...facts }: { agent?: string | null; [fact: string]: unknown } = {}): Promise<Memory> {
+    const response = await this.#call(postRequest("memories", { text, agent, ...facts }));
+    return parseRecord(response, (document) => ({
+      id: requireNumber(document["id"]),
+      text: requireText(document["text"]),
+      agent: typeof document["agent"] === "string" ? document["agent"] : null,
+      state: requireText(document["state"]),
+    }));
+  }
+
+  /** Return the full instructions of one of the agent's skills. */
+  async skill(agent: string, name: string): Promise<Skill> {
+    const response = await this.#call(getRequest(`agents/${quoteSegment(agent)}/skills/${quoteSegment(name)}`));
+    return parseRecord(response, (document) => ({
+      name: requireText(document["name"]),
+      description: requireText(document["description"] ?? ""),
+      body: requireText(document["body"]),
+    }));
+  }
+
+  /** Wait until no request for a prompt is running. */
+  async settle(): Promise<void> {
+    await this.#cache.settle();
+  }
+
+  /** Abort running requests and start no more. */
+  async close(): Promise<void> {
+    this.#transport.close();
+    await this.settle();
+  }
+
+  #requireOpen(): void {
+    if (this.#transport.isClosed) throw new Error("This client is closed.");
+  }
+
+  /** Send a request and return the successful response, or throw. A 401 clears the prompt cache. */
+  async #call(request: ApiRequest): Promise<ApiResponse> {
+    this.#requireOpen();
+    const response = await this.#transport.send(request, this.#attempts);
+    if (response.isSuccess) return response;
+    const error = response.toError();
+    if (error instanceof Problem && error.status === 401) await this.#cache.clear();
+    throw error;
+  }
+}
+
+function toKey({ agent, channel, label = PRODUCTION, version }: PromptOptions): PromptKey {
+  // Rejects names that would change the path before anything is cached.
+  promptPath({ agent, channel });
+  return { agent, channel, label, version: version ?? null };
+}
+
+function requireSetting(name: string, value: string | undefined, variable: string): string {
+  const setting = (value ?? globalThis.process?.env?.[variable] ?? "").trim();
+  if (!setting) throw new TypeError(`Pass \`${name}\` or set ${variable}.`);
+  return setting;
+}
+
+function parseRecord<T>(response: ApiResponse, parse: (document: JsonObject) => T): T {
+  const document = response.json();
+  try {
+    return parse(document);
+  } catch (error) {
+    throw new Unreachable("The answer is not what was asked for.", { cause: error });
+  }
+}

@@ -1,0 +1,99 @@
+"""The TypeScript client: its own tests, run from the source by a Node that strips types."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import playwright
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "clients" / "typescript"
+# Playwright has a Node of its own, for the browser tests.
+PLAYWRIGHT_NODE = Path(playwright.__file__).parent / "driver" / "node"
+
+
+def strips_types(node: str) -> bool:
+    """Return whether this Node runs TypeScript files (22.18 and newer do)."""
+    try:
+        shown = subprocess.run(
+            [node, "-p", "process.features.typescript"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except OSError:
+        return False
+    return shown.stdout.strip() in {"strip", "transform"}
+
+
+def find_node() -> str | None:
+    candidates = [shutil.which("node"), str(PLAYWRIGHT_NODE)]
+    return next((node for node in candidates if node and strips_types(node)), None)
+
+
+def run_node_tests(node: str, package: Path, pattern: str) -> subprocess.CompletedProcess[str]:
+    files = [str(path) for path in sorted((package / "test").glob(pattern))]
+    return subprocess.run(
+        [node, "--test", *files], cwd=package, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.fixture
+def node() -> str:
+    found = find_node()
+    if found is None:
+        pytest.skip("NOT RUN: the tests of the TypeScript client need Node 22.18 or newer")
+    return found
+
+
+def test_the_tests_of_the_client_pass(node):
+    result = run_node_tests(node, PACKAGE, "*.test.ts")
+    assert result.returncode == 0, result.stdout[-6_000:] + result.stderr[-2_000:]
+    assert "fail 0" in result.stdout
+
+
+# What to change in which module, and a test that must fail then.
+FAULTS = {
+    "keeps refused copies": (
+        "cache.ts",
+        "new Set([UNAUTHORIZED, 403, 404, 410])",
+        "new Set([])",
+        "410 is thrown",
+    ),
+    "trusts proxies": ("responses.ts", "if (type !== PROBLEM_TYPE) return null;", "", "a proxy's responses"),
+    "does not share requests": ("cache.ts", "if (running) return running;", "", "simultaneous first calls"),
+    "trusts files": ("store.ts", "|| !isSealed", "", "a changed time in the header"),
+    "has no stale-if-error": (
+        *("cache.ts", "if (error instanceof DramatisError) return", "if (false) return"),
+        "a killed server",
+    ),
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(name, marks=[] if name == "trusts files" else [pytest.mark.hard]) for name in FAULTS],
+)
+def test_a_client_with_a_fault_is_detected(fault, node, tmp_path):
+    module, text, replacement, failure = FAULTS[fault]
+    package = tmp_path / "typescript"
+    for folder in ("src", "test"):
+        shutil.copytree(PACKAGE / folder, package / folder)
+    shutil.copy(PACKAGE / "package.json", package)
+    shutil.copy(PACKAGE.parent / "behaviour.json", tmp_path)
+    source = (package / "src" / module).read_text()
+    assert text in source
+    (package / "src" / module).write_text(source.replace(text, replacement))
+    result = run_node_tests(node, package, "behaviour.test.ts")
+    assert result.returncode == 1
+    failed = result.stdout.partition("failing tests")[2]
+    assert failure in failed, result.stdout[-3_000:]
+
+
+def test_the_package_lock_names_no_registry():
+    lock = (PACKAGE / "package-lock.json").read_text()
+    assert '"integrity"' in lock
+    assert "resolved" not in lock
+    assert "://" not in lock
