@@ -11,7 +11,7 @@ from django.http import Http404
 from personas.api.exception_handler import validation_problem
 from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, Problem, ProblemError
-from personas.api.responses import ApiResponse, encode_json, json_response
+from personas.api.responses import ApiResponse, encode_json
 from personas.api.schema import Schema, array_schema, integer_schema, object_schema
 from personas.models import Agent, Workspace
 from personas.selectors import list_agents
@@ -94,11 +94,6 @@ def get_readable_source_ids(workspace: Workspace, agents: Iterable[str]) -> set[
         if reader.agent.slug in slugs and not reader.agent.is_archived
         for source_id in reader.source_ids
     }
-
-
-def unpaginated_response(rows: list[dict[str, Any]]) -> ApiResponse:
-    """Return a complete short list in the response format of paginated lists, without a next page."""
-    return json_response({"data": rows, "next_cursor": None, "has_more": False})
 
 
 def conditional_response(call: ApiRequest, value: Any) -> ApiResponse:

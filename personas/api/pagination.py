@@ -46,6 +46,13 @@ def paginate_rows(rows: QuerySet[M], *, limit: int, cursor: str, newest_first: b
     return CursorPage(page_rows, encode_cursor(page_rows[-1].pk) if len(rows_and_next) > limit else None)
 
 
+def paginate_list(rows: list[Any], *, limit: int, cursor: str) -> CursorPage:
+    """Return the next `limit` rows of a list that is computed for each request. Its cursors are offsets."""
+    start = decode_cursor(cursor) if cursor else 0
+    end = start + limit
+    return CursorPage(rows[start:end], encode_cursor(end) if end < len(rows) else None)
+
+
 def encode_cursor(pk: int) -> str:
     return base64.urlsafe_b64encode(f"p{pk}".encode()).decode().rstrip("=")
 
@@ -84,12 +91,16 @@ def page_response(call: ApiRequest, page: CursorPage, data: list[dict[str, Any]]
     """Return a page as JSON, with the URL of the next page in the Link header."""
     fields = call.query.get("fields", "")
     body = {
-        "data": [select_fields(row, fields) for row in data],
+        "items": [select_fields(row, fields) for row in data],
         "next_cursor": page.next_cursor,
-        "has_more": page.next_cursor is not None,
     }
     link = f'<{call.path}?{build_next_query(call, page.next_cursor)}>; rel="next"' if page.next_cursor else ""
     return json_response(body, Link=link)
+
+
+def complete_list_response(items: list[dict[str, Any]]) -> ApiResponse:
+    """Return a short list in the format of a page. It is always complete, so there is no next page."""
+    return json_response({"items": items, "next_cursor": None})
 
 
 def build_next_query(call: ApiRequest, cursor: str) -> str:

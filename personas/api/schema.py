@@ -90,9 +90,13 @@ def page_schema(item: Schema) -> Schema:
     """Return the schema of one page of a list."""
     return object_schema(
         {
-            "data": {"type": "array", "items": item},
-            "next_cursor": nullable_schema({"type": "string"}),
-            "has_more": boolean_schema(),
+            "items": {"type": "array", "items": item},
+            "next_cursor": nullable_schema(
+                {
+                    "type": "string",
+                    "description": "The `cursor` of the next page; null on the last page.",
+                }
+            ),
         }
     )
 

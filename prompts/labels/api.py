@@ -9,12 +9,16 @@ from django.urls import URLPattern
 from personas.api.etags import check_etag
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
-from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.pagination import (
+    PAGINATION_PARAMS,
+    complete_list_response,
+    page_response,
+    paginate_rows,
+)
 from personas.api.problems import Problem, ProblemError
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
     Schema,
-    array_schema,
     boolean_schema,
     datetime_schema,
     digest_schema,
@@ -86,7 +90,7 @@ EDIT_PROBLEMS = {409: "refused", 412: "precondition_failed", 428: "precondition_
 
 
 def index(call: ApiRequest) -> ApiResponse:
-    return json_response({"data": [label_usage_json(label) for label in list_label_usage(call.workspace)]})
+    return complete_list_response([label_usage_json(label) for label in list_label_usage(call.workspace)])
 
 
 def label_usage_json(label: Any) -> dict[str, Any]:
@@ -105,14 +109,9 @@ def protect_label_endpoint(call: ApiRequest, label: str) -> ApiResponse:
 
 def list_prompt_labels(call: ApiRequest, agent: str, channel: str) -> ApiResponse:
     prompt = get_visible_prompt(call, agent, channel)
-    return json_response(
-        {
-            "data": [
-                prompt_label_json(label)
-                for label in get_prompt_labels(prompt).defer(*list_heavy_columns("version"))
-                if can_see_label(call.caller, label.name)
-            ]
-        }
+    labels = get_prompt_labels(prompt).defer(*list_heavy_columns("version"))
+    return complete_list_response(
+        [prompt_label_json(label) for label in labels if can_see_label(call.caller, label.name)]
     )
 
 
@@ -226,11 +225,6 @@ def label_move_json(row: LabelMove) -> dict[str, Any]:
     }
 
 
-def build_list_schema(item: Schema) -> Schema:
-    """Return the schema of an unpaginated list."""
-    return object_schema({"data": array_schema(item, most=10_000)})
-
-
 PROMPT_LABELS_PATH = "agents/<slug:agent>/prompts/<slug:channel>/labels"
 READ_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.LABEL, "tag": "labels"}
 EDIT_OPTIONS: dict[str, Any] = {
@@ -253,7 +247,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             index,
             "List labels and who may move them",
-            answer=build_list_schema(LABEL_USAGE_SCHEMA),
+            answer=page_schema(LABEL_USAGE_SCHEMA),
             **{**READ_OPTIONS, "touches": Touches.WORKSPACE},
         ),
     ),
@@ -277,7 +271,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             list_prompt_labels,
             "Where the labels of a prompt stand",
-            answer=build_list_schema(PROMPT_LABEL_SCHEMA),
+            answer=page_schema(PROMPT_LABEL_SCHEMA),
             note=f"“{LATEST}” follows every build by itself, and is told with the prompt.",
             **READ_OPTIONS,
         ),

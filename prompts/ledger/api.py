@@ -11,13 +11,19 @@ from core.db.keyset_pagination import get_keyset_page
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
-from personas.api.pagination import PAGINATION_PARAMS, CursorPage, decode_cursor, encode_cursor, page_response
+from personas.api.pagination import (
+    PAGINATION_PARAMS,
+    CursorPage,
+    decode_cursor,
+    encode_cursor,
+    page_response,
+    paginate_list,
+)
 from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
     Schema,
     any_object_schema,
-    array_schema,
     boolean_schema,
     datetime_schema,
     digest_schema,
@@ -87,10 +93,6 @@ OUTDATED_BOT_SCHEMA = object_schema(
         "is_rolled_back": boolean_schema(),
         "ledger_id": integer_schema(1),
     }
-)
-MAX_OUTDATED_BOTS = 200
-OUTDATED_BOTS_SCHEMA = object_schema(
-    {"data": array_schema(OUTDATED_BOT_SCHEMA, most=MAX_OUTDATED_BOTS), "count": integer_schema()}
 )
 LIST_PARAMETERS: dict[str, Schema] = {
     "agent": slug_schema(),
@@ -198,9 +200,8 @@ def read_outdated_bots(call: ApiRequest) -> ApiResponse:
         bots = [bot for bot in bots if bot.prompt.pk in visible_ids]
     if call.caller.is_bot:
         bots = [bot for bot in bots if bot.key.pk == call.caller.key.pk]
-    return json_response(
-        {"data": [outdated_bot_json(bot) for bot in bots[:MAX_OUTDATED_BOTS]], "count": len(bots)}
-    )
+    page = paginate_list(bots, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    return page_response(call, page, [outdated_bot_json(bot) for bot in page.rows])
 
 
 def outdated_bot_json(bot: OutdatedBot) -> dict[str, Any]:
@@ -236,7 +237,8 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             read_outdated_bots,
             "List bots that hold another version than their label",
-            answer=OUTDATED_BOTS_SCHEMA,
+            answer=page_schema(OUTDATED_BOT_SCHEMA),
+            query=PAGINATION_PARAMS,
             **COMMON_OPTIONS,
         ),
     ),

@@ -10,6 +10,7 @@ from personas.api.etags import check_etag
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches, is_within_limit
 from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_list
 from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
@@ -23,6 +24,7 @@ from personas.api.schema import (
     line_schema,
     nullable_schema,
     object_schema,
+    page_schema,
     prose_schema,
     slug_schema,
 )
@@ -91,7 +93,8 @@ LEVEL_SCHEMA = object_schema(
 def index(call: ApiRequest) -> ApiResponse:
     """List the settings of every level that has any."""
     rows = list_levels_with_settings(call.workspace)
-    return json_response({"data": [settings_json(row, row.agent, row.channel) for row in rows]})
+    page = paginate_list(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    return page_response(call, page, [settings_json(row, row.agent, row.channel) for row in page.rows])
 
 
 def handle_workspace_settings(call: ApiRequest) -> ApiResponse:
@@ -211,7 +214,8 @@ urlpatterns: list[URLPattern] = [
             "List the levels that say something",
             bots=True,
             touches=Touches.WORKSPACE,
-            answer=object_schema({"data": array_schema(LEVEL_SCHEMA, most=100_000)}),
+            answer=page_schema(LEVEL_SCHEMA),
+            query=PAGINATION_PARAMS,
             tag="prompt-settings",
         ),
     ),

@@ -7,6 +7,7 @@ from django.urls import URLPattern
 
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import complete_list_response
 from personas.api.responses import ApiResponse
 from personas.api.schema import (
     array_schema,
@@ -24,7 +25,6 @@ from skills.api_helpers import (
     TEXT_SCHEMA,
     agent_or_404,
     conditional_response,
-    unpaginated_response,
 )
 from skills.library.selectors import SkillInstructions, SkillOrigin, get_skill_instructions
 
@@ -62,7 +62,7 @@ INSTRUCTIONS_SCHEMA = object_schema(
 
 def index(call: ApiRequest, agent: str) -> ApiResponse:
     context = get_effective_context(agent_or_404(call, agent, is_live=True))
-    return unpaginated_response([agent_skill_json(skill) for skill in context.skills])
+    return complete_list_response([agent_skill_json(skill) for skill in context.skills])
 
 
 def retrieve_instructions(call: ApiRequest, agent: str, name: str) -> ApiResponse:

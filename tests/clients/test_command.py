@@ -64,7 +64,7 @@ def skill_responses(**texts: str) -> list[StubResponse]:
     listed = [skill_entry(name) for name in texts]
     others = [skill_entry("found", kind="file"), skill_entry("hidden", is_used=False)]
     files = [json_response({"name": name, "text": text}) for name, text in texts.items()]
-    return [json_response({"data": [*listed, *others]}), *files]
+    return [json_response({"items": [*listed, *others], "next_cursor": None}), *files]
 
 
 def test_pull_writes_one_folder_per_skill_and_removes_those_that_are_gone(stub_server, capfd, tmp_path):

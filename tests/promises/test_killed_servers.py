@@ -117,4 +117,4 @@ def test_a_retry_after_a_lost_response_returns_the_first_result(installation):
         headers = {"Authorization": f"Bearer {installation.facts['editor']}"}
         souls = httpx.get(f"{web.url}/api/v1/souls?q=once", headers=headers, timeout=30).json()
     assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (201, "true")
-    assert [soul["id"] for soul in souls["data"]] == [answer.json()["id"]]
+    assert [soul["id"] for soul in souls["items"]] == [answer.json()["id"]]

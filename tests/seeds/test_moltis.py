@@ -165,7 +165,7 @@ def put_settings(product: Product, agent: str, **values: Any) -> None:
 def get_version(product: Product, agent: str) -> dict[str, Any]:
     """Return the newest version of the agent's prompt, with its characters and tokens."""
     versions = product.call("GET", f"agents/{agent}/prompts/{CHANNEL}/versions?limit=1")
-    version: dict[str, Any] = versions["data"][0]
+    version: dict[str, Any] = versions["items"][0]
     return version
 
 

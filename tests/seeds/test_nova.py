@@ -111,7 +111,7 @@ def remove(product: Product, path: str) -> None:
 
 
 def remove_memories(product: Product) -> None:
-    for memory in product.call("GET", "memories")["data"]:
+    for memory in product.call("GET", "memories")["items"]:
         remove(product, f"memories/{memory['id']}")
 
 
@@ -285,7 +285,7 @@ def test_further_lines_of_a_responsibility_are_indented(product):
 
 
 def test_responsibilities_are_omitted_if_there_are_none(product):
-    for row in product.call("GET", "responsibilities")["data"]:
+    for row in product.call("GET", "responsibilities")["items"]:
         remove(product, f"responsibilities/{row['id']}")
     assert "Responsibilities" not in serve_sections(product)
     assert "<Responsib" not in product.fetch("nova")
@@ -376,7 +376,7 @@ def test_telegram_has_formatting_rules_with_markdown_syntax(full):
 
 
 def test_other_channels_have_no_formatting_block(product):
-    channels = [row["slug"] for row in product.call("GET", "channels")["data"]]
+    channels = [row["slug"] for row in product.call("GET", "channels")["items"]]
     others = [slug for slug in channels if slug != "telegram"]
     assert len(others) == len(channels) - 1 > 5
     product.edit("agents/nova", channels=others)
@@ -440,7 +440,7 @@ def test_memories_json_can_be_imported(product):
 
 
 def test_memories_are_loaded_fresh_for_each_run(product):
-    first, second = product.call("GET", "memories?q=tea")["data"][0], "Prefers coffee."
+    first, second = product.call("GET", "memories?q=tea")["items"][0], "Prefers coffee."
     product.edit(f"memories/{first['id']}", text=second)
     assert serve_sections(product)["Memories"] == f"- The user is called Ada.\n- {second}"
 

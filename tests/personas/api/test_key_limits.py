@@ -41,7 +41,7 @@ def refused(answer):
 
 def test_a_key_for_some_channels_reads_and_writes_only_these(key_for, workspace, alice, agents):
     key = key_for(workspace, alice, channels=["deck"])
-    assert [row["slug"] for row in key.get("channels").json()["data"]] == ["deck"]
+    assert [row["slug"] for row in key.get("channels").json()["items"]] == ["deck"]
     assert key.get("channels/bridge").status_code == 404
     assert key.patch("channels/bridge", {"formatting": "Loud."}, "*").status_code == 404
     assert key.patch("channels/deck", {"formatting": "Loud."}, "*").status_code == 200
@@ -128,9 +128,9 @@ def test_limited_keys_list_no_members(key_for, workspace, alice, agents):
 def test_only_a_key_that_manages_keys_sees_their_scopes_in_the_audit_log(key_for, workspace, alice):
     reader = key_for(workspace, alice, verbs=["read"])
     manager = key_for(workspace, alice, verbs=["read", "manage"])
-    hidden = reader.get("audit?kind=key").json()["data"]
+    hidden = reader.get("audit?kind=key").json()["items"]
     assert [row["after"] for row in hidden] == [None, None]
-    assert all(row["after"]["scopes"] for row in manager.get("audit?kind=key").json()["data"])
+    assert all(row["after"]["scopes"] for row in manager.get("audit?kind=key").json()["items"])
 
 
 def test_an_overlap_of_more_than_seven_days_is_a_field_error(admin: Api, workspace, by_alice):

@@ -33,11 +33,11 @@ def test_a_record_is_created_changed_archived_and_restored(admin: Api) -> None:
     assert changed.status_code == 200, changed.content
     assert changed["ETag"] != etag
     assert admin.delete("souls/calm", changed["ETag"]).status_code == 204
-    assert admin.get("souls").json()["data"] == []
-    assert [row["slug"] for row in admin.get("souls?state=archived").json()["data"]] == ["calm"]
+    assert admin.get("souls").json()["items"] == []
+    assert [row["slug"] for row in admin.get("souls?state=archived").json()["items"]] == ["calm"]
     back = admin.post("souls/calm:restore")
     assert back.json()["is_archived"] is False
-    history = admin.get("souls/calm/revisions").json()["data"]
+    history = admin.get("souls/calm/revisions").json()["items"]
     assert [row["message"] for row in history] == ["Slower", ""]
     again = admin.call("POST", "souls/calm/revisions/1:restore", If_Match=back["ETag"])
     assert again.json()["text"] == "Breathe."
@@ -93,9 +93,9 @@ def test_lists_come_in_pages(admin: Api, workspace: Workspace) -> None:
     slugs, cursor = [], ""
     for _ in range(3):
         page = admin.get(f"souls?limit=2&fields=slug{cursor}").json()
-        slugs += [row["slug"] for row in page["data"]]
+        slugs += [row["slug"] for row in page["items"]]
         cursor = f"&cursor={page['next_cursor']}"
-    assert (slugs, page["has_more"]) == ([f"soul-{number}" for number in range(5)], False)
+    assert (slugs, page["next_cursor"]) == ([f"soul-{number}" for number in range(5)], None)
 
 
 def test_bots_propose_and_do_not_edit(bot: Api, admin: Api, workspace: Workspace) -> None:
@@ -115,9 +115,9 @@ def test_a_key_for_one_agent_sees_no_other(
         make_agent(workspace, slug=slug)
         admin.post("memories", {"text": f"Of {slug}.", "agent": slug})
     narrow = key_for(workspace, alice, BOT, agents=["mira"])
-    assert [row["slug"] for row in narrow.get("agents").json()["data"]] == ["mira"]
+    assert [row["slug"] for row in narrow.get("agents").json()["items"]] == ["mira"]
     assert narrow.get("agents/nils").status_code == 404
-    assert [row["text"] for row in narrow.get("memories").json()["data"]] == ["Of mira."]
+    assert [row["text"] for row in narrow.get("memories").json()["items"]] == ["Of mira."]
     refused = narrow.post("memories", {"text": "Of all."})
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/agent")
     assert narrow.get("souls").status_code == 403

@@ -304,7 +304,7 @@ def test_the_api_returns_the_state_of_an_erasure(stage, admin, settings):
     finish_erasure(stage.workspace.pk, answer.json()["id"])
     again = admin.get(answer["Location"])
     assert again.json() == answer.json() | {"state": "done"}
-    assert admin.get("erasures").json()["data"] == [again.json()]
+    assert admin.get("erasures").json()["items"] == [again.json()]
     settings.DRAMATIS_BUILD_AT_ONCE = 20
     assert admin.post("erasures", body | {"record": stage.other.pk}).status_code == 201
     missing = admin.post("erasures", body | {"record": 10**9})

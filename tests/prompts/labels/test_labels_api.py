@@ -45,18 +45,18 @@ def test_a_label_is_put_moved_and_taken_off(admin: Api, bot: Api, grown: Deck) -
     assert good(admin.call("PUT", at, by_digest))["number"] == 2
     assert good(admin.call("PUT", at, {"version": 3, "expected": 2}))["number"] == 3
     assert good(bot.get(at))["digest"] == grown.version(3).digest
-    assert {row["name"]: row["number"] for row in good(bot.get(LABELS))["data"]} == {
+    assert {row["name"]: row["number"] for row in good(bot.get(LABELS))["items"]} == {
         "canary": 3,
         "production": 3,
     }
-    moves = good(bot.get(f"{at}/moves"))["data"]
+    moves = good(bot.get(f"{at}/moves"))["items"]
     assert [(row["version"]["number"], row["note"]) for row in moves] == [(3, ""), (2, ""), (1, "Try it")]
     assert moves[0]["previous"]["number"] == 2
     problem(admin.call("DELETE", at), 428, "precondition_required")
     problem(admin.call("DELETE", at, If_Match='"2"'), 412, "precondition_failed")
     assert admin.call("DELETE", at, If_Match='"3"').status_code == 204
     problem(admin.get(at), 404, "not_found")
-    assert good(admin.get(f"{at}/moves?limit=1"))["data"][0]["version"] is None
+    assert good(admin.get(f"{at}/moves?limit=1"))["items"][0]["version"] is None
 
 
 def test_a_label_move_needs_its_expected_version(admin: Api, grown: Deck) -> None:
@@ -89,11 +89,11 @@ def test_production_goes_back_and_follows_again(admin: Api, bot: Api, grown: Dec
     problem(admin.post(f"{LABELS}/production:rollback", {"note": " "}), 422, "invalid")
     assert good(admin.post(f"{LABELS}/production:rollback", {"note": "Too kind"}))["number"] == 2
     assert good(admin.post(f"{LABELS}/production:rollback", {"note": "x", "to": 1}))["number"] == 1
-    assert good(admin.get("prompts?agent=pilot"))["data"][0]["is_held"] is True
+    assert good(admin.get("prompts?agent=pilot"))["items"][0]["is_held"] is True
     for action, body in (("unpin", None), ("rollback", {"note": "x"})):
         problem(bot.post(f"{LABELS}/production:{action}", body), 403, "out_of_scope")
     assert good(admin.post(f"{LABELS}/production:unpin"))["number"] == 3
-    assert good(admin.get("prompts?agent=pilot"))["data"][0]["is_held"] is False
+    assert good(admin.get("prompts?agent=pilot"))["items"][0]["is_held"] is False
     assert admin.post(f"{LABELS}/canary:rollback", {"note": "x"}).status_code == 404
 
 
@@ -104,7 +104,7 @@ def test_protected_labels_are_for_owners(
     problem(editor.post("labels/canary:protect", {"is_protected": True}), 403, "out_of_scope")
     rule = good(admin.post("labels/canary:protect", {"is_protected": True}))
     assert rule == {"name": "canary", "prompts": 0, "is_protected": True}
-    assert [row["name"] for row in good(editor.get("labels"))["data"]] == ["production", "canary"]
+    assert [row["name"] for row in good(editor.get("labels"))["items"]] == ["production", "canary"]
     body = {"version": 1, "expected": None}
     problem(editor.call("PUT", f"{LABELS}/canary", body), 403, "not_allowed")
     good(admin.call("PUT", f"{LABELS}/canary", body))

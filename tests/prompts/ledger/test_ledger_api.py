@@ -50,10 +50,10 @@ def test_the_ledger_is_listed_newest_first_and_filtered(admin: Api, bot: Api, de
     second = deck.fetch(bot, "cook")
     third = deck.fetch(bot, known=second.digest)
     page = good(admin.get("ledger?limit=2"))
-    assert [row["id"] for row in page["data"]] == [third.ledger_id, second.ledger_id]
+    assert [row["id"] for row in page["items"]] == [third.ledger_id, second.ledger_id]
     rest = good(admin.get(f"ledger?limit=2&cursor={page['next_cursor']}"))
-    assert [row["id"] for row in rest["data"]] == [first.ledger_id]
-    [row] = rest["data"]
+    assert [row["id"] for row in rest["items"]] == [first.ledger_id]
+    [row] = rest["items"]
     assert (row["agent"], row["channel"], row["label"]) == ("pilot", "deck", "production")
     assert row["recorded_digest"] == first.row.served
     assert row["version"]["digest"] == first.digest
@@ -69,7 +69,7 @@ def test_the_ledger_is_listed_newest_first_and_filtered(admin: Api, bot: Api, de
         f"until={timestamp(hours=1)}": [],
         f"since={timestamp(hours=1)}&status=304": [third.ledger_id],
     }.items():
-        assert [one["id"] for one in good(admin.get(f"ledger?{query}"))["data"]] == ids, query
+        assert [one["id"] for one in good(admin.get(f"ledger?{query}"))["items"]] == ids, query
     for invalid in (
         "status=500",
         f"key={2**70}",
@@ -126,11 +126,11 @@ def test_a_timestamp_is_replayed_for_users_only(admin: Api, bot: Api, narrow: Ap
 def test_a_bot_replays_its_own_rows_only(bot: Api, deck: Deck, scoped: Callable[..., Api]) -> None:
     other = scoped(BOT)
     mine, theirs = deck.fetch(bot), deck.fetch(other)
-    assert [row["id"] for row in good(bot.get("ledger"))["data"]] == [mine.ledger_id]
+    assert [row["id"] for row in good(bot.get("ledger"))["items"]] == [mine.ledger_id]
     assert good(bot.get(f"ledger/{mine.ledger_id}/replay"))["text"] == mine.text
     for address in ("", "/replay", "/evidence"):
         problem(bot.get(f"ledger/{theirs.ledger_id}{address}"), 404, "not_found")
-    assert good(bot.get(f"ledger?key={key_of(other).pk}"))["data"] == []
+    assert good(bot.get(f"ledger?key={key_of(other).pk}"))["items"] == []
 
 
 @pytest.mark.hard
@@ -146,9 +146,9 @@ def test_foreign_rows_look_like_missing_ones(
         }
         assert len(details) == 1
         problem(narrow.get(f"ledger/{hidden}{address}"), 404, "not_found")
-    assert good(admin.get(f"ledger?key={key_of(abroad).pk}"))["data"] == []
-    assert good(narrow.get("ledger"))["data"] == []
-    assert good(narrow.get("ledger?agent=pilot"))["data"] == []
+    assert good(admin.get(f"ledger?key={key_of(abroad).pk}"))["items"] == []
+    assert good(narrow.get("ledger"))["items"] == []
+    assert good(narrow.get("ledger?agent=pilot"))["items"] == []
 
 
 def test_keys_limited_to_labels_replay_only_those(bot: Api, deck: Deck, scoped: Callable[..., Api]) -> None:
@@ -156,7 +156,7 @@ def test_keys_limited_to_labels_replay_only_those(bot: Api, deck: Deck, scoped: 
     served = deck.fetch(bot)
     problem(canaries.get(f"ledger/{served.ledger_id}"), 404, "not_found")
     problem(canaries.get(f"ledger/{served.ledger_id}/replay"), 404, "not_found")
-    assert canaries.get("ledger").json()["data"] == []
+    assert canaries.get("ledger").json()["items"] == []
     problem(canaries.get(f"replay?agent=pilot&channel=deck&at={timestamp()}"), 403, "out_of_scope")
 
 
@@ -198,13 +198,17 @@ def test_outdated_bots_are_listed(
     other = scoped(BOT)
     fetched = deck.fetch(bot)
     deck.fetch(other)
-    assert good(admin.get("ledger/outdated"))["count"] == 0
+    assert good(admin.get("ledger/outdated"))["items"] == []
     deck.reword("Be wise.")
     data = good(admin.get("ledger/outdated"))
-    assert data["count"] == 2
-    assert {one["ledger_id"] for one in data["data"]} >= {fetched.ledger_id}
-    assert data["data"][0]["held"]["number"] == 1
-    assert data["data"][0]["present"]["number"] == 2
-    assert [one["ledger_id"] for one in good(bot.get("ledger/outdated"))["data"]] == [fetched.ledger_id]
-    assert good(narrow.get("ledger/outdated"))["count"] == 0
+    assert len(data["items"]) == 2
+    first = good(admin.get("ledger/outdated?limit=1"))
+    rest = good(admin.get(f"ledger/outdated?limit=1&cursor={first['next_cursor']}"))
+    assert first["items"] + rest["items"] == data["items"]
+    assert (rest["next_cursor"], data["next_cursor"]) == (None, None)
+    assert {one["ledger_id"] for one in data["items"]} >= {fetched.ledger_id}
+    assert data["items"][0]["held"]["number"] == 1
+    assert data["items"][0]["present"]["number"] == 2
+    assert [one["ledger_id"] for one in good(bot.get("ledger/outdated"))["items"]] == [fetched.ledger_id]
+    assert good(narrow.get("ledger/outdated"))["items"] == []
     assert LedgerEntry.objects.in_workspace(deck.workspace).count() == 2

@@ -60,9 +60,9 @@ def test_an_unknown_digest_is_stored_and_listed(bot: Api, admin: Api, deck: Deck
     data = good(report(bot, "0" * 64), 201)
     assert (data["is_version"], data["versions"], data["is_last_served"]) == (False, [], False)
     assert data["last_served"] is None
-    [row] = good(admin.get("reports?is_version=false"))["data"]
+    [row] = good(admin.get("reports?is_version=false"))["items"]
     assert (row["digest"], row["key"]["name"]) == ("0" * 64, row["reporter"].removeprefix("bot:"))
-    assert good(admin.get("reports?is_version=true"))["data"] == []
+    assert good(admin.get("reports?is_version=true"))["items"] == []
 
 
 def test_a_retry_is_one_report(bot: Api, deck: Deck) -> None:
@@ -97,10 +97,10 @@ def test_reports_are_visible_within_the_keys_scopes(
     other = scoped(BOT)
     for api, agent in ((bot, "pilot"), (other, "cook")):
         good(report(api, "0" * 64, agent), 201)
-    assert [row["agent"] for row in good(admin.get("reports"))["data"]] == ["cook", "pilot"]
-    assert [row["agent"] for row in good(admin.get("reports?agent=pilot"))["data"]] == ["pilot"]
-    assert [row["agent"] for row in good(bot.get("reports"))["data"]] == ["pilot"]
-    assert [row["agent"] for row in good(narrow.get("reports"))["data"]] == ["cook"]
+    assert [row["agent"] for row in good(admin.get("reports"))["items"]] == ["cook", "pilot"]
+    assert [row["agent"] for row in good(admin.get("reports?agent=pilot"))["items"]] == ["pilot"]
+    assert [row["agent"] for row in good(bot.get("reports"))["items"]] == ["pilot"]
+    assert [row["agent"] for row in good(narrow.get("reports"))["items"]] == ["cook"]
     readers = scoped(BOT, verbs=["read"])
     problem(report(readers, "0" * 64), 403, "out_of_scope")
 

@@ -78,13 +78,13 @@ def test_a_release_is_requested_approved_and_run(editor: Api, reviewer: Api, bot
     assert (body["status"], body["prompts"]) == ("requested", 2)
     assert body["requested_by"].startswith("bob@example.com (key ")
     assert [item["before"] for item in body["items"]] == [None, None]
-    assert good(bot.get("releases?status=open"))["data"][0]["number"] == 1
+    assert good(bot.get("releases?status=open"))["items"][0]["number"] == 1
     problem(editor.post("releases/1:publish"), 403, "not_allowed")
     assert good(reviewer.post("releases/1:approve"))["status"] == "approved"
     assert good(editor.post("releases/1:publish"))["status"] == "released"
     assert production(deck) == [1, 1]
     problem(editor.post("releases/1:withdraw"), 409, "release_closed")
-    assert good(bot.get("releases?status=open"))["data"] == []
+    assert good(bot.get("releases?status=open"))["items"] == []
     assert problem(ask(editor), 409, "nothing_to_release")
 
 
@@ -155,7 +155,7 @@ def test_a_narrow_key_sees_releases_of_its_own_agent_alone(admin: Api, narrow: A
         problem(narrow.post(f"releases/1:{action}"), 404, "not_found")
     problem(narrow.post("releases/1:reject", {"reason": "x"}), 404, "not_found")
     good(ask(narrow, COOK), 201)
-    assert [row["number"] for row in good(narrow.get("releases"))["data"]] == [2]
+    assert [row["number"] for row in good(narrow.get("releases"))["items"]] == [2]
     assert good(narrow.post("releases/2:withdraw"))["status"] == "withdrawn"
 
 
@@ -164,4 +164,4 @@ def test_bots_and_viewers_ask_for_nothing(bot: Api, deck: Deck, key_for: Callabl
     join(deck.workspace, vera, Role.VIEWER)
     for api in (bot, key_for(deck.workspace, vera)):
         problem(ask(api), 403, "out_of_scope")
-        assert good(api.get("releases"))["data"] == []
+        assert good(api.get("releases"))["items"] == []

@@ -109,10 +109,10 @@ def test_scopes_of_a_key_apply_to_agent_and_channel(scoped: Any, deck: Deck) -> 
 def test_a_level_that_was_cleared_is_not_listed(admin: Api, as_bob: Any, deck: Deck) -> None:
     page = f"/w/{deck.workspace.slug}/prompt-settings/"
     good(admin.call("PUT", PROMPT, {"hidden": ["email"]}, If_Match='"0"'))
-    assert [row["level"] for row in good(admin.get("prompt-settings"))["data"]] == ["prompt"]
+    assert [row["level"] for row in good(admin.get("prompt-settings"))["items"]] == ["prompt"]
     assert "Pilot · Deck" in as_bob.get(page).content.decode()
     good(admin.call("PUT", PROMPT, {"hidden": []}, If_Match='"1"'))
-    assert good(admin.get("prompt-settings"))["data"] == []
+    assert good(admin.get("prompt-settings"))["items"] == []
     assert "Pilot · Deck" not in as_bob.get(page).content.decode()
     assert good(admin.get(PROMPT))["hidden"] is None
 

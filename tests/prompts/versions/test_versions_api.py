@@ -34,21 +34,21 @@ REVALIDATE = "private, no-cache"
 
 def test_prompts_are_listed_with_their_labels(admin: Api, bot: Api, deck: Deck) -> None:
     deck.reword("Be wise.")
-    [cook, pilot] = sorted(good(admin.get("prompts"))["data"], key=lambda row: row["agent"])
+    [cook, pilot] = sorted(good(admin.get("prompts"))["items"], key=lambda row: row["agent"])
     assert (cook["agent"], pilot["agent"], pilot["channel"]) == ("cook", "pilot", "deck")
     assert pilot["latest"]["number"] == 2
     [label] = pilot["labels"]
     assert (label["name"], label["number"], label["digest"]) == ("production", 2, pilot["latest"]["digest"])
-    assert [row["agent"] for row in good(bot.get("prompts?agent=cook"))["data"]] == ["cook"]
-    assert good(admin.get("prompts?channel=no-such"))["data"] == []
+    assert [row["agent"] for row in good(bot.get("prompts?agent=cook"))["items"]] == ["cook"]
+    assert good(admin.get("prompts?channel=no-such"))["items"] == []
     first = good(admin.get("prompts?limit=1"))
     rest = good(admin.get(f"prompts?limit=1&cursor={first['next_cursor']}"))
-    assert {row["agent"] for row in first["data"] + rest["data"]} == {"cook", "pilot"}
+    assert {row["agent"] for row in first["items"] + rest["items"]} == {"cook", "pilot"}
 
 
 def test_a_rebuild_returns_the_new_versions(admin: Api, bot: Api, deck: Deck) -> None:
     make_memory(deck.workspace, "Likes tea.", agent=deck.agents[0])
-    [pilot] = good(admin.get("prompts?agent=pilot"))["data"]
+    [pilot] = good(admin.get("prompts?agent=pilot"))["items"]
     assert pilot["pending"] == 1
     result = good(admin.post("agents/pilot/prompts:rebuild"))
     assert (result["built"], result["unchanged"], result["failed"]) == (1, 0, 0)
@@ -63,12 +63,12 @@ def test_versions_of_a_prompt_come_newest_first(admin: Api, bot: Api, deck: Deck
     deck.reword("Be wise.")
     deck.reword("Be kind.")
     page = good(admin.get("agents/pilot/prompts/deck/versions?limit=2"))
-    assert [row["number"] for row in page["data"]] == [3, 2]
-    assert page["data"][0]["labels"] == ["latest", "production"]
-    assert page["data"][0]["previous_hash"] == page["data"][1]["hash"]
+    assert [row["number"] for row in page["items"]] == [3, 2]
+    assert page["items"][0]["labels"] == ["latest", "production"]
+    assert page["items"][0]["previous_hash"] == page["items"][1]["hash"]
     last = good(bot.get(f"agents/pilot/prompts/deck/versions?cursor={page['next_cursor']}"))
-    assert [row["number"] for row in last["data"]] == [1]
-    assert good(admin.get("agents/pilot/prompts/deck/versions/2")) == page["data"][1]
+    assert [row["number"] for row in last["items"]] == [1]
+    assert good(admin.get("agents/pilot/prompts/deck/versions/2")) == page["items"][1]
     for address in ("versions/4", "versions/0", f"versions/{2**40}"):
         problem(admin.get(f"agents/pilot/prompts/deck/{address}"), 404, "not_found")
 
@@ -92,7 +92,7 @@ def test_several_versions_can_share_a_digest(admin: Api, narrow: Api, deck: Deck
     deck.reword("Be wise.")
     deck.reword("Be brave.")
     digest = deck.version(1).digest
-    places = good(admin.get(f"prompt-versions/{digest}/usages"))["data"]
+    places = good(admin.get(f"prompt-versions/{digest}/usages"))["items"]
     assert [(row["agent"], row["number"]) for row in places] == [
         ("pilot", 1),
         ("cook", 1),
@@ -100,7 +100,7 @@ def test_several_versions_can_share_a_digest(admin: Api, narrow: Api, deck: Deck
         ("cook", 3),
     ]
     assert good(admin.get(f"prompt-versions/{digest}"))["first"] == places[0]
-    mine = good(narrow.get(f"prompt-versions/{digest}/usages"))["data"]
+    mine = good(narrow.get(f"prompt-versions/{digest}/usages"))["items"]
     assert {row["agent"] for row in mine} == {"cook"}
     assert good(narrow.get(f"prompt-versions/{digest}"))["first"]["agent"] == "cook"
     chosen = good(admin.get(f"prompt-versions/{digest}/provenance?agent=cook&number=3"))
@@ -235,7 +235,7 @@ def test_foreign_and_missing_versions_are_indistinguishable(
     for address in ("versions", "versions/1"):
         problem(narrow.get(f"agents/pilot/prompts/deck/{address}"), 404, "not_found")
     problem(narrow.post("agents/pilot/prompts:rebuild"), 404, "not_found")
-    assert [row["agent"] for row in good(narrow.get("prompts"))["data"]] == ["cook"]
+    assert [row["agent"] for row in good(narrow.get("prompts"))["items"]] == ["cook"]
     assert PromptLabel.objects.in_workspace(deck.workspace).count() == 2
 
 

@@ -80,18 +80,18 @@ def test_files_are_filtered_by_state_source_kind_and_search(
         "?limit=1": ["AGENTS.md"],
     }.items():
         for caller in (admin, bot) if query in ("", "?state=quarantined") else (admin,):
-            rows = caller.get(f"context-files{query}").json()["data"]
+            rows = caller.get(f"context-files{query}").json()["items"]
             assert [row["path"] for row in rows] == paths, query
-    assert admin.get("context-files?fields=id,path").json()["data"][0].keys() == {"id", "path"}
+    assert admin.get("context-files?fields=id,path").json()["items"][0].keys() == {"id", "path"}
     assert admin.get("context-files?state=odd").json()["errors"][0]["parameter"] == "state"
 
 
 def test_is_waiting_filters_the_inbox(admin: TrueApi, by_hand: Source) -> None:
     number = file_in(by_hand).pk
-    assert [row["id"] for row in admin.get("context-files?is_waiting=true").json()["data"]] == [number]
+    assert [row["id"] for row in admin.get("context-files?is_waiting=true").json()["items"]] == [number]
     admin.post(f"context-files/{number}:accept", {"digest": get_seen_digest(admin, number)})
-    assert admin.get("context-files?is_waiting=true").json()["data"] == []
-    assert [row["id"] for row in admin.get("context-files?is_waiting=false").json()["data"]] == [number]
+    assert admin.get("context-files?is_waiting=true").json()["items"] == []
+    assert [row["id"] for row in admin.get("context-files?is_waiting=false").json()["items"]] == [number]
 
 
 def test_the_number_of_queries_does_not_grow_with_the_list(
@@ -99,7 +99,7 @@ def test_the_number_of_queries_does_not_grow_with_the_list(
 ) -> None:
     push_and_refresh(pushed, {f"{number}/AGENTS.md": f"{GOOD}{number}" for number in range(12)})
     with django_assert_max_num_queries(8):
-        assert len(admin.get("context-files").json()["data"]) == 12
+        assert len(admin.get("context-files").json()["items"]) == 12
     with django_assert_max_num_queries(8):
         admin.get("sources")
 
@@ -117,7 +117,7 @@ def test_quarantined_text_is_shown_to_members_only(
     assert "\u202e" not in bot.get(f"context-files/{number}/revisions").content.decode()
     assert bot.get(f"context-files/{number}/revisions/2").status_code == 403
     assert admin.get(f"context-files/{number}/revisions/2").json()["text"] == POISON
-    history = admin.get(f"context-files/{number}/revisions").json()["data"]
+    history = admin.get(f"context-files/{number}/revisions").json()["items"]
     assert [(row["number"], row["verdict"]) for row in history] == [(2, "blocked"), (1, "good")]
     for missing in (0, 3, 2**31, 2**63):
         assert admin.get(f"context-files/{number}/revisions/{missing}").status_code == 404
@@ -267,8 +267,8 @@ def test_a_limited_key_reads_the_files_of_its_agents_and_changes_nothing(
     assert admin.post(f"discovered-skills/{assigned}:assign", body).status_code == 200
     number = file_in(hers).pk
     for caller in (narrow_admin, narrow_bot):
-        assert [row["id"] for row in caller.get("context-files").json()["data"]] == [number, assigned]
-        assert [row["agents"] for row in caller.get("discovered-skills").json()["data"]] == [["mira"]]
+        assert [row["id"] for row in caller.get("context-files").json()["items"]] == [number, assigned]
+        assert [row["agents"] for row in caller.get("discovered-skills").json()["items"]] == [["mira"]]
         assert caller.get(f"context-files/{assigned}").json()["agents"] == ["mira"]
         for path in ("context-files", "discovered-skills"):
             other = file_in(his, ".agents/skills/toast/SKILL.md").pk

@@ -64,7 +64,7 @@ def test_a_file_that_no_agents_rules_match_is_in_no_prompt(source, as_alice, adm
     assert admin.get(f"context-files/{file_at(source).pk}").json()["standing"] == NOT_HELD
     make_reader(source)
     assert get_usage(as_alice, source) == HELD
-    (row,) = admin.get("context-files").json()["data"]
+    (row,) = admin.get("context-files").json()["items"]
     assert row["standing"] == HELD
 
 

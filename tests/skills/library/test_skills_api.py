@@ -54,7 +54,7 @@ def test_a_skill_is_created_assigned_and_versioned(admin: TrueApi, mira: Agent) 
     assert created.json()["metadata"] == {"origin": "kitchen"}
     changed = admin.patch("skills/tea", {"body": "Boil fresh water.", "message": "Fresh"}, created["ETag"])
     assert (changed.json()["agents"], changed.json()["body"]) == (["mira"], "Boil fresh water.")
-    history = admin.get("skills/tea/revisions").json()["data"]
+    history = admin.get("skills/tea/revisions").json()["items"]
     assert [(row["number"], row["data"]["body"]) for row in history] == [
         (2, "Boil fresh water."),
         (1, "Boil water."),
@@ -62,7 +62,7 @@ def test_a_skill_is_created_assigned_and_versioned(admin: TrueApi, mira: Agent) 
     back = admin.call("POST", "skills/tea/revisions/1:restore", If_Match=changed["ETag"])
     assert back.json()["body"] == "Boil water."
     assert admin.delete("skills/tea", back["ETag"]).status_code == 204
-    assert admin.get("skills").json()["data"] == []
+    assert admin.get("skills").json()["items"] == []
     assert admin.post("skills/tea:restore").json()["is_archived"] is False
 
 
@@ -115,7 +115,7 @@ def test_a_limited_key_reads_the_skills_of_its_agents_and_changes_none(
     make_skill(workspace, "every", for_all_agents=True)
     make_skill(workspace, "other", agents=[nils])
     for caller in (narrow_admin, narrow_bot):
-        rows = caller.get("skills").json()["data"]
+        rows = caller.get("skills").json()["items"]
         assert [(row["name"], row["agents"]) for row in rows] == [("both", ["mira"]), ("every", [])]
         assert caller.get("skills/other").status_code == 404
         assert caller.get("skills/other/file").status_code == 404
@@ -126,7 +126,7 @@ def test_a_limited_key_reads_the_skills_of_its_agents_and_changes_none(
         assert caller.delete("skills/both", "*").status_code == 403
         assert caller.post("skills/both:restore").status_code == 403
         assert caller.post("skills:import", {"text": SKILL_TEXT}).status_code == 403
-    assert [row["name"] for row in narrow_admin.get("skills?agent=nils").json()["data"]] == ["both", "every"]
+    assert [row["name"] for row in narrow_admin.get("skills?agent=nils").json()["items"]] == ["both", "every"]
 
 
 def test_bots_read_skills_and_write_none(bot: TrueApi, workspace: Workspace) -> None:
@@ -151,7 +151,7 @@ def test_a_skill_is_imported_and_exported_as_a_file(admin: TrueApi) -> None:
     as_json = admin.get("skills/tea/file", Accept="application/json").json()
     assert as_json == {"name": "tea", "text": SKILL_TEXT}
     assert admin.get("skills/tea/file", Accept="image/png").status_code == 406
-    assert admin.get("skills/tea/revisions").json()["data"][0]["message"] == "From the shelf"
+    assert admin.get("skills/tea/revisions").json()["items"][0]["message"] == "From the shelf"
 
 
 def test_an_invalid_file_is_rejected_with_line_numbers(admin: TrueApi) -> None:
@@ -178,7 +178,7 @@ def test_an_import_sent_twice_creates_one_skill(admin: TrueApi) -> None:
 def test_discovered_skills_are_read_assigned_and_copied(admin: TrueApi, pushed: Source, mira: Agent) -> None:
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
     admin.post("discovered-skills:trust", {"is_needed": False})
-    [row] = admin.get("discovered-skills").json()["data"]
+    [row] = admin.get("discovered-skills").json()["items"]
     assert (row["name"], row["source"], row["state"]) == ("tea", pushed.slug, "trusted")
     assert admin.get(f"discovered-skills/{row['id']}").json()["body"].strip() == "Boil water."
     assigned = admin.post(
@@ -190,7 +190,7 @@ def test_discovered_skills_are_read_assigned_and_copied(admin: TrueApi, pushed: 
     assert copied.json()["not_copied"] == []
     assert admin.post(f"discovered-skills/{row['id']}:copy").status_code == 422
     for query in ("q=kettle", "state=waiting", "source=no-such"):
-        assert admin.get(f"discovered-skills?{query}").json()["data"] == []
+        assert admin.get(f"discovered-skills?{query}").json()["items"] == []
     assert (
         len(
             admin.get(f"discovered-skills?q=Makes&state=trusted&source={pushed.slug}&fields=id").json()[
@@ -269,7 +269,7 @@ def test_an_agent_loads_its_skills(
     read_source(mira, pushed)
     make_skill(workspace, "toast", agents=[mira], body="Slice bread.")
     make_skill(workspace, "hers", body="Not for Mira.")
-    rows = bot.get("agents/mira/skills").json()["data"]
+    rows = bot.get("agents/mira/skills").json()["items"]
     assert [(row["name"], row["origin"]["kind"], row["is_used"]) for row in rows] == [
         ("toast", "skill", True),
         ("tea", "file", True),

@@ -73,7 +73,7 @@ def stored(source: Source) -> dict[str, bytes]:
 
 
 def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: SourceGrant) -> None:
-    assert admin.get("allowed-folders").json()["data"] == [{"path": grant.path, "note": "The shelf"}]
+    assert admin.get("allowed-folders").json()["items"] == [{"path": grant.path, "note": "The shelf"}]
     created = admin.post("sources", {"label": "Shelf", "grant": grant.path, "message": "Ours"})
     assert created.status_code == 201, created.content
     response = created.json()
@@ -84,7 +84,7 @@ def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: Sour
         15,
     )
     assert response["last_run"] is not None
-    assert admin.get("sources/shelf/revisions").json()["data"][0]["message"] == "Ours"
+    assert admin.get("sources/shelf/revisions").json()["items"][0]["message"] == "Ours"
     changed = admin.patch("sources/shelf", {"harnesses": ["opal"], "adoption": "by_hand"}, created["ETag"])
     assert (changed.json()["harnesses"], changed.json()["adoption"]) == (["opal"], "by_hand")
     back = admin.call("POST", "sources/shelf/revisions/1:restore", If_Match=changed["ETag"])
@@ -196,9 +196,9 @@ def test_a_limited_key_sees_what_its_agents_read(
     narrow_admin: TrueApi, workspace: Workspace, pushed: Source, mira: Agent
 ) -> None:
     make_pushed(workspace, "Other")
-    assert narrow_admin.get("sources").json()["data"] == []
+    assert narrow_admin.get("sources").json()["items"] == []
     read_source(mira, pushed)
-    assert [row["slug"] for row in narrow_admin.get("sources").json()["data"]] == [pushed.slug]
+    assert [row["slug"] for row in narrow_admin.get("sources").json()["items"]] == [pushed.slug]
     assert narrow_admin.get("sources/other").status_code == 404
     assert narrow_admin.post(f"sources/{pushed.slug}:refresh").status_code == 202
     assert narrow_admin.post("sources", {"label": "A", "kind": "pushed"}).status_code == 403
@@ -228,7 +228,7 @@ def test_a_refresh_is_requested_and_followed(
     run_refresh(number, workspace.pk)
     assert bot.get(requested["Location"]).json()["status"] == "done"
     page = bot.get(f"sources/{pushed.slug}/runs?limit=1").json()
-    assert ([row["id"] for row in page["data"]], page["has_more"]) == ([number], True)
+    assert ([row["id"] for row in page["items"]], bool(page["next_cursor"])) == ([number], True)
 
 
 def test_a_held_refresh_is_shown_and_confirmed(
@@ -242,7 +242,7 @@ def test_a_held_refresh_is_shown_and_confirmed(
     run = bot.get(f"sources/{pushed.slug}/runs/{cut}").json()
     assert (run["status"], run["missing"], run["missing_paths"]) == ("held", 3, names[1:])
     assert bot.get(f"sources/{pushed.slug}").json()["held"] == {"run": cut, "missing": 3}
-    assert [row["held"] for row in bot.get("sources").json()["data"] if row["held"]] == [
+    assert [row["held"] for row in bot.get("sources").json()["items"] if row["held"]] == [
         {"run": cut, "missing": 3}
     ]
     assert file_in(pushed, "b/AGENTS.md").in_force is not None
@@ -299,7 +299,7 @@ def test_a_bot_pushes_one_file_and_takes_it_away(bot: TrueApi, pushed: Source, w
     assert file_in(pushed, "docs/AGENTS.md").state in {"new", "current"}
     again = bot.put(url, {"base64": b64encode(b"Be brief.\n").decode()})
     assert stored(pushed) == {"docs/AGENTS.md": b"Be brief.\n"}
-    [row] = bot.get(f"sources/{pushed.slug}/files").json()["data"]
+    [row] = bot.get(f"sources/{pushed.slug}/files").json()["items"]
     assert (row["path"], row["size"]) == ("docs/AGENTS.md", 10)
     run_refresh(again.json()["run"]["id"], workspace.pk)
     gone = bot.call("DELETE", url)
@@ -313,7 +313,7 @@ def test_a_bot_pushes_one_file_and_takes_it_away(bot: TrueApi, pushed: Source, w
 def test_if_match_prevents_overwriting_other_content(bot: TrueApi, pushed: Source) -> None:
     url = f"sources/{pushed.slug}/files/AGENTS.md"
     bot.put(url, {"text": GOOD})
-    [row] = bot.get(f"sources/{pushed.slug}/files").json()["data"]
+    [row] = bot.get(f"sources/{pushed.slug}/files").json()["items"]
     assert bot.put(url, {"text": "Other."}, '"stale"').status_code == 412
     assert bot.call("DELETE", url, If_Match='"stale"').status_code == 412
     assert bot.put(url, {"text": "Other."}, f'"{row["digest"]}"').status_code == 202

@@ -159,7 +159,7 @@ def list_stored_skills(document: Mapping[str, Any]) -> list[str]:
     """List the names of the skills that the agent uses and that are stored on the server without a file."""
     return [
         str(skill["name"])
-        for skill in document["data"]
+        for skill in document["items"]
         if skill["is_used"] and skill["origin"]["kind"] == "skill"
     ]
 
