@@ -1,21 +1,18 @@
 """PostgreSQL database backend: workspace scope for row-level security, pipelines, savepoints sent lazily."""
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from itertools import count
 from typing import Any
 
 from django.db.backends.postgresql import base
 from django.db.backends.postgresql.psycopg_any import register_tzloader
-from psycopg import ClientCursor, RawCursor
+from psycopg import ClientCursor
 from psycopg.errors import FeatureNotSupported
 from psycopg.pq import Format, TransactionStatus
 
 from project.database.config import DIRECT_KEY
 from project.database.postgresql.features import DatabaseFeatures
-from project.database.postgresql.prepared_statements import name_by_digest
+from project.database.postgresql.pipeline import StatementPipeline
 from project.database.postgresql.rls_cursor import (
     ScopedCursor,
     ScopedServerCursor,
@@ -24,28 +21,6 @@ from project.database.postgresql.rls_cursor import (
     get_scope_statement,
 )
 from project.database.postgresql.schema import WorkspaceSchemaEditor
-
-PLACEHOLDER = re.compile("%[s%]")
-# Statements whose placeholders are converted once. SQL of long lists differs in its number of placeholders.
-MAX_CONVERTED = 1_000
-
-
-class PipelineCursor(RawCursor[Any]):
-    """Cursor that binds parameters on the server.
-
-    It converts placeholders once per statement; other cursors of psycopg do it for each call if SQL is long.
-    """
-
-    def execute(self, query: Any, params: Any = None, **more: Any) -> "PipelineCursor":
-        return super().execute(convert_placeholders(query) if params is not None else query, params, **more)
-
-
-@lru_cache(MAX_CONVERTED)
-def convert_placeholders(query: str) -> str:
-    """Convert `%s` to `$1`, `$2` and so on, and `%%` to `%`."""
-    numbers = count(1)
-    return PLACEHOLDER.sub(lambda match: f"${next(numbers)}" if match[0] == "%s" else "%", query)
-
 
 # Any, because the type stubs of Django do not declare the methods for savepoints.
 DjangoWrapper: Any = base.DatabaseWrapper
@@ -71,7 +46,6 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
-        name_by_digest(self.connection)
         detect_restricted_role(self.connection)
 
     def create_cursor(self, name: str | None = None) -> Any:
@@ -142,19 +116,20 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
 
     @contextmanager
     def open_pipeline(self) -> Iterator[Callable[[], Any]]:
-        """Send statements without waiting for their results. Yield the function that creates a cursor.
+        """Send the statements of the block together at its end. Yield the function that creates a cursor.
 
         Only in a transaction: the first statement sets the workspace scope for the others. Results can be
-        read after the block. Statements that are sent often are prepared on the server.
+        read after the block. Statements that are sent often are prepared on the server. If the block fails,
+        nothing is sent.
         """
         self.ensure_connection()
-        raw, unsent, self.unsent = self.connection, self.unsent, []
-        with self.wrap_database_errors, closed_on_stale_plan(raw), raw.pipeline():
-            for statement in unsent:
-                PipelineCursor(raw).execute(statement, prepare=False)
-            if can_set_scope(raw):
-                PipelineCursor(raw).execute(get_scope_statement(), prepare=False)
-            yield lambda: PipelineCursor(raw)
+        raw = self.connection
+        with self.wrap_database_errors, closed_on_stale_plan(raw):
+            pipeline = StatementPipeline(raw)
+            yield pipeline.create_cursor
+            unsent, self.unsent = self.unsent, []
+            scope = [get_scope_statement()] if can_set_scope(raw) else []
+            pipeline.send([*unsent, *scope])
 
 
 @contextmanager
