@@ -161,7 +161,8 @@ class AgentResource(RecordResource[Agent]):
                 "agents-import",
                 post=Operation(
                     self.import_file,
-                    "Import the configuration of a nova agent",
+                    "Import an agent from a nova configuration",
+                    operation_id="importAgent",
                     permission=Permission.EDIT,
                     touches=Touches.WORKSPACE,
                     body=AGENT_CONFIG_SCHEMA,

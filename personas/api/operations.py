@@ -48,6 +48,8 @@ class Operation:
 
     run: OperationHandler
     summary: str
+    # Name of the operation in generated clients: a verb and a noun in lowerCamelCase, such as `createAgent`.
+    operation_id: str = ""
     permission: Permission = Permission.READ
     # Whether bot keys may use this operation too, in addition to admin keys.
     bots: bool = False

@@ -20,7 +20,7 @@ from personas.api.pagination import (
 )
 from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_lookup import RecordLookup
-from personas.api.record_schema import get_default_value
+from personas.api.record_schema import get_default_value, to_camel_case, with_article
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
     Schema,
@@ -277,7 +277,8 @@ class RecordResource(RecordLookup[R]):
         return [rows_by_name[name] for name in names]
 
     def urls(self) -> list[URLPattern]:
-        route, singular, tag = self.name, self.singular, self.name
+        route, tag, one = self.name, self.name, with_article(self.singular)
+        noun, plural = to_camel_case(self.singular), to_camel_case(self.name)
         row_route = f"{route}/<{self.lookup_converter}:key>"
         response_schema = self.response_schema()
         list_params = {**LIST_PARAMS, **self.filters}
@@ -304,14 +305,16 @@ class RecordResource(RecordLookup[R]):
                 f"{tag}-list",
                 get=Operation(
                     self.index,
-                    f"List {route}",
+                    f"List {route.replace('-', ' ')}",
+                    operation_id=f"list{plural}",
                     answer=page_schema(response_schema),
                     query=list_params,
                     **read_options,
                 ),
                 post=Operation(
                     self.add,
-                    f"Add a {singular}",
+                    f"Create {one}",
+                    operation_id=f"create{noun}",
                     **{**write_options, "bots": self.bots_may_add, "touches": self.add_touches},
                     answer=response_schema,
                     status=201,
@@ -325,26 +328,30 @@ class RecordResource(RecordLookup[R]):
                 f"{tag}-one",
                 get=Operation(
                     self.read,
-                    f"Read a {singular}",
+                    f"Get {one}",
+                    operation_id=f"get{noun}",
                     answer=response_schema,
                     query={"fields": FIELDS_PARAM},
                     **read_options,
                 ),
                 patch=Operation(
                     self.change,
-                    f"Change a {singular}",
+                    f"Update {one}",
+                    operation_id=f"update{noun}",
                     body=self.body_schema(is_new=False, is_complete=False),
                     **change_options,
                 ),
                 put=Operation(
                     self.replace,
-                    f"Replace a {singular}",
+                    f"Replace {one}",
+                    operation_id=f"replace{noun}",
                     body=self.body_schema(is_new=False, is_complete=True),
                     **change_options,
                 ),
                 delete=Operation(
                     self.remove,
-                    f"Take a {singular} out of use",
+                    f"Archive {one}",
+                    operation_id=f"archive{noun}",
                     **{**change_options, "answer": None, "bots": self.bots_may_remove},
                     status=204,
                 ),
@@ -354,7 +361,8 @@ class RecordResource(RecordLookup[R]):
                 f"{tag}-restore",
                 post=Operation(
                     self.restore,
-                    f"Bring a {singular} back into use",
+                    f"Restore {one} from the archive",
+                    operation_id=f"restore{noun}",
                     answer=response_schema,
                     refusals={404: "not_found"},
                     is_retryable=True,
@@ -366,7 +374,8 @@ class RecordResource(RecordLookup[R]):
                 f"{tag}-revisions",
                 get=Operation(
                     self.list_history,
-                    f"The history of a {singular}",
+                    f"List the revisions of {one}, newest first",
+                    operation_id=f"list{noun}Revisions",
                     answer=page_schema(REVISION_SCHEMA),
                     query=PAGINATION_PARAMS,
                     **read_options,
@@ -377,7 +386,8 @@ class RecordResource(RecordLookup[R]):
                 f"{tag}-restore-revision",
                 post=Operation(
                     self.restore_to_revision,
-                    f"Make an old revision of a {singular} current",
+                    f"Restore a revision of {one}",
+                    operation_id=f"restore{noun}Revision",
                     **change_options,
                 ),
             ),

@@ -1,5 +1,6 @@
 """JSON schemas for a kind of record, derived from its Django model and attributes of its resource class."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -29,7 +30,7 @@ class RecordSchema:
 
     model: ClassVar[type[Record]]
     name: ClassVar[str]  # path segment in URLs
-    singular: ClassVar[str]
+    singular: ClassVar[str]  # with spaces, as in "user profile"
     # Model field that identifies a record in URLs, and the Django path converter for its value.
     lookup_field: ClassVar[str] = "slug"
     lookup_converter: ClassVar[str] = "slug"
@@ -93,10 +94,10 @@ class RecordSchema:
     @staticmethod
     def link_schema(model: type[Record], attribute: str) -> Schema:
         if attribute == "pk":
-            return integer_schema(1, description=f"The id of a {model.kind}.")
+            return integer_schema(1, description=f"The id of {with_article(model.kind)}.")
         if attribute == "slug":
-            return slug_schema(description=f"The slug of a {model.kind.replace('_', ' ')}.")
-        return line_schema(64, least=1, description=f"The name of a {model.kind}.")
+            return slug_schema(description=f"The slug of {with_article(model.kind)}.")
+        return line_schema(64, least=1, description=f"The name of {with_article(model.kind)}.")
 
     def required_fields(self) -> list[str]:
         """Return the names of the fields that are required to create a record."""
@@ -130,6 +131,16 @@ class RecordSchema:
             "etag": {"type": "string"},
         }
         return object_schema(fields, required=())
+
+
+def with_article(noun: str) -> str:
+    """Return a noun with "a" or "an". The only noun with "u", user profile, takes "a"."""
+    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun.replace('_', ' ')}"
+
+
+def to_camel_case(text: str) -> str:
+    """Return a text in CamelCase: "user profile" and "user-profile" become "UserProfile"."""
+    return "".join(word[:1].upper() + word[1:] for word in re.split(r"[^0-9A-Za-z]+", text))
 
 
 def relax_schema(schema: Schema) -> Schema:

@@ -203,7 +203,8 @@ urlpatterns: list[URLPattern] = [
         "keys-list",
         get=Operation(
             index,
-            "List keys",
+            "List API keys",
+            operation_id="listKeys",
             permission=Permission.MANAGE_KEYS,
             touches=Touches.WORKSPACE,
             budget="read",
@@ -213,7 +214,8 @@ urlpatterns: list[URLPattern] = [
         ),
         post=Operation(
             api_create_key,
-            "Make a key",
+            "Create an API key",
+            operation_id="createKey",
             body=CREATE_KEY_SCHEMA,
             answer=KEY_WITH_SECRET_SCHEMA,
             status=201,
@@ -225,7 +227,8 @@ urlpatterns: list[URLPattern] = [
         "keys-one",
         get=Operation(
             api_read_key,
-            "Read a key",
+            "Get an API key",
+            operation_id="getKey",
             permission=Permission.MANAGE_KEYS,
             touches=Touches.KEY,
             budget="read",
@@ -238,7 +241,8 @@ urlpatterns: list[URLPattern] = [
         "keys-rotate",
         post=Operation(
             api_rotate_key,
-            "Replace a key, with overlap",
+            "Rotate an API key",
+            operation_id="rotateKey",
             body=ROTATE_KEY_SCHEMA,
             answer=KEY_WITH_SECRET_SCHEMA,
             status=201,
@@ -248,6 +252,8 @@ urlpatterns: list[URLPattern] = [
     endpoint(
         "keys/<int:key>:revoke",
         "keys-revoke",
-        post=Operation(api_revoke_key, "End a key now", status=204, **KEY_WRITE_OPTIONS),
+        post=Operation(
+            api_revoke_key, "Revoke an API key", operation_id="revokeKey", status=204, **KEY_WRITE_OPTIONS
+        ),
     ),
 ]

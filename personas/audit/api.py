@@ -76,7 +76,8 @@ urlpatterns: list[URLPattern] = [
         "audit-list",
         get=Operation(
             api_list_audit_events,
-            "What was done, newest first",
+            "List audit events, newest first",
+            operation_id="listAuditEvents",
             # Audit events contain the records of all agents.
             touches=Touches.WORKSPACE,
             note="Events about keys have their details only for keys that may manage keys.",

@@ -41,6 +41,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             api_list_members,
             "List members",
+            operation_id="listMembers",
             touches=Touches.WORKSPACE,
             answer=page_schema(MEMBER_SCHEMA),
             query=PAGINATION_PARAMS,

@@ -174,7 +174,8 @@ class MemoryResource(RecordResource[Memory]):
                 "memories-import",
                 post=Operation(
                     self.import_file,
-                    "Import memories.json as shared memories",
+                    "Import shared memories from memories.json",
+                    operation_id="importMemories",
                     permission=Permission.EDIT,
                     touches=Touches.WORKSPACE,
                     body=IMPORT_SCHEMA,
@@ -192,7 +193,11 @@ class MemoryResource(RecordResource[Memory]):
                 "memories/<int:key>:approve",
                 "memories-approve",
                 post=Operation(
-                    self.approve, "Believe a proposed memory", permission=Permission.APPROVE, **common
+                    self.approve,
+                    "Approve a proposed memory",
+                    operation_id="approveMemory",
+                    permission=Permission.APPROVE,
+                    **common,
                 ),
             ),
             endpoint(
@@ -200,7 +205,8 @@ class MemoryResource(RecordResource[Memory]):
                 "memories-supersede",
                 post=Operation(
                     self.supersede,
-                    "Replace a memory by a newer one",
+                    "Replace a memory with a newer one",
+                    operation_id="supersedeMemory",
                     permission=Permission.EDIT,
                     body=object_schema(
                         {"by": integer_schema(1, description="The id of the memory that holds now.")}

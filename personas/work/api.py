@@ -86,7 +86,8 @@ class ResponsibilityResource(RecordResource[Responsibility]):
                 "responsibilities-remove",
                 post=Operation(
                     self.remove_by_title,
-                    "Take a responsibility from an agent, by title",
+                    "Remove a responsibility from an agent by title",
+                    operation_id="removeResponsibility",
                     permission=Permission.EDIT,
                     touches=self.write_touches,
                     bots=True,
@@ -149,7 +150,8 @@ class TaskResource(RecordResource[Task]):
                 "tasks-tick",
                 post=Operation(
                     self.complete_step,
-                    "Mark a step done or open; steps are counted from 0",
+                    "Mark a step of a task as done or open",
+                    operation_id="completeTaskStep",
                     permission=Permission.EDIT,
                     touches=self.write_touches,
                     bots=True,

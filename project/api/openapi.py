@@ -12,6 +12,7 @@ from personas.api.operations import Operation
 from personas.api.problems import PROBLEM_CONTENT_TYPE, PROBLEM_TITLES
 from personas.api.schema import NAME_PATTERN, SLUG_PATTERN, Schema, integer_schema, object_schema
 from personas.api.views import get_api_view
+from project.api.introduction import TAG_DESCRIPTIONS, build_api_info
 
 API_PREFIX = "/api/v1/"
 PATH_PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
@@ -57,10 +58,6 @@ COMMON_PROBLEMS |= {500: "server_error", 503: "unavailable"}
 BODY_PROBLEMS = {408: "body_timeout", 413: "body_too_large", 415: "unsupported_media_type", 422: "invalid"}
 IDEMPOTENCY_PROBLEMS = {409: "in_progress", 422: "key_reused"}
 PRECONDITION_PROBLEMS = {412: "precondition_failed", 428: "precondition_required"}
-API_DESCRIPTION = """\
-The programs' door of Dramatis: bots fetch prompts, write memories, tick task steps and load
-skills; scripts manage everything else. Keys go into the Authorization header. The guide is
-docs/api.md."""
 
 
 def build_openapi_document(patterns: Iterable[URLPattern], server: str) -> dict[str, Any]:
@@ -72,10 +69,10 @@ def build_openapi_document(patterns: Iterable[URLPattern], server: str) -> dict[
     return {
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
-        "info": {"title": "Dramatis", "version": "1", "description": API_DESCRIPTION},
+        "info": build_api_info(server),
         "servers": [{"url": server}],
         "security": [{"key": []}],
-        "tags": [{"name": name} for name in list_tags(paths)],
+        "tags": [{"name": name, "description": TAG_DESCRIPTIONS[name]} for name in list_tags(paths)],
         "paths": paths,
         "components": {
             "securitySchemes": {
@@ -104,8 +101,7 @@ def build_path_item(pattern: URLPattern, operations: Mapping[str, Operation]) ->
         build_path_parameter(kind, name) for kind, name in PATH_PARAMETER.findall(str(pattern.pattern))
     ]
     item: dict[str, Any] = {
-        method.lower(): build_operation(method, pattern, operation)
-        for method, operation in operations.items()
+        method.lower(): build_operation(pattern, operation) for method, operation in operations.items()
     }
     return ({"parameters": parameters} if parameters else {}) | item
 
@@ -114,11 +110,11 @@ def build_path_parameter(kind: str, name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": CONVERTER_SCHEMAS[kind or "str"]}
 
 
-def build_operation(method: str, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
+def build_operation(pattern: URLPattern, operation: Operation) -> dict[str, Any]:
     document: dict[str, Any] = {
-        "operationId": f"{pattern.name}-{method.lower()}",
+        "operationId": operation.operation_id,
         "summary": operation.summary,
-        "tags": [operation.tag or "other"],
+        "tags": [operation.tag],
         "responses": build_responses(pattern, operation),
     }
     if operation.note:

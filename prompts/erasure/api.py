@@ -106,6 +106,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             index,
             "List erasures, newest first",
+            operation_id="listErasures",
             touches=Touches.WORKSPACE,
             answer=page_schema(ERASURE_SCHEMA),
             query=PAGINATION_PARAMS,
@@ -113,7 +114,8 @@ urlpatterns: list[URLPattern] = [
         ),
         post=Operation(
             create_erasure,
-            "Erase a memory or user profile everywhere",
+            "Erase a memory or user profile",
+            operation_id="createErasure",
             permission=Permission.MANAGE_KEYS,
             touches=Touches.WORKSPACE,
             body=NEW_ERASURE_SCHEMA,
@@ -129,7 +131,8 @@ urlpatterns: list[URLPattern] = [
         "erasures-one",
         get=Operation(
             erasure_detail,
-            "Read an erasure",
+            "Get an erasure",
+            operation_id="getErasure",
             touches=Touches.WORKSPACE,
             answer=ERASURE_SCHEMA,
             tag="erasures",

@@ -69,7 +69,8 @@ urlpatterns: list[URLPattern] = [
         "versions-verify",
         get=Operation(
             verify_digest,
-            "Check a version and its links in the chain",
+            "Verify a version and its hash chain",
+            operation_id="verifyPromptVersion",
             bots=True,
             touches=Touches.PROMPT,
             budget="render",

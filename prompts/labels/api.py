@@ -246,7 +246,8 @@ urlpatterns: list[URLPattern] = [
         "labels-list",
         get=Operation(
             index,
-            "List labels and who may move them",
+            "List the labels of the workspace",
+            operation_id="listLabels",
             answer=page_schema(LABEL_USAGE_SCHEMA),
             **{**READ_OPTIONS, "touches": Touches.WORKSPACE},
         ),
@@ -256,7 +257,8 @@ urlpatterns: list[URLPattern] = [
         "labels-protect",
         post=Operation(
             protect_label_endpoint,
-            "Let only owners move a label, or everybody again",
+            "Protect or unprotect a label",
+            operation_id="protectLabel",
             permission=Permission.MANAGE_MEMBERS,
             touches=Touches.WORKSPACE,
             body=object_schema({"is_protected": boolean_schema()}),
@@ -270,7 +272,8 @@ urlpatterns: list[URLPattern] = [
         "prompt-labels-list",
         get=Operation(
             list_prompt_labels,
-            "Where the labels of a prompt stand",
+            "List the labels of a prompt",
+            operation_id="listPromptLabels",
             answer=page_schema(PROMPT_LABEL_SCHEMA),
             note=f"“{LATEST}” follows every build by itself, and is told with the prompt.",
             **READ_OPTIONS,
@@ -280,23 +283,38 @@ urlpatterns: list[URLPattern] = [
         f"{PROMPT_LABELS_PATH}/production:unpin",
         "labels-follow",
         post=Operation(
-            unpin_production_endpoint, "Let production follow each build again", **APPROVE_OPTIONS
+            unpin_production_endpoint,
+            "Let production follow each new version again",
+            operation_id="unpinProduction",
+            **APPROVE_OPTIONS,
         ),
     ),
     endpoint(
         f"{PROMPT_LABELS_PATH}/<slug:label>",
         "labels-one",
-        get=Operation(label_detail, "Where a label stands", answer=PROMPT_LABEL_SCHEMA, **READ_OPTIONS),
+        get=Operation(
+            label_detail,
+            "Get a label of a prompt",
+            operation_id="getLabel",
+            answer=PROMPT_LABEL_SCHEMA,
+            **READ_OPTIONS,
+        ),
         put=Operation(
             move_label_endpoint,
-            "Point a label at a version",
+            "Move a label to a version",
+            operation_id="moveLabel",
             body=MOVE_REQUEST_SCHEMA,
             answer=PROMPT_LABEL_SCHEMA,
             note='Say where you saw it, by If-Match ("0" for nowhere) or `expected`.',
             **EDIT_OPTIONS,
         ),
         delete=Operation(
-            remove_label_endpoint, "Take a label off", status=204, is_conditional=True, **EDIT_OPTIONS
+            remove_label_endpoint,
+            "Delete a label",
+            operation_id="deleteLabel",
+            status=204,
+            is_conditional=True,
+            **EDIT_OPTIONS,
         ),
     ),
     endpoint(
@@ -304,7 +322,8 @@ urlpatterns: list[URLPattern] = [
         "labels-roll-back",
         post=Operation(
             roll_back_endpoint,
-            "Put a label back to where it was before",
+            "Roll a label back",
+            operation_id="rollbackLabel",
             body=ROLLBACK_REQUEST_SCHEMA,
             **APPROVE_OPTIONS,
         ),
@@ -314,7 +333,8 @@ urlpatterns: list[URLPattern] = [
         "labels-moves",
         get=Operation(
             list_label_moves,
-            "The history of a label, newest first",
+            "List the moves of a label, newest first",
+            operation_id="listLabelMoves",
             answer=page_schema(LABEL_MOVE_SCHEMA),
             query=PAGINATION_PARAMS,
             **READ_OPTIONS,

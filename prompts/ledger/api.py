@@ -225,7 +225,8 @@ urlpatterns: list[URLPattern] = [
         "ledger-list",
         get=Operation(
             index,
-            "List what was handed out, newest first",
+            "List served prompts, newest first",
+            operation_id="listLedgerEntries",
             answer=page_schema(LEDGER_ROW_SCHEMA),
             query=LIST_PARAMETERS,
             **COMMON_OPTIONS,
@@ -236,7 +237,8 @@ urlpatterns: list[URLPattern] = [
         "ledger-outdated",
         get=Operation(
             read_outdated_bots,
-            "List bots that hold another version than their label",
+            "List bots whose last fetch is outdated",
+            operation_id="listOutdatedBots",
             answer=page_schema(OUTDATED_BOT_SCHEMA),
             query=PAGINATION_PARAMS,
             **COMMON_OPTIONS,
@@ -247,7 +249,8 @@ urlpatterns: list[URLPattern] = [
         "ledger-one",
         get=Operation(
             read_ledger_entry,
-            "Read a row of the ledger",
+            "Get a ledger entry",
+            operation_id="getLedgerEntry",
             answer=LEDGER_ENTRY_SCHEMA,
             refusals={410: "erased"},
             **COMMON_OPTIONS,

@@ -155,7 +155,8 @@ urlpatterns: list[URLPattern] = [
         "prompts-report",
         post=Operation(
             create_digest_report,
-            "Say which digest was really used",
+            "Report which prompt was used",
+            operation_id="reportPromptUse",
             permission=Permission.EDIT,
             bots=True,
             touches=Touches.REPORT,
@@ -171,7 +172,8 @@ urlpatterns: list[URLPattern] = [
         "reports-list",
         get=Operation(
             index,
-            "List what bots said they used, newest first",
+            "List reports of used prompts, newest first",
+            operation_id="listPromptReports",
             bots=True,
             touches=Touches.REPORT,
             answer=page_schema(REPORT_SCHEMA),

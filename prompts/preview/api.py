@@ -151,7 +151,8 @@ urlpatterns: list[URLPattern] = [
         "preview",
         post=Operation(
             preview_endpoint,
-            "Assemble a prompt with one record changed",
+            "Preview a prompt with an unsaved record",
+            operation_id="previewPrompt",
             permission=Permission.EDIT,
             touches=Touches.PROMPT,
             budget="render",

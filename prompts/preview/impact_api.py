@@ -131,7 +131,8 @@ urlpatterns: list[URLPattern] = [
         "impact",
         post=Operation(
             impact_endpoint,
-            "What a change would do to prompts",
+            "Preview which prompts a change would alter",
+            operation_id="previewImpact",
             permission=Permission.EDIT,
             # The numbers are those of all channels.
             touches=Touches.AGENT,

@@ -94,7 +94,8 @@ urlpatterns: list[URLPattern] = [
         "versions-provenance",
         get=Operation(
             version_provenance,
-            "Where each line of a version came from",
+            "Get the provenance of each segment of a version",
+            operation_id="getPromptVersionProvenance",
             bots=True,
             touches=Touches.PROMPT,
             answer=PROVENANCE_SCHEMA,

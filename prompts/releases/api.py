@@ -268,6 +268,7 @@ def build_action_endpoint(
     operation = Operation(
         run,
         summary,
+        operation_id=f"{name}Release",
         permission=permission,
         touches=Touches.LABEL,
         body=body,
@@ -286,6 +287,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             index,
             "List releases, newest first",
+            operation_id="listReleases",
             bots=True,
             touches=Touches.LABEL,
             answer=page_schema(RELEASE_SUMMARY_SCHEMA),
@@ -294,7 +296,8 @@ urlpatterns: list[URLPattern] = [
         ),
         post=Operation(
             create_release,
-            "Ask for a release of what is latest now",
+            "Request a release of the latest versions",
+            operation_id="createRelease",
             permission=EDIT,
             touches=Touches.LABEL,
             body=NEW_RELEASE_SCHEMA,
@@ -309,26 +312,23 @@ urlpatterns: list[URLPattern] = [
         "releases-one",
         get=Operation(
             release_detail,
-            "Read a release",
+            "Get a release",
+            operation_id="getRelease",
             bots=True,
             touches=Touches.LABEL,
             answer=RELEASE_SCHEMA,
             tag="releases",
         ),
     ),
-    build_action_endpoint(
-        "approve", "Approve what somebody else asked for", APPROVE, make_decision_handler(approve_release)
-    ),
+    build_action_endpoint("approve", "Approve a release", APPROVE, make_decision_handler(approve_release)),
     build_action_endpoint(
         "reject", "Reject a release", APPROVE, make_reason_handler(reject_release), REASON_SCHEMA
     ),
     build_action_endpoint("withdraw", "Withdraw a release", EDIT, make_decision_handler(withdraw_release)),
-    build_action_endpoint(
-        "publish", "Move all labels of a release", EDIT, make_decision_handler(run_release)
-    ),
+    build_action_endpoint("publish", "Publish a release", EDIT, make_decision_handler(run_release)),
     build_action_endpoint(
         "override",
-        "Release without approval, in an emergency",
+        "Publish a release without approval",
         Permission.OVERRIDE,
         make_reason_handler(override_release),
         REASON_SCHEMA,

@@ -132,7 +132,8 @@ urlpatterns: list[URLPattern] = [
         "ledger-replay",
         get=Operation(
             replay_row_endpoint,
-            "The very bytes that were handed out",
+            "Replay the exact text of a ledger entry",
+            operation_id="replayLedgerEntry",
             bots=True,
             answer=REPLAY_SCHEMA,
             **COMMON_OPTIONS,
@@ -143,7 +144,8 @@ urlpatterns: list[URLPattern] = [
         "ledger-evidence",
         get=Operation(
             evidence_endpoint,
-            "What proves a row of the ledger",
+            "Get the evidence for a ledger entry",
+            operation_id="getLedgerEvidence",
             bots=True,
             answer=EVIDENCE_SCHEMA,
             **COMMON_OPTIONS,
@@ -154,7 +156,8 @@ urlpatterns: list[URLPattern] = [
         "replay",
         get=Operation(
             replay_time_endpoint,
-            "What a label pointed at in a moment",
+            "Replay a prompt at a time in the past",
+            operation_id="replayPrompt",
             answer=REPLAY_SCHEMA,
             query=REPLAY_PARAMETERS,
             **COMMON_OPTIONS | {"refusals": {**REPLAY_PROBLEMS, 404: "not_found"}},

@@ -91,7 +91,8 @@ def render_batch_problem(problem: Problem, request_id: str) -> bytes:
 batch_get_prompts.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
     "POST": Operation(
         raise_not_implemented,
-        "Fetch up to 50 prompts, each with its own status",
+        "Get up to 50 prompts",
+        operation_id="batchGetPrompts",
         bots=True,
         touches=Touches.LABEL,
         budget="fetch",

@@ -198,7 +198,8 @@ def build_http_response(raw: RawResponse) -> HttpResponse:
 fetch_prompt.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
     "GET": Operation(
         raise_not_implemented,
-        "Fetch a prompt by its label",
+        "Get a prompt",
+        operation_id="getPrompt",
         bots=True,
         touches=Touches.LABEL,
         budget="fetch",

@@ -205,7 +205,8 @@ def require_task_json(client: KeyClient, prompt_request: PromptRequest, number: 
 render_prompt_view.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
     "POST": Operation(
         raise_not_implemented,
-        "Fetch a prompt with the facts of a call",
+        "Render a prompt for one call",
+        operation_id="renderPrompt",
         bots=True,
         touches=Touches.LABEL,
         budget="render",

@@ -186,16 +186,24 @@ def setting_value_json(row: PromptSettings | None, name: str) -> Any:
     return value if name in TEXT_SETTINGS or value != "" else None
 
 
-def build_level_endpoint(route: str, name: Touches, run: Any, where: str) -> URLPattern:
+def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: str) -> URLPattern:
+    """Return the endpoint of a level. `noun` names the level in operation ids."""
     # The settings of a level touch what the level is named after.
     common: dict[str, Any] = {"answer": LEVEL_SCHEMA, "tag": "prompt-settings", "touches": name}
     return endpoint(
         f"prompt-settings/{route}",
         f"prompt-settings-{name}",
-        get=Operation(run, f"Settings of {where}", bots=True, **common),
+        get=Operation(
+            run,
+            f"Get the prompt settings of {where}",
+            operation_id=f"get{noun}PromptSettings",
+            bots=True,
+            **common,
+        ),
         put=Operation(
             run,
-            f"Say what holds for {where}",
+            f"Replace the prompt settings of {where}",
+            operation_id=f"replace{noun}PromptSettings",
             permission=Permission.EDIT,
             body=object_schema(SETTING_SCHEMAS, required=()),
             is_conditional=True,
@@ -211,7 +219,8 @@ urlpatterns: list[URLPattern] = [
         "prompt-settings-list",
         get=Operation(
             index,
-            "List the levels that say something",
+            "List the prompt settings of all levels",
+            operation_id="listPromptSettings",
             bots=True,
             touches=Touches.WORKSPACE,
             answer=page_schema(LEVEL_SCHEMA),
@@ -219,13 +228,18 @@ urlpatterns: list[URLPattern] = [
             tag="prompt-settings",
         ),
     ),
-    build_level_endpoint("workspace", Touches.WORKSPACE, handle_workspace_settings, "the workspace"),
-    build_level_endpoint("agents/<slug:agent>", Touches.AGENT, handle_agent_settings, "an agent"),
-    build_level_endpoint("channels/<slug:channel>", Touches.CHANNEL, handle_channel_settings, "a channel"),
+    build_level_endpoint(
+        "workspace", Touches.WORKSPACE, handle_workspace_settings, "the workspace", "Workspace"
+    ),
+    build_level_endpoint("agents/<slug:agent>", Touches.AGENT, handle_agent_settings, "an agent", "Agent"),
+    build_level_endpoint(
+        "channels/<slug:channel>", Touches.CHANNEL, handle_channel_settings, "a channel", "Channel"
+    ),
     build_level_endpoint(
         "agents/<slug:agent>/channels/<slug:channel>",
         Touches.PROMPT,
         handle_prompt_settings,
         "an agent on one channel",
+        "AgentChannel",
     ),
 ]

@@ -274,6 +274,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             index,
             "List the versions of a prompt, newest first",
+            operation_id="listPromptVersions",
             answer=page_schema(VERSION_SUMMARY_SCHEMA),
             query=PAGINATION_PARAMS,
             **COMMON_OPTIONS,
@@ -284,7 +285,8 @@ urlpatterns: list[URLPattern] = [
         "versions-number",
         get=Operation(
             read_version_by_number,
-            "Look up a version by its number",
+            "Get a version of a prompt by its number",
+            operation_id="getPromptVersionByNumber",
             answer=VERSION_SUMMARY_SCHEMA,
             **COMMON_OPTIONS,
         ),
@@ -294,7 +296,8 @@ urlpatterns: list[URLPattern] = [
         "versions-one",
         get=Operation(
             read_version,
-            "Read a version",
+            "Get a version by its digest",
+            operation_id="getPromptVersion",
             answer=VERSION_SCHEMA,
             extra_responses=NOT_MODIFIED_RESPONSES,
             refusals={410: "erased"},
@@ -307,7 +310,8 @@ urlpatterns: list[URLPattern] = [
         "versions-places",
         get=Operation(
             list_version_usages,
-            "List the prompts and numbers with this digest",
+            "List the prompts and version numbers with this digest",
+            operation_id="listPromptVersionUsages",
             answer=page_schema(USAGE_SCHEMA),
             query=PAGINATION_PARAMS,
             **COMMON_OPTIONS,

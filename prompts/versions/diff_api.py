@@ -156,7 +156,8 @@ urlpatterns: list[URLPattern] = [
         "versions-diff",
         get=Operation(
             read_version_diff,
-            "What differs from another version",
+            "Compare two versions",
+            operation_id="diffPromptVersions",
             touches=Touches.PROMPT,
             answer=DIFF_SCHEMA,
             query={"against": digest_schema(description="The older version.")},

@@ -157,6 +157,7 @@ urlpatterns: list[URLPattern] = [
         get=Operation(
             index,
             "List prompts",
+            operation_id="listPrompts",
             bots=True,
             touches=Touches.PROMPT,
             answer=page_schema(PROMPT_SCHEMA),
@@ -169,7 +170,8 @@ urlpatterns: list[URLPattern] = [
         "prompts-rebuild",
         post=Operation(
             rebuild_agent_prompts,
-            "Build all prompts of an agent now",
+            "Rebuild the prompts of an agent",
+            operation_id="rebuildPrompts",
             permission=Permission.EDIT,
             touches=Touches.AGENT,
             budget="render",

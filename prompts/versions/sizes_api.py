@@ -115,7 +115,8 @@ urlpatterns: list[URLPattern] = [
         "versions-sizes",
         get=Operation(
             read_version_sizes,
-            "List what a version's tokens come from, largest first",
+            "List what the tokens of a version come from, largest first",
+            operation_id="listPromptVersionSizes",
             answer=SIZES_SCHEMA,
             refusals={410: "erased"},
             **COMMON_OPTIONS,

@@ -319,7 +319,8 @@ urlpatterns: list[URLPattern] = [
         "agent-context",
         get=Operation(
             retrieve_agent_context,
-            "What an agent reads, and from where",
+            "Get the context settings of an agent",
+            operation_id="getAgentContext",
             bots=True,
             touches=Touches.AGENT,
             answer=AGENT_CONTEXT_SCHEMA,
@@ -327,14 +328,16 @@ urlpatterns: list[URLPattern] = [
         ),
         put=Operation(
             update_agent_context,
-            "Choose the sources an agent reads, and its settings for files and skills",
+            "Replace the context settings of an agent",
+            operation_id="replaceAgentContext",
             body=CONTEXT_CHOICE_SCHEMA,
             answer=AGENT_CONTEXT_SCHEMA,
             **WRITE_OPTIONS,
         ),
         delete=Operation(
             delete_agent_context,
-            "Drop an agent's own choice: it reads what its parent reads",
+            "Delete the context settings of an agent",
+            operation_id="deleteAgentContext",
             status=204,
             **WRITE_OPTIONS,
         ),

@@ -154,7 +154,8 @@ urlpatterns: list[URLPattern] = [
         "context-files-adopt-many",
         post=Operation(
             approve_context_files,
-            "Adopt several files, each as it was seen",
+            "Accept several context files",
+            operation_id="acceptContextFiles",
             body=BULK_APPROVAL_SCHEMA,
             answer=BULK_APPROVAL_RESULT_SCHEMA,
             **EDIT_OPTIONS,
@@ -165,7 +166,8 @@ urlpatterns: list[URLPattern] = [
         "context-files-adopt",
         post=Operation(
             approve_context_file,
-            "Agree to what a file says now, or to its being gone",
+            "Accept the present content of a context file",
+            operation_id="acceptContextFile",
             body=object_schema({"digest": SEEN_DIGEST_SCHEMA}),
             answer=FILE_DETAIL_SCHEMA,
             **EDIT_OPTIONS,
@@ -175,14 +177,22 @@ urlpatterns: list[URLPattern] = [
         f"{FILE_ROUTE}:ignore",
         "context-files-ignore",
         post=Operation(
-            ignore_context_file, "Leave a file out of every prompt", answer=FILE_DETAIL_SCHEMA, **EDIT_OPTIONS
+            ignore_context_file,
+            "Ignore a context file",
+            operation_id="ignoreContextFile",
+            answer=FILE_DETAIL_SCHEMA,
+            **EDIT_OPTIONS,
         ),
     ),
     endpoint(
         f"{FILE_ROUTE}:unignore",
         "context-files-unignore",
         post=Operation(
-            unignore_context_file, "Heed an ignored file again", answer=FILE_DETAIL_SCHEMA, **EDIT_OPTIONS
+            unignore_context_file,
+            "Stop ignoring a context file",
+            operation_id="unignoreContextFile",
+            answer=FILE_DETAIL_SCHEMA,
+            **EDIT_OPTIONS,
         ),
     ),
     endpoint(
@@ -190,7 +200,8 @@ urlpatterns: list[URLPattern] = [
         "context-files-waive",
         post=Operation(
             waive_context_file,
-            "Let a quarantined revision be used until a day, for a reason",
+            "Waive the findings of a quarantined revision",
+            operation_id="waiveContextFile",
             body=WAIVER_REQUEST_SCHEMA,
             answer=FILE_DETAIL_SCHEMA,
             **APPROVE_OPTIONS,
@@ -200,7 +211,11 @@ urlpatterns: list[URLPattern] = [
         f"{FILE_ROUTE}/waivers/<int:waiver>:end",
         "context-files-end-waiver",
         post=Operation(
-            end_context_file_waiver, "Take a waiver back", answer=FILE_DETAIL_SCHEMA, **APPROVE_OPTIONS
+            end_context_file_waiver,
+            "End a waiver",
+            operation_id="endContextFileWaiver",
+            answer=FILE_DETAIL_SCHEMA,
+            **APPROVE_OPTIONS,
         ),
     ),
 ]

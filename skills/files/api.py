@@ -108,7 +108,8 @@ urlpatterns: list[URLPattern] = [
         "context-files-list",
         get=Operation(
             index,
-            "List context files and found skills",
+            "List context files",
+            operation_id="listContextFiles",
             bots=True,
             touches=Touches.AGENT,
             answer=page_schema(FILE_SCHEMA),
@@ -130,7 +131,8 @@ urlpatterns: list[URLPattern] = [
         "context-files-one",
         get=Operation(
             retrieve_context_file,
-            "A context file, with its findings and the words in force",
+            "Get a context file with its findings",
+            operation_id="getContextFile",
             bots=True,
             touches=Touches.AGENT,
             answer=FILE_DETAIL_SCHEMA,
@@ -142,7 +144,8 @@ urlpatterns: list[URLPattern] = [
         "context-files-revisions",
         get=Operation(
             list_file_revisions,
-            "All that a file has said, newest first",
+            "List the revisions of a context file, newest first",
+            operation_id="listContextFileRevisions",
             bots=True,
             touches=Touches.AGENT,
             answer=page_schema(REVISION_SCHEMA),
@@ -155,7 +158,8 @@ urlpatterns: list[URLPattern] = [
         "context-files-revision",
         get=Operation(
             retrieve_file_revision,
-            "A revision with its words",
+            "Get a revision of a context file",
+            operation_id="getContextFileRevision",
             touches=Touches.AGENT,
             answer=REVISION_DETAIL_SCHEMA,
             note="Words in quarantine are shown too, so no bot's key opens this. Secrets are masked.",

@@ -117,7 +117,8 @@ urlpatterns: list[URLPattern] = [
         "agent-skills-list",
         get=Operation(
             index,
-            "The skills an agent has now",
+            "List the skills of an agent",
+            operation_id="listAgentSkills",
             bots=True,
             touches=Touches.AGENT,
             answer=page_schema(AGENT_SKILL_SCHEMA),
@@ -129,7 +130,8 @@ urlpatterns: list[URLPattern] = [
         "agent-skills-one",
         get=Operation(
             retrieve_instructions,
-            "The full instructions of one of an agent's skills",
+            "Get the instructions of a skill of an agent",
+            operation_id="getAgentSkill",
             bots=True,
             touches=Touches.AGENT,
             answer=INSTRUCTIONS_SCHEMA,

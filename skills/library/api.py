@@ -80,7 +80,8 @@ def build_import_url(skills: "SkillResource") -> URLPattern:
         "skills-import",
         post=Operation(
             import_file,
-            "Make a skill of a SKILL.md; no agent has it yet",
+            "Import a skill from a SKILL.md file",
+            operation_id="importSkill",
             permission=Permission.EDIT,
             touches=Touches.WORKSPACE,
             body=IMPORT_SCHEMA,
@@ -132,7 +133,13 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
         endpoint(
             f"{path}/file",
             "skills-file",
-            get=Operation(export_file, "A skill as a SKILL.md", note=note, **options),
+            get=Operation(
+                export_file,
+                "Get a skill as a SKILL.md file",
+                operation_id="getSkillFile",
+                note=note,
+                **options,
+            ),
         ),
         # The location of a skill in prompts. The path ends like that of a file, because some layouts print
         # the folder only, and bots append the file's name.
@@ -141,7 +148,8 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
             "skills-location",
             get=Operation(
                 export_file,
-                "A skill as a SKILL.md, at the location that prompts name",
+                "Get a skill as a SKILL.md file, at the path that prompts contain",
+                operation_id="getSkillMarkdown",
                 note=f"{note} The same as /file.",
                 **options,
             ),

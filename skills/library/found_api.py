@@ -275,7 +275,8 @@ urlpatterns: list[URLPattern] = [
         "found-skills-list",
         get=Operation(
             index,
-            "List skills that were found in sources",
+            "List skills discovered in sources",
+            operation_id="listDiscoveredSkills",
             bots=True,
             touches=Touches.AGENT,
             answer=page_schema(FOUND_SKILL_SCHEMA),
@@ -295,14 +296,16 @@ urlpatterns: list[URLPattern] = [
         "found-skills-trust",
         get=Operation(
             retrieve_trust_policy,
-            "Whether found skills wait for trust",
+            "Get whether discovered skills need approval",
+            operation_id="getDiscoveredSkillTrust",
             touches=Touches.WORKSPACE,
             answer=TRUST_POLICY_SCHEMA,
             tag="discovered-skills",
         ),
         post=Operation(
             update_trust_policy,
-            "Decide whether found skills wait for trust",
+            "Set whether discovered skills need approval",
+            operation_id="setDiscoveredSkillTrust",
             body=TRUST_CHANGE_SCHEMA,
             answer=TRUST_RESULT_SCHEMA,
             **{**WRITE_OPTIONS, "permission": Permission.MANAGE_SOURCES},
@@ -313,7 +316,8 @@ urlpatterns: list[URLPattern] = [
         "found-skills-one",
         get=Operation(
             retrieve_found_skill,
-            "Read a found skill",
+            "Get a discovered skill",
+            operation_id="getDiscoveredSkill",
             bots=True,
             touches=Touches.AGENT,
             answer=FOUND_SKILL_DETAIL_SCHEMA,
@@ -325,7 +329,8 @@ urlpatterns: list[URLPattern] = [
         "found-skills-assign",
         post=Operation(
             assign_found_skill,
-            "Say which agents a found skill is for",
+            "Assign a discovered skill to agents",
+            operation_id="assignDiscoveredSkill",
             body=ASSIGNMENT_SCHEMA,
             answer=FOUND_SKILL_DETAIL_SCHEMA,
             **WRITE_OPTIONS,
@@ -336,7 +341,8 @@ urlpatterns: list[URLPattern] = [
         "found-skills-copy",
         post=Operation(
             copy_to_library,
-            "Make a found skill one that is written here",
+            "Copy a discovered skill into a skill record",
+            operation_id="copyDiscoveredSkill",
             answer=object_schema(
                 {
                     "skill": SkillResource().response_schema(),

@@ -254,17 +254,23 @@ class SourceResource(RecordResource[Source]):
         base_path = "sources/<slug:key>"
         list_operation = Operation(
             self.list_runs,
-            "Looks at a source, newest first",
+            "List the refresh runs of a source, newest first",
+            operation_id="listSourceRuns",
             answer=page_schema(refresh_api.RUN_SCHEMA),
             query=PAGINATION_PARAMS,
             **options,
         )
         detail_operation = Operation(
-            self.read_run, "A look, with what it left out", answer=refresh_api.RUN_DETAIL_SCHEMA, **options
+            self.read_run,
+            "Get a refresh run of a source",
+            operation_id="getSourceRun",
+            answer=refresh_api.RUN_DETAIL_SCHEMA,
+            **options,
         )
         refresh_operation = Operation(
             self.refresh,
-            "Ask for a look at a source",
+            "Refresh a source",
+            operation_id="refreshSource",
             permission=Permission.EDIT,
             touches=Touches.AGENT,
             answer=refresh_api.RUN_SCHEMA,
@@ -275,6 +281,7 @@ class SourceResource(RecordResource[Source]):
         confirm_operation = Operation(
             self.confirm_removal,
             "Confirm that the missing files of a held run are removed",
+            operation_id="confirmSourceRemoval",
             permission=Permission.EDIT,
             touches=Touches.WORKSPACE,
             body=CONFIRMATION_SCHEMA,
@@ -323,7 +330,8 @@ urlpatterns = [
         "source-grants-list",
         get=Operation(
             grant_index,
-            "Folders that operators granted, to make sources of",
+            "List the folders that sources may use",
+            operation_id="listAllowedFolders",
             permission=Permission.MANAGE_SOURCES,
             touches=Touches.WORKSPACE,
             budget="read",

@@ -97,7 +97,8 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
             "sources-files",
             get=Operation(
                 resource.index,
-                "Files that were pushed to a source",
+                "List the files pushed to a source",
+                operation_id="listSourceFiles",
                 bots=True,
                 touches=Touches.AGENT,
                 answer=page_schema(PUSHED_FILE_SCHEMA),
@@ -111,6 +112,7 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
             post=Operation(
                 resource.push_many,
                 "Push files to a source",
+                operation_id="pushSourceFiles",
                 body=PUSH_SCHEMA,
                 body_example={"files": [{"path": "AGENTS.md", "text": "Be kind.\n"}], "is_complete": False},
                 answer=PUSH_OUTCOME_SCHEMA,
@@ -125,6 +127,7 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
             put=Operation(
                 resource.push_one,
                 "Push one file to a source",
+                operation_id="pushSourceFile",
                 body=FILE_CONTENT_SCHEMA,
                 body_example={"text": "Be kind.\n"},
                 answer=PUSH_OUTCOME_SCHEMA,
@@ -134,7 +137,8 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
             ),
             delete=Operation(
                 resource.remove,
-                "Take a pushed file away",
+                "Delete a pushed file",
+                operation_id="deleteSourceFile",
                 answer=object_schema({"run": RUN_SCHEMA}),
                 refusals={412: "precondition_failed"},
                 note="Its revisions stay for the record. If-Match is heeded where it is sent.",
