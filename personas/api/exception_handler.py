@@ -30,6 +30,7 @@ DOMAIN_ERROR_STATUSES = {
     "unknown_label": 404,
     "bad_bundle": 422,
     "call_quota": 429,
+    "email_not_sent": 503,
     "unavailable": 503,
 }
 HEADERS_BY_STATUS: Mapping[int, Mapping[str, str]] = {401: AUTH_CHALLENGE_HEADERS, 503: RETRY_AFTER_HEADERS}

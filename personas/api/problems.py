@@ -21,6 +21,7 @@ PROBLEM_TITLES = {
     "conflict": "Changed meanwhile",
     "in_use": "Still in use",
     "in_progress": "Still being carried out",
+    "email_not_sent": "Email not sent",
     "erased": "Erased",
     "refused": "Refused",
     "precondition_failed": "Changed meanwhile",

@@ -4,11 +4,8 @@ from allauth.account.adapter import get_adapter
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_not_required
-from django.core.mail import send_mail
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -16,10 +13,8 @@ from personas.accounts.account_adapter import INVITATION_ID_SESSION_KEY, INVITAT
 from personas.members.services import (
     BadInvitation,
     accept_invitation,
-    build_invitation_token,
     get_open_invitation,
 )
-from personas.models import Invitation
 
 
 @login_not_required
@@ -51,14 +46,3 @@ def switch_account(request: HttpRequest, token: str) -> HttpResponse:
     """Sign out and return to the invitation page, for users who want to accept with another account."""
     logout(request)
     return redirect("invitation", token)
-
-
-def send_invitation_email(request: HttpRequest, invitation: Invitation) -> None:
-    """Send the invitation link to the invited address. The token in the link is not stored."""
-    link = request.build_absolute_uri(reverse("invitation", args=[build_invitation_token(invitation)]))
-    context = {"invitation": invitation, "workspace": invitation.workspace, "link": link}
-    # Collapse whitespace: a line break in the workspace name could inject an email header.
-    subject = " ".join(
-        (_("Join %(workspace)s on Dramatis") % {"workspace": invitation.workspace.name}).split()
-    )
-    send_mail(subject, render_to_string("personas/members/invitation.txt", context), None, [invitation.email])

@@ -114,6 +114,20 @@ def withdraw_invitation(invitation: Invitation, *, by: Actor) -> None:
 
 
 @transaction.atomic
+def resend_invitation(invitation: Invitation, *, by: Actor) -> Invitation:
+    """Withdraw an open or expired invitation and create a new one for the same address and role.
+
+    The old link stops working. Raise BadInvitation if the invitation was accepted or withdrawn.
+    """
+    rows = Invitation.objects.in_workspace(invitation.workspace_id).select_for_update(of=("self",))
+    invitation = rows.get(pk=invitation.pk)
+    if invitation.accepted_at is not None or invitation.withdrawn_at is not None:
+        _check_invitation_open(invitation)
+    withdraw_invitation(invitation, by=by)
+    return invite_member(invitation.workspace, invitation.email, invitation.role, by=by)
+
+
+@transaction.atomic
 def change_role(membership: Membership, role: str, *, by: Actor) -> Membership:
     """Change the role of a member. Raise DomainError if the workspace would have no owner left."""
     if role not in Role.values:

@@ -15,15 +15,16 @@ from django.views.decorators.http import require_POST
 from personas.audit.audited_export import audited_file_response
 from personas.errors import DomainError, InvalidInput
 from personas.members.forms import InviteForm, RoleForm
-from personas.members.invitation_views import send_invitation_email
+from personas.members.invitation_email import EmailNotSent, send_invitation_email
 from personas.members.services import (
     change_role,
     invite_member,
     remove_member,
+    resend_invitation,
     transfer_ownership,
     withdraw_invitation,
 )
-from personas.models import Membership
+from personas.models import Invitation, Membership
 from personas.records.list_views import PAGE_SIZE, get_query_param, get_search_query, set_filter_values
 from personas.roles import Permission, Role
 from personas.selectors import list_members, list_open_invitations
@@ -55,14 +56,34 @@ def invite_member_view(request: WorkspaceRequest) -> HttpResponse:
             for name, texts in error.errors.items():
                 form.add_error(name if name in form.fields else None, texts)
         else:
-            send_invitation_email(request, invitation)
-            messages.success(
-                request,
-                _("Invitation sent to %(email)s; the link holds for seven days.")
-                % {"email": invitation.email},
-            )
+            send_email(request, invitation)
             return redirect("members:list", request.workspace.slug)
     return render_member_list(request, form, status=422)
+
+
+@require_permission(Permission.MANAGE_MEMBERS)
+@require_reauthentication
+@require_POST
+def resend_invitation_view(request: WorkspaceRequest, invitation_id: int) -> HttpResponse:
+    invitation = get_object_or_404(list_open_invitations(request.workspace), pk=invitation_id)
+    try:
+        send_email(request, resend_invitation(invitation, by=request.actor))
+    except DomainError as error:
+        messages.error(request, error.message)
+    return redirect("members:list", request.workspace.slug)
+
+
+def send_email(request: WorkspaceRequest, invitation: Invitation) -> None:
+    """Send the email of an invitation, and tell the user whether it was sent."""
+    try:
+        send_invitation_email(invitation, request.build_absolute_uri("/"))
+    except EmailNotSent as error:
+        messages.error(request, error.message)
+        return
+    messages.success(
+        request,
+        _("Invitation sent to %(email)s; the link holds for seven days.") % {"email": invitation.email},
+    )
 
 
 @require_permission(Permission.MANAGE_MEMBERS)
@@ -180,6 +201,7 @@ urls = (
         path("export/", export, name="export"),
         path("invite/", invite_member_view, name="invite"),
         path("leave/", leave_workspace, name="leave"),
+        path("invitations/<int:invitation_id>/resend/", resend_invitation_view, name="resend"),
         path("invitations/<int:invitation_id>/withdraw/", withdraw_invitation_view, name="withdraw"),
         path("<int:member_id>/role/", change_role_view, name="role"),
         path("<int:member_id>/hand-over/", transfer_ownership_view, name="hand-over"),

@@ -28,7 +28,7 @@ TAG_DESCRIPTIONS = {
     "responsibilities": "What an agent must always do.",
     "tasks": "What an agent works on now, in steps.",
     "keys": "API keys: create, rotate and revoke them.",
-    "members": "The users of the workspace and their roles.",
+    "members": "The users of the workspace, their roles, and invitations.",
     "audit": "Who changed what, and when.",
     "skills": "Instructions that agents load on demand, as records of the workspace.",
     "discovered-skills": "Skills that were discovered as SKILL.md files in sources.",

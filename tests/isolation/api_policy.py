@@ -12,6 +12,7 @@ from tests.isolation.api_walk import ApiEndpoint
 
 READ, EDIT, APPROVE = Permission.READ, Permission.EDIT, Permission.APPROVE
 KEYS, SOURCES = Permission.MANAGE_KEYS, Permission.MANAGE_SOURCES
+MEMBERS = Permission.MANAGE_MEMBERS
 # Reads require READ and writes require EDIT, except for these.
 PERMISSIONS: dict[str, Permission] = {
     "GET keys-list": KEYS,
@@ -28,7 +29,12 @@ PERMISSIONS: dict[str, Permission] = {
     "POST releases-reject": APPROVE,
     "POST releases-override": Permission.OVERRIDE,
     "POST erasures-list": KEYS,
-    "POST labels-protect": Permission.MANAGE_MEMBERS,
+    "POST labels-protect": MEMBERS,
+    "PATCH members-one": MEMBERS,
+    "DELETE members-one": MEMBERS,
+    "POST invitations-list": MEMBERS,
+    "POST invitations-resend": MEMBERS,
+    "POST invitations-withdraw": MEMBERS,
     "GET source-grants-list": SOURCES,
     "POST found-skills-trust": SOURCES,
     "POST sources-list": SOURCES,
@@ -43,6 +49,9 @@ NOT_FOR_BOTS = {
     "GET keys-list",
     "GET keys-one",
     "GET members-list",
+    "GET members-one",
+    "GET invitations-list",
+    "GET invitations-one",
     "GET audit-list",
     "GET erasures-list",
     "GET erasures-one",
@@ -76,7 +85,6 @@ ASSIGNED_RECORDS = ("skills", "sources", "found-skills", "context-files")
 AGENT_RECORDS = ("agents", "memories", "responsibilities", "tasks", "agent-skills", "agent-context")
 REACHES: dict[str, str] = {
     "GET keys-list": "workspace",
-    "GET members-list": "workspace",
     "GET audit-list": "workspace",
     "GET labels-list": "workspace",
     "POST labels-protect": "workspace",
@@ -113,6 +121,8 @@ GROUPS = {
     **dict.fromkeys(AGENT_RECORDS, "agent"),
     "channels": "channel",
     "keys": "key",
+    "members": "workspace",
+    "invitations": "workspace",
     "erasures": "workspace",
     "versions": "prompt",
     **dict.fromkeys(("labels", "prompt-labels", "releases", "ledger", "replay"), "label"),

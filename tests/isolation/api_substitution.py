@@ -101,8 +101,8 @@ EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
 PLAIN_NAMES = """
     adoption all_files allow_hard_links allowed_tools append at base64 belief body capabilities channel_name
     compatibility content context creature cursor data description directories disable_model_invocation
-    documentation_additional documentation_examples documentation_main emoji entry error expires_at extra
-    extra_skill_folders fields file_names files folder for_all_agents formatting guidelines harness
+    documentation_additional documentation_examples documentation_main email emoji entry error expires_at
+    extra extra_skill_folders fields file_names files folder for_all_agents formatting guidelines harness
     harnesses has_context_files has_skills hidden host in_use instructions is_background is_complete is_done
     is_needed is_protected is_version is_waiting key kind label labels layout license limit limits
     list_sample location memories memory message messages metadata mission mode name native_tools note notes

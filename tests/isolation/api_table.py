@@ -135,6 +135,7 @@ def family(kind: str) -> dict[str, Row]:
 # --- members, keys, work -------------------------------------------------------------------------------
 
 KEY = {"key": row("keys")}
+MEMBER, INVITATION = {"key": row("members")}, {"key": row("invitations")}
 LIMITED = ("owner on channels", "owner of labels")
 AGENT = {"agent": row("agents")}
 
@@ -164,6 +165,14 @@ PERSONAS: dict[str, Row] = {
     ),
     "POST keys-revoke": Row(KEY, narrow=404, others=dict.fromkeys(LIMITED, 404)),
     "GET members-list": Row(narrow=403),
+    "GET members-one": Row(MEMBER, narrow=403),
+    "PATCH members-one": Row(MEMBER, body=constant({"role": "editor"}), narrow=403),
+    "DELETE members-one": Row(MEMBER, narrow=403),
+    "GET invitations-list": Row(narrow=403),
+    "POST invitations-list": Row(body=constant({"email": "new@example.com", "role": "viewer"}), narrow=403),
+    "GET invitations-one": Row(INVITATION, narrow=403),
+    "POST invitations-resend": Row(INVITATION, narrow=403),
+    "POST invitations-withdraw": Row(INVITATION, narrow=403),
     # Ids are unique per kind, so the filter needs one.
     "GET audit-list": Row(query=constant({"kind": "agent"}), narrow=403),
 }

@@ -155,6 +155,7 @@ INSIDE: dict[str, Page] = {
     "members:invite": action(OWNERS, body=lambda s, h: {"email": "new@example.com", "role": "viewer"}),
     # The last owner cannot leave and gets a message; other members leave.
     "members:leave": action(READ, changes=False),
+    "members:resend": action(OWNERS),
     "members:withdraw": action(OWNERS),
     "members:role": action(OWNERS, body=lambda s, h: {"role": "editor"}),
     "members:hand-over": action(OWNERS),

@@ -9,9 +9,11 @@ from personas.actors import Actor
 from personas.api_keys.format import ADMIN
 from personas.api_keys.scopes import VERBS_BY_KIND
 from personas.api_keys.services import create_key
+from personas.members.services import invite_member
 from personas.memories.services import revoke_memory
 from personas.models import Agent, MemoryState, Soul, User, Workspace
 from personas.records.services import archive_record, edit_record
+from personas.roles import Role
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
 from prompts.labels.services import move_label
@@ -21,6 +23,7 @@ from skills.files.services import waive_findings
 from skills.models import ContextFile, RefreshRun, SourceGrant
 from tests.factories import (
     BY,
+    join,
     make_agent,
     make_channel,
     make_identity,
@@ -31,6 +34,7 @@ from tests.factories import (
     make_soul,
     make_task,
     make_tool,
+    make_user,
 )
 from tests.personas.api.generated_requests import Stage
 from tests.personas.api.skills_stage import (
@@ -79,6 +83,13 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "responsibilities.key": duty.pk,
         "tasks.key": task.number,
         "keys.key": key.pk,
+        "members.key": join(workspace, make_user("Ida"), Role.VIEWER).pk,
+        "DELETE /api/v1/members/{key}": join(workspace, make_user("Olaf"), Role.VIEWER).pk,
+        "invitations.key": invite_member(workspace, "nora@example.com", Role.VIEWER, by=by).pk,
+        "POST /api/v1/invitations/{key}:resend": invite_member(
+            workspace, "per@example.com", Role.VIEWER, by=by
+        ).pk,
+        "/api/v1/invitations email": "kari@example.com",
         "agent": agent.slug,
         "channel": channel.slug,
         "name": skill.name,

@@ -24,8 +24,8 @@ VERBS = {
         "get",
     ),
     *("ignore", "import", "list", "move", "override", "preview", "protect", "publish", "push", "rebuild"),
-    *("refresh", "reject", "remove", "render", "replace", "replay", "report", "restore", "revoke", "rotate"),
-    *("set", "supersede", "unignore", "unpin", "update", "verify", "waive", "withdraw"),
+    *("refresh", "reject", "remove", "render", "replace", "replay", "report", "resend", "restore", "revoke"),
+    *("rotate", "set", "supersede", "unignore", "unpin", "update", "verify", "waive", "withdraw"),
     # batchGet, whose second word is part of the verb.
     *("batch", "rollback"),
 }

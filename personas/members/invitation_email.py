@@ -1,0 +1,40 @@
+"""The email with an invitation link."""
+
+from urllib.parse import urljoin
+
+from django.core.mail import send_mail
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from personas.errors import DomainError
+from personas.members.services import build_invitation_token
+from personas.models import Invitation
+
+
+class EmailNotSent(DomainError):
+    """The mail server did not accept an email."""
+
+    code = "email_not_sent"
+
+
+def send_invitation_email(invitation: Invitation, base_url: str) -> None:
+    """Send the invitation link to the invited address. The token in the link is not stored.
+
+    Raise EmailNotSent if the mail server cannot be reached or rejects the email; the invitation stays open.
+    """
+    link = urljoin(base_url, reverse("invitation", args=[build_invitation_token(invitation)]))
+    context = {"invitation": invitation, "workspace": invitation.workspace, "link": link}
+    # Collapse whitespace: a line break in the workspace name could inject an email header.
+    subject = " ".join(
+        (_("Join %(workspace)s on Dramatis") % {"workspace": invitation.workspace.name}).split()
+    )
+    text = render_to_string("personas/members/invitation.txt", context)
+    try:
+        send_mail(subject, text, None, [invitation.email])
+    except OSError as error:
+        # Errors of smtplib and of sockets are OSErrors.
+        raise EmailNotSent(
+            _("The invitation of %(email)s was created, but the email could not be sent. Send it again.")
+            % {"email": invitation.email}
+        ) from error
