@@ -21,8 +21,9 @@ SECURITY_DEFINER, SECURITY_INVOKER = "SECURITY DEFINER", ""
 # - Enable row-level security without a policy. Only the owner can then read the partition directly; other
 #   roles read it through the ledger table.
 # - Move rows of the month out of the default partition, which must contain none when the new partition is
-#   attached. The append-only trigger is disabled for this; the ALTER TABLE lock keeps other sessions from
-#   writing to the default partition until the transaction ends.
+#   attached. The triggers against changes are disabled for this; the ALTER TABLE lock keeps other sessions
+#   from writing to the default partition until the transaction ends. USER names no trigger, because with
+#   Citus the triggers of the default partition have other names on the workers.
 MAKE_PART_SQL = """
 CREATE OR REPLACE FUNCTION make_ledger_part(part text, since timestamptz, until timestamptz)
 RETURNS void {head}
@@ -39,11 +40,11 @@ BEGIN
     since := coalesce(since, '-infinity');
     until := coalesce(until, 'infinity');
     IF EXISTS (SELECT 1 FROM prompts_ledgerentry_default WHERE at >= since AND at < until) THEN
-      ALTER TABLE prompts_ledgerentry_default DISABLE TRIGGER prompts_ledgerentry_only_grows;
+      ALTER TABLE prompts_ledgerentry_default DISABLE TRIGGER USER;
       EXECUTE format('WITH moved AS '
         '(DELETE FROM prompts_ledgerentry_default WHERE at >= $1 AND at < $2 RETURNING *) '
         'INSERT INTO %I SELECT * FROM moved ORDER BY id', part) USING since, until;
-      ALTER TABLE prompts_ledgerentry_default ENABLE TRIGGER prompts_ledgerentry_only_grows;
+      ALTER TABLE prompts_ledgerentry_default ENABLE TRIGGER USER;
     END IF;
   END IF;
   EXECUTE format('ALTER TABLE prompts_ledgerentry ATTACH PARTITION %I %s', part, bounds);
@@ -171,7 +172,8 @@ class CreateLedgerFunctions(Operation):
 class ReplaceLedgerFunctions(CreateLedgerFunctions):
     """Migration operation that replaces the functions by those of this release. Backwards, it does nothing.
 
-    The functions of earlier releases do the same, but Citus rejects SELECT without columns.
+    The functions of earlier releases do the same, but Citus rejects SELECT without columns, and to disable a
+    trigger of a partition by its name.
     """
 
     def database_backwards(

@@ -3,27 +3,34 @@
 These tests need TEST_DATABASE=citus; tests/citus/test_suite.py runs them so.
 """
 
-from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, migrations, models
 from django.db.migrations.state import ProjectState
 from django.test import Client
+from structlog.testing import capture_logs
 
+from core.db.citus_nodes import list_node_states
 from core.db.online_migrations import AddIndexOnline
 from core.db.row_level_security import EnableRowLevelSecurity
 from personas.models import Membership, Workspace
+from personas.tenancy.lost_nodes import list_unreachable_workspaces
 from project.distribution.catalog import query_rows, read_catalog
-from project.distribution.nodes import list_node_states
 from project.distribution.plan import build_plan
-from project.distribution.services import WORKSPACE_NODES_SQL, distribute, list_node_contents
+from project.distribution.services import distribute, list_node_contents
 from project.doctor.checks import check_nodes
+from project.metrics.gauges import collect_gauges
+from prompts.integrity import lag
 from prompts.integrity.verify import verify_workspace
-from prompts.models import LedgerEntry
+from prompts.ledger import blocks
+from prompts.ledger.partitions import DEFAULT_PARTITION, create_partitions, list_unprotected_partitions
+from prompts.models import Checkpoint, LedgerBlock, LedgerEntry
 from prompts.serving.errors import ServingUnavailable
+from tests.citus.outage import lost_worker, run_scheduled_jobs
 from tests.factories import make_user, make_workspace
-from tests.prompts.serving.serving_stage import Stage, make_stage
+from tests.prompts.serving.serving_stage import Stage, insert_row, make_stage
 from tests.pytest_servers import get_citus_cluster
 
 pytestmark = [
@@ -34,25 +41,11 @@ pytestmark = [
 ]
 # Append-only tables, whose triggers must be on every shard.
 GUARDED = ("prompts_promptversion", "personas_auditevent", "personas_revision")
-
-
-@pytest.fixture(scope="module")
-def stages(
-    django_db_setup: None, distributed_database: None, django_db_blocker: Any
-) -> Iterator[dict[str, Stage]]:
-    """One workspace on each worker, by the address of the worker. The rows are committed."""
-    with django_db_blocker.unblock():
-        found: dict[str, Stage] = {}
-        for number in range(20):
-            user = make_user(f"Owner {number}")
-            workspace = make_workspace(f"Place {number}", owner=user)
-            node = dict(query_rows(WORKSPACE_NODES_SQL))[workspace.pk]
-            if node not in found:
-                found[node] = make_stage(workspace)
-                found[node].edit("Be calm.")
-            if len(found) == 2:
-                break
-        yield found
+# The number of active triggers of each shard.
+GUARDS_SQL = """
+SELECT result FROM run_command_on_shards(%s, $$SELECT count(*) FROM pg_trigger
+WHERE tgrelid = '%%s'::regclass AND NOT tgisinternal AND tgenabled = 'O'$$)
+"""
 
 
 def test_workspaces_are_on_both_workers_and_fetches_are_recorded_there(stages):
@@ -73,37 +66,82 @@ def test_workspaces_are_on_both_workers_and_fetches_are_recorded_there(stages):
 @pytest.mark.django_db
 @pytest.mark.parametrize("table", GUARDED)
 def test_every_shard_of_an_append_only_table_refuses_changes(stages, table):
-    rows = query_rows(
-        "SELECT result FROM run_command_on_shards(%s, "
-        "$$SELECT count(*) FROM pg_trigger WHERE tgrelid = '%%s'::regclass AND NOT tgisinternal$$)",
-        [table],
-    )
+    rows = query_rows(GUARDS_SQL, [table])
     assert len(rows) == 32
     assert all(int(count) > 0 for (count,) in rows)
     with pytest.raises(DatabaseError, match="only grows"):
         query_rows(f"DELETE FROM {table} RETURNING 1")  # noqa: S608
 
 
-def test_a_lost_worker_concerns_its_own_workspaces_only(stages):
-    cluster = get_citus_cluster()
-    assert cluster is not None
-    worker = cluster.workers[0]
-    lost = f"127.0.0.1:{worker.port}"
-    [kept] = set(stages) - {lost}
-    worker.stop("immediate")
-    try:
+def test_rows_of_a_month_without_a_partition_are_moved_into_it(stages):
+    for number in (1, 2):
+        # Of their own: their rows are not in order of time.
+        stage = make_stage(make_workspace(f"Late {number}", owner=make_user(f"Late {number}")))
+        stage.fetch()
+        insert_row(stage, datetime(2021, 3, 5, tzinfo=UTC))
+    assert query_rows(f"SELECT count(*) FROM {DEFAULT_PARTITION}") == [(2,)]  # noqa: S608
+    assert create_partitions() == ["prompts_ledgerentry_2021_03"]
+    assert query_rows("SELECT count(*) FROM prompts_ledgerentry_2021_03") == [(2,)]
+    assert query_rows(f"SELECT count(*) FROM {DEFAULT_PARTITION}") == [(0,)]  # noqa: S608
+    assert list_unprotected_partitions() == []
+    for name in (DEFAULT_PARTITION, "prompts_ledgerentry_2021_03"):
+        assert set(query_rows(GUARDS_SQL, [name])) == {("2",)}
+        with pytest.raises(DatabaseError, match="only grows"):
+            query_rows("DELETE FROM prompts_ledgerentry_2021_03 RETURNING 1")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_lost_worker_concerns_its_own_workspaces_only(stages, number):
+    """Each worker once: the first one has the locks of reference tables."""
+    with lost_worker(number) as lost:
+        [kept] = set(stages) - {lost}
         assert list_node_states() == {lost: False, kept: True}
         [finding] = check_nodes()
         assert lost in finding.message
         assert read_status(stages[kept].workspace) == (200, None)
         assert read_status(stages[lost].workspace) == (503, "2")
-        stages[kept].fetch()
+        stages[kept].edit(f"Be calm without {number}.")
+        assert stages[kept].fetch().text.count(f"Be calm without {number}.") == 1
         with pytest.raises(ServingUnavailable):
             stages[lost].fetch()
-    finally:
-        worker.start()
     assert read_status(stages[lost].workspace) == (200, None)
     stages[lost].fetch()
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_scheduled_jobs_go_on_without_the_workspaces_of_a_lost_worker(stages, number, monkeypatch):
+    for stage in stages.values():
+        stage.edit(f"Be quick without {number}.")
+        stage.fetch()
+    monkeypatch.setattr(blocks, "SETTLE_DELAY", timedelta())
+    monkeypatch.setattr(lag, "SIGN_INTERVAL", timedelta())
+    with lost_worker(number) as lost, capture_logs() as logs:
+        [kept] = set(stages) - {lost}
+        assert run_scheduled_jobs() == {}
+        assert find_newest_sealed(stages[kept]) == stages[kept].rows[-1].pk
+        assert is_newest_signed(stages[kept])
+        families = {family.name: family for family in collect_gauges()}
+        unreachable = families["dramatis_database_unreachable_workspaces"].samples[0].value
+        assert unreachable == len(list_unreachable_workspaces()) > 0
+        parts = {sample.labels["part"]: sample.value for sample in families["dramatis_up"].samples}
+        assert parts["database"] == 1
+    assert {line["skipped"] for line in logs if line["event"] == "workspaces_skipped"} == {unreachable}
+    assert [line["nodes"] for line in logs if line["event"] == "ledger_partitions_deferred"] == [[lost]]
+    assert run_scheduled_jobs() == {}
+    assert find_newest_sealed(stages[lost]) == stages[lost].rows[-1].pk
+    for stage in stages.values():
+        assert verify_workspace(stage.workspace).first is None
+
+
+def find_newest_sealed(stage: Stage) -> int:
+    last = LedgerBlock.objects.in_workspace(stage.workspace).order_by("-sequence").first()
+    return last.last_id if last else 0
+
+
+def is_newest_signed(stage: Stage) -> bool:
+    last = Checkpoint.objects.in_workspace(stage.workspace).order_by("-sequence").first()
+    block = LedgerBlock.objects.in_workspace(stage.workspace).order_by("-sequence").first()
+    return bool(last and block and last.body["ledger"]["sequence"] == block.sequence)
 
 
 def read_status(workspace: Workspace) -> tuple[int, str | None]:

@@ -18,7 +18,8 @@ from project.database.postgresql.rls_cursor import (
     ScopedServerCursor,
     can_set_scope,
     detect_restricted_role,
-    get_scope_statement,
+    find_unsent_scope,
+    forget_sent_scope,
 )
 from project.database.postgresql.schema import WorkspaceSchemaEditor
 
@@ -46,6 +47,7 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
+        forget_sent_scope(self.connection)
         detect_restricted_role(self.connection)
 
     def create_cursor(self, name: str | None = None) -> Any:
@@ -85,6 +87,9 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
             self.unsent.pop()
         else:
             self.unsent.append(self.ops.savepoint_commit_sql(sid))
+            # PostgreSQL keeps a scope that was set since the savepoint. Citus does not pass it on to workers
+            # that join the transaction later.
+            forget_sent_scope(self.connection)
 
     def _savepoint_rollback(self, sid: str) -> None:
         statement = self.ops.savepoint_create_sql(sid)
@@ -95,14 +100,22 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
         # What is not sent concerns savepoints within this one.
         self.unsent.clear()
         super()._savepoint_rollback(sid)
+        forget_sent_scope(self.connection)
 
     def _commit(self) -> Any:
         self.unsent.clear()
+        forget_sent_scope(self.connection)
         return super()._commit()
 
     def _rollback(self) -> Any:
         self.unsent.clear()
+        forget_sent_scope(self.connection)
         return super()._rollback()
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        # A transaction begins or ends here.
+        super()._set_autocommit(autocommit)
+        forget_sent_scope(self.connection)
 
     def send_savepoints(self) -> None:
         """Send SAVEPOINT and RELEASE statements. A failed transaction accepts only ROLLBACK."""
@@ -128,8 +141,8 @@ class DatabaseWrapper(DjangoWrapper):  # type: ignore[misc]  # see above
             pipeline = StatementPipeline(raw)
             yield pipeline.create_cursor
             unsent, self.unsent = self.unsent, []
-            scope = [get_scope_statement()] if can_set_scope(raw) else []
-            pipeline.send([*unsent, *scope])
+            scope = find_unsent_scope(raw) if can_set_scope(raw) else None
+            pipeline.send([*unsent, *([scope] if scope else [])])
 
 
 @contextmanager

@@ -50,5 +50,9 @@ FROZEN: dict[str, dict[str, str]] = {
         "ReplaceLedgerFunctions": "functions with the same arguments and results: no table is locked, and "
         "the previous release can call them",
     },
+    "prompts.0024_ledger_function_for_citus": {
+        "ReplaceLedgerFunctions": "functions with the same arguments and results: no table is locked, and "
+        "the previous release can call them",
+    },
     "prompts.0011_versions_by_beginning": {"AddIndex promptversion versions_by_beginning": FIRST},
 }

@@ -1,6 +1,7 @@
 """Pooled connections keep no workspace scope, and some commands need the owner of the tables."""
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -11,7 +12,7 @@ from psycopg.pq import TransactionStatus
 
 from core.db import workspace_scope
 from core.db.row_level_security import ENABLE_STATEMENTS, POLICY_CONDITION, POLICY_NAME
-from project.database.postgresql import rls_cursor
+from project.database.postgresql import base, rls_cursor
 from project.database.postgresql.base import DatabaseWrapper
 from project.doctor.checks import check_row_level_security
 from tests.project.database.restricted_role import as_app_role, execute_sql
@@ -39,9 +40,12 @@ def database(django_db_setup):
         server.execute(f"DROP ROLE {ROLE}")
 
 
-@pytest.fixture
-def pooled(database, django_db_blocker):
-    """Return a connection wrapper with a pool of one, so that every user gets the same connection."""
+@pytest.fixture(params=["one message", "separate messages"])
+def pooled(request, database, django_db_blocker):
+    """Return a connection wrapper with a pool of one, so that every user gets the same connection.
+
+    It sends scope and statement in one message, or as with Citus in two.
+    """
     options = {**connection.settings_dict["OPTIONS"], "pool": {"min_size": 1, "max_size": 1, "timeout": 5}}
     settings = {
         **connection.settings_dict,
@@ -52,6 +56,8 @@ def pooled(database, django_db_blocker):
     }
     wrapper = DatabaseWrapper(settings, alias="pooled")
     with django_db_blocker.unblock():
+        wrapper.ensure_connection()
+        setattr(wrapper.connection, rls_cursor.CITUS_ATTRIBUTE, request.param == "separate messages")
         yield wrapper
         wrapper.close()
         wrapper.close_pool()
@@ -135,6 +141,87 @@ def test_a_failed_statement_leaves_no_scope_and_no_transaction(pooled):
             cursor.executemany(f"UPDATE {TABLE} SET id = id WHERE id = 1 / %s", [[0]])  # noqa: S608
         assert pooled.connection.info.transaction_status == TransactionStatus.IDLE
     assert left_over(pooled) == ""
+
+
+# --- with Citus ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def apart(pooled):
+    if not rls_cursor.needs_separate_scope(pooled.connection):
+        pytest.skip("only with separate messages")
+    return pooled
+
+
+def test_the_statement_is_a_message_of_its_own(apart):
+    with workspace_scope.workspace_scope(1), apart.cursor() as cursor:
+        cursor.execute("SELECT current_query(), current_setting(%s)", [workspace_scope.SCOPE_SETTING])
+        message, scope = cursor.fetchone()
+    assert message.startswith("SELECT current_query()")
+    assert scope == "1"
+
+
+def test_the_scope_is_sent_again_only_if_it_has_changed(apart):
+    sent = []
+
+    def send(number):
+        with workspace_scope.workspace_scope(number):
+            before = getattr(apart.connection, rls_cursor.SENT_SCOPE_ATTRIBUTE)
+            assert ids(apart) == [number]
+            sent.append(before != str(number))
+
+    with transaction_of(apart):
+        for number in (1, 1, 2, 2, 1):
+            send(number)
+    assert sent == [True, False, True, False, True]
+
+
+def test_the_scope_is_sent_again_after_a_savepoint_was_released(apart):
+    with transaction_of(apart), workspace_scope.workspace_scope(1):
+        savepoint = apart.savepoint()
+        assert ids(apart) == [1]
+        apart.savepoint_commit(savepoint)
+        assert getattr(apart.connection, rls_cursor.SENT_SCOPE_ATTRIBUTE) is None
+        assert ids(apart) == [1]
+
+
+def test_a_rollback_to_a_savepoint_sets_the_scope_again(apart):
+    with transaction_of(apart):
+        with workspace_scope.workspace_scope(1):
+            assert ids(apart) == [1]
+        savepoint = apart.savepoint()
+        with workspace_scope.workspace_scope(2):
+            assert ids(apart) == [2]
+            apart.savepoint_rollback(savepoint)
+            assert ids(apart) == [2]
+
+
+@pytest.mark.planted
+def test_a_scope_that_is_not_set_again_after_a_rollback_is_noticed(apart, monkeypatch):
+    with transaction_of(apart):
+        with workspace_scope.workspace_scope(1):
+            assert ids(apart) == [1]
+        savepoint = apart.savepoint()
+        with workspace_scope.workspace_scope(2):
+            assert ids(apart) == [2]
+            monkeypatch.setattr(base, "forget_sent_scope", lambda raw: None)
+            apart.savepoint_rollback(savepoint)
+            assert ids(apart) == [1]
+        monkeypatch.undo()
+
+
+@contextmanager
+def transaction_of(wrapper):
+    """Open a transaction with a savepoint, which begins before the first statement with a scope."""
+    wrapper.set_autocommit(False)
+    wrapper.in_atomic_block = True
+    wrapper.savepoint()
+    try:
+        yield
+    finally:
+        wrapper.in_atomic_block = False
+        wrapper.rollback()
+        wrapper.set_autocommit(True)
 
 
 # --- commands that need the owner, and the doctor ------------------------------------------------------
