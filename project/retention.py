@@ -1,6 +1,8 @@
 """Retention: delete old runs, drafts, sessions, security events, reports, verifications and contents."""
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
 
 import structlog
 from allauth.usersessions.models import UserSession
@@ -14,6 +16,7 @@ from core.db.workspace_scope import workspace_scope
 from personas.accounts.services import delete_security_events_before
 from personas.drafts.services import delete_drafts_before
 from personas.models import Workspace
+from personas.tenancy.lost_nodes import list_unreachable_workspaces, query_workspaces
 from prompts.call_contents.retention import delete_old_counters, delete_unused_call_contents
 from prompts.integrity.services import delete_verifications_before
 from prompts.ledger.reports import delete_reports_before
@@ -26,14 +29,19 @@ log = structlog.get_logger(__name__)
 MIN_REPORT_DAYS = 30
 
 
+def delete_everywhere(delete_before: Callable[[datetime], int], days: int) -> int:
+    """Delete rows of all workspaces that are older than so many days."""
+    return sum(query_workspaces(partial(delete_before, timezone.now() - timedelta(days=days))))
+
+
 def purge_refresh_runs() -> int:
     days: int = settings.DRAMATIS_KEEP_RUNS_DAYS
-    return delete_runs_before(timezone.now() - timedelta(days=days)) if days else 0
+    return delete_everywhere(delete_runs_before, days) if days else 0
 
 
 def purge_drafts() -> int:
     days: int = settings.DRAMATIS_KEEP_DRAFTS_DAYS
-    return delete_drafts_before(timezone.now() - timedelta(days=days)) if days else 0
+    return delete_everywhere(delete_drafts_before, days) if days else 0
 
 
 def purge_security_events() -> int:
@@ -52,12 +60,12 @@ def purge_sessions() -> int:
 
 def purge_reports() -> int:
     days: int = settings.DRAMATIS_KEEP_REPORTS_DAYS
-    return delete_reports_before(timezone.now() - timedelta(days=max(days, MIN_REPORT_DAYS))) if days else 0
+    return delete_everywhere(delete_reports_before, max(days, MIN_REPORT_DAYS)) if days else 0
 
 
 def purge_verifications() -> int:
     days: int = settings.DRAMATIS_KEEP_VERIFICATIONS_DAYS
-    return delete_verifications_before(timezone.now() - timedelta(days=days)) if days else 0
+    return delete_everywhere(delete_verifications_before, days) if days else 0
 
 
 def purge_contents() -> int:
@@ -66,9 +74,12 @@ def purge_contents() -> int:
     An error in one workspace is logged and does not stop the others.
     """
     days: int = settings.DRAMATIS_KEEP_UNUSED_DAYS
-    count = delete_old_counters()
+    count = sum(query_workspaces(delete_old_counters))
     cutoff = timezone.now() - timedelta(days=days)
+    unreachable = list_unreachable_workspaces()
     for workspace_id in Workspace.objects.order_by("pk").values_list("pk", flat=True):
+        if workspace_id in unreachable:
+            continue
         try:
             with workspace_scope(workspace_id):
                 count += delete_unused_call_contents(workspace_id)

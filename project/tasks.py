@@ -5,6 +5,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from personas.api.idempotency import delete_expired_responses
+from personas.tenancy.lost_nodes import query_workspaces
 from project import retention
 from project.journal.services import record_endings
 from project.metrics.periodic import measure_metrics
@@ -28,7 +29,7 @@ def record_endings_job() -> None:
 @shared_task
 def purge_idempotency_keys_job() -> None:
     """Delete the stored responses of requests with an Idempotency-Key after they have expired."""
-    delete_expired_responses()
+    query_workspaces(delete_expired_responses)
 
 
 @shared_task

@@ -5,6 +5,7 @@ All jobs are idempotent: running one twice changes nothing more.
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import structlog
 from celery import shared_task
@@ -12,9 +13,11 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection
 from django.utils import timezone
 
+from core.db.citus_nodes import list_lost_nodes
 from core.db.workspace_scope import workspace_scope
 from core.task_queue import enqueue_after_commit, enqueue_job
 from personas.models import Erasure, ErasureProgress
+from personas.tenancy.lost_nodes import list_from_workspaces
 from prompts.builds.queue import send_pending_builds
 from prompts.builds.services import rebuild_agents
 from prompts.builds.sweep import (
@@ -68,13 +71,17 @@ def sweep_prompts_job() -> None:
     built by an older compiler.
     """
     now = timezone.now()
-    requested = [pk for pk, _ in (*request_compiler_rebuilds(), *request_due_rebuilds(now))]
-    for workspace_id in dict.fromkeys([*list_waiting_workspaces(now), *requested]):
+    requested = [
+        *list_from_workspaces(request_compiler_rebuilds),
+        *list_from_workspaces(partial(request_due_rebuilds, now)),
+    ]
+    waiting = list_from_workspaces(partial(list_waiting_workspaces, now))
+    for workspace_id in dict.fromkeys([*waiting, *(pk for pk, _ in requested)]):
         with workspace_scope(workspace_id):
             enqueue_rebuilds(workspace_id)
-    for workspace_id, run_id in list_queued_verifications(now):
+    for workspace_id, run_id in list_from_workspaces(partial(list_queued_verifications, now)):
         enqueue_job(verify_chain_job, workspace_id, run_id)
-    for workspace_id, erasure_id in list_open_erasures(now):
+    for workspace_id, erasure_id in list_from_workspaces(partial(list_open_erasures, now)):
         enqueue_job(finish_erasure_job, workspace_id, erasure_id)
 
 
@@ -97,20 +104,28 @@ def enqueue_erasure(erasure: Erasure) -> None:
 @shared_task
 def seal_ledger_job() -> None:
     """Seal new ledger rows of every workspace in hash-chained blocks."""
-    run_for_each_workspace(list_workspaces_to_seal(), seal_ledger)
+    run_for_each_workspace(list_from_workspaces(list_workspaces_to_seal), seal_ledger)
 
 
 @shared_task
 def expire_ledger_job() -> None:
     """Delete ledger blocks past their workspace's retention period."""
-    run_for_each_workspace(list_workspaces_to_expire(timezone.now()), expire_blocks)
+    due = list_from_workspaces(partial(list_workspaces_to_expire, timezone.now()))
+    run_for_each_workspace(due, expire_blocks)
 
 
 # Moving rows out of the default partition is one long statement. Early acknowledgement prevents the broker
 # from delivering the job to a second worker, which would only wait for the first.
 @shared_task(acks_late=False, reject_on_worker_lost=False, soft_time_limit=3_600, time_limit=3_700)
 def maintain_partitions_job() -> None:
-    """Create the ledger's partitions for the coming months, and drop empty partitions of past months."""
+    """Create the ledger's partitions for the coming months, and drop empty partitions of past months.
+
+    A partition is created on all nodes of Citus. While one is lost, this waits: there are partitions for
+    the next months.
+    """
+    if lost := list_lost_nodes():
+        log.warning("ledger_partitions_deferred", nodes=lost)
+        return
     create_partitions()
     drop_empty_partitions()
 

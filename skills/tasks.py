@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from core.db.workspace_scope import workspace_scope
 from core.task_queue import enqueue_job
+from personas.tenancy.lost_nodes import list_from_workspaces, query_workspaces
 from skills.files.services import end_expired_waivers
 from skills.models import RefreshRun
 from skills.refresh.runs import (
@@ -71,12 +72,12 @@ def sweep_sources_job() -> None:
     the broker lost, and end expired waivers.
     """
     now = timezone.now()
-    requeue_lost_runs(now)
-    request_due_refreshes(now)
-    for workspace_id in list_unsent_workspaces(now):
+    query_workspaces(partial(requeue_lost_runs, now))
+    query_workspaces(partial(request_due_refreshes, now))
+    for workspace_id in list_from_workspaces(partial(list_unsent_workspaces, now)):
         with workspace_scope(workspace_id):
             send_waiting_runs(workspace_id)
-    end_expired_waivers(now.date())
+    query_workspaces(partial(end_expired_waivers, now.date()))
 
 
 def enqueue_refresh_run(run: RefreshRun) -> None:

@@ -16,6 +16,7 @@ from personas.audit.services import write_audit_event
 from personas.errors import DomainError, InvalidInput
 from personas.models import Agent, ApiKey, Channel, Membership, User, Workspace
 from personas.records.services import convert_save_errors
+from personas.tenancy.lost_nodes import lock_workspace
 
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=180), timedelta(days=365)
 # How long a rotated key may stay valid beside its successor.
@@ -155,7 +156,7 @@ def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
         raise InvalidInput.on("kind", _("An admin key acts for a person, so only a person can make one."))
     # Lock the workspace row, as remove_member does. Otherwise a key that is created while its creator is
     # being removed would not be revoked.
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
+    lock_workspace(workspace.pk)
     if not Membership.objects.in_workspace(workspace).filter(user=by.user).exists():
         raise InvalidInput.on(
             "kind", _("An admin key acts for a member, and you are none of this workspace.")

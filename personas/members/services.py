@@ -17,6 +17,7 @@ from personas.errors import DomainError, InvalidInput
 from personas.models import Invitation, Membership, User, Workspace
 from personas.records.services import convert_save_errors
 from personas.roles import Role
+from personas.tenancy.lost_nodes import lock_workspace
 
 INVITATION_DAYS = 7
 INVITATION_SALT = "personas.invitation"
@@ -172,7 +173,7 @@ def _lock_membership(membership: Membership) -> Membership:
     # Lock the workspace row: if the last two owners leave at the same time, only one of them may succeed.
     # Use FOR NO KEY UPDATE, because a full lock could deadlock with a transaction that revokes a key: that
     # transaction inserts an audit event with a foreign key to the workspace.
-    Workspace.objects.select_for_update(no_key=True).get(pk=membership.workspace_id)
+    lock_workspace(membership.workspace_id)
     return (
         Membership.objects.in_workspace(membership.workspace_id).select_related("user").get(pk=membership.pk)
     )

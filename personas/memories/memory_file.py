@@ -15,6 +15,7 @@ from personas.errors import InvalidInput
 from personas.memories.services import create_memory
 from personas.models import Memory, Workspace
 from personas.records.services import FieldValues
+from personas.tenancy.lost_nodes import lock_workspace
 
 LIST_KEY = "memories"
 # Keys of an entry that can hold its text; the first one that is present is used.
@@ -59,7 +60,7 @@ def import_memories(workspace: Workspace, data: Any, *, by: Actor) -> MemoryImpo
     does not bring back what was revoked.
     """
     # The lock on the workspace row serializes imports, so that two of them do not create duplicates.
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
+    lock_workspace(workspace.pk)
     entries, ignored_keys = parse_memory_file(data)
     result = MemoryImport(ignored_keys=ignored_keys)
     texts = [entry.values["text"] for entry in entries]

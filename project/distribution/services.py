@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from django.db import connection, transaction
 
+from personas.tenancy.lost_nodes import WORKSPACE_NODES_SQL
 from project.distribution.catalog import Catalog, query_rows, read_catalog
 from project.distribution.fetch_function import build_fetch_function
 from project.distribution.plan import Step, build_plan, quote_name
@@ -17,12 +18,6 @@ TRANSACTION_SETTINGS = (
     "SET LOCAL idle_in_transaction_session_timeout = 0",
     "SET LOCAL lock_timeout = '10s'",
 )
-# Where the rows of each workspace are.
-WORKSPACE_NODES_SQL = """
-SELECT w.id, n.nodename || ':' || n.nodeport FROM personas_workspace w
-JOIN pg_dist_placement p ON p.shardid = get_shard_id_for_distribution_column('personas_agent', w.id)
-JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
-"""
 SHARDS_SQL = """
 SELECT n.nodename || ':' || n.nodeport, count(*), count(DISTINCT s.logicalrelid)
 FROM pg_dist_shard s JOIN pg_dist_placement p USING (shardid)

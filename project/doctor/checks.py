@@ -11,6 +11,7 @@ from django.core.cache import cache
 from django.db import connection, connections
 from django.utils import timezone
 
+from core.db.citus_nodes import list_node_states
 from core.db.replica import (
     MAX_LAG,
     PRIMARY_POSITION_SQL,
@@ -23,7 +24,6 @@ from personas.accounts.second_factors import count_factor_secrets
 from project.celery import app
 from project.database.rls_audit import find_unprotected_tables
 from project.database.roles import is_role_restricted
-from project.distribution.nodes import list_node_states
 from project.doctor.results import Finding, report_failure, report_ok, report_warning
 from project.metrics.gauges import (
     MetricCollector,

@@ -7,6 +7,7 @@ contain no text of records, no email address of an account, and no secret.
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -17,8 +18,9 @@ from django.db.models import Exists, F, OuterRef, TextField
 from django.db.models.functions import Cast
 
 from personas.accounts.models import SecurityEvent, SecurityEventKind
-from personas.models import ApiKey, AuditEvent, Erasure, Invitation, User, Workspace
+from personas.models import ApiKey, AuditEvent, Erasure, Invitation, User
 from personas.roles import Role
+from personas.tenancy.lost_nodes import list_workspaces_in_scope, query_workspaces
 from project.journal.files import Ending, FoundEndings
 from prompts.proof.canonical import format_timestamp
 
@@ -52,13 +54,16 @@ CHUNK_SIZE = 500
 def list_endings(since: datetime) -> FoundEndings:
     """List the endings of all workspaces since a time, oldest first.
 
-    An error with one kind of ending is logged and does not hide the other kinds.
+    An error with one kind of ending is logged and does not hide the other kinds. Endings of workspaces on a
+    lost node are listed when it is back: until then the list is not complete.
     """
     endings: list[Ending] = []
-    failed = []
+    failed, skipped_count = [], 0
     for iterate_endings in ENDING_SOURCES:
         try:
-            endings.extend(iterate_endings(since))
+            results = query_workspaces(lambda: list(iterate_endings(since)))  # noqa: B023  # called at once
+            endings.extend(chain.from_iterable(results))
+            skipped_count += results.skipped_count
         # Any error: one damaged row must not keep the other endings out of the journal.
         except Exception as error:
             if isinstance(error, DatabaseError):
@@ -66,7 +71,9 @@ def list_endings(since: datetime) -> FoundEndings:
                 raise
             log.exception("endings_unreadable", source=iterate_endings.__name__, error=type(error).__name__)
             failed.append(iterate_endings)
-    return FoundEndings(sorted(endings, key=lambda ending: str(ending["at"])), not failed)
+    return FoundEndings(
+        sorted(endings, key=lambda ending: str(ending["at"])), not failed and not skipped_count
+    )
 
 
 def iterate_ended_keys(since: datetime) -> Iterator[Ending]:
@@ -97,7 +104,7 @@ def iterate_audited_endings(since: datetime) -> Iterator[Ending]:
 
     All changes of roles are in the journal: the last one of a member counts.
     """
-    workspace_ids = list(Workspace.objects.order_by("pk").values_list("pk", flat=True))
+    workspace_ids = list(list_workspaces_in_scope().order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(workspace_ids), CHUNK_SIZE):
         rows = AuditEvent.unscoped.filter(
             workspace__in=workspace_ids[start : start + CHUNK_SIZE],

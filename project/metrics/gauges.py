@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -14,7 +15,8 @@ from django.db.models import Count, Min
 from django.utils import timezone
 from prometheus_client.core import Metric
 
-from project.distribution.nodes import list_node_states
+from core.db.citus_nodes import list_node_states
+from personas.tenancy.lost_nodes import list_unreachable_workspaces, query_workspaces
 from project.journal.services import get_journal_status
 from project.metrics.exposition import build_gauge, build_labelled_gauge
 from project.metrics.periodic import find_existing_folder
@@ -62,26 +64,41 @@ def ping_database() -> Sequence[Metric]:
 
 
 def collect_build_queue() -> Sequence[Metric]:
-    waiting = BuildCause.unscoped.aggregate(agents=Count("agent", distinct=True), oldest=Min("at"))
+    waiting = query_workspaces(
+        lambda: BuildCause.unscoped.aggregate(agents=Count("agent", distinct=True), oldest=Min("at"))
+    )
     return [
-        build_gauge("build_queue_agents", "Agents whose prompts wait to be built.", waiting["agents"]),
+        build_gauge(
+            "build_queue_agents",
+            "Agents whose prompts wait to be built.",
+            sum(each["agents"] for each in waiting),
+        ),
         build_gauge(
             "build_queue_age_seconds",
             "How long the oldest of them waits.",
-            get_age_seconds(waiting["oldest"]),
+            max((get_age_seconds(each["oldest"]) for each in waiting), default=0.0),
         ),
     ]
 
 
 def collect_refresh_queue() -> Sequence[Metric]:
-    rows = RefreshRun.unscoped.filter(status=RunStatus.QUEUED).order_by()
-    waiting = rows.aggregate(runs=Count("pk"), oldest=Min("requested_at"))
+    waiting = query_workspaces(
+        lambda: (
+            RefreshRun.unscoped.filter(status=RunStatus.QUEUED)
+            .order_by()
+            .aggregate(runs=Count("pk"), oldest=Min("requested_at"))
+        )
+    )
     return [
-        build_gauge("refresh_queue_runs", "Looks at sources that wait for a worker.", waiting["runs"]),
+        build_gauge(
+            "refresh_queue_runs",
+            "Looks at sources that wait for a worker.",
+            sum(each["runs"] for each in waiting),
+        ),
         build_gauge(
             "refresh_queue_age_seconds",
             "How long the oldest of them waits.",
-            get_age_seconds(waiting["oldest"]),
+            max((get_age_seconds(each["oldest"]) for each in waiting), default=0.0),
         ),
     ]
 
@@ -91,11 +108,11 @@ def collect_record_positions() -> Sequence[Metric]:
 
     Ids are used instead of row counts, because counting millions of rows is too slow for a scrape.
     """
-    entry = LedgerEntry.unscoped.order_by("-pk").values_list("pk", flat=True).first()
-    block = LedgerBlock.unscoped.order_by("-pk").values_list("last_id", "at").first()
-    checkpoint = Checkpoint.unscoped.order_by("-pk").values_list("pk", "at").first()
+    entry = find_newest(lambda: LedgerEntry.unscoped.order_by("-pk").values_list("pk", "pk").first())
+    block = find_newest(lambda: LedgerBlock.unscoped.order_by("-pk").values_list("last_id", "at").first())
+    checkpoint = find_newest(lambda: Checkpoint.unscoped.order_by("-pk").values_list("pk", "at").first())
     return [
-        build_gauge("ledger_position", "Id of the newest ledger row.", entry or 0),
+        build_gauge("ledger_position", "Id of the newest ledger row.", entry[0] if entry else 0),
         build_gauge(
             "ledger_sealed_position", "Id of the last row in the newest block.", block[0] if block else 0
         ),
@@ -113,6 +130,11 @@ def collect_record_positions() -> Sequence[Metric]:
             get_age_seconds(checkpoint[1]) if checkpoint else None,
         ),
     ]
+
+
+def find_newest(query: Callable[[], Any]) -> Any:
+    """Return the row with the highest id; None if there is none."""
+    return max((row for row in query_workspaces(query) if row), default=None)
 
 
 def collect_lag() -> Sequence[Metric]:
@@ -144,12 +166,16 @@ def collect_lag() -> Sequence[Metric]:
 
 
 def collect_nodes() -> Sequence[Metric]:
-    """Return whether each worker of Citus answers; nothing without Citus."""
-    states = list_node_states() if connection.vendor == "postgresql" else {}
+    """Return whether each worker of Citus answers and how many workspaces are lost; nothing without it."""
+    states = list_node_states()
     if not states:
         return []
     help_text = "Whether the coordinator can reach a node of the distributed database."
-    return [build_labelled_gauge("database_node_up", help_text, "node", states)]
+    lost = 0 if all(states.values()) else len(list_unreachable_workspaces())
+    return [
+        build_labelled_gauge("database_node_up", help_text, "node", states),
+        build_gauge("database_unreachable_workspaces", "Workspaces whose node cannot be reached.", lost),
+    ]
 
 
 def collect_heartbeat() -> Sequence[Metric]:

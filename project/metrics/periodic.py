@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,6 +17,7 @@ from prometheus_client.core import Metric
 
 from core.db.replica import read_from_replica
 from personas.models import Agent, Workspace
+from personas.tenancy.lost_nodes import list_from_workspaces, query_workspaces
 from project.metrics.exposition import build_counter, build_gauge
 from prompts.call_contents.quota import get_utc_day
 from prompts.fleet.bot_activity import OUTDATED_WINDOW, get_bot_activity
@@ -41,15 +43,12 @@ HELP_TEXTS = {
 
 def measure_metrics() -> dict[str, float]:
     """Compute the metrics in HELP_TEXTS over all workspaces, and cache them for the next scrapes."""
-    prompts = AgentPrompt.unscoped.filter(is_live=True).aggregate(
-        all=Count("pk"), unbuilt=Count("pk", filter=~Q(problem=""))
-    )
+    sums = Counter[str]()
+    for counts in query_workspaces(count_records):
+        sums.update(counts)
     values: dict[str, float] = {
         "workspaces": Workspace.objects.count(),
-        "agents": Agent.unscoped.filter(archived_at=None).count(),
-        "prompts": prompts["all"],
-        "versions_total": AgentPrompt.unscoped.aggregate(all=Sum("last_number"))["all"] or 0,
-        "prompts_unbuilt": prompts["unbuilt"],
+        **{name: sums[name] for name in ("agents", "prompts", "versions_total", "prompts_unbuilt")},
         "stale_bots": count_outdated_bots(),
         **measure_call_storage(),
     }
@@ -61,6 +60,18 @@ def measure_metrics() -> dict[str, float]:
     return values
 
 
+def count_records() -> dict[str, int]:
+    prompts = AgentPrompt.unscoped.filter(is_live=True).aggregate(
+        all=Count("pk"), unbuilt=Count("pk", filter=~Q(problem=""))
+    )
+    return {
+        "agents": Agent.unscoped.filter(archived_at=None).count(),
+        "prompts": prompts["all"],
+        "versions_total": AgentPrompt.unscoped.aggregate(all=Sum("last_number"))["all"] or 0,
+        "prompts_unbuilt": prompts["unbuilt"],
+    }
+
+
 def find_existing_folder(path: Path) -> Path:
     """Return the folder or, if it does not exist yet, its closest existing parent."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
@@ -68,11 +79,14 @@ def find_existing_folder(path: Path) -> Path:
 
 def measure_call_storage() -> dict[str, float]:
     today = get_utc_day(timezone.now())
-    sizes = DailyCallStorage.unscoped.filter(day=today).aggregate(all=Sum("size"), most=Max("size"))
+    sizes = query_workspaces(
+        lambda: DailyCallStorage.unscoped.filter(day=today).aggregate(all=Sum("size"), most=Max("size"))
+    )
     quota: int = settings.DRAMATIS_CALL_BYTES_PER_DAY
+    most = max((size["most"] or 0 for size in sizes), default=0)
     return {
-        "call_bytes_today": sizes["all"] or 0,
-        "call_quota_share": (sizes["most"] or 0) / quota if quota else 0.0,
+        "call_bytes_today": sum(size["all"] or 0 for size in sizes),
+        "call_quota_share": most / quota if quota else 0.0,
     }
 
 
@@ -80,7 +94,7 @@ def count_outdated_bots() -> int:
     """Count outdated bots. Only workspaces with changes within OUTDATED_WINDOW can have outdated bots."""
     deadline, since = time.monotonic() + TIME_LIMIT_SECONDS, timezone.now() - OUTDATED_WINDOW
     count = 0
-    for workspace_id in list_changed_workspaces(since):
+    for workspace_id in list_from_workspaces(partial(list_changed_workspaces, since)):
         if time.monotonic() > deadline:
             break
         count += read_from_replica(partial(count_workspace_outdated_bots, workspace_id))

@@ -18,6 +18,7 @@ from core.db.write_ahead_log import truncate_write_ahead_log
 from personas.actors import Actor
 from personas.erasure.services import erase_contents, erase_record_text, list_personal_texts
 from personas.models import Erasure, ErasureProgress, Record, Workspace
+from personas.tenancy.lost_nodes import lock_workspace
 from prompts.builds.progress import list_agent_channels
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.call_data import erase_call_data_containing, is_search_small
@@ -86,7 +87,7 @@ def finish_erasure(workspace: Workspace | int, key: int) -> Erasure:
         return erasure
     # Lock the workspace as a request for a release does, and before the prompts as it does, so that the two
     # cannot deadlock.
-    Workspace.objects.select_for_update(no_key=True).get(pk=erasure.workspace_id)
+    lock_workspace(erasure.workspace_id)
     affected = list_affected_prompts(erasure)
     prompts = {row.pk: row for row in lock_prompts(erasure.workspace_id, [prompt.pk for prompt in affected])}
     labels = list_labels_on_versions(erasure.workspace_id, set(erasure.versions))

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from personas.errors import DomainError
-from personas.models import Workspace
+from personas.tenancy.lost_nodes import lock_workspace
 from prompts.integrity.checkpoint_files import append_checkpoints, write_public_key
 from prompts.ledger.blocks import seal_ledger
 from prompts.models import AgentPrompt, Checkpoint, LedgerBlock, LedgerRollOff, SigningKey
@@ -108,9 +108,8 @@ def sign_checkpoint(workspace_id: int) -> Checkpoint | None:
 
 @transaction.atomic
 def create_checkpoint(workspace_id: int, key: PrivateKey) -> Checkpoint | None:
-    # Row lock: only one checkpoint of a workspace is created at a time. FOR NO KEY UPDATE does not block
-    # inserts of rows that reference the workspace.
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
+    # Only one checkpoint of a workspace is created at a time.
+    lock_workspace(workspace_id)
     rows = Checkpoint.objects.in_workspace(workspace_id)
     previous = rows.order_by("-sequence").first()
     heads = get_current_heads(workspace_id)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum, TextField,
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
-from personas.models import Workspace
+from personas.tenancy.lost_nodes import list_from_workspaces, list_workspaces_in_scope
 from prompts.integrity.checkpoint_files import is_copied_since
 from prompts.ledger.blocks import SETTLE_DELAY, list_workspaces_with_prompts
 from prompts.models import (
@@ -111,7 +111,7 @@ def list_workspaces_to_sign(now: datetime | None = None) -> list[int]:
     file could not be written: signing writes the missing copies.
     """
     now = now or timezone.now()
-    states = list_sealing_states()
+    states = list_from_workspaces(list_sealing_states)
     due = [state for state in states if state.is_due(now)]
     due.sort(key=lambda state: (state.signed_at is not None, state.signed_at, state.workspace_id))
     uncopied = [
@@ -129,7 +129,10 @@ def list_workspaces_to_sign(now: datetime | None = None) -> list[int]:
 
 def list_workspace_lags(now: datetime | None = None) -> list[WorkspaceLag]:
     """List the workspaces with unsealed rows or unsigned changes."""
-    now = now or timezone.now()
+    return list_from_workspaces(partial(read_workspace_lags, now or timezone.now()))
+
+
+def read_workspace_lags(now: datetime) -> list[WorkspaceLag]:
     states = list_sealing_states()
     changed = [state for state in states if state.has_unsigned_changes(now)]
     changed_at = find_oldest_changes(changed, now)
@@ -196,7 +199,10 @@ def iterate_changes(states: Sequence[SealingState]) -> Iterable[tuple[int, datet
 
 
 def list_sealing_states() -> list[SealingState]:
-    """Return the state of every workspace. One without prompts has no chains, so all its counts are 0."""
+    """Return the state of every workspace in the scope.
+
+    A workspace without prompts has no chains, so all its counts are 0.
+    """
     checkpoints = get_last_checkpoints()
     prompts = AgentPrompt.unscoped.filter(workspace=OuterRef("workspace"), last_number__gt=0).order_by()
     blocks = LedgerBlock.unscoped.all()
@@ -215,8 +221,8 @@ def list_sealing_states() -> list[SealingState]:
     names = ("versions", "label_moves", "blocks", "roll_offs", "unsealed_at", "sealed_at")
     chains = {workspace_id: values for workspace_id, *values in rows.values_list("workspace_id", *names)}
     states = []
-    for workspace_id, slug, created_at in Workspace.objects.order_by("pk").values_list(
-        "pk", "slug", "created_at"
+    for workspace_id, slug, created_at in (
+        list_workspaces_in_scope().order_by("pk").values_list("pk", "slug", "created_at")
     ):
         *counts, unsealed_at, sealed_at = chains.get(workspace_id, [None] * len(names))
         chain_counts = ChainCounts(*(count or 0 for count in counts))

@@ -11,6 +11,7 @@ from core.db.batch_delete import delete_in_batches
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.models import Workspace
+from personas.tenancy.lost_nodes import lock_workspace
 from prompts.integrity.verify import verify_workspace
 from prompts.models import VerificationRun, VerificationState
 
@@ -24,7 +25,7 @@ OPEN_STATES = (VerificationState.QUEUED, VerificationState.RUNNING)
 @transaction.atomic
 def request_verification(workspace: Workspace, *, by: Actor) -> VerificationRun:
     """Return the open verification run, or create one."""
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
+    lock_workspace(workspace.pk)
     rows = VerificationRun.objects.in_workspace(workspace).filter(state__in=OPEN_STATES)
     rows.filter(started_at__lt=timezone.now() - MAX_RUN_TIME).update(
         state=VerificationState.FAILED, ended_at=timezone.now(), problem="The worker was lost on the way."

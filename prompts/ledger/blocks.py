@@ -8,17 +8,20 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
+import structlog
 from django.core.cache import cache
-from django.db import transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from personas.api_keys.services import save_last_used
-from personas.models import Workspace
+from personas.tenancy.lost_nodes import lock_workspace
 from prompts.hashed_rows import build_block_row
 from prompts.models import AgentPrompt, LedgerBlock, LedgerEntry
 from prompts.proof import ledger_blocks as proof
 from prompts.proof.hashed_rows import ledger_rows_digest
+
+log = structlog.get_logger(__name__)
 
 SETTLE_DELAY = proof.SETTLE_DELAY
 MAX_BLOCK_ROWS = 10_000
@@ -69,15 +72,32 @@ def seal_ledger(workspace_id: int) -> int:
     return count
 
 
-@transaction.atomic
 def seal_block(workspace_id: int) -> LedgerBlock | None:
+    """Create the next block, and save when the keys of its rows were used."""
+    sealed = create_next_block(workspace_id)
+    if sealed is None:
+        return None
+    block, uses = sealed
+    try:
+        # Not in the transaction of the block. Keys are on all nodes of Citus and cannot be written while one
+        # is lost, and a transaction in which that was tried cannot be committed.
+        save_last_used(workspace_id, uses)
+    except DatabaseError as error:
+        if connection.in_atomic_block:
+            raise
+        log.warning("key_uses_not_saved", workspace=workspace_id, error=type(error).__name__)
+    return block
+
+
+@transaction.atomic
+def create_next_block(workspace_id: int) -> tuple[LedgerBlock, dict[int, datetime]] | None:
     """Put the next rows into a block: in id order, up to the first row younger than SETTLE_DELAY.
 
-    Rows with a time in the future are put into a block too, once they have existed for SETTLE_DELAY.
+    Rows with a time in the future are put into a block too, once they have existed for SETTLE_DELAY. Return
+    the block with the times of last use of the keys in it.
     """
-    # Lock the workspace, so that only one job at a time adds blocks to it. FOR NO KEY UPDATE does not block
-    # inserts of rows that reference the workspace.
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
+    # Only one job at a time adds blocks to a workspace.
+    lock_workspace(workspace_id)
     blocks = LedgerBlock.objects.in_workspace(workspace_id)
     previous = blocks.order_by("-sequence").first()
     now = timezone.now()
@@ -86,8 +106,7 @@ def seal_block(workspace_id: int) -> LedgerBlock | None:
         return None
     block = build_ledger_block(workspace_id, rows, previous, now)
     block.save(force_insert=True)
-    save_last_used(workspace_id, {key: min(at, now) for _, _, at, key in rows if key is not None})
-    return block
+    return block, {key: min(at, now) for _, _, at, key in rows if key is not None}
 
 
 def list_rows_to_seal(workspace_id: int, last_id: int, settled_before: datetime) -> list[SealableRow]:

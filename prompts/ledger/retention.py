@@ -15,6 +15,7 @@ from personas.actors import SYSTEM_ACTOR, Actor
 from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
 from personas.models import Workspace
+from personas.tenancy.lost_nodes import lock_workspace
 from prompts.hashed_rows import build_roll_off_row
 from prompts.models import LedgerBlock, LedgerEntry, LedgerRollOff
 
@@ -33,7 +34,7 @@ def set_ledger_retention(workspace: Workspace, months: int, *, by: Actor) -> Wor
         raise InvalidInput.on(
             "ledger_months", _("The ledger is kept for %(months)s months at least.") % {"months": MIN_MONTHS}
         )
-    workspace = Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
+    workspace = lock_workspace(workspace.pk)
     before, workspace.ledger_months = workspace.ledger_months, months
     workspace.save(update_fields=["ledger_months"])
     if before != months:
@@ -66,7 +67,7 @@ def expire_oldest_block(workspace_id: int, now: datetime) -> LedgerRollOff | Non
 
     Both happen in one transaction, so verification sees either all rows of the block or none.
     """
-    workspace = Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
+    workspace = lock_workspace(workspace_id)
     months = max(workspace.ledger_months, MIN_MONTHS)
     blocks = LedgerBlock.objects.in_workspace(workspace_id).filter(roll_off=None)
     block = blocks.order_by("sequence").first()

@@ -17,6 +17,7 @@ from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
 from personas.models import ReleasePolicy, User, Workspace
 from personas.records.services import convert_save_errors
+from personas.tenancy.lost_nodes import lock_workspace
 from prompts.errors import NotAllowed, NothingToRelease, ReleaseClosed, ReleaseVoided
 from prompts.labels.moves import PlannedMove, move_labels
 from prompts.labels.services import check_label_protection, lock_prompts, save_prompts, validate_label_name
@@ -50,7 +51,7 @@ def open_release(
 
     It moves nothing before it is approved, and an erasure opens one for a label that it removed.
     """
-    Workspace.objects.select_for_update().get(pk=workspace.pk)
+    lock_workspace(workspace.pk)
     locked = lock_prompts(workspace, [prompt.pk for prompt in prompts])
     labels = PromptLabel.objects.in_workspace(workspace).filter(
         name=label, prompt__in=[row.pk for row in locked]

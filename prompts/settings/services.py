@@ -7,6 +7,7 @@ from django.db import transaction
 from personas.actors import Actor
 from personas.models import Agent, Channel, Workspace
 from personas.records.services import create_record, edit_record
+from personas.tenancy.lost_nodes import lock_workspace
 from prompts.models import PromptSettings
 
 # How many ids the URL key of a level has.
@@ -57,7 +58,7 @@ def put_settings(
     The level is a prompt if agent and channel are given, an agent, a channel, or the workspace if neither is.
     Empty values are inherited from the next more general level.
     """
-    Workspace.objects.select_for_update().get(pk=workspace.pk)
+    lock_workspace(workspace.pk)
     row = find_level_settings(workspace, agent, channel)
     if row is None:
         level = {"agent": agent, "channel": channel}
