@@ -23,6 +23,12 @@ from tests.layout import (
 # The questions a newcomer asks: what they would type into a file finder, and where the answer is.
 WHERE_IS = [
     (
+        "What happens to jobs while a node of the database is lost?",
+        "lost_nodes",
+        "personas/tenancy/lost_nodes.py",
+        "query_workspaces",
+    ),
+    (
         "Which behaviour do all clients share?",
         "behaviour",
         "tests/clients/test_behaviour.py",
