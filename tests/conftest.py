@@ -19,7 +19,7 @@ from prompts.serving import cache, ledger_writer
 from prompts.versions import lockfile
 from tests.api_client import admin, bot, full_budgets, key_for  # noqa: F401  # fixtures
 from tests.database_cleanup import install_fast_flush
-from tests.database_dump import keep_database, ready_database
+from tests.database_dump import READY, keep_database, ready_database
 from tests.factories import join, make_agent, make_user, make_workspace, signed_in
 from tests.isolation.summary import pytest_terminal_summary  # noqa: F401  # prints the number of isolation cells
 from tests.pytest_servers import get_citus_cluster, launch_arguments
@@ -93,7 +93,11 @@ def distributed_database(request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("django_db_setup")
     blocker = request.getfixturevalue("django_db_blocker")
     connection.close()
-    cluster.connect_nodes(str(connection.settings_dict["NAME"]))
+    connection.close_pool()  # type: ignore[attr-defined]  # of the PostgreSQL backend
+    name = str(connection.settings_dict["NAME"])
+    # For tests with databases of their own.
+    cluster.coordinator.execute("postgres", f"CREATE DATABASE {READY} TEMPLATE {name}")
+    cluster.connect_nodes(name)
     with blocker.unblock():
         catalog, steps = plan_distribution()
         distribute(steps, catalog, print)

@@ -8,6 +8,7 @@ import re
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -88,7 +89,7 @@ def fingerprint() -> str:
 
 
 def url_of(name: str) -> str:
-    return os.environ["DATABASE_URL"].replace("/postgres?", f"/{name}?", 1)
+    return urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{name}").geturl()
 
 
 def run(program: str, *arguments: str | Path) -> bool:

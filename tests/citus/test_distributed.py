@@ -3,34 +3,30 @@
 These tests need TEST_DATABASE=citus; tests/citus/test_suite.py runs them so.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, migrations, models
 from django.db.migrations.state import ProjectState
 from django.test import Client
-from structlog.testing import capture_logs
 
 from core.db.citus_nodes import list_node_states
 from core.db.online_migrations import AddIndexOnline
 from core.db.row_level_security import EnableRowLevelSecurity
 from personas.models import Membership, Workspace
-from personas.tenancy.lost_nodes import list_unreachable_workspaces
 from project.distribution.catalog import query_rows, read_catalog
 from project.distribution.plan import build_plan
 from project.distribution.services import distribute, list_node_contents
 from project.doctor.checks import check_nodes
-from project.metrics.gauges import collect_gauges
-from prompts.integrity import lag
 from prompts.integrity.verify import verify_workspace
-from prompts.ledger import blocks
 from prompts.ledger.partitions import DEFAULT_PARTITION, create_partitions, list_unprotected_partitions
-from prompts.models import Checkpoint, LedgerBlock, LedgerEntry
+from prompts.models import LedgerEntry
 from prompts.serving.errors import ServingUnavailable
-from tests.citus.outage import lost_worker, run_scheduled_jobs
+from tests.citus.nodes import SHARD_COUNT
+from tests.citus.outage import lost_worker
 from tests.factories import make_user, make_workspace
-from tests.prompts.serving.serving_stage import Stage, insert_row, make_stage
+from tests.prompts.serving.serving_stage import insert_row, make_stage
 from tests.pytest_servers import get_citus_cluster
 
 pytestmark = [
@@ -67,7 +63,7 @@ def test_workspaces_are_on_both_workers_and_fetches_are_recorded_there(stages):
 @pytest.mark.parametrize("table", GUARDED)
 def test_every_shard_of_an_append_only_table_refuses_changes(stages, table):
     rows = query_rows(GUARDS_SQL, [table])
-    assert len(rows) == 32
+    assert len(rows) == SHARD_COUNT
     assert all(int(count) > 0 for (count,) in rows)
     with pytest.raises(DatabaseError, match="only grows"):
         query_rows(f"DELETE FROM {table} RETURNING 1")  # noqa: S608
@@ -106,42 +102,6 @@ def test_a_lost_worker_concerns_its_own_workspaces_only(stages, number):
             stages[lost].fetch()
     assert read_status(stages[lost].workspace) == (200, None)
     stages[lost].fetch()
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_scheduled_jobs_go_on_without_the_workspaces_of_a_lost_worker(stages, number, monkeypatch):
-    for stage in stages.values():
-        stage.edit(f"Be quick without {number}.")
-        stage.fetch()
-    monkeypatch.setattr(blocks, "SETTLE_DELAY", timedelta())
-    monkeypatch.setattr(lag, "SIGN_INTERVAL", timedelta())
-    with lost_worker(number) as lost, capture_logs() as logs:
-        [kept] = set(stages) - {lost}
-        assert run_scheduled_jobs() == {}
-        assert find_newest_sealed(stages[kept]) == stages[kept].rows[-1].pk
-        assert is_newest_signed(stages[kept])
-        families = {family.name: family for family in collect_gauges()}
-        unreachable = families["dramatis_database_unreachable_workspaces"].samples[0].value
-        assert unreachable == len(list_unreachable_workspaces()) > 0
-        parts = {sample.labels["part"]: sample.value for sample in families["dramatis_up"].samples}
-        assert parts["database"] == 1
-    assert {line["skipped"] for line in logs if line["event"] == "workspaces_skipped"} == {unreachable}
-    assert [line["nodes"] for line in logs if line["event"] == "ledger_partitions_deferred"] == [[lost]]
-    assert run_scheduled_jobs() == {}
-    assert find_newest_sealed(stages[lost]) == stages[lost].rows[-1].pk
-    for stage in stages.values():
-        assert verify_workspace(stage.workspace).first is None
-
-
-def find_newest_sealed(stage: Stage) -> int:
-    last = LedgerBlock.objects.in_workspace(stage.workspace).order_by("-sequence").first()
-    return last.last_id if last else 0
-
-
-def is_newest_signed(stage: Stage) -> bool:
-    last = Checkpoint.objects.in_workspace(stage.workspace).order_by("-sequence").first()
-    block = LedgerBlock.objects.in_workspace(stage.workspace).order_by("-sequence").first()
-    return bool(last and block and last.body["ledger"]["sequence"] == block.sequence)
 
 
 def read_status(workspace: Workspace) -> tuple[int, str | None]:

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -19,11 +20,12 @@ from project.supervisor.children import build_web_command
 from tests.clients.live import HOST, free_port
 from tests.database_dump import ready_database
 from tests.personas.api.revocation_load import RequestSpec
-from tests.project.backup.backup_stage import ROOT, empty_database
+from tests.project.backup.backup_stage import ROOT, empty_database, manage
 from tests.project.supervisor.first_start import copy_start
 from tests.promises import FAULT
 from tests.promises.forking import ForkServer
 from tests.promises.load import LoadRequest, RequestFactory, send_request
+from tests.pytest_servers import get_citus_cluster
 from tests.workers import Worker, start_celery, wait_until_ready
 
 UP_SECONDS, OK = 60.0, 200
@@ -40,6 +42,10 @@ def migrated_database(folder: Path, vendor: str) -> Iterator[str]:
     with empty_database(folder, vendor, migrated=True) as url:
         if vendor == "sqlite":
             copy_start(Path(url.removeprefix("sqlite:///")))
+        elif cluster := get_citus_cluster():
+            cluster.connect_nodes(urlsplit(url).path.removeprefix("/"))
+            done = manage(url, "distribute", "--without-backup")
+            assert done.returncode == 0, done.stderr[-3_000:]
         yield url
 
 
