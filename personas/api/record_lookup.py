@@ -76,10 +76,13 @@ class RecordLookup(RecordSchema, Generic[R]):
         A key that is limited to some agents may not change a record that belongs to no single agent.
         """
         record = self.find_record(call, key)
+        self.check_writable(call, record)
+        return record
+
+    def check_writable(self, call: ApiRequest, record: R) -> None:
         if (
             call.caller.agents is not None
             and "agent" in self.links
             and getattr(record, "agent_id", 0) is None
         ):
             raise out_of_scope_error()
-        return record

@@ -19,7 +19,7 @@ from personas.api.pagination import (
     select_fields,
 )
 from personas.api.problems import FieldError, ProblemError, json_pointer
-from personas.api.record_lookup import RecordLookup
+from personas.api.record_bulk import RecordBulk
 from personas.api.record_schema import get_default_value, to_camel_case, with_article
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
@@ -73,7 +73,7 @@ CHANGE_ERROR_CODES = {
 }
 
 
-class RecordResource(RecordLookup[R]):
+class RecordResource(RecordBulk[R]):
     """Base class with the operations and URLs for a kind of record. Each kind has a subclass."""
 
     # --- overridden by subclasses -----------------------------------------------------------------------
@@ -323,6 +323,7 @@ class RecordResource(RecordLookup[R]):
                 ),
             ),
             *self.extra_urls(),
+            *self.bulk_urls(),
             endpoint(
                 row_route,
                 f"{tag}-one",

@@ -1,4 +1,4 @@
-"""REST resource of memories, with the actions approve and supersede."""
+"""REST resource of memories, with the actions approve, reject and supersede."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -38,6 +38,7 @@ from personas.memories.services import (
     approve_memory,
     create_memory,
     reinstate_memory,
+    reject_memory,
     revoke_memory,
     supersede_memory,
 )
@@ -138,6 +139,15 @@ class MemoryResource(RecordResource[Memory]):
     def approve(self, call: ApiRequest, key: int) -> ApiResponse:
         return self.record_response(self.reload(approve_memory(self.find_writable(call, key), by=call.actor)))
 
+    def reject(self, call: ApiRequest, key: int) -> ApiResponse:
+        return self.record_response(self.reload(reject_memory(self.find_writable(call, key), by=call.actor)))
+
+    def approve_many(self, call: ApiRequest) -> ApiResponse:
+        return self.run_bulk_action(call, lambda call, memory: approve_memory(memory, by=call.actor))
+
+    def reject_many(self, call: ApiRequest) -> ApiResponse:
+        return self.run_bulk_action(call, lambda call, memory: reject_memory(memory, by=call.actor))
+
     def supersede(self, call: ApiRequest, key: int) -> ApiResponse:
         record = self.find_writable(call, key)
         successor = self.list_visible(call.caller).filter(pk=call.body["by"]).first()
@@ -200,6 +210,20 @@ class MemoryResource(RecordResource[Memory]):
                     **common,
                 ),
             ),
+            endpoint(
+                "memories/<int:key>:reject",
+                "memories-reject",
+                post=Operation(
+                    self.reject,
+                    "Reject a proposed memory",
+                    operation_id="rejectMemory",
+                    permission=Permission.APPROVE,
+                    note="Revokes it. Unlike `DELETE`, this needs only the verb `approve`.",
+                    **common,
+                ),
+            ),
+            self.bulk_url("approve", self.approve_many, Permission.APPROVE),
+            self.bulk_url("reject", self.reject_many, Permission.APPROVE),
             endpoint(
                 "memories/<int:key>:supersede",
                 "memories-supersede",

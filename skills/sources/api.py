@@ -102,6 +102,7 @@ class SourceResource(RecordResource[Source]):
 
     model = Source
     name, singular = "sources", "source"
+    has_bulk_actions = False
     search_fields = ("label", "slug", "folder", "grant__path")
     create_only_fields = ("slug", "kind")
     optional_fields = ("slug",)

@@ -106,6 +106,21 @@ READ_ONLY = {"skills", "sources"}
 # Spare rows belong to another agent or to none: not found for such a key, or shared and read-only.
 UNSHARED = {"agents": 404, "tasks": 404, "memories": 403}
 
+WITHOUT_BULK = {"sources"}
+
+
+def ids_of(kind: str, variant: str) -> Body:
+    """The body of a bulk action, with one row."""
+    return lambda stage, home: {"ids": [stage.row(home, kind, variant).pk]}
+
+
+def bulk_rows(kind: str, narrow: int) -> dict[str, Row]:
+    variants = {"archive": "spare", "restore": "archived"}
+    return {
+        f"POST {kind}-{verb}-many": Row(body=ids_of(kind, variant), narrow=narrow)
+        for verb, variant in variants.items()
+    }
+
 
 def family(kind: str) -> dict[str, Row]:
     """The operations that every kind of record has."""
@@ -127,6 +142,7 @@ def family(kind: str) -> dict[str, Row]:
         f"PUT {kind}-one": Row(plain, body=edit, narrow=writes),
         f"DELETE {kind}-one": Row(spare, narrow=UNSHARED.get(kind, writes)),
         f"POST {kind}-restore": Row(archived, narrow=UNSHARED.get(kind, writes)),
+        **(bulk_rows(kind, UNSHARED.get(kind, writes)) if kind not in WITHOUT_BULK else {}),
         f"GET {kind}-revisions": Row(plain, narrow=history, others=on_channels),
         f"POST {kind}-restore-revision": Row(plain, {"number": "1"}, narrow=writes),
     }
@@ -148,6 +164,9 @@ PERSONAS: dict[str, Row] = {
     "POST agents-import": Row(body=constant({"name": "Fresh", "role": "You are Fresh."}), narrow=403),
     "POST memories-import": Row(body=constant(["Fresh."]), narrow=403),
     "POST memories-approve": Row({"key": row("memories", variant="proposed")}, narrow=403),
+    "POST memories-reject": Row({"key": row("memories", variant="proposed")}, narrow=403),
+    "POST memories-approve-many": Row(body=ids_of("memories", "proposed"), narrow=403),
+    "POST memories-reject-many": Row(body=ids_of("memories", "proposed"), narrow=403),
     "POST memories-supersede": Row(
         {"key": row("memories")}, body=lambda s, h: {"by": s.row(h, "memories", "spare").pk}
     ),

@@ -122,9 +122,35 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "DELETE /api/v1/souls/{key}": make_soul(workspace, label="Free").slug,
         "DELETE /api/v1/channels/{key}": make_channel(workspace, slug="free").slug,
         "DELETE /api/v1/tools/{key}": make_tool(workspace, name="free").name,
+        **bulk_ids(workspace, agent),
         "POST /api/v1/memories/{key}:restore": revoke_memory(make_memory(workspace), by=BY).pk,
         "POST /api/v1/agents/{key}:restore": archive_record(make_agent(workspace, slug="gone"), by=BY).slug,
     }
+
+
+def bulk_ids(workspace: Workspace, agent: Agent) -> Names:
+    """Records for bulk actions, which nothing refers to."""
+    rows: dict[str, Any] = {
+        "agents": make_agent(workspace, slug="bulk"),
+        "identities": make_identity(workspace, label="Bulk"),
+        "souls": make_soul(workspace, label="Bulk"),
+        "user-profiles": make_profile(workspace, label="Bulk"),
+        "channels": make_channel(workspace, slug="bulk"),
+        "tools": make_tool(workspace, name="bulk"),
+        "skills": make_skill(workspace, name="bulk"),
+        "memories": make_memory(workspace, text="Bulk."),
+        "responsibilities": make_responsibility(agent, title="Bulk"),
+        "tasks": make_task(workspace),
+    }
+    names = {
+        f"/api/v1/{kind}:{verb} ids": [row.pk]
+        for kind, row in rows.items()
+        for verb in ("archive", "restore")
+    }
+    revoked = revoke_memory(make_memory(workspace, text="Revoked."), by=BY)
+    proposed = make_memory(workspace, text="Proposed.", state=MemoryState.PROPOSED)
+    decisions = {f"/api/v1/memories:{verb} ids": [proposed.pk] for verb in ("approve", "reject")}
+    return {**names, **decisions, "/api/v1/memories:restore ids": [revoked.pk]}
 
 
 def files(workspace: Workspace, agent: Agent) -> Names:
