@@ -71,7 +71,7 @@ EFFECTIVE_FILE_SCHEMA = object_schema(
     }
 )
 WITHHELD_FILES_SCHEMA = array_schema(
-    object_schema({"id": integer_schema(1), "path": TEXT_SCHEMA, "state": enum_schema(FileState.values)}),
+    object_schema({"id": integer_schema(1), "path": TEXT_SCHEMA, "status": enum_schema(FileState.values)}),
     most=MAX_ITEMS,
 )
 AGENT_CONTEXT_SCHEMA: Schema = object_schema(
@@ -108,12 +108,13 @@ AGENT_CONTEXT_SCHEMA: Schema = object_schema(
             TEXT_SCHEMA | {"description": "The agent whose choice this is: itself, or one above."}
         ),
         "is_inherited": boolean_schema(),
-        "why_nothing": TEXT_SCHEMA | {"description": "Why it reads no files; empty when it does."},
+        "empty_reason": TEXT_SCHEMA | {"description": "Why it reads no files; empty if it does."},
         "files": array_schema(
             EFFECTIVE_FILE_SCHEMA, most=MAX_ITEMS, description="What its prompts hold, skills aside."
         ),
         "withheld": WITHHELD_FILES_SCHEMA | {"description": "Named by its rules, but not as they should be."},
-        "waiting": WITHHELD_FILES_SCHEMA | {"description": "What it would be given if someone agreed to it."},
+        "needs_review": WITHHELD_FILES_SCHEMA
+        | {"description": "Files that it would read if someone accepted them."},
         "etag": TEXT_SCHEMA,
     }
 )
@@ -278,14 +279,14 @@ def agent_context_json(agent: Agent, choice: ContextChoice) -> dict[str, Any]:
         "working_directory_problem": effective.reader.directory_problem if effective.reader else "",
         "chosen_by": chooser.slug if chooser else None,
         "is_inherited": chooser is not None and chooser.pk != agent.pk,
-        "why_nothing": "" if effective.reader else choice.no_files_reason,
+        "empty_reason": "" if effective.reader else choice.no_files_reason,
         "files": [
             effective_file_json(entry, revision)
             for entry in effective.files
             if (revision := entry.file.in_force)
         ],
         "withheld": withheld_files_json(effective.withheld),
-        "waiting": withheld_files_json(pending),
+        "needs_review": withheld_files_json(pending),
     }
 
 
@@ -310,7 +311,7 @@ def effective_file_json(entry: EffectiveFile, revision: FileRevision) -> dict[st
 
 
 def withheld_files_json(files: Iterable[ContextFile]) -> list[dict[str, Any]]:
-    return [{"id": file.pk, "path": file.path, "state": file.state} for file in files]
+    return [{"id": file.pk, "path": file.path, "status": file.state} for file in files]
 
 
 urlpatterns: list[URLPattern] = [

@@ -36,7 +36,7 @@ NOT_FOUND_ERROR = {"code": "not_found", "detail": "There is nothing here under t
 SEEN_DIGEST_SCHEMA: Schema = {
     "type": "string",
     "pattern": "^(?:[0-9a-f]{64})?$",
-    "description": "The `seen_digest` of what you have looked at.",
+    "description": "The `seen_digest` of the file as you saw it.",
 }
 WAIVER_DATE_SCHEMA: Schema = {
     "type": "string",
@@ -60,7 +60,7 @@ BULK_APPROVAL_SCHEMA = object_schema(
 )
 BULK_APPROVAL_RESULT_SCHEMA = object_schema(
     {
-        "adopted": array_schema(integer_schema(1), description="Ids of the files that were adopted."),
+        "accepted": array_schema(integer_schema(1), description="Ids of the files that were accepted."),
         "refused": array_schema(
             object_schema(
                 {"pointer": TEXT_SCHEMA, "id": integer_schema(1), "code": TEXT_SCHEMA, "detail": TEXT_SCHEMA}
@@ -85,7 +85,7 @@ def approve_context_files(call: ApiRequest) -> ApiResponse:
             refused.append({"pointer": f"/files/{index}", "id": pick["id"], **error})
         else:
             approved.append(pick["id"])
-    return json_response({"adopted": approved, "refused": refused})
+    return json_response({"accepted": approved, "refused": refused})
 
 
 def try_approve_file(call: ApiRequest, file: ContextFile | None, digest: str) -> dict[str, str] | None:

@@ -1,6 +1,6 @@
 """API to read context files: state, findings and revisions."""
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
@@ -19,7 +19,6 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from skills.api_helpers import row_or_404
 from skills.discovery.harnesses import FILE_KINDS
-from skills.files.reasons import STATES_BY_SEVERITY
 from skills.files.schema import (
     FILE_DETAIL_SCHEMA,
     FILE_SCHEMA,
@@ -30,7 +29,7 @@ from skills.files.schema import (
     file_revision_json,
     filter_visible_files,
 )
-from skills.files.selectors import get_revision_text, list_context_files, list_revisions
+from skills.files.selectors import NEEDS_REVIEW, get_revision_text, list_context_files, list_revisions
 from skills.models import ContextFile, FileRevision, FileState
 
 API_TAG = "context-files"
@@ -38,16 +37,15 @@ API_TAG = "context-files"
 
 def index(call: ApiRequest) -> ApiResponse:
     rows = list_visible_files(call)
-    for name, column in (("state", "state"), ("source", "source__slug"), ("kind", "file_kind")):
+    for name, column in (("status", "state"), ("source", "source__slug"), ("kind", "file_kind")):
         if value := call.query.get(name):
             rows = rows.filter(**{column: value})
     if since := call.query.get("updated_since"):
         rows = rows.filter(changed_at__gte=since)
     if search := call.query.get("q", "").strip():
         rows = rows.filter(path__icontains=search)
-    if "is_waiting" in call.query:
-        waiting = Q(is_settled=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
-        rows = rows.filter(waiting if call.query["is_waiting"] else ~waiting)
+    if "needs_review" in call.query:
+        rows = rows.filter(NEEDS_REVIEW if call.query["needs_review"] else ~NEEDS_REVIEW)
     page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     return page_response(call, page, context_files_json(page.rows))
 
@@ -115,10 +113,12 @@ urlpatterns: list[URLPattern] = [
             answer=page_schema(FILE_SCHEMA),
             query={
                 "q": line_schema(200, least=1, description="Part of a path."),
-                "state": enum_schema(FileState.values),
+                "status": enum_schema(FileState.values),
                 "source": slug_schema(description="Only those of this source."),
                 "kind": enum_schema(FILE_KINDS),
-                "is_waiting": boolean_schema(description="Whether someone should look at it: the inbox."),
+                "needs_review": boolean_schema(
+                    description="Whether it is in the inbox, for someone to decide."
+                ),
                 "updated_since": datetime_schema(),
                 "fields": FIELDS_PARAM,
                 **PAGINATION_PARAMS,

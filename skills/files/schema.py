@@ -30,7 +30,13 @@ from skills.api_helpers import (
 from skills.discovery.harnesses import FILE_KINDS
 from skills.files.prompt_usage import describe_usages
 from skills.files.reasons import list_state_reasons
-from skills.files.selectors import get_revision_text, get_seen_digest, list_agents_by_id, list_waivers
+from skills.files.selectors import (
+    get_revision_text,
+    get_seen_digest,
+    list_agents_by_id,
+    list_waivers,
+    needs_review,
+)
 from skills.files.state_changes import list_reader_ids
 from skills.models import ContextFile, FileAgent, FileRevision, FileState, Reach, Verdict, Waiver
 
@@ -44,7 +50,7 @@ REVISION_SUMMARY_SCHEMA = object_schema(
     }
 )
 SEEN_DIGEST_SCHEMA = TEXT_SCHEMA | {
-    "description": "What you agree to by adopting it now; empty when the file is gone."
+    "description": "The digest to send with `:accept`; empty if the file is missing."
 }
 MASKED_SCHEMA = boolean_schema(description="Whether `text` has secrets, which are masked with •••.")
 FILE_PROPERTIES: dict[str, Schema] = {
@@ -53,15 +59,15 @@ FILE_PROPERTIES: dict[str, Schema] = {
     "path": TEXT_SCHEMA,
     "kind": enum_schema(FILE_KINDS),
     "name": TEXT_SCHEMA | {"description": "Of a skill."},
-    "state": enum_schema(FileState.values),
-    "reasons": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Why it is in this state."),
-    "standing": TEXT_SCHEMA | {"description": "What prompts hold of it now."},
-    "is_there": boolean_schema(),
+    "status": enum_schema(FileState.values),
+    "reasons": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Why it has this status."),
+    "status_text": TEXT_SCHEMA | {"description": "What prompts contain of it now."},
+    "exists": boolean_schema(description="Whether the last refresh run found the file."),
     "is_ignored": boolean_schema(),
-    "is_settled": boolean_schema(description="Someone has dealt with its state."),
-    "newest": nullable_schema(REVISION_SUMMARY_SCHEMA),
-    "agreed": nullable_schema(REVISION_SUMMARY_SCHEMA),
-    "in_force": nullable_schema(REVISION_SUMMARY_SCHEMA),
+    "needs_review": boolean_schema(description="Whether it is in the inbox, for someone to decide."),
+    "latest": nullable_schema(REVISION_SUMMARY_SCHEMA),
+    "accepted": nullable_schema(REVISION_SUMMARY_SCHEMA),
+    "active": nullable_schema(REVISION_SUMMARY_SCHEMA) | {"description": "The revision that prompts use."},
     "seen_digest": SEEN_DIGEST_SCHEMA,
     "first_seen_at": datetime_schema(),
     "changed_at": datetime_schema(),
@@ -82,7 +88,7 @@ FILE_DETAIL_SCHEMA = object_schema(
     {
         **FILE_PROPERTIES,
         "text": nullable_schema(
-            TEXT_SCHEMA | {"description": "The words in force; null when no prompt holds any."}
+            TEXT_SCHEMA | {"description": "The text of the active revision; null if there is none."}
         ),
         "is_masked": MASKED_SCHEMA,
         "findings": FINDINGS_SCHEMA,
@@ -120,15 +126,15 @@ def context_file_json(file: ContextFile, usage: str) -> dict[str, Any]:
         "path": file.path,
         "kind": file.file_kind,
         "name": file.name,
-        "state": file.state,
+        "status": file.state,
         "reasons": list_state_reasons(file),
-        "standing": usage,
-        "is_there": file.is_there,
+        "status_text": usage,
+        "exists": file.is_there,
         "is_ignored": file.is_ignored,
-        "is_settled": file.is_settled,
-        "newest": revision_summary_json(file.newest),
-        "agreed": revision_summary_json(file.agreed),
-        "in_force": revision_summary_json(file.in_force),
+        "needs_review": needs_review(file),
+        "latest": revision_summary_json(file.newest),
+        "accepted": revision_summary_json(file.agreed),
+        "active": revision_summary_json(file.in_force),
         "seen_digest": get_seen_digest(file),
         "first_seen_at": datetime_json(file.first_seen_at),
         "changed_at": datetime_json(file.changed_at),

@@ -23,6 +23,7 @@ from django.db.models.functions import MD5, Cast, Coalesce
 
 from personas.models import Workspace
 from skills.files.reasons import STATES_BY_SEVERITY
+from skills.files.selectors import NEEDS_REVIEW
 from skills.models import ContextFile, FileAgent, RefreshRun, Source
 from skills.sources.models import FINISHED_STATUSES
 
@@ -40,7 +41,7 @@ FINGERPRINT_AGGREGATES = {
 def list_pending_files(workspace: Workspace | int) -> QuerySet[ContextFile]:
     """Return the files whose current state still needs a user's decision, except in archived sources."""
     rows = ContextFile.objects.in_workspace(workspace)
-    return rows.filter(is_settled=False, state__in=STATES_BY_SEVERITY, source__archived_at=None)
+    return rows.filter(NEEDS_REVIEW)
 
 
 def has_sources(workspace: Workspace) -> bool:

@@ -41,14 +41,17 @@ from skills.skill_format.parser import parse_skill
 # Names in the API of which agents get a discovered skill.
 SCOPES = {"where_found": Reach.FOUND, "all": Reach.ALL, "selected": Reach.CHOSEN}
 SCOPE_NAMES = {reach: name for name, reach in SCOPES.items()}
-STATE_CHOICES = [state for state in FOUND_SKILL_FILTERS if state]
+# Names in the API of the values of the state filter; those that are not listed have the same name.
+STATUSES = {"pending": "waiting", "ignored": "aside"}
+STATUSES |= {state: state for state in FOUND_SKILL_FILTERS if state and state not in STATUSES.values()}
+STATUS_NAMES = {state: name for name, state in STATUSES.items()}
 FOUND_SKILL_PROPERTIES: dict[str, Schema] = {
     "id": integer_schema(1, description="The id of its context file."),
     "name": TEXT_SCHEMA,
     "description": TEXT_SCHEMA,
     "source": TEXT_SCHEMA,
     "path": TEXT_SCHEMA,
-    "state": enum_schema(STATE_CHOICES),
+    "status": enum_schema(STATUSES),
     "scope": enum_schema(
         SCOPES, description="Agents that read the folder it was found in, all agents, or the selected ones."
     ),
@@ -56,7 +59,7 @@ FOUND_SKILL_PROPERTIES: dict[str, Schema] = {
         TEXT_SCHEMA, most=100_000, description="The selected agents, if its scope is `selected`."
     ),
     "digest": nullable_schema(
-        TEXT_SCHEMA | {"description": "Of the words in force; null while no prompt uses it."}
+        TEXT_SCHEMA | {"description": "Of the active revision; null if no prompt uses it."}
     ),
     "changed_at": datetime_schema(),
 }
@@ -65,7 +68,8 @@ FOUND_SKILL_DETAIL_SCHEMA = object_schema(
     {
         **FOUND_SKILL_PROPERTIES,
         "body": nullable_schema(
-            TEXT_SCHEMA | {"description": "The instructions in force; secrets are masked with •••."}
+            TEXT_SCHEMA
+            | {"description": "The instructions of the active revision; secrets are masked with •••."}
         ),
         "valid_for": array_schema(
             TEXT_SCHEMA,
@@ -99,18 +103,18 @@ ASSIGNMENT_SCHEMA = object_schema(
     required=["scope"],
 )
 TRUST_POLICY_SCHEMA = object_schema(
-    {"is_needed": boolean_schema(description="Whether found skills wait for someone's trust.")}
+    {"is_required": boolean_schema(description="Whether someone must trust a discovered skill before use.")}
 )
 TRUST_CHANGE_SCHEMA = object_schema(
     {
         **TRUST_POLICY_SCHEMA["properties"],
         "in_use": enum_schema(
             ["keep", "remove"],
-            description="When trust becomes needed: keep the skills in use that nobody has trusted and trust "
-            "them as they are now (the default), or remove them from prompts until someone trusts them.",
+            description="When trust becomes required: keep the skills in use that nobody has trusted and "
+            "trust them as they are now (the default), or remove them from prompts until someone does.",
         ),
     },
-    required=["is_needed"],
+    required=["is_required"],
 )
 TRUST_RESULT_SCHEMA = object_schema(
     {
@@ -133,7 +137,8 @@ WRITE_OPTIONS: dict[str, Any] = {
 
 def index(call: ApiRequest) -> ApiResponse:
     rows = list_visible_skills(call)
-    rows = rows.filter(FOUND_SKILL_FILTERS[call.query.get("state", "")])
+    status = call.query.get("status", "")
+    rows = rows.filter(FOUND_SKILL_FILTERS[STATUSES[status] if status else ""])
     if source := call.query.get("source"):
         rows = rows.filter(source__slug=source)
     if since := call.query.get("updated_since"):
@@ -172,15 +177,15 @@ def copy_to_library(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def retrieve_trust_policy(call: ApiRequest) -> ApiResponse:
-    return json_response({"is_needed": call.workspace.skills_need_trust})
+    return json_response({"is_required": call.workspace.skills_need_trust})
 
 
 def update_trust_policy(call: ApiRequest) -> ApiResponse:
-    is_needed, is_kept = call.body["is_needed"], call.body.get("in_use", "keep") == "keep"
-    files = set_trust_requirement(call.workspace, is_needed, by=call.actor, is_kept=is_kept)
+    is_required, is_kept = call.body["is_required"], call.body.get("in_use", "keep") == "keep"
+    files = set_trust_requirement(call.workspace, is_required, by=call.actor, is_kept=is_kept)
     ids = [file.pk for file in files]
     return json_response(
-        {"is_needed": is_needed, "kept": ids if is_kept else [], "removed": [] if is_kept else ids}
+        {"is_required": is_required, "kept": ids if is_kept else [], "removed": [] if is_kept else ids}
     )
 
 
@@ -249,7 +254,7 @@ def found_skill_json(file: ContextFile, agents: list[str]) -> dict[str, Any]:
         "description": get_visible_description(file),
         "source": file.source.slug,
         "path": file.path,
-        "state": get_found_state(file),
+        "status": STATUS_NAMES[get_found_state(file)],
         "scope": SCOPE_NAMES[Reach(file.reach)],
         "agents": agents,
         "digest": file.in_force.digest if file.in_force else None,
@@ -282,7 +287,7 @@ urlpatterns: list[URLPattern] = [
             answer=page_schema(FOUND_SKILL_SCHEMA),
             query={
                 "q": line_schema(200, least=1, description="Words to look for."),
-                "state": enum_schema(STATE_CHOICES, description="Without it, all but the ignored ones."),
+                "status": enum_schema(STATUSES, description="Without it, all except ignored ones."),
                 "source": slug_schema(description="Only those of this source."),
                 "updated_since": datetime_schema(),
                 "fields": FIELDS_PARAM,

@@ -221,7 +221,7 @@ SKILLS: dict[str, Row] = {
     "GET agent-skills-one": Row({**AGENT, "name": row("skills")}),
     "GET found-skills-list": Row(),
     "GET found-skills-trust": Row(narrow=403),
-    "POST found-skills-trust": Row(body=constant({"is_needed": False}), narrow=403),
+    "POST found-skills-trust": Row(body=constant({"is_required": False}), narrow=403),
     "GET found-skills-one": Row(FOUND),
     "POST found-skills-assign": Row(
         FOUND, body=lambda s, h: {"scope": "selected", "agents": [s.key(h, "agents")]}, narrow=403

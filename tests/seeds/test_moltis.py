@@ -145,7 +145,7 @@ def read_sources(product: Product, agent: str, *uses: tuple[str, str], **values:
 def adopt_waiting(product: Product, agent: str) -> None:
     """Approve the skills that the agent found: without approval they are not offered."""
     context = product.call("GET", f"agents/{agent}/context")
-    files = [product.call("GET", f"context-files/{file['id']}") for file in context["waiting"]]
+    files = [product.call("GET", f"context-files/{file['id']}") for file in context["needs_review"]]
     picks = [{"id": file["id"], "digest": file["seen_digest"]} for file in files]
     if picks:
         assert product.call("POST", "context-files:accept", {"files": picks})["refused"] == []

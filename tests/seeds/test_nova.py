@@ -605,7 +605,7 @@ def test_skills_and_context_files_on_disk_are_not_in_the_text(product, full):
     product.write("home/.claude/skills/commit/SKILL.md", skill)
     product.write("home/CLAUDE.md", "Speak Danish.")
     product.grant("home")
-    product.call("POST", "discovered-skills:trust", {"is_needed": False})
+    product.call("POST", "discovered-skills:trust", {"is_required": False})
     product.create("sources", label="Home", grant=str(product.folder / "home"), harnesses=["claude-code"])
     product.refresh("home")
     context = product.put("agents/nova/context", source="home", harness="claude-code")

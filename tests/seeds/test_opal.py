@@ -127,7 +127,7 @@ def create_records(product: Product) -> None:
     for name in (*KNOWN_TOOLS, *UNKNOWN_TOOLS):
         product.create("tools", name=name)
     # A skill file is otherwise used only after someone has trusted it.
-    product.call("POST", "discovered-skills:trust", {"is_needed": False})
+    product.call("POST", "discovered-skills:trust", {"is_required": False})
     product.create_agent("opal", "opal")
     product.create_agent("reviewer", "opal", instructions=CUSTOM_PROMPT, tools=EXAMPLE_TOOLS)
     product.create_agent("scout", "opal", parent="reviewer", tools=["write_file"])

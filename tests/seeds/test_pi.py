@@ -102,7 +102,7 @@ def create_records(script: Product) -> None:
     `pi` reads the home directory and the project myapp, `poet` a project with its own SYSTEM.md, `newcomer` a
     project without files, and `bare` no files.
     """
-    script.create("discovered-skills:trust", is_needed=False)
+    script.create("discovered-skills:trust", is_required=False)
     for path, text in FILES.items():
         script.write(path, text)
     for folder, location in LOCATIONS.items():
@@ -515,10 +515,10 @@ def test_skills_of_the_project_and_the_home_directory_have_absolute_locations(pr
 
 
 def test_a_new_skill_file_waits_for_approval_if_the_workspace_requires_it(product):
-    product.create("discovered-skills:trust", is_needed=True)
+    product.create("discovered-skills:trust", is_required=True)
     refresh_with(product, "home", {"home/.agents/skills/tidy/SKILL.md": make_skill_file("tidy")})
     assert list_skill_names(product.fetch("pi")) == ["commit-outstanding"]
-    [waiting] = product.call("GET", "agents/pi/context")["waiting"]
+    [waiting] = product.call("GET", "agents/pi/context")["needs_review"]
     file = product.call("GET", f"context-files/{waiting['id']}")
     product.create(f"context-files/{file['id']}:accept", digest=file["seen_digest"])
     assert list_skill_names(product.fetch("pi")) == ["commit-outstanding", "tidy"]

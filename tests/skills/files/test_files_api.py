@@ -65,13 +65,13 @@ def get_seen_digest(api: TrueApi, number: int) -> str:
 # --- reading -------------------------------------------------------------------------------------------
 
 
-def test_files_are_filtered_by_state_source_kind_and_search(
+def test_files_are_filtered_by_status_source_kind_and_search(
     admin: TrueApi, bot: TrueApi, pushed: Source, by_hand: Source
 ) -> None:
     push_and_refresh(pushed, {"docs/AGENTS.md": POISON, SKILL_PATH: SKILL_TEXT})
     for query, paths in {
         "": ["AGENTS.md", "docs/AGENTS.md", SKILL_PATH],
-        "?state=quarantined": ["docs/AGENTS.md"],
+        "?status=quarantined": ["docs/AGENTS.md"],
         "?source=by-hand": ["AGENTS.md"],
         "?kind=skill": [SKILL_PATH],
         "?q=DOCS": ["docs/AGENTS.md"],
@@ -79,19 +79,21 @@ def test_files_are_filtered_by_state_source_kind_and_search(
         "?updated_since=2126-01-01T00:00:00Z": [],
         "?limit=1": ["AGENTS.md"],
     }.items():
-        for caller in (admin, bot) if query in ("", "?state=quarantined") else (admin,):
+        for caller in (admin, bot) if query in ("", "?status=quarantined") else (admin,):
             rows = caller.get(f"context-files{query}").json()["items"]
             assert [row["path"] for row in rows] == paths, query
     assert admin.get("context-files?fields=id,path").json()["items"][0].keys() == {"id", "path"}
-    assert admin.get("context-files?state=odd").json()["errors"][0]["parameter"] == "state"
+    assert admin.get("context-files?status=odd").json()["errors"][0]["parameter"] == "status"
 
 
-def test_is_waiting_filters_the_inbox(admin: TrueApi, by_hand: Source) -> None:
+def test_needs_review_filters_the_inbox(admin: TrueApi, by_hand: Source) -> None:
     number = file_in(by_hand).pk
-    assert [row["id"] for row in admin.get("context-files?is_waiting=true").json()["items"]] == [number]
+    assert [row["id"] for row in admin.get("context-files?needs_review=true").json()["items"]] == [number]
+    assert admin.get(f"context-files/{number}").json()["needs_review"] is True
     admin.post(f"context-files/{number}:accept", {"digest": get_seen_digest(admin, number)})
-    assert admin.get("context-files?is_waiting=true").json()["items"] == []
-    assert [row["id"] for row in admin.get("context-files?is_waiting=false").json()["items"]] == [number]
+    assert admin.get("context-files?needs_review=true").json()["items"] == []
+    assert admin.get(f"context-files/{number}").json()["needs_review"] is False
+    assert [row["id"] for row in admin.get("context-files?needs_review=false").json()["items"]] == [number]
 
 
 def test_the_number_of_queries_does_not_grow_with_the_list(
@@ -112,7 +114,7 @@ def test_quarantined_text_is_shown_to_members_only(
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
     body = bot.get(f"context-files/{number}").json()
-    assert (body["state"], body["text"], body["agents"]) == ("quarantined", GOOD, ["mira"])
+    assert (body["status"], body["text"], body["agents"]) == ("quarantined", GOOD, ["mira"])
     assert body["findings"]
     assert "\u202e" not in bot.get(f"context-files/{number}/revisions").content.decode()
     assert bot.get(f"context-files/{number}/revisions/2").status_code == 403
@@ -134,7 +136,7 @@ def test_a_file_is_approved_with_the_digest_that_was_viewed(admin: TrueApi, by_h
     assert (stale.status_code, stale.json()["code"]) == (409, "conflict")
     approved = admin.post(f"context-files/{number}:accept", {"digest": get_seen_digest(admin, number)})
     assert approved.json()["text"] == GOOD + "Knock first.\n"
-    assert approved.json()["state"] == "current"
+    assert approved.json()["status"] == "current"
     assert admin.post(f"context-files/{number}:accept", {"digest": "abc"}).status_code == 422
 
 
@@ -155,7 +157,7 @@ def test_several_files_are_approved_and_one_refusal_does_not_stop_the_others(
     ]
     body = {"files": [{"id": number, "digest": digest} for number, digest in picks]}
     result = admin.post("context-files:accept", body).json()
-    assert result["adopted"] == [good]
+    assert result["accepted"] == [good]
     assert [(one["pointer"], one["code"]) for one in result["refused"]] == [
         ("/files/1", "conflict"),
         ("/files/2", "not_adoptable"),
@@ -169,7 +171,7 @@ def test_a_file_is_ignored_and_unignored_by_the_api(admin: TrueApi, pushed: Sour
     push_and_refresh(pushed, {"AGENTS.md": GOOD})
     number = file_in(pushed).pk
     ignored = admin.post(f"context-files/{number}:ignore").json()
-    assert (ignored["state"], ignored["text"]) == ("ignored", None)
+    assert (ignored["status"], ignored["text"]) == ("ignored", None)
     assert admin.post(f"context-files/{number}:unignore").json()["text"] == GOOD
 
 
@@ -182,7 +184,7 @@ def test_findings_are_waived_with_a_reason_until_a_date(admin: TrueApi, pushed: 
     assert (waived["text"], waived["waivers"][0]["reason"]) == (POISON, "A known sample.")
     assert waived["waivers"][0]["until"] == (timezone.now().date() + timedelta(days=30)).isoformat()
     ended = admin.post(f"{path}/waivers/{waived['waivers'][0]['id']}:end").json()
-    assert (ended["state"], ended["text"]) == ("quarantined", None)
+    assert (ended["status"], ended["text"]) == ("quarantined", None)
     today = timezone.now().date()
     for until in ("2026-13-45", "0001-01-01", "9999-12-31", (today - timedelta(days=2)).isoformat()):
         refused = admin.post(f"{path}:waive", body | {"until": until})
@@ -283,7 +285,7 @@ def test_a_limited_key_reads_the_files_of_its_agents_and_changes_nothing(
             caller.post("context-files:accept", {"files": [{"id": number, "digest": ""}]}).status_code == 403
         )
         assert caller.post(f"discovered-skills/{assigned}:assign", {"scope": "all"}).status_code == 403
-        assert caller.post("discovered-skills:trust", {"is_needed": True}).status_code == 403
+        assert caller.post("discovered-skills:trust", {"is_required": True}).status_code == 403
 
 
 # --- what an agent reads -------------------------------------------------------------------------------
@@ -295,7 +297,7 @@ def test_an_agent_gets_a_source_and_inherits_again(
     push_and_refresh(pushed, {"AGENTS.md": GOOD, "docs/AGENTS.md": POISON})
     first = admin.get("agents/mira/context")
     assert (first.json()["source"], first.json()["files"]) == (None, [])
-    assert first.json()["why_nothing"]
+    assert first.json()["empty_reason"]
     assert first.json()["working_directory_problem"] == ""
     body = {"source": pushed.slug, "harness": HARNESS, "working_directory": "docs"}
     chosen = admin.put("agents/mira/context", body, first["ETag"])

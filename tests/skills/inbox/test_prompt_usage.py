@@ -61,11 +61,11 @@ def get_usage(client, source, path="AGENTS.md"):
 
 def test_a_file_that_no_agents_rules_match_is_in_no_prompt(source, as_alice, admin):
     assert get_usage(as_alice, source) == NOT_HELD
-    assert admin.get(f"context-files/{file_at(source).pk}").json()["standing"] == NOT_HELD
+    assert admin.get(f"context-files/{file_at(source).pk}").json()["status_text"] == NOT_HELD
     make_reader(source)
     assert get_usage(as_alice, source) == HELD
     (row,) = admin.get("context-files").json()["items"]
-    assert row["standing"] == HELD
+    assert row["status_text"] == HELD
 
 
 def test_a_file_that_another_comes_before_is_in_no_prompt(source, root, as_alice):

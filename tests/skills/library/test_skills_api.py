@@ -177,9 +177,9 @@ def test_an_import_sent_twice_creates_one_skill(admin: TrueApi) -> None:
 
 def test_discovered_skills_are_read_assigned_and_copied(admin: TrueApi, pushed: Source, mira: Agent) -> None:
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
-    admin.post("discovered-skills:trust", {"is_needed": False})
+    admin.post("discovered-skills:trust", {"is_required": False})
     [row] = admin.get("discovered-skills").json()["items"]
-    assert (row["name"], row["source"], row["state"]) == ("tea", pushed.slug, "trusted")
+    assert (row["name"], row["source"], row["status"]) == ("tea", pushed.slug, "trusted")
     assert admin.get(f"discovered-skills/{row['id']}").json()["body"].strip() == "Boil water."
     assigned = admin.post(
         f"discovered-skills/{row['id']}:assign", {"scope": "selected", "agents": ["mira"]}
@@ -189,12 +189,12 @@ def test_discovered_skills_are_read_assigned_and_copied(admin: TrueApi, pushed: 
     assert (copied.status_code, copied.json()["skill"]["name"]) == (201, "tea")
     assert copied.json()["not_copied"] == []
     assert admin.post(f"discovered-skills/{row['id']}:copy").status_code == 422
-    for query in ("q=kettle", "state=waiting", "source=no-such"):
+    for query in ("q=kettle", "status=pending", "source=no-such"):
         assert admin.get(f"discovered-skills?{query}").json()["items"] == []
     assert (
         len(
-            admin.get(f"discovered-skills?q=Makes&state=trusted&source={pushed.slug}&fields=id").json()[
-                "data"
+            admin.get(f"discovered-skills?q=Makes&status=trusted&source={pushed.slug}&fields=id").json()[
+                "items"
             ]
         )
         == 1
@@ -216,7 +216,7 @@ def test_a_quarantined_skill_shows_no_text_and_cannot_be_copied(
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT + POISON})
     number = file_in(pushed, SKILL_PATH).pk
     body = bot.get(f"discovered-skills/{number}").json()
-    assert (body["state"], body["body"], body["digest"]) == ("quarantined", None, None)
+    assert (body["status"], body["body"], body["digest"]) == ("quarantined", None, None)
     assert admin.post(f"discovered-skills/{number}:copy").status_code == 409
     assert bot.post(f"discovered-skills/{number}:copy").status_code == 403
 
@@ -225,10 +225,10 @@ def test_only_source_managers_set_the_trust_policy(
     admin: TrueApi, bot: TrueApi, workspace: Workspace
 ) -> None:
     for needed in (True, False):
-        answer: dict[str, Any] = {"is_needed": needed, "kept": [], "removed": []}
-        assert admin.post("discovered-skills:trust", {"is_needed": needed}).json() == answer
-        assert admin.get("discovered-skills:trust").json() == {"is_needed": needed}
-    assert bot.post("discovered-skills:trust", {"is_needed": True}).status_code == 403
+        answer: dict[str, Any] = {"is_required": needed, "kept": [], "removed": []}
+        assert admin.post("discovered-skills:trust", {"is_required": needed}).json() == answer
+        assert admin.get("discovered-skills:trust").json() == {"is_required": needed}
+    assert bot.post("discovered-skills:trust", {"is_required": True}).status_code == 403
 
 
 @pytest.mark.hard
@@ -264,7 +264,7 @@ def test_foreign_found_skills_look_like_missing_ones(
 def test_an_agent_loads_its_skills(
     bot: TrueApi, admin: TrueApi, workspace: Workspace, mira: Agent, pushed: Source
 ) -> None:
-    admin.post("discovered-skills:trust", {"is_needed": False})
+    admin.post("discovered-skills:trust", {"is_required": False})
     push_and_refresh(pushed, {SKILL_PATH: SKILL_TEXT})
     read_source(mira, pushed)
     make_skill(workspace, "toast", agents=[mira], body="Slice bread.")

@@ -91,14 +91,14 @@ def test_a_kept_skill_waits_again_when_its_text_changes(workspace, reader, tmp_p
 
 def test_the_api_keeps_skills_in_use_by_default_and_lists_them(workspace, reader, admin):
     tea = file_at(reader.context.uses.get().source, ".agents/skills/tea/SKILL.md").pk
-    body = admin.post("discovered-skills:trust", {"is_needed": True}).json()
-    assert body == {"is_needed": True, "kept": [tea], "removed": []}
+    body = admin.post("discovered-skills:trust", {"is_required": True}).json()
+    assert body == {"is_required": True, "kept": [tea], "removed": []}
     assert list_used(reader) == ["soup", "tea"]
 
 
 def test_the_api_removes_skills_in_use_on_request(workspace, reader, admin):
     tea = file_at(reader.context.uses.get().source, ".agents/skills/tea/SKILL.md").pk
-    body = admin.post("discovered-skills:trust", {"is_needed": True, "in_use": "remove"}).json()
-    assert body == {"is_needed": True, "kept": [], "removed": [tea]}
+    body = admin.post("discovered-skills:trust", {"is_required": True, "in_use": "remove"}).json()
+    assert body == {"is_required": True, "kept": [], "removed": [tea]}
     assert list_used(reader) == ["soup"]
-    assert admin.post("discovered-skills:trust", {"is_needed": False}).json()["removed"] == []
+    assert admin.post("discovered-skills:trust", {"is_required": False}).json()["removed"] == []
