@@ -47,6 +47,8 @@ def list_sentences(**options) -> str:
     return " ".join(list_obstacles(read_catalog(), **({"backup": None, "without_backup": True} | options)))
 
 
+# pytest-django creates the database only if a test asks for it with this mark.
+@pytest.mark.django_db
 def test_a_distributed_database_meets_the_preconditions(cluster):
     assert list_sentences() == ""
 

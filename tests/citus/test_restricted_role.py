@@ -116,7 +116,9 @@ def test_jobs_work_without_the_workspaces_of_a_lost_worker(stages, restricted, n
     assert run_scheduled_jobs() == {}
 
 
-def test_every_shard_has_the_policy_of_its_table(stages, transactional_connection):
+# pytest-django creates the database only if a test asks for it with this mark.
+@pytest.mark.django_db
+def test_every_shard_has_the_policy_of_its_table(stages):
     for table in get_tenant_tables():
         policies = query_rows(SHARD_POLICIES_SQL, [table])
         assert set(policies) == {("1",)}, table

@@ -34,6 +34,13 @@ def no_delay(monkeypatch):
     monkeypatch.setattr(lag, "SIGN_INTERVAL", timedelta())
 
 
+# pytest-django creates the database only if a test asks for it with this mark.
+@pytest.mark.django_db
+def test_workspaces_are_on_both_workers(stages):
+    assert len(stages) == 2
+    assert list_unreachable_workspaces() == set()
+
+
 def test_every_scheduled_job_runs(stages, transactional_connection):
     for stage in stages.values():
         stage.fetch()

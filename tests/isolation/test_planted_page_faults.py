@@ -1,6 +1,7 @@
 """Planted faults in pages, models and the database: the isolation tests must detect each of them."""
 
 import logging
+import re
 import sys
 from types import ModuleType
 
@@ -35,6 +36,7 @@ from tests.isolation.expectations import find_routes_without_row
 from tests.isolation.matrix import inside_routes, run_inside, run_outside
 from tests.isolation.substitution import run_form_fields, run_queries
 from tests.isolation.walk import all_routes
+from tests.pytest_servers import get_citus_cluster
 
 pytestmark = [pytest.mark.planted, pytest.mark.promise("R1"), pytest.mark.django_db]
 
@@ -69,7 +71,9 @@ def test_a_broken_tenant_filter_is_found(stage, monkeypatch):
     monkeypatch.setattr(ScopedManager, "in_workspace", lambda self, workspace: TenantQuerySet(self.model))
     findings = inside(stage, "viewer", "agents:list", "agents:detail")
     assert any("leaks Agent.name of elsewhere" in finding for finding in findings)
-    assert any("crossed: expected 404, got 200" in finding for finding in findings)
+    # Citus rejects some joins without a workspace, so the page may fail there.
+    statuses = "(200|500)" if get_citus_cluster() else "200"
+    assert any(re.search(f"crossed: expected 404, got {statuses}", finding) for finding in findings), findings
     assert scoping.find_wrongly_scoped_rows(stage)
 
 
@@ -278,6 +282,10 @@ def test_a_removed_unique_constraint_is_found(stage):
     )
 
 
+@pytest.mark.skipif(
+    get_citus_cluster() is not None,
+    reason="Citus cannot check deferred foreign keys early, which ALTER TABLE in the same transaction needs",
+)
 def test_a_removed_check_is_found(stage):
     if connection.vendor == "postgresql":
         run_sql("ALTER TABLE personas_memory DROP CONSTRAINT memory_state_known")
