@@ -27,7 +27,8 @@ from prompts.builds.compiler import BuildResult, NotBuildable
 from prompts.preview.draft_request import DRAFT_SCHEMA, parse_draft
 from prompts.preview.services import ChannelNotUsed, build_preview
 from prompts.provenance.api import SPAN_SCHEMA, provenance_spans_json
-from prompts.versions.api import BOUNDARY_SCHEMA, SECTION_SCHEMA, SEGMENT_SCHEMA
+from prompts.serving.schema import BLOCK_SCHEMA, SEGMENT_SCHEMA
+from prompts.versions.api import SECTION_SCHEMA, VERSION_TOKENS_SCHEMA, text_parts_json
 from prompts.versions.segments import list_content_digests
 from prompts.versions.serializers import TEXT_SCHEMA
 
@@ -42,14 +43,12 @@ PREVIEW_SCHEMA = object_schema(
         "text_digest": digest_schema(description="SHA-256 of the text in UTF-8."),
         "text": TEXT_SCHEMA,
         "characters": integer_schema(),
-        "tokens": integer_schema(description="Of the text and the tool definitions."),
-        "text_tokens": integer_schema(),
-        "tool_tokens": integer_schema(),
+        "tokens": VERSION_TOKENS_SCHEMA,
         "token_budget": nullable_schema(integer_schema()),
         "sections": array_schema(SECTION_SCHEMA, most=1_000),
+        "blocks": {"type": "array", "items": BLOCK_SCHEMA},
         "segments": {"type": "array", "items": SEGMENT_SCHEMA},
         "stretches": {"type": "array", "items": SPAN_SCHEMA},
-        "boundaries": {"type": "array", "items": BOUNDARY_SCHEMA},
         "problems": {"type": "array", "items": TEXT_SCHEMA},
         "lost": {
             "type": "array",
@@ -119,25 +118,14 @@ def preview_json(call: ApiRequest, build: BuildResult) -> dict[str, Any]:
         "text_digest": build.packed.text_digest,
         "text": prompt.text,
         "characters": len(prompt.text),
-        "tokens": build.tokens,
-        "text_tokens": build.text_tokens,
-        "tool_tokens": build.tool_tokens,
+        "tokens": {"total": build.tokens, "text": build.text_tokens, "tools": build.tool_tokens},
         "token_budget": collected.token_budget,
         "sections": [
             {"name": name, "characters": characters, "tokens": tokens}
             for name, (characters, tokens) in build.sizes.items()
         ],
-        "segments": [
-            {
-                "section": segment.section,
-                "volatility": segment.volatility,
-                "slot": segment.slot,
-                "text": segment.text,
-            }
-            for segment in prompt.segments
-        ],
+        **text_parts_json(prompt.text, prompt.segments),
         "stretches": provenance_spans_json(call.workspace, prompt.segments),
-        "boundaries": [boundary._asdict() for boundary in prompt.report.boundaries],
         "problems": [*prompt.report.problems, *collected.problems],
         "lost": list(prompt.report.lost),
         "cut": {part.name: part.cut for part in parts if part.cut},

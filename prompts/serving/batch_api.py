@@ -1,6 +1,5 @@
 """POST /prompts:batchGet: fetch many prompts in one request, each with its own status and ledger row."""
 
-import json
 from typing import Any
 
 import structlog
@@ -11,8 +10,8 @@ from personas.api import schema as api_schema
 from personas.api.exception_handler import exception_to_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import Operation, raise_not_implemented
-from personas.api.problems import Problem
 from personas.api.request_body import parse_json_body
+from personas.api.responses import encode_json
 from personas.api.validation import build_validator
 from prompts.models import PRODUCTION
 from prompts.serving import EMPTY_SLOTS, CallContext, InvalidKey, KeyClient, PromptRequest
@@ -20,7 +19,7 @@ from prompts.serving.fetch_api import VARY_HEADER, Headers, RawResponse, serve_w
 from prompts.serving.http_params import parse_at_parameter
 from prompts.serving.post_api import NO_STORE_HEADER, add_body_pointers, post_view
 from prompts.serving.response_body import JSON_TYPE, render_json_body
-from prompts.serving.schema import BATCH_SCHEMA
+from prompts.serving.schema import BATCH_SCHEMA, FAILED, NOT_MODIFIED, SERVED
 
 log = structlog.get_logger(__name__)
 MAX_BATCH_SIZE = 50
@@ -76,16 +75,20 @@ def render_batch_result(
         problem = exception_to_problem(add_body_pointers(error))
         if problem.status == 500:
             log.exception("fetch_failed", request_id=request_id)
-        return render_batch_problem(problem, request_id)
+        return render_batch_item(FAILED, prompt_request, "problem", encode_json(problem.to_json(request_id)))
     rate_limit_headers += headers.items()
     if served.status == 304:
-        return b'{"status":304,"ledger_id":%d}' % served.ledger_id
-    return b'{"status":200,"prompt":%s}' % render_json_body(served, prompt_request)[0]
+        return render_batch_item(NOT_MODIFIED, prompt_request, "ledger_id", b"%d" % served.ledger_id)
+    return render_batch_item(SERVED, prompt_request, "prompt", render_json_body(served, prompt_request)[0])
 
 
-def render_batch_problem(problem: Problem, request_id: str) -> bytes:
-    result = {"status": problem.status, "problem": problem.to_json(request_id)}
-    return json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode()
+def render_batch_item(status: str, prompt_request: PromptRequest, name: str, value: bytes) -> bytes:
+    """Render one result. The members need no JSON escaping: they are slugs, or already JSON."""
+    start = (
+        f'{{"status":"{status}","agent":"{prompt_request.agent}","channel":"{prompt_request.channel}",'
+        f'"label":"{prompt_request.label}","{name}":'
+    )
+    return start.encode() + value + b"}"
 
 
 batch_get_prompts.operations = {  # type: ignore[attr-defined]  # published; this view does its own work

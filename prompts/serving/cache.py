@@ -171,13 +171,10 @@ def render_version_json(version: PromptVersion) -> str:
     Every JSON response body begins with them.
     """
     members = {
-        "version": {
-            "number": version.number,
-            "digest": version.digest,
-            "layout": version.layout,
-            "created_at": version.created_at.isoformat().replace("+00:00", "Z"),
-        },
+        "version": version.number,
         "digest": version.digest,
+        "layout": version.layout,
+        "created_at": version.created_at.isoformat().replace("+00:00", "Z"),
         # Tokens of the version: of its text as a plain fetch sends it, and of its tool definitions. What
         # a call adds or leaves out is not counted.
         "tokens": {

@@ -137,8 +137,9 @@ def build_prompt_response(
         ("ETag", served.etag),
         VARY_HEADER,
         ("X-Request-ID", served.request_id),
-        ("X-Dramatis-Version", str(served.number)),
-        ("X-Ledger-ID", str(served.ledger_id)),
+        ("Dramatis-Version", str(served.number)),
+        ("Dramatis-Digest", served.served_digest),
+        ("Dramatis-Ledger", str(served.ledger_id)),
         *extra_headers,
     ]
     if served.status == 304:
@@ -148,7 +149,6 @@ def build_prompt_response(
     headers += [
         ("Content-Type", header_value),
         ("Content-Length", str(len(body))),
-        ("X-Content-SHA256", served.served_digest),
         ("Repr-Digest", format_repr_digest(body_hash)),
     ]
     return RawResponse(200, headers, body)

@@ -35,7 +35,7 @@ from prompts.serving.slots import find_task_json, find_timezone
 
 MAX_TEXT_LENGTH, MAX_DATA_LENGTH = 20_000, MAX_CALL_SIZE
 # Names the fields that the layout has no place for. Markdown responses contain no warnings.
-UNPLACED_HEADER = "X-Dramatis-Unplaced"
+UNPLACED_HEADER = "Dramatis-Unplaced"
 CALL_TOOL_SCHEMA = api_schema.object_schema(
     {
         "name": api_schema.line_schema(100, least=1),
@@ -118,10 +118,10 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
         "messages": api_schema.array_schema(
             api_schema.object_schema(
                 {
-                    "text": api_schema.prose_schema(MAX_TEXT_LENGTH, least=1),
+                    "content": api_schema.prose_schema(MAX_TEXT_LENGTH, least=1),
                     "role": api_schema.enum_schema(("user", "assistant")),
                 },
-                ("text",),
+                ("content",),
             )
         ),
     }
@@ -175,6 +175,11 @@ def convert_call_inputs(body: dict[str, Any]) -> dict[str, Any]:
         values["tools"] = [tool if isinstance(tool, str) else tool["name"] for tool in body["tools"]]
         values["tool_definitions"] = [
             convert_call_tool(tool) for tool in body["tools"] if not isinstance(tool, str)
+        ]
+    if "messages" in body:
+        values["messages"] = [
+            {("text" if name == "content" else name): value for name, value in message.items()}
+            for message in body["messages"]
         ]
     return values
 

@@ -1,11 +1,11 @@
-"""Render a version for one call: fill its slots, and find section ranges and cache boundaries in the text."""
+"""Render a version for one call: fill its slots, and describe the text as segments and blocks."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from json import dumps
 from typing import Any, NamedTuple
 
-from prompts.assembly.report import find_cache_boundaries
+from prompts.assembly.report import VOLATILITY_RANKS
 from prompts.assembly.segments import SESSION, TURN, Segment
 from prompts.assembly.slots import Slots, SlotSpan, build_slot_spans
 
@@ -135,34 +135,62 @@ def build_rendered_prompt(
 ) -> RenderedPrompt:
     data = text.encode()
     digest = sha256(data).hexdigest()
-    starts = [0]
-    for chunk in chunks:
-        starts.append(starts[-1] + chunk.length)
-    breaks = find_cache_boundaries(
-        [(chunk.volatility, start) for chunk, start in zip(chunks, starts, strict=False)]
-    )
-    cacheable_end = next(
-        (
-            start
-            for chunk, start in zip(chunks, starts, strict=False)
-            if chunk.volatility in PER_CALL_VOLATILITIES
-        ),
-        len(text),
-    )
     members = {
         "served_digest": digest,
         "text": text,
-        "segments": [
+        "blocks": build_blocks_json(text, chunks),
+        "segments": build_segments_json(chunks),
+    }
+    json_start = f"{{{version_json}{dumps(members, ensure_ascii=False, separators=(',', ':'))[1:-1]}".encode()
+    return RenderedPrompt(slot_texts, text, len(data), digest, json_start, sha256(json_start))
+
+
+def list_section_chunks(segments: Iterable[Segment]) -> list[SectionChunk]:
+    """Return the chunks of a version as it was built, without filling its slots."""
+    return merge_chunks(
+        SectionChunk(segment.section, segment.volatility, segment.slot, len(segment.text))
+        for segment in segments
+    )
+
+
+def build_segments_json(chunks: Iterable[SectionChunk]) -> list[dict[str, Any]]:
+    """Describe the section, the range in characters and the slot of each chunk."""
+    segments: list[dict[str, Any]] = []
+    start, is_cacheable = 0, True
+    for chunk in chunks:
+        is_cacheable = is_cacheable and chunk.volatility not in PER_CALL_VOLATILITIES
+        segments.append(
             {
                 "section": chunk.section,
                 "volatility": chunk.volatility,
                 "range": [start, start + chunk.length],
                 "slot": chunk.slot or None,
-                "cacheable": start + chunk.length <= cacheable_end,
+                "is_cacheable": is_cacheable,
             }
-            for chunk, start in zip(chunks, starts, strict=False)
-        ],
-        "cache_boundaries": [{"offset": offset, "volatility": level} for level, offset in breaks],
-    }
-    json_start = f"{{{version_json}{dumps(members, ensure_ascii=False, separators=(',', ':'))[1:-1]}".encode()
-    return RenderedPrompt(slot_texts, text, len(data), digest, json_start, sha256(json_start))
+        )
+        start += chunk.length
+    return segments
+
+
+def build_blocks_json(text: str, chunks: Iterable[SectionChunk]) -> list[dict[str, Any]]:
+    """Cut the text wherever text begins that changes more often than everything before it.
+
+    The volatility of a block is that of the whole text up to its end. Text that changes with a session or a
+    turn begins a new block too, because no other text changes as often: so the cacheable text ends with a
+    block.
+    """
+    cuts: list[tuple[int, str]] = []
+    start = 0
+    for chunk in chunks:
+        if not cuts or VOLATILITY_RANKS[chunk.volatility] > VOLATILITY_RANKS[cuts[-1][1]]:
+            cuts.append((start, chunk.volatility))
+        start += chunk.length
+    ends = [start for start, _ in cuts[1:]] + [len(text)]
+    return [
+        {
+            "text": text[start:end],
+            "volatility": volatility,
+            "is_cacheable": volatility not in PER_CALL_VOLATILITIES,
+        }
+        for (start, volatility), end in zip(cuts, ends, strict=True)
+    ]

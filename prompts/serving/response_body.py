@@ -50,7 +50,7 @@ def render_extra_fields(served: ServedPrompt) -> str:
     members = {
         "tools": tools,
         "warnings": list(dict.fromkeys([*served.warnings, *unknown, *unplaced])),
-        "messages": [{"role": message.role, "text": message.text} for message in served.messages],
+        "messages": [{"role": message.role, "content": message.text} for message in served.messages],
     }
     return json.dumps(members, ensure_ascii=False, separators=(",", ":"))[1:-1]
 

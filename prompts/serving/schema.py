@@ -4,6 +4,7 @@ It is published in the OpenAPI document, and a test validates real responses aga
 """
 
 from personas.api.schema import (
+    Schema,
     any_object_schema,
     array_schema,
     boolean_schema,
@@ -18,15 +19,7 @@ from prompts.assembly.segments import VOLATILITY_LEVELS
 
 TEXT_SCHEMA = {"type": "string"}
 OFFSET_DESCRIPTION = "In characters of the text, that is in Unicode code points."
-SERVED_VERSION_SCHEMA = object_schema(
-    {
-        "number": integer_schema(1),
-        "digest": digest_schema(),
-        "layout": TEXT_SCHEMA,
-        "created_at": datetime_schema(),
-    }
-)
-SERVED_SEGMENT_SCHEMA = object_schema(
+SEGMENT_SCHEMA = object_schema(
     {
         "section": TEXT_SCHEMA,
         "volatility": enum_schema(VOLATILITY_LEVELS, description="How often it changes."),
@@ -38,16 +31,24 @@ SERVED_SEGMENT_SCHEMA = object_schema(
             "description": OFFSET_DESCRIPTION,
         },
         "slot": nullable_schema({"type": "string", "description": "What a call may fill it with."}),
-        "cacheable": boolean_schema(description="Nothing up to its end changes with a session or a turn."),
+        "is_cacheable": boolean_schema(description="Nothing up to its end changes with a session or a turn."),
     }
 )
-CACHE_BOUNDARY_SCHEMA = object_schema(
+BLOCK_SCHEMA = object_schema(
     {
-        "offset": integer_schema(description=f"A provider's cache may break here. {OFFSET_DESCRIPTION}"),
+        "text": TEXT_SCHEMA,
         "volatility": enum_schema(
-            VOLATILITY_LEVELS, description="Everything before it changes no quicker than this."
+            VOLATILITY_LEVELS,
+            description="The text up to the end of the block changes no more often than this.",
+        ),
+        "is_cacheable": boolean_schema(
+            description="Nothing up to its end changes with a session or a turn. A provider's cache mark "
+            "pays at the end of such a block, most of all at the last one."
         ),
     }
+)
+BLOCKS_DESCRIPTION = (
+    "The text in pieces, for providers that take a prompt in blocks. Joined, they are the text."
 )
 TOKENS_SCHEMA = object_schema(
     {
@@ -62,21 +63,23 @@ TOKENS_SCHEMA = object_schema(
 TOOL_SCHEMA = object_schema(
     {"name": TEXT_SCHEMA, "description": TEXT_SCHEMA, "parameters": any_object_schema()}, ("name",)
 )
-MESSAGE_SCHEMA = object_schema({"role": enum_schema(("user", "assistant")), "text": TEXT_SCHEMA})
+MESSAGE_SCHEMA = object_schema({"role": enum_schema(("user", "assistant")), "content": TEXT_SCHEMA})
 MAX_ITEMS = 100_000
 SERVED_PROMPT_SCHEMA = object_schema(
     {
-        "version": SERVED_VERSION_SCHEMA,
+        "version": integer_schema(1, description="The number of the version."),
         "digest": digest_schema(description="Of the version; the ETag names it."),
+        "layout": TEXT_SCHEMA,
+        "created_at": datetime_schema(description="When the version was built."),
         "tokens": TOKENS_SCHEMA,
         "served_digest": digest_schema(description="SHA-256 of the text in UTF-8."),
         "text": TEXT_SCHEMA,
+        "blocks": array_schema(BLOCK_SCHEMA, most=len(VOLATILITY_LEVELS), description=BLOCKS_DESCRIPTION),
         "segments": array_schema(
-            SERVED_SEGMENT_SCHEMA,
+            SEGMENT_SCHEMA,
             most=MAX_ITEMS,
             description="They follow each other and cover the whole text.",
         ),
-        "cache_boundaries": array_schema(CACHE_BOUNDARY_SCHEMA, most=len(VOLATILITY_LEVELS)),
         "agent": TEXT_SCHEMA,
         "channel": TEXT_SCHEMA,
         "label": TEXT_SCHEMA,
@@ -90,11 +93,19 @@ SERVED_PROMPT_SCHEMA = object_schema(
         "ledger_id": integer_schema(1),
     }
 )
+SERVED, NOT_MODIFIED, FAILED = "served", "not_modified", "failed"
+
+
+def build_batch_result_schema(status: str, **fields: Schema) -> Schema:
+    requested = {"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA, "label": TEXT_SCHEMA}
+    return object_schema({"status": {"type": "string", "const": status}, **requested, **fields})
+
+
 BATCH_RESULT_SCHEMA = {
     "oneOf": [
-        object_schema({"status": {"const": 200}, "prompt": SERVED_PROMPT_SCHEMA}),
-        object_schema({"status": {"const": 304}, "ledger_id": integer_schema(1)}),
-        object_schema({"status": integer_schema(400, 599), "problem": any_object_schema()}),
+        build_batch_result_schema(SERVED, prompt=SERVED_PROMPT_SCHEMA),
+        build_batch_result_schema(NOT_MODIFIED, ledger_id=integer_schema(1)),
+        build_batch_result_schema(FAILED, problem=any_object_schema()),
     ]
 }
 BATCH_SCHEMA = object_schema({"results": array_schema(BATCH_RESULT_SCHEMA, most=50)})

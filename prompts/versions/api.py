@@ -10,7 +10,7 @@ operations that are recorded in the ledger (fetch, render, and the replay of the
 metadata without text.
 """
 
-from itertools import accumulate
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -26,7 +26,6 @@ from personas.api.schema import (
     array_schema,
     datetime_schema,
     digest_schema,
-    enum_schema,
     integer_schema,
     nullable_schema,
     object_schema,
@@ -43,11 +42,12 @@ from prompts.api_lookup import (
     list_prompt_versions,
     list_visible_prompt_ids,
 )
-from prompts.assembly.report import find_cache_boundaries
-from prompts.assembly.segments import VOLATILITY_LEVELS, Segment
+from prompts.assembly.segments import Segment
 from prompts.errors import PromptErased
 from prompts.models import AgentPrompt, PromptVersion
 from prompts.replay.services import describe_erasures, list_version_erasures
+from prompts.serving.rendered_prompt import build_blocks_json, build_segments_json, list_section_chunks
+from prompts.serving.schema import BLOCK_SCHEMA, SEGMENT_SCHEMA, TOKENS_SCHEMA, TOOL_SCHEMA
 from prompts.versions.segments import list_content_digests, unpack_segments
 from prompts.versions.selectors import get_contents, get_prompt_labels, get_tool_definitions
 from prompts.versions.serializers import (
@@ -59,13 +59,13 @@ from prompts.versions.serializers import (
 )
 from prompts.versions.timeline import group_labels_by_version
 
-TOKEN_FIELDS = {
-    "tokens": integer_schema(
-        description="Of the text, as a fetch without slots sends it, and of the tool definitions."
-    ),
-    "text_tokens": integer_schema(),
-    "tool_tokens": integer_schema(),
-}
+VERSION_TOKENS_SCHEMA = object_schema(
+    {
+        "total": integer_schema(description="Of the text and the tool definitions."),
+        "text": integer_schema(description="Of the text, as a fetch without slots sends it."),
+        "tools": integer_schema(description="Of the tool definitions."),
+    }
+)
 VERSION_SUMMARY_SCHEMA = object_schema(
     {
         "number": integer_schema(1),
@@ -73,7 +73,7 @@ VERSION_SUMMARY_SCHEMA = object_schema(
         "layout": TEXT_SCHEMA,
         "compiler": TEXT_SCHEMA,
         "characters": integer_schema(),
-        **TOKEN_FIELDS,
+        "tokens": VERSION_TOKENS_SCHEMA,
         "labels": array_schema(TEXT_SCHEMA),
         "author": TEXT_SCHEMA,
         "message": TEXT_SCHEMA,
@@ -86,16 +86,7 @@ VERSION_SUMMARY_SCHEMA = object_schema(
 SECTION_SCHEMA = object_schema(
     {"name": TEXT_SCHEMA, "characters": integer_schema(), "tokens": integer_schema()}
 )
-SEGMENT_SCHEMA = object_schema(
-    {
-        "section": TEXT_SCHEMA,
-        "volatility": enum_schema(VOLATILITY_LEVELS),
-        "slot": TEXT_SCHEMA,
-        "text": TEXT_SCHEMA,
-    }
-)
-BOUNDARY_SCHEMA = object_schema({"volatility": TEXT_SCHEMA, "offset": integer_schema()})
-TEXT_FIELDS = ("text", "text_digest", "segments", "boundaries", "tools")
+TEXT_FIELDS = ("text", "text_digest", "blocks", "segments", "tools")
 NO_TEXT_NOTE = "Null for keys of bots or of some labels only: fetch the prompt instead, which is recorded."
 VERSION_SCHEMA = object_schema(
     {
@@ -105,12 +96,18 @@ VERSION_SCHEMA = object_schema(
         ),
         "layout": TEXT_SCHEMA,
         "characters": integer_schema(),
-        **TOKEN_FIELDS,
+        "tokens": TOKENS_SCHEMA,
         "sections": array_schema(SECTION_SCHEMA, most=1_000),
         "text": {"type": ["string", "null"], "description": f"Slots stand in it as built. {NO_TEXT_NOTE}"},
+        "blocks": nullable_schema({"type": "array", "items": BLOCK_SCHEMA, "description": NO_TEXT_NOTE}),
         "segments": nullable_schema({"type": "array", "items": SEGMENT_SCHEMA, "description": NO_TEXT_NOTE}),
-        "boundaries": nullable_schema({"type": "array", "items": BOUNDARY_SCHEMA}),
-        "tools": {"type": ["array", "null"], "description": f"Definitions for the provider. {NO_TEXT_NOTE}"},
+        "tools": nullable_schema(
+            {
+                "type": "array",
+                "items": TOOL_SCHEMA,
+                "description": f"Definitions for the provider. {NO_TEXT_NOTE}",
+            }
+        ),
         "first": USAGE_SCHEMA,
     }
 )
@@ -156,11 +153,7 @@ def get_visible_labels(call: ApiRequest, prompt: AgentPrompt) -> dict[int, list[
 
 
 def token_counts_json(version: PromptVersion) -> dict[str, int]:
-    return {
-        "tokens": version.tokens,
-        "text_tokens": version.text_tokens,
-        "tool_tokens": version.tool_tokens,
-    }
+    return {"total": version.tokens, "text": version.text_tokens, "tools": version.tool_tokens}
 
 
 def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str, Any]:
@@ -170,7 +163,7 @@ def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str,
         "layout": version.layout,
         "compiler": version.compiler,
         "characters": version.characters,
-        **token_counts_json(version),
+        "tokens": token_counts_json(version),
         "labels": labels,
         "author": version.author_label,
         "message": version.message,
@@ -192,7 +185,10 @@ def read_version(call: ApiRequest, key: str) -> ApiResponse:
         "digest": version.digest,
         "layout": version.layout,
         "characters": version.characters,
-        **token_counts_json(version),
+        "tokens": {
+            **token_counts_json(version),
+            "sections": {name: tokens for name, (_, tokens) in version.sizes.items()},
+        },
         "sections": [
             {"name": name, "characters": characters, "tokens": tokens}
             for name, (characters, tokens) in version.sizes.items()
@@ -211,24 +207,18 @@ def can_read_text(call: ApiRequest) -> bool:
 def version_text_json(version: PromptVersion) -> dict[str, Any]:
     """Serialize text, segments and tools; raise PromptErased if any of them was erased."""
     segments = require_unerased_segments(version)
-    offsets = accumulate([len(segment.text) for segment in segments], initial=0)
-    starts = [(segment.volatility, at) for segment, at in zip(segments, offsets, strict=False)]
     text = "".join([segment.text for segment in segments])
     return {
         "text": text,
         "text_digest": sha256_digest(text.encode()),
-        "segments": [
-            {
-                "section": segment.section,
-                "volatility": segment.volatility,
-                "slot": segment.slot,
-                "text": segment.text,
-            }
-            for segment in segments
-        ],
-        "boundaries": [boundary._asdict() for boundary in find_cache_boundaries(starts)],
+        **text_parts_json(text, segments),
         "tools": get_tool_definitions(version),
     }
+
+
+def text_parts_json(text: str, segments: Sequence[Segment]) -> dict[str, Any]:
+    chunks = list_section_chunks(segments)
+    return {"blocks": build_blocks_json(text, chunks), "segments": build_segments_json(chunks)}
 
 
 def require_unerased_segments(version: PromptVersion) -> tuple[Segment, ...]:

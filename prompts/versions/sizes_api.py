@@ -20,7 +20,7 @@ from prompts.builds.compiler import count_tokens_cached
 from prompts.versions.api import (
     COMMON_OPTIONS,
     NO_TEXT_NOTE,
-    TOKEN_FIELDS,
+    VERSION_TOKENS_SCHEMA,
     VERSIONS_PATH,
     can_read_text,
     require_unerased_segments,
@@ -59,7 +59,7 @@ SIZES_SCHEMA = object_schema(
         "characters": integer_schema(
             description="Of the text, as a fetch without slots sends it, and of the tool definitions."
         ),
-        **TOKEN_FIELDS,
+        "tokens": VERSION_TOKENS_SCHEMA,
         "contributors": array_schema(
             CONTRIBUTOR_SCHEMA, most=100_000, description="Largest first, by their tokens."
         ),
@@ -82,9 +82,7 @@ def read_version_sizes(call: ApiRequest, agent: str, channel: str, number: int) 
         "number": version.number,
         "digest": version.digest,
         "characters": table.characters,
-        "tokens": table.tokens,
-        "text_tokens": table.text_tokens,
-        "tool_tokens": table.tool_tokens,
+        "tokens": {"total": table.tokens, "text": table.text_tokens, "tools": table.tool_tokens},
         "contributors": [
             contributor_json(row, has_name=has_names)
             for row in describe_contributors(call.workspace, table.contributors)

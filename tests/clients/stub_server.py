@@ -120,26 +120,26 @@ def prompt_body(text: str, number: int = 1, /, **changes: Any) -> dict[str, Any]
     """Return a prompt document as the server writes it."""
     digest = hash_text(f"version {text}")
     document = {
-        "version": {
-            "number": number,
-            "digest": digest,
-            "layout": "dramatis",
-            "created_at": "2026-03-07T14:55:05Z",
-        },
+        "version": number,
         "digest": digest,
+        "layout": "dramatis",
+        "created_at": "2026-03-07T14:55:05Z",
         "tokens": {"total": 3, "sections": {"soul": 3}},
         "served_digest": hash_text(text),
         "text": text,
+        "blocks": [
+            {"text": text[:3], "volatility": "release", "is_cacheable": True},
+            {"text": text[3:], "volatility": "turn", "is_cacheable": False},
+        ],
         "segments": [
             {
                 "section": "soul",
                 "volatility": "release",
                 "range": [0, len(text)],
                 "slot": None,
-                "cacheable": True,
+                "is_cacheable": True,
             }
         ],
-        "cache_boundaries": [{"offset": 3, "volatility": "release"}],
         "agent": "pilot",
         "channel": "deck",
         "label": "production",
@@ -159,7 +159,7 @@ def prompt_response(text: str, number: int = 1, /, **changes: Any) -> StubRespon
         "Content-Type": "application/json",
         "ETag": make_etag(text),
         "Cache-Control": CACHING,
-        "X-Ledger-ID": str(40 + number),
+        "Dramatis-Ledger": str(40 + number),
     }
     return StubResponse(200, json.dumps(body, ensure_ascii=False).encode(), headers)
 

@@ -166,7 +166,7 @@ def test_slot_values_are_downloaded_again_after_an_hour(stub_server, make_client
         "volatility": "turn",
         "range": [0, 9],
         "slot": "dramatis.time",
-        "cacheable": False,
+        "is_cacheable": False,
     }
     stub_server.respond_with(prompt_response("It is ten", segments=[clock]))
     client = make_client(stub_server.url)

@@ -26,7 +26,7 @@ Path = tuple[str | int, ...]
 NUMBER = 987_654_321
 MISSING_VALUES = {"digest": "f" * 64, "path": "/srv/no-such-row", "word": "no-such-row"}
 # These differ between two responses with the same meaning.
-HEADERS = "Location|ETag|Content-Length|X-Ledger-ID|Repr-Digest|RateLimit"
+HEADERS = "Location|ETag|Content-Length|Dramatis-Ledger|Repr-Digest|RateLimit"
 VOLATILE = re.compile(
     rf"""\d{{4}}-\d\d-\d\dT[^"\\]*|"(?:id|ledger_id|sequence)": ?\d+|'(?:{HEADERS})': '[^']*'"""
 )

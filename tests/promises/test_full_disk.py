@@ -75,7 +75,7 @@ class Editor:
         if response.status_code == 200 and request.kind == "edit":
             self.edits.append((request.target, response.json()["revision"], request.text))
         if response.status_code == 200 and request.kind == "fetch":
-            self.fetches[response.headers["X-Request-Id"]] = response.headers["X-Content-SHA256"]
+            self.fetches[response.headers["X-Request-Id"]] = response.headers["Dramatis-Digest"]
         return response
 
     def edit(self, turn: int, text: str = LARGE_TEXT) -> httpx.Response:

@@ -730,7 +730,7 @@ def test_size_estimates(
     version = get_version(product, agent)
     # The figures of the seed are approximate: accept half of a figure up to twice the figure.
     assert characters[0] / 2 <= version["characters"] <= characters[1] * 2
-    assert tokens[0] / 2 <= version["text_tokens"] <= tokens[1] * 2
+    assert tokens[0] / 2 <= version["tokens"]["text"] <= tokens[1] * 2
 
 
 def test_sizes_grow_in_the_order_of_the_table(product: Product) -> None:

@@ -648,9 +648,9 @@ def test_tools_of_the_call_bring_the_first_guidelines_of_an_agent_without_tools(
 
 
 def test_instructions_of_an_activated_skill_are_a_message_beside_the_prompt(product):
-    body = {"channel": CHANNEL, "messages": [{"text": "Boil the water first."}]}
+    body = {"channel": CHANNEL, "messages": [{"content": "Boil the water first."}]}
     data = json.loads(product.bot.post("agents/reviewer/prompt:render", body).content)
-    assert data["messages"] == [{"role": "user", "text": "Boil the water first."}]
+    assert data["messages"] == [{"role": "user", "content": "Boil the water first."}]
     assert data["text"] == product.fetch("reviewer")
 
 

@@ -74,7 +74,7 @@ def get_stored_bytes(stage: Stage) -> int:
 
 
 def test_messages_come_back_and_are_not_stored(stage):
-    messages = [{"text": "x" * 4_900, "role": "user"}] * 200
+    messages = [{"content": "x" * 4_900, "role": "user"}] * 200
     data = render(stage, messages=messages).json()
     assert data["messages"] == messages
     assert set(data["slots"]) == set(stage.rows[-1].slots) == {"now", "zone"}
@@ -90,13 +90,13 @@ def test_slots_without_a_place_are_named_and_not_stored(stage):
         "The layout has no place for slots.host.",
         "The layout has no place for slots.append.",
     ]
-    assert response["X-Dramatis-Unplaced"] == "working_directory, host, append"
+    assert response["Dramatis-Unplaced"] == "working_directory, host, append"
     assert set(stage.rows[-1].slots) == {"now", "zone"}
     assert list_contents(stage) == []
 
 
 def test_a_call_whose_fields_all_have_a_place_has_no_header_about_others(stage):
-    assert "X-Dramatis-Unplaced" not in render(stage, append="Be brief.")
+    assert "Dramatis-Unplaced" not in render(stage, append="Be brief.")
 
 
 # --- long values ---------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_calls_without_data_are_served_when_the_quota_is_used_up(stage, settings
     settings.DRAMATIS_CALL_BYTES_PER_DAY = 10
     render(stage, 429, append="Be brief.")
     render(stage)
-    render(stage, messages=[{"text": "Hello"}])
+    render(stage, messages=[{"content": "Hello"}])
     assert stage.fetch().status == 200
 
 

@@ -4,6 +4,7 @@ import datetime as dt
 import json
 from base64 import b64decode
 from hashlib import sha256
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from personas.api.responses import datetime_json
 from personas.api.validation import build_validator, find_schema_errors
 from personas.api_keys.format import generate_key_secret
+from prompts.assembly.segments import VOLATILITY_LEVELS
 from prompts.models import PromptVersion
 from prompts.replay.services import replay_entry
 from prompts.serving.http_params import negotiate_content_type, parse_if_none_match
@@ -48,7 +51,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fetch_urls")]
 
 # Headers that differ between two fetches. The length varies with the number of digits of the ledger id.
-VARYING_HEADERS = {"X-Request-ID", "X-Ledger-ID", "Repr-Digest", "RateLimit", "Content-Length"}
+VARYING_HEADERS = {"X-Request-ID", "Dramatis-Ledger", "Repr-Digest", "RateLimit", "Content-Length"}
 
 
 def set_stage(shared: SharedCast) -> Any:
@@ -74,8 +77,8 @@ def test_a_fetch_returns_the_text_and_its_metadata(stage, entry_point):
         *("pilot", "deck", "production"),
         None,
     )
-    assert data["version"]["number"] == 1
-    assert data["version"]["digest"] == data["digest"] == version.digest
+    assert (data["version"], data["digest"], data["layout"]) == (1, version.digest, version.layout)
+    assert data["created_at"] == datetime_json(version.created_at)
     assert data["ledger_id"] == row.pk
     assert data["served_digest"] == sha256(data["text"].encode()).hexdigest()
     assert is_recorded(row, data["served_digest"])
@@ -98,9 +101,9 @@ def test_the_headers_describe_caching_and_digests(stage, entry_point):
     assert headers["Vary"] == "Authorization, Accept"
     assert headers["ETag"] == f'W/"{data["digest"]}"'
     assert headers["X-Request-ID"] == stage.rows[0].request_id
-    assert headers["X-Content-SHA256"] == data["served_digest"]
-    assert headers["X-Dramatis-Version"] == "1"
-    assert headers["X-Ledger-ID"] == str(stage.rows[0].pk)
+    assert headers["Dramatis-Digest"] == data["served_digest"]
+    assert headers["Dramatis-Version"] == "1"
+    assert headers["Dramatis-Ledger"] == str(stage.rows[0].pk)
     assert headers["Content-Length"] == str(len(response.body))
     digest = headers["Repr-Digest"].removeprefix("sha-256=:").removesuffix(":")
     assert b64decode(digest) == sha256(response.body).digest()
@@ -111,13 +114,13 @@ def test_the_headers_describe_caching_and_digests(stage, entry_point):
 def test_markdown_is_the_text_only(stage, entry_point):
     response = send_fetch(entry_point, stage, ACCEPT="text/markdown")
     assert response.headers["Content-Type"] == "text/markdown; charset=utf-8"
-    assert sha256(response.body).hexdigest() == response.headers["X-Content-SHA256"]
-    assert is_recorded(stage.rows[0], response.headers["X-Content-SHA256"])
+    assert sha256(response.body).hexdigest() == response.headers["Dramatis-Digest"]
+    assert is_recorded(stage.rows[0], response.headers["Dramatis-Digest"])
     assert b64decode(response.headers["Repr-Digest"][9:-1]) == sha256(response.body).digest()
 
 
 @pytest.mark.parametrize("layout", ["dramatis", "opal", "pi", "moltis", "nova", "ptc"])
-def test_segments_cover_the_text_and_boundaries_lie_between_them(stage, layout):
+def test_segments_and_blocks_cover_the_text(stage, layout):
     make_memory(stage.workspace, "The cook likes tea — always 🦊.")
     stage.change_layout(layout, user_profile=make_profile(stage.workspace, name="Ada", timezone="Asia/Tokyo"))
     data = json.loads(send_fetch(fetch_by_fast_path, stage).body)
@@ -128,10 +131,17 @@ def test_segments_cover_the_text_and_boundaries_lie_between_them(stage, layout):
         assert end > start
         ends.append(end)
     assert ends[-1] == len(data["text"])
-    for one in data["cache_boundaries"]:
-        assert one["offset"] in ends
-    cacheable = [segment["cacheable"] for segment in data["segments"]]
-    assert cacheable == sorted(cacheable, reverse=True)
+    blocks = data["blocks"]
+    assert "".join(block["text"] for block in blocks) == data["text"]
+    assert set(accumulate(len(block["text"]) for block in blocks)) <= set(ends)
+    ranks = [VOLATILITY_LEVELS.index(block["volatility"]) for block in blocks]
+    assert ranks == sorted(set(ranks))
+    for members in (blocks, data["segments"]):
+        cacheable = [member["is_cacheable"] for member in members]
+        assert cacheable == sorted(cacheable, reverse=True)
+    cacheable_text = "".join(block["text"] for block in blocks if block["is_cacheable"])
+    segment_ends = [segment["range"][1] for segment in data["segments"] if segment["is_cacheable"]]
+    assert len(cacheable_text) == max(segment_ends, default=0)
     assert all(segment["slot"] or segment["volatility"] != "turn" for segment in data["segments"])
 
 
@@ -139,11 +149,14 @@ def test_our_own_layout_is_cacheable_up_to_the_slots_of_a_call(stage):
     make_memory(stage.workspace, "The cook likes tea.")
     stage.edit("Be wise.")
     data = json.loads(send_fetch(fetch_by_fast_path, stage).body)
-    last = data["cache_boundaries"][-1]["offset"]
-    assert data["text"][last:].lstrip().startswith("<now>")
-    assert "The cook likes tea." in data["text"][:last]
+    *cacheable, last_block = data["blocks"]
+    assert last_block["text"].lstrip().startswith("<now>")
+    assert (last_block["volatility"], last_block["is_cacheable"]) == ("turn", False)
+    assert all(block["is_cacheable"] for block in cacheable)
+    assert "The cook likes tea." in "".join(block["text"] for block in cacheable)
+    last = len(data["text"]) - len(last_block["text"])
     at_now = next(segment for segment in data["segments"] if segment["section"] == "now")
-    assert (at_now["slot"], at_now["cacheable"], at_now["range"][0]) == ("dramatis.now", False, last)
+    assert (at_now["slot"], at_now["is_cacheable"], at_now["range"][0]) == ("dramatis.now", False, last)
 
 
 # --- fast path and Django ------------------------------------------------------------------------------
@@ -246,7 +259,7 @@ def test_a_head_gets_the_same_headers_without_a_body_and_is_recorded(stage, entr
     full, head = send_fetch(entry_point, stage), send_fetch(entry_point, stage, method="HEAD")
     assert (head.status, head.body) == (200, b"")
     assert head.headers.keys() == full.headers.keys()
-    assert is_recorded(stage.rows[-1], head.headers["X-Content-SHA256"])
+    assert is_recorded(stage.rows[-1], head.headers["Dramatis-Digest"])
     assert [row.status for row in stage.rows] == [200, 200]
 
 
@@ -262,7 +275,9 @@ def test_a_client_with_the_version_gets_304_and_is_recorded(stage, entry_point):
         assert response.headers["ETag"] == f'W/"{digest}"'
         assert "Content-Type" not in response.headers
         assert stage.rows[-1].status == 304
-        assert response.headers["X-Ledger-ID"] == str(stage.rows[-1].pk)
+        assert response.headers["Dramatis-Ledger"] == str(stage.rows[-1].pk)
+        assert response.headers["Dramatis-Version"] == "1"
+        assert is_recorded(stage.rows[-1], response.headers["Dramatis-Digest"])
     assert len(stage.rows) == 6
 
 
@@ -308,7 +323,7 @@ def test_a_timestamp_is_parsed_with_its_offset(stage):
     text = before.isoformat()
     for spelling in (text.replace("+", "%2B"), text, text.replace("+00:00", "Z")):
         data = json.loads(send_fetch(fetch_by_fast_path, stage, query=f"channel=deck&at={spelling}").body)
-        assert (data["version"]["number"], data["as_of"]) == (1, before.isoformat())
+        assert (data["version"], data["as_of"]) == (1, before.isoformat())
     assert all("@" in row.label for row in stage.rows)
 
 
@@ -317,7 +332,7 @@ def test_a_timestamp_may_have_an_unusual_offset(stage, label):
     """PostgreSQL supports no offset beyond sixteen hours."""
     at = timezone.now().astimezone(dt.timezone(-dt.timedelta(hours=22, minutes=28)))
     response = send_fetch(fetch_by_fast_path, stage, query=f"channel=deck&label={label}&at={at.isoformat()}")
-    assert (response.status, json.loads(response.body)["version"]["number"]) == (200, 1)
+    assert (response.status, json.loads(response.body)["version"]) == (200, 1)
 
 
 INVALID = [

@@ -46,7 +46,7 @@ EVERYTHING = {
     "previous_error": {"error": "Timeout", "message": "too slow"},
     "tools": ["read"],
     "append": "Be brief.</this-call>",
-    "messages": [{"text": "Hello"}, {"role": "assistant", "text": "Hi"}],
+    "messages": [{"content": "Hello"}, {"role": "assistant", "content": "Hi"}],
 }
 
 
@@ -93,7 +93,7 @@ def test_the_slots_of_a_call_are_in_the_text_and_the_row_reproduces_it(stage):
     ):
         assert expected in text
     assert "Be brief.&lt;/this-call>" in text
-    assert data["messages"] == [{"role": "user", "text": "Hello"}, {"role": "assistant", "text": "Hi"}]
+    assert data["messages"] == [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
     assert data["warnings"] == ["The call names the tool read, which has no definition."]
     assert find_schema_errors(build_validator(SERVED_PROMPT_SCHEMA), data) == []
     [row] = stage.rows
@@ -104,7 +104,7 @@ def test_the_slots_of_a_call_are_in_the_text_and_the_row_reproduces_it(stage):
     assert data["segments"][-1]["range"][1] == len(text)
     assert PromptVersion.objects.in_workspace(stage.workspace).count() == 1
     assert answer["Cache-Control"] == "private, no-store"
-    assert answer["X-Content-SHA256"] == sha256(text.encode()).hexdigest()
+    assert answer["Dramatis-Digest"] == sha256(text.encode()).hexdigest()
     assert answer["RateLimit-Policy"].startswith('"render";')
 
 
@@ -166,8 +166,8 @@ INVALID = [
     ({"channel": "deck", "task": True}, "/task"),
     ({"channel": "deck", "session": {"id": 4}}, "/session/id"),
     ({"channel": "deck", "tools": ["a", 4]}, "/tools/1"),
-    ({"channel": "deck", "messages": [{"role": "user"}]}, "/messages/0/text"),
-    ({"channel": "deck", "messages": [{"text": "x", "role": "system"}]}, "/messages/0/role"),
+    ({"channel": "deck", "messages": [{"role": "user"}]}, "/messages/0/content"),
+    ({"channel": "deck", "messages": [{"content": "x", "role": "system"}]}, "/messages/0/role"),
     ({"channel": "deck", "previous_error": {}}, "/previous_error/error"),
     ({"channel": "deck", "now": "2026-01-01T00:00:00"}, "/now"),
     ({"channel": "deck", "append": "x" * 20_001}, "/append"),
@@ -228,7 +228,12 @@ def test_each_of_many_has_its_own_status_and_row(stage):
     answer = post(stage, BATCH, {"prompts": items})
     results = json.loads(answer.content)["results"]
     assert answer.status_code == 200
-    assert [result["status"] for result in results] == [200, 404, 304, 404, 200]
+    assert [result["status"] for result in results] == [
+        *("served", "failed", "not_modified"),
+        *("failed", "served"),
+    ]
+    asked = [(item["agent"], item["channel"], item.get("label", "production")) for item in items]
+    assert [(result["agent"], result["channel"], result["label"]) for result in results] == asked
     assert [result["problem"]["code"] for result in results if "problem" in result] == [
         "not_found",
         "no_version",
@@ -258,5 +263,7 @@ def test_an_item_that_cannot_be_recorded_gets_its_own_status(stage):
     post(stage, BATCH, {"prompts": [one]})
     with statements_fail_at("INSERT INTO prompts_ledgerentry"):
         answer = post(stage, BATCH, {"prompts": [one, one]})
-    assert [result["status"] for result in json.loads(answer.content)["results"]] == [503, 503]
+    results = json.loads(answer.content)["results"]
+    assert [result["status"] for result in results] == ["failed", "failed"]
+    assert [result["problem"]["status"] for result in results] == [503, 503]
     assert b"Be brave." not in answer.content

@@ -77,10 +77,10 @@ def test_a_version_is_cached_and_revalidated(admin: Api, deck: Deck) -> None:
     version = deck.version(1)
     response = admin.get(f"prompt-versions/{version.digest}")
     body = good(response)
-    assert (
-        body["text"] == get_version_text(version) == "".join(segment["text"] for segment in body["segments"])
-    )
-    assert sum(section["tokens"] for section in body["sections"]) == body["tokens"] == version.tokens
+    assert body["text"] == get_version_text(version) == "".join(block["text"] for block in body["blocks"])
+    assert body["segments"][-1]["range"][1] == len(body["text"])
+    assert sum(section["tokens"] for section in body["sections"]) == body["tokens"]["total"] == version.tokens
+    assert body["tokens"]["sections"] == {section["name"]: section["tokens"] for section in body["sections"]}
     assert response["Cache-Control"] == REVALIDATE
     second = admin.get(f"prompt-versions/{version.digest}", If_None_Match=response["ETag"])
     assert (second.status_code, second.content, second["ETag"]) == (304, b"", response["ETag"])

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from dramatis_client.problems import Unreachable
@@ -124,27 +124,27 @@ def build_fallback_prompt(agent: str, channel: str, label: str, text: str, now: 
 
 
 def _build_prompt(document: Mapping[str, Any], etag: str, fetched_at: datetime) -> Prompt:
-    version = document["version"]
+    digest = _require_text(document["digest"])
+    blocks = tuple([_require_text(item["text"]) for item in document["blocks"]])
+    levels = [_require_text(item["volatility"]) for item in document["blocks"]]
+    ends = list(accumulate(len(block) for block in blocks))
     return Prompt(
         agent=_require_text(document["agent"]),
         channel=_require_text(document["channel"]),
         label=_require_text(document["label"]),
         text=_require_text(document["text"]),
-        version=int(version["number"]),
-        digest=_require_text(version["digest"]),
+        version=int(document["version"]),
+        digest=digest,
         served_digest=_require_text(document["served_digest"]),
-        layout=_require_text(version["layout"]),
+        layout=_require_text(document["layout"]),
         segments=tuple([_build_segment(item) for item in document["segments"]]),
         cache_boundaries=tuple(
-            [
-                CacheBoundary(int(item["offset"]), _require_text(item["volatility"]))
-                for item in document["cache_boundaries"]
-            ]
+            [CacheBoundary(end, level) for end, level in zip(ends[:-1], levels[:-1], strict=True)]
         ),
         tools=tuple(document.get("tools") or ()),
         messages=tuple(
             [
-                Message(_require_text(item["role"]), _require_text(item["text"]))
+                Message(_require_text(item["role"]), _require_text(item["content"]))
                 for item in document.get("messages") or ()
             ]
         ),
@@ -152,7 +152,7 @@ def _build_prompt(document: Mapping[str, Any], etag: str, fetched_at: datetime) 
         tokens=int(document["tokens"]["total"]),
         warnings=tuple([_require_text(item) for item in document.get("warnings") or ()]),
         ledger_id=int(document["ledger_id"]),
-        etag=etag or f'W/"{version["digest"]}"',
+        etag=etag or f'W/"{digest}"',
         fetched_at=fetched_at,
     )
 
@@ -165,7 +165,7 @@ def _build_segment(document: Mapping[str, Any]) -> Segment:
         start=int(start),
         end=int(end),
         slot=document.get("slot"),
-        is_cacheable=bool(document.get("cacheable")),
+        is_cacheable=bool(document["is_cacheable"]),
     )
 
 
