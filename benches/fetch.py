@@ -107,18 +107,16 @@ def run_benchmark(kind: str, environment: dict[str, str]) -> int:
 
 
 def build_workloads(stage: dict[str, Any], port: int) -> list[Workload]:
-    secret, path = stage["secret"], "/api/v1/agents/pilot/prompt"
+    secret, path = stage["secret"], "/api/v1/agents/pilot/channels/web/prompt"
     if_none_match = f'If-None-Match: W/"{stage["digest"]}"\r\n'
-    facts = json.dumps(
-        {"channel": "web", "host": {"os": "linux"}, "session": {"id": "s-1"}, "append": "Be brief."}
-    )
+    facts = json.dumps({"host": {"os": "linux"}, "session": {"id": "s-1"}, "append": "Be brief."})
     many = [
-        build_request("GET", f"/api/v1/agents/{agent}/prompt?channel=web", other)
+        build_request("GET", f"/api/v1/agents/{agent}/channels/web/prompt", other)
         for agent, other in stage["many"].items()
     ]
-    fetch = build_request("GET", f"{path}?channel=web", secret)
-    conditional = build_request("GET", f"{path}?channel=web", secret, if_none_match)
-    naive = build_request("GET", "/naive/agents/pilot/prompt?channel=web", secret)
+    fetch = build_request("GET", path, secret)
+    conditional = build_request("GET", path, secret, if_none_match)
+    naive = build_request("GET", "/naive/agents/pilot/channels/web/prompt", secret)
     return [
         Workload("fetch", port, [fetch], "200"),
         Workload(f"{len(many)} prompts", port, many, "200"),
@@ -197,7 +195,7 @@ def run_module(module: str, *arguments: str, environment: dict[str, str], stdin:
 
 def fetch_body(port: int, agent: str, secret: str) -> bytes:
     with closing(http.client.HTTPConnection(HOST, port, timeout=10)) as connection:
-        path = f"/api/v1/agents/{agent}/prompt?channel=web"
+        path = f"/api/v1/agents/{agent}/channels/web/prompt"
         connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"})
         response = connection.getresponse()
         body = response.read()
@@ -288,7 +286,7 @@ def report_goal(name: str, value: float, minimum: float, unit: str) -> bool:
 
 def check_erasures(secrets: dict[str, str], port: int) -> bool:
     """Check that a fetch does not take longer in a workspace with many erasures."""
-    path = "/api/v1/agents/pilot/prompt?channel=web"
+    path = "/api/v1/agents/pilot/channels/web/prompt"
     workloads = [
         Workload(number, port, [build_request("GET", path, secret)], "200")
         for number, secret in secrets.items()

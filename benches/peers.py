@@ -122,7 +122,7 @@ def run_benchmark(kind: str, environment: dict[str, str], mlflow_database: str, 
             run_web("benches.fetch_settings", environment, *arguments, log=subprocess.DEVNULL)
         ).port
         body = send_request(
-            product, "GET", f"/api/v1/agents/{FETCHED_AGENT}/prompt?channel=web", stage["bot"]
+            product, "GET", f"/api/v1/agents/{FETCHED_AGENT}/channels/web/prompt", stage["bot"]
         )
         text: str = json.loads(body)["text"]
         Path(environment["BENCH_BODY"]).write_bytes(body)
@@ -170,7 +170,7 @@ def check_edit_is_served(stage: dict[str, str], port: int) -> None:
     name = AGENTS[0].removeprefix("pilot-")
     send_request(port, "PATCH", f"/api/v1/souls/soul-{name}", stage["admin"], {"text": sentence})
     fetched = json.loads(
-        send_request(port, "GET", f"/api/v1/agents/{AGENTS[0]}/prompt?channel=web", stage["bot"])
+        send_request(port, "GET", f"/api/v1/agents/{AGENTS[0]}/channels/web/prompt", stage["bot"])
     )
     if sentence not in fetched["text"]:
         raise SystemExit("An edit was answered before its version could be fetched.")

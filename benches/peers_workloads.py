@@ -25,7 +25,7 @@ def build_product_workloads(
     stage: dict[str, str], fetched_agent: str, port: int, baseline: int
 ) -> list[Workload]:
     agent, soul = "/api/v1/agents/pilot-@who@", "/api/v1/souls/soul-@who@"
-    path_and_query = f"/api/v1/agents/{fetched_agent}/prompt?channel=web&label=production"
+    path_and_query = f"/api/v1/agents/{fetched_agent}/channels/web/prompt?label=production"
     edit = build_write_request("PATCH", soul, stage["admin"], {"text": EDIT + stage["soul"]})
     label = f"{agent}/prompts/web/labels/canary"
     moves = [build_write_request("PUT", label, stage["admin"], {"version": number}) for number in (1, 2)]

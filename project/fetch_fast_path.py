@@ -20,7 +20,7 @@ from django.middleware.security import SecurityMiddleware
 
 from project.metrics.collectors import FETCH_FAMILY as FETCHES
 from project.metrics.collectors import count_request
-from prompts.serving.fetch_api import Headers, RawResponse, handle_fetch
+from prompts.serving.fetch_api import FetchTarget, Headers, RawResponse, handle_fetch
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +28,7 @@ WsgiEnviron = dict[str, Any]
 StartResponse = Callable[..., Any]
 WsgiApplication = Callable[[WsgiEnviron, StartResponse], Iterable[bytes]]
 # Must match the URL pattern in prompts.serving.fetch_api.
-FETCH_PATH = re.compile(r"/api/v1/agents/([-a-zA-Z0-9_]+)/prompt")
+FETCH_PATH = re.compile(r"/api/v1/agents/([-a-zA-Z0-9_]+)/channels/([-a-zA-Z0-9_]+)/prompt(\.md)?")
 FETCH_METHODS = frozenset({"GET", "HEAD"})
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 HEADER_MIDDLEWARE = (SecurityMiddleware, CSPMiddleware, XFrameOptionsMiddleware)
@@ -48,14 +48,14 @@ class FetchFastPath:
         if environ["REQUEST_METHOD"] in FETCH_METHODS:
             match = FETCH_PATH.fullmatch(environ["PATH_INFO"])
             if match and is_accepted_request(environ):
-                return self.fetch(environ, match[1], start)
+                return self.fetch(environ, FetchTarget(match[1], match[2], bool(match[3])), start)
         return self.application(environ, start)
 
-    def fetch(self, environ: WsgiEnviron, agent: str, start: StartResponse) -> Iterable[bytes]:
+    def fetch(self, environ: WsgiEnviron, target: FetchTarget, start: StartResponse) -> Iterable[bytes]:
         request_id, started_at = generate_request_id(), perf_counter()
         try:
             response = handle_fetch(
-                environ["REQUEST_METHOD"], agent, environ.get("QUERY_STRING", ""), environ, request_id
+                environ["REQUEST_METHOD"], target, environ.get("QUERY_STRING", ""), environ, request_id
             )
         finally:
             release_connection()

@@ -44,8 +44,7 @@ def fetch_prompts(workspace: Workspace, by: Actor, address: str) -> None:
     _key, secret = create_key(workspace, "Night bot", {"verbs": ["fetch"]}, expires_at, by=by)
     for agent, channel in FETCHED_PROMPTS:
         httpx.get(
-            f"{address}/api/v1/agents/{agent}/prompt",
-            params={"channel": channel},
+            f"{address}/api/v1/agents/{agent}/channels/{channel}/prompt",
             headers={"Authorization": f"Bearer {secret}"},
             timeout=30,
             trust_env=False,

@@ -138,5 +138,5 @@ def build_example_url(public_url: str, key: ScopedKey, agent: str, channel: str)
     if FETCH not in get_key_verbs(key.scopes, key.kind):
         return f"{public_url}/api/v1/agents"
     labels = key.scopes.get("labels") or [DEFAULT_LABEL]
-    label = "" if DEFAULT_LABEL in labels else f"&label={labels[0]}"
-    return f"{public_url}/api/v1/agents/{agent or 'AGENT'}/prompt?channel={channel or 'CHANNEL'}{label}"
+    label = "" if DEFAULT_LABEL in labels else f"?label={labels[0]}"
+    return f"{public_url}/api/v1/agents/{agent or 'AGENT'}/channels/{channel or 'CHANNEL'}/prompt{label}"

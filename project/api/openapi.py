@@ -168,7 +168,9 @@ def build_responses(pattern: URLPattern, operation: Operation) -> dict[str, Any]
     if operation.answer is not None:
         content: dict[str, Any] = {"schema": operation.answer}
         content |= {"example": operation.example} if operation.example is not None else {}
-        success["content"] = {"application/json": content} | dict(operation.extra_content)
+        success["content"] = {"application/json": content}
+    if operation.extra_content:
+        success["content"] = {**success.get("content", {}), **operation.extra_content}
     responses = {str(operation.status): success}
     responses |= {str(status): dict(response) for status, response in operation.extra_responses}
     for status, code in sorted(get_problem_codes(pattern, operation).items()):

@@ -1,10 +1,10 @@
-"""GET /agents/{slug}/prompt: fetch a prompt.
+"""GET /agents/{agent}/channels/{channel}/prompt: fetch a prompt as JSON, or its text with `prompt.md`.
 
 The handler takes plain request values instead of a Django request, because the WSGI fast path
 (`project.fetch_fast_path`) calls it as well.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import structlog
@@ -32,14 +32,14 @@ from prompts.serving import (
     ServedPrompt,
     serve_prompt,
 )
-from prompts.serving.http_params import negotiate_content_type, parse_if_none_match, parse_prompt_request
-from prompts.serving.response_body import (
-    JSON_TYPE,
-    MARKDOWN_TYPE,
-    format_repr_digest,
-    render_json_body,
-    render_markdown_body,
+from prompts.serving.http_params import (
+    JSON_TYPES,
+    TEXT_TYPES,
+    negotiate_content_type,
+    parse_if_none_match,
+    parse_prompt_request,
 )
+from prompts.serving.response_body import JSON_TYPE, format_repr_digest, render_json_body, render_text_body
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 
 log = structlog.get_logger(__name__)
@@ -49,13 +49,28 @@ CACHE_CONTROL = "private, max-age=30, stale-while-revalidate=300, stale-if-error
 VARY_HEADER = ("Vary", "Authorization, Accept")
 BODY_RENDERERS = {
     "application/json": (JSON_TYPE, render_json_body),
-    "text/markdown": (MARKDOWN_TYPE, render_markdown_body),
+    "text/markdown": ("text/markdown; charset=utf-8", render_text_body),
+    "text/plain": ("text/plain; charset=utf-8", render_text_body),
 }
 GET_ONLY_PROBLEM = Problem(
     405, "method_not_allowed", "This address does not take that method.", headers={"Allow": "GET, HEAD"}
 )
-NOT_ACCEPTABLE_PROBLEM = Problem(406, "not_acceptable", "Accept application/json or text/markdown.")
+JSON_ONLY_PROBLEM = Problem(
+    406, "not_acceptable", "This address returns application/json. The text alone is at …/prompt.md."
+)
+TEXT_ONLY_PROBLEM = Problem(
+    406, "not_acceptable", "This address returns text/markdown or text/plain. JSON is at …/prompt."
+)
 Headers = list[tuple[str, str]]
+
+
+class FetchTarget(NamedTuple):
+    """The parts of the path of a fetch."""
+
+    agent: str
+    channel: str
+    # Whether the path ends with `prompt.md`: the response is the text alone.
+    is_text: bool = False
 
 
 class RawResponse(NamedTuple):
@@ -67,11 +82,11 @@ class RawResponse(NamedTuple):
 
 
 def handle_fetch(
-    method: str, agent: str, query: str, meta: Mapping[str, Any], request_id: str
+    method: str, target: FetchTarget, query: str, meta: Mapping[str, Any], request_id: str
 ) -> RawResponse:
     """Return the response to a fetch. `meta` holds the request headers under CGI names, as in HTTP_ACCEPT."""
     try:
-        response = answer_fetch(method, agent, query, meta, request_id)
+        response = answer_fetch(method, target, query, meta, request_id)
     except Exception as error:  # noqa: BLE001  # any error becomes a problem response
         response = build_problem_response(error, request_id)
     # A HEAD request gets the same headers as a GET request, and is recorded in the ledger as well.
@@ -79,21 +94,26 @@ def handle_fetch(
 
 
 def answer_fetch(
-    method: str, agent: str, query: str, meta: Mapping[str, Any], request_id: str
+    method: str, target: FetchTarget, query: str, meta: Mapping[str, Any], request_id: str
 ) -> RawResponse:
     if method not in {"GET", "HEAD"}:
         raise ProblemError(GET_ONLY_PROBLEM)
-    client = KeyClient(require_bearer_secret(meta.get("HTTP_AUTHORIZATION", ""), agent, query))
+    client = KeyClient(require_bearer_secret(meta.get("HTTP_AUTHORIZATION", ""), target[:2], query))
     check_header_lengths(query, meta.get("HTTP_ACCEPT", ""), meta.get("HTTP_IF_NONE_MATCH", ""))
-    prompt_request = parse_prompt_request(agent, query)
-    content_type = negotiate_content_type(meta.get("HTTP_ACCEPT", ""))
-    if not content_type:
-        raise ProblemError(NOT_ACCEPTABLE_PROBLEM)
+    prompt_request = parse_prompt_request(target.agent, target.channel, query)
+    content_type = require_content_type(meta.get("HTTP_ACCEPT", ""), is_text=target.is_text)
     call = CallContext(EMPTY_SLOTS, request_id, parse_if_none_match(meta.get("HTTP_IF_NONE_MATCH", "")))
     served, rate_limit_headers = serve_with_rate_limit(client, prompt_request, call, "fetch")
     return build_prompt_response(
         served, prompt_request, content_type, [*rate_limit_headers.items(), ("Cache-Control", CACHE_CONTROL)]
     )
+
+
+def require_content_type(accept: str, *, is_text: bool = False) -> str:
+    content_type = negotiate_content_type(accept, TEXT_TYPES if is_text else JSON_TYPES)
+    if not content_type:
+        raise ProblemError(TEXT_ONLY_PROBLEM if is_text else JSON_ONLY_PROBLEM)
+    return content_type
 
 
 def check_header_lengths(*values: str) -> None:
@@ -122,10 +142,10 @@ def serve_with_rate_limit(
     return served, rate_limit_headers
 
 
-def require_bearer_secret(authorization: str, agent: str, query: str) -> str:
+def require_bearer_secret(authorization: str, path_values: Iterable[str], query: str) -> str:
     secret = get_bearer_token(authorization)
     if not secret:
-        check_no_key_in_url(f"{agent}?{query}")
+        check_no_key_in_url(f"{'/'.join(path_values)}?{query}")
         raise InvalidKey
     return secret
 
@@ -180,12 +200,19 @@ def build_problem_response(error: Exception, request_id: str) -> RawResponse:
 
 @login_not_required
 @csrf_exempt
-def fetch_prompt(request: HttpRequest, agent: str) -> HttpResponse:
+def fetch_prompt(request: HttpRequest, agent: str, channel: str, *, is_text: bool = False) -> HttpResponse:
     """Fetch a prompt. This Django view serves the requests that the WSGI fast path does not handle."""
     request_id: str = request.request_id  # type: ignore[attr-defined]  # set by the request log
     meta = request.META
-    response = handle_fetch(request.method or "", agent, meta.get("QUERY_STRING", ""), meta, request_id)
+    target = FetchTarget(agent, channel, is_text)
+    response = handle_fetch(request.method or "", target, meta.get("QUERY_STRING", ""), meta, request_id)
     return build_http_response(response)
+
+
+@login_not_required
+@csrf_exempt
+def fetch_prompt_text(request: HttpRequest, agent: str, channel: str) -> HttpResponse:
+    return fetch_prompt(request, agent, channel, is_text=True)
 
 
 def build_http_response(raw: RawResponse) -> HttpResponse:
@@ -195,25 +222,38 @@ def build_http_response(raw: RawResponse) -> HttpResponse:
     return response
 
 
+FETCH_OPTIONS: dict[str, Any] = {
+    "bots": True,
+    "touches": Touches.LABEL,
+    "budget": "fetch",
+    "query": {
+        "label": slug_schema(maxLength=40, default=PRODUCTION),
+        "at": datetime_schema(description="What the label pointed at then."),
+    },
+    "extra_responses": [(304, {"description": "You have this version already."})],
+    "refusals": {410: "erased"},
+    "tag": "prompts",
+}
 fetch_prompt.operations = {  # type: ignore[attr-defined]  # published; this view does its own work
     "GET": Operation(
         raise_not_implemented,
         "Get a prompt",
         operation_id="getPrompt",
-        bots=True,
-        touches=Touches.LABEL,
-        budget="fetch",
         answer=SERVED_PROMPT_SCHEMA,
-        query={
-            "channel": slug_schema(),
-            "label": slug_schema(maxLength=40, default=PRODUCTION),
-            "at": datetime_schema(description="What the label pointed at then."),
-        },
-        required_params=("channel",),
-        extra_responses=[(304, {"description": "You have this version already."})],
-        extra_content={"text/markdown": {"schema": {"type": "string"}}},
-        refusals={410: "erased"},
-        tag="prompts",
+        **FETCH_OPTIONS,
     )
 }
-urlpatterns = [path("agents/<slug:agent>/prompt", fetch_prompt, name="prompt")]
+fetch_prompt_text.operations = {  # type: ignore[attr-defined]  # as above
+    "GET": Operation(
+        raise_not_implemented,
+        "Get the text of a prompt",
+        operation_id="getPromptText",
+        extra_content={"text/markdown": {"schema": {"type": "string"}}},
+        **FETCH_OPTIONS,
+    )
+}
+PROMPT_PATH = "agents/<slug:agent>/channels/<slug:channel>/prompt"
+urlpatterns = [
+    path(PROMPT_PATH, fetch_prompt, name="prompt"),
+    path(f"{PROMPT_PATH}.md", fetch_prompt_text, name="prompt-text"),
+]

@@ -12,7 +12,7 @@ from personas.api.problems import FieldError, Problem, ProblemError
 from prompts.models import PRODUCTION
 from prompts.serving import PromptRequest
 
-ALLOWED_PARAMETERS = ("channel", "label", "at")
+ALLOWED_PARAMETERS = ("label", "at")
 MAX_PARAMETERS = 20
 TIMESTAMP_HINT = "Name a moment with its offset from UTC, such as 2026-03-07T14:55:05Z."
 # URL decoding turns an unescaped plus sign of a UTC offset into a space: `12:00:00 02:00`.
@@ -20,12 +20,12 @@ UNESCAPED_PLUS = re.compile(r" (\d\d:?\d\d)$")
 
 
 @lru_cache(maxsize=2_000)
-def parse_prompt_request(agent: str, query: str) -> PromptRequest:
-    """Parse agent and query string of a fetch. Results are cached, because bots repeat the same URLs."""
-    check_no_key_in_url(f"{agent}?{query}")
+def parse_prompt_request(agent: str, channel: str, query: str) -> PromptRequest:
+    """Parse path and query string of a fetch. Results are cached, because bots repeat the same URLs."""
+    check_no_key_in_url(f"{agent}/{channel}?{query}")
     parameters = parse_query_values(query)
     at = parse_at_parameter(parameters["at"]) if "at" in parameters else None
-    return PromptRequest(agent, parameters["channel"], parameters.get("label", PRODUCTION), at)
+    return PromptRequest(agent, channel, parameters.get("label", PRODUCTION), at)
 
 
 def parse_query_values(query: str) -> dict[str, str]:
@@ -47,7 +47,6 @@ def parse_query_values(query: str) -> dict[str, str]:
         for name in parameters
         if names.count(name) > 1
     ]
-    errors += [build_parameter_error("This is needed.", "channel")] if not parameters.get("channel") else []
     if errors:
         raise ProblemError(validation_problem(errors))
     return parameters
@@ -68,39 +67,40 @@ def build_parameter_error(message: str, parameter: str) -> FieldError:
     return FieldError(message, parameter=parameter[:80])
 
 
-# In order of preference: if the client accepts both equally, the first is served.
-RESPONSE_TYPES = ("application/json", "text/markdown")
+# In order of preference: if the client accepts two media types equally, the first is served.
+JSON_TYPES = ("application/json",)
+TEXT_TYPES = ("text/markdown", "text/plain")
 QUALITY_PATTERN = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
-# A more specific media range takes precedence over a less specific one (RFC 9110, section 12.5.1).
-RANGE_SPECIFICITY = {"*/*": 0, "application/*": 1, "text/*": 1, "application/json": 2, "text/markdown": 2}
 
 
 @lru_cache(maxsize=500)
-def negotiate_content_type(accept: str) -> str:
+def negotiate_content_type(accept: str, offered: tuple[str, ...]) -> str:
     """Choose a response type by content negotiation. Return "" if the client accepts none of them."""
     if not accept.strip():
-        return RESPONSE_TYPES[0]
+        return offered[0]
     ranges = parse_accept_ranges(accept)
-    best = max((*get_type_quality(kind, ranges), -index) for index, kind in enumerate(RESPONSE_TYPES))
-    return RESPONSE_TYPES[-best[2]] if best[0] > 0 else ""
+    best = max((*get_type_quality(kind, ranges), -index) for index, kind in enumerate(offered))
+    return offered[-best[2]] if best[0] > 0 else ""
 
 
 def parse_accept_ranges(accept: str) -> dict[str, float]:
-    """Return the quality of each media range in the Accept header. Unknown and invalid ranges are ignored."""
+    """Return the quality of each media range in the Accept header. Invalid ranges are ignored."""
     ranges: dict[str, float] = {}
     for entry in accept.split(","):
         name, *options = [part.strip().lower() for part in entry.split(";")]
         quality = next((part[2:].strip() for part in options if part.startswith("q=")), "1")
-        if name in RANGE_SPECIFICITY and QUALITY_PATTERN.fullmatch(quality):
+        if QUALITY_PATTERN.fullmatch(quality):
             ranges[name] = float(quality)
     return ranges
 
 
 def get_type_quality(kind: str, ranges: dict[str, float]) -> tuple[float, int]:
-    """Return quality and specificity of the most specific media range that matches the content type."""
-    family = f"{kind.partition('/')[0]}/*"
-    best = next((name for name in (kind, family, "*/*") if name in ranges), None)
-    return (ranges[best], RANGE_SPECIFICITY[best]) if best else (0.0, 0)
+    """Return quality and specificity of the most specific media range that matches the content type.
+
+    A more specific media range takes precedence over a less specific one (RFC 9110, section 12.5.1).
+    """
+    matching = (kind, f"{kind.partition('/')[0]}/*", "*/*")
+    return next(((ranges[name], -index) for index, name in enumerate(matching) if name in ranges), (0.0, 0))
 
 
 @lru_cache(maxsize=500)

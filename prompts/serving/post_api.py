@@ -75,12 +75,14 @@ def post_view(handler: PostHandler) -> Callable[..., HttpResponse]:
     return view
 
 
-def authenticate_post(request: HttpRequest, agent: str = "") -> KeyClient:
+def authenticate_post(request: HttpRequest, **url_arguments: str) -> KeyClient:
     if request.method != "POST":
         raise ProblemError(POST_ONLY_PROBLEM)
     query = request.META.get("QUERY_STRING", "")
     check_no_key_in_url(query)
-    client = KeyClient(require_bearer_secret(request.META.get("HTTP_AUTHORIZATION", ""), agent, query))
+    client = KeyClient(
+        require_bearer_secret(request.META.get("HTTP_AUTHORIZATION", ""), url_arguments.values(), query)
+    )
     check_key_format(client)
     if not recent_keys.has(client.digest):
         # Without a valid key the body is not read: a client that stops sending would block a thread.

@@ -1,4 +1,4 @@
-"""POST /agents/{slug}/prompt:render: serve the labelled version with its slots filled from the request."""
+"""POST …/prompt:render: serve the labelled version with its slots filled from the request."""
 
 import json
 from typing import Any
@@ -21,20 +21,20 @@ from prompts.models import PRODUCTION
 from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, OutOfScope, PromptRequest
 from prompts.serving.call_slots import MAX_CALL_SIZE
 from prompts.serving.fetch_api import (
-    NOT_ACCEPTABLE_PROBLEM,
+    PROMPT_PATH,
     RawResponse,
     build_prompt_response,
     check_header_lengths,
+    require_content_type,
     serve_with_rate_limit,
 )
-from prompts.serving.http_params import negotiate_content_type
 from prompts.serving.post_api import NO_STORE_HEADER, post_view
 from prompts.serving.resolve import authenticate_key, check_key_format
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 from prompts.serving.slots import find_task_json, find_timezone
 
 MAX_TEXT_LENGTH, MAX_DATA_LENGTH = 20_000, MAX_CALL_SIZE
-# Names the fields that the layout has no place for. Markdown responses contain no warnings.
+# Names the fields that the layout has no place for.
 UNPLACED_HEADER = "Dramatis-Unplaced"
 CALL_TOOL_SCHEMA = api_schema.object_schema(
     {
@@ -80,7 +80,6 @@ CALL_INPUT_SCHEMAS: dict[str, Any] = {
 }
 RENDER_REQUEST_SCHEMA = api_schema.object_schema(
     {
-        "channel": api_schema.slug_schema(),
         "label": api_schema.slug_schema(maxLength=40),
         "now": api_schema.datetime_schema(
             description="The time where the call runs; without it, the server's."
@@ -126,21 +125,21 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
         ),
     }
     | CALL_INPUT_SCHEMAS,
-    ("channel",),
+    (),
 )
 RENDER_REQUEST_VALIDATOR = build_validator(RENDER_REQUEST_SCHEMA)
-NON_SLOT_FIELDS = ("channel", "label", "task")
+NON_SLOT_FIELDS = ("label", "task")
 
 
 @post_view
-def render_prompt_view(request: HttpRequest, client: KeyClient, request_id: str, agent: str) -> RawResponse:
+def render_prompt_view(
+    request: HttpRequest, client: KeyClient, request_id: str, agent: str, channel: str
+) -> RawResponse:
     """Serve a prompt, with its slots filled from the request body."""
     check_header_lengths(request.META.get("HTTP_ACCEPT", ""))
     body = parse_json_body(request, RENDER_REQUEST_VALIDATOR)
-    content_type = negotiate_content_type(request.META.get("HTTP_ACCEPT", ""))
-    if not content_type:
-        raise ProblemError(NOT_ACCEPTABLE_PROBLEM)
-    prompt_request = PromptRequest(agent, body["channel"], body.get("label", PRODUCTION), action=RENDER)
+    content_type = require_content_type(request.META.get("HTTP_ACCEPT", ""))
+    prompt_request = PromptRequest(agent, channel, body.get("label", PRODUCTION), action=RENDER)
     call = CallContext(parse_request_slots(client, prompt_request, body), request_id)
     served, rate_limit_headers = serve_with_rate_limit(client, prompt_request, call, "render")
     headers = [*rate_limit_headers.items(), NO_STORE_HEADER]
@@ -217,10 +216,9 @@ render_prompt_view.operations = {  # type: ignore[attr-defined]  # published; th
         budget="render",
         answer=SERVED_PROMPT_SCHEMA,
         body=RENDER_REQUEST_SCHEMA,
-        extra_content={"text/markdown": {"schema": {"type": "string"}}},
         refusals={410: "erased"},
-        body_example={"channel": "web", "is_background": True, "host": {"host": "deck-3"}},
+        body_example={"is_background": True, "host": {"host": "deck-3"}},
         tag="prompts",
     )
 }
-urlpatterns = [path("agents/<slug:agent>/prompt:render", render_prompt_view, name="render")]
+urlpatterns = [path(f"{PROMPT_PATH}:render", render_prompt_view, name="render")]

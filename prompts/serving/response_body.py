@@ -1,4 +1,4 @@
-"""Render the response body of a served prompt: JSON with metadata, or Markdown with the text only."""
+"""Render the response body of a served prompt: JSON with metadata, or the text only."""
 
 import json
 from base64 import b64encode
@@ -9,7 +9,7 @@ from typing import Any
 from prompts.serving import PromptRequest, ServedPrompt
 from prompts.serving.warnings import format_lost
 
-JSON_TYPE, MARKDOWN_TYPE = "application/json", "text/markdown; charset=utf-8"
+JSON_TYPE = "application/json"
 HashedBody = tuple[bytes, bytes]
 
 
@@ -24,7 +24,7 @@ def render_json_body(served: ServedPrompt, prompt_request: PromptRequest) -> Has
     return served.rendered.json_start + end, body_hash.digest()
 
 
-def render_markdown_body(served: ServedPrompt, prompt_request: PromptRequest) -> HashedBody:
+def render_text_body(served: ServedPrompt, prompt_request: PromptRequest) -> HashedBody:
     return served.rendered.text.encode(), bytes.fromhex(served.rendered.digest)
 
 

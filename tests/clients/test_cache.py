@@ -65,7 +65,7 @@ def test_all_fields_of_a_prompt_are_parsed(stub_server, make_client):
     assert "".join(prompt.blocks) == prompt.text
     assert prompt.segments[0].section == "soul"
     assert not prompt.is_stale
-    assert stub_server.requests[0].path == "/api/v1/agents/pilot/prompt?channel=deck&label=production"
+    assert stub_server.requests[0].path == "/api/v1/agents/pilot/channels/deck/prompt?label=production"
     assert stub_server.requests[0].headers["authorization"].startswith("Bearer drm_bot_")
 
 

@@ -38,9 +38,9 @@ def test_a_render_sends_its_facts(stub_server, make_client):
     stub_server.respond_with(prompt_response("Be brave."))
     prompt = make_client(stub_server.url).call("render", "pilot", "deck", task=3, is_background=True)
     [request] = stub_server.requests
-    assert (request.method, request.path) == ("POST", "/api/v1/agents/pilot/prompt:render")
+    assert (request.method, request.path) == ("POST", "/api/v1/agents/pilot/channels/deck/prompt:render")
     body = json.loads(request.body)
-    assert body == {"channel": "deck", "label": "production", "task": 3, "is_background": True}
+    assert body == {"label": "production", "task": 3, "is_background": True}
     assert prompt.text == "Be brave."
 
 

@@ -33,7 +33,7 @@ def test_fetch_prints_the_exact_text(stub_server, capfdbinary):
     out, err = capfdbinary.readouterr()
     assert out == text.encode()
     assert err == b"dramatis: note: The layout has no place for plan.\n"
-    assert stub_server.requests[0].path.endswith("?channel=deck&label=latest")
+    assert stub_server.requests[0].path.endswith("/channels/deck/prompt?label=latest")
 
 
 def test_fetch_prints_all_fields_as_json(stub_server, capfd):

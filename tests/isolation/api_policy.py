@@ -76,7 +76,7 @@ FOR_BOTS = {
     "POST prompts-report",
 }
 # Serving operations require their own verb; in a batch each item is rejected separately.
-SERVED = {"GET prompt": FETCH, "POST render": RENDER, "POST batch-get": ""}
+SERVED = {"GET prompt": FETCH, "GET prompt-text": FETCH, "POST render": RENDER, "POST batch-get": ""}
 VERBS = {READ: READING, EDIT: WRITE, APPROVE: "approve", Permission.OVERRIDE: "override"}
 
 
@@ -129,7 +129,7 @@ GROUPS = {
     "erasures": "workspace",
     "versions": "prompt",
     **dict.fromkeys(("labels", "prompt-labels", "releases", "ledger", "replay"), "label"),
-    **dict.fromkeys(("prompt", "render", "batch-get"), "label"),
+    **dict.fromkeys(("prompt", "prompt-text", "render", "batch-get"), "label"),
 }
 ALL_LIMITS = {"agents", "channels", "labels"}
 # The limits with which a key may read or write what an operation reaches.

@@ -31,7 +31,8 @@ class Row:
     changes: bool = True
     # Status for a key that is limited to one agent; 0: the same as for other keys.
     narrow: int = 0
-    # Status for such a key and another agent: serving checks the scope before it looks up the agent.
+    # Status for such a key and another agent, or a key limited to some channels and another channel: serving
+    # checks the scope before it looks up agent and channel.
     beyond: int = 404
     # Status for bots that have the permission: some lists contain only their own rows.
     bots: int = 0
@@ -365,8 +366,9 @@ PROMPTS: dict[str, Row] = {
     ),
 }
 SERVING: dict[str, Row] = {
-    "GET prompt": Row(AGENT, query=lambda s, h: {"channel": s.key(h, "channels")}, beyond=403),
-    "POST render": Row(AGENT, body=lambda s, h: {"channel": s.key(h, "channels")}, beyond=403),
+    "GET prompt": Row(PROMPT, beyond=403),
+    "GET prompt-text": Row(PROMPT, beyond=403),
+    "POST render": Row(PROMPT, body=constant({}), beyond=403),
     # The batch succeeds; rejections are inside its items.
     "POST batch-get": Row(body=lambda s, h: {"prompts": [of_prompt()(s, h)]}, changes=False),
 }

@@ -321,8 +321,8 @@ def name_other_label(path: str, body: Any) -> tuple[str, Any]:
     path = re.sub(r"(/prompts/[^/]+/labels/)[^/:]+", r"\1outside-label", path)
     if isinstance(body, dict) and "label" in body and "prompts" in body:
         body = body | {"label": "outside-label"}
-    if re.search(r"/prompt(\?|$)", path):
-        path += "&label=outside-label"
+    if path.endswith(("/prompt", "/prompt.md")):
+        path += "?label=outside-label"
     if path.endswith("prompt:render"):
         body = (body or {}) | {"label": "outside-label"}
     return path, body

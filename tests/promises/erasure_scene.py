@@ -97,8 +97,8 @@ def serve(folder: Path) -> None:
     ]
     for number, body in enumerate(bodies):
         response = Client(HTTP_HOST="localhost").post(
-            "/api/v1/agents/pilot/prompt:render",
-            json.dumps({"channel": "deck", **body}),
+            "/api/v1/agents/pilot/channels/deck/prompt:render",
+            json.dumps(body),
             content_type="application/json",
             HTTP_AUTHORIZATION=f"Bearer {bot}",
             HTTP_IDEMPOTENCY_KEY=f"call-{number}",

@@ -73,7 +73,7 @@ class Requests:
         return agent
 
     def fetch(self, index: int) -> LoadRequest:
-        path = f"/api/v1/agents/{self.agent(index)}/prompt?channel={self.facts['channel']}"
+        path = f"/api/v1/agents/{self.agent(index)}/channels/{self.facts['channel']}/prompt"
         return LoadRequest("fetch", RequestSpec(path, headers=self.bot(index)))
 
     def read_text(self) -> LoadRequest:
@@ -83,9 +83,9 @@ class Requests:
     def render(self, index: int, size: int) -> LoadRequest:
         """A call with as much random data as the size says."""
         text = base64.b64encode(os.urandom(size * 3 // 4)).decode()
-        body = {"channel": self.facts["channel"], "append": text[:19_000], "host": {"note": text[19_000:]}}
+        body = {"append": text[:19_000], "host": {"note": text[19_000:]}}
         spec = RequestSpec(
-            f"/api/v1/agents/{self.agent(index)}/prompt:render",
+            f"/api/v1/agents/{self.agent(index)}/channels/{self.facts['channel']}/prompt:render",
             "POST",
             self.bot(index) | JSON,
             json.dumps(body).encode(),

@@ -170,7 +170,7 @@ class RequestFactory:
 
     def fetch(self, index: int) -> LoadRequest:
         agent = self.facts["agents"][index % len(self.facts["agents"])]
-        path = f"/api/v1/agents/{agent}/prompt?channel={self.facts['channel']}"
+        path = f"/api/v1/agents/{agent}/channels/{self.facts['channel']}/prompt"
         return LoadRequest("fetch", RequestSpec(path, headers=self.bot), agent)
 
     def edit(self, index: int, text: str) -> LoadRequest:

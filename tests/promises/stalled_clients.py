@@ -48,12 +48,13 @@ def build_request(kind: str, facts: Mapping[str, Any]) -> bytes:
     wrong_key = f"Authorization: Bearer {facts['revoked']}\r\n"
     # Django rejects a form without this cookie before it reads the body.
     csrf = f"dramatis-csrf={'a' * 32}"
+    render = "/api/v1/agents/a0/channels/web/prompt:render"
     heads = {
         HEAD: "POST /api/v1/memories HTTP/1.1\r\n",
         NO_KEY: "POST /api/v1/memories HTTP/1.1\r\n",
-        WRONG_KEY: f"POST /api/v1/agents/a0/prompt:render HTTP/1.1\r\n{wrong_key}",
+        WRONG_KEY: f"POST {render} HTTP/1.1\r\n{wrong_key}",
         KEY: f"POST /api/v1/memories HTTP/1.1\r\n{key}",
-        RENDER: f"POST /api/v1/agents/a0/prompt:render HTTP/1.1\r\nAuthorization: Bearer {facts['bot']}\r\n",
+        RENDER: f"POST {render} HTTP/1.1\r\nAuthorization: Bearer {facts['bot']}\r\n",
         NO_SESSION: "POST /w/harbour/agents/new/ HTTP/1.1\r\n",
         SESSION: f"POST /w/harbour/agents/new/ HTTP/1.1\r\nCookie: {facts['cookie']}; {csrf}\r\n",
         LOGIN: f"POST /accounts/login/ HTTP/1.1\r\nCookie: {csrf}\r\n",

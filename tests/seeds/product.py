@@ -104,11 +104,11 @@ class Product:
 
     def fetch(self, agent: str) -> str:
         """Fetch the prompt as a bot does, and return its text; `warnings` holds the warnings."""
-        return self.serve("GET", f"agents/{agent}/prompt?channel={CHANNEL}")
+        return self.serve("GET", f"agents/{agent}/channels/{CHANNEL}/prompt")
 
-    def render(self, agent: str, **facts: Any) -> str:
+    def render(self, agent: str, channel: str = CHANNEL, **facts: Any) -> str:
         """Fetch the prompt with facts of a call."""
-        return self.serve("POST", f"agents/{agent}/prompt:render", {"channel": CHANNEL, **facts})
+        return self.serve("POST", f"agents/{agent}/channels/{channel}/prompt:render", facts)
 
     def serve(self, method: str, path: str, body: Any = None) -> str:
         answer = self.bot.call(method, path, body)

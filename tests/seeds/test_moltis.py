@@ -170,7 +170,7 @@ def get_version(product: Product, agent: str) -> dict[str, Any]:
 
 
 def get_tokens(product: Product, agent: str) -> dict[str, Any]:
-    tokens: dict[str, Any] = product.bot.get(f"agents/{agent}/prompt?channel={CHANNEL}").json()["tokens"]
+    tokens: dict[str, Any] = product.bot.get(f"agents/{agent}/channels/{CHANNEL}/prompt").json()["tokens"]
     return tokens
 
 

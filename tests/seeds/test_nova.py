@@ -482,7 +482,7 @@ def test_an_empty_description_and_an_empty_list_of_steps_leave_no_line(product):
 
 def test_a_call_cannot_be_bound_to_the_task_of_another_agent(product):
     product.create_agent("vega", "nova")
-    answer = product.bot.post("agents/vega/prompt:render", {"channel": "web", "task": 1})
+    answer = product.bot.post("agents/vega/channels/web/prompt:render", {"task": 1})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/task")
 
 

@@ -648,14 +648,14 @@ def test_tools_of_the_call_bring_the_first_guidelines_of_an_agent_without_tools(
 
 
 def test_instructions_of_an_activated_skill_are_a_message_beside_the_prompt(product):
-    body = {"channel": CHANNEL, "messages": [{"content": "Boil the water first."}]}
-    data = json.loads(product.bot.post("agents/reviewer/prompt:render", body).content)
+    body = {"messages": [{"content": "Boil the water first."}]}
+    data = json.loads(product.bot.post(f"agents/reviewer/channels/{CHANNEL}/prompt:render", body).content)
     assert data["messages"] == [{"role": "user", "content": "Boil the water first."}]
     assert data["text"] == product.fetch("reviewer")
 
 
 def test_the_prompt_is_one_text_without_messages(product):
-    data = json.loads(product.bot.get(f"agents/reviewer/prompt?channel={CHANNEL}").content)
+    data = json.loads(product.bot.get(f"agents/reviewer/channels/{CHANNEL}/prompt").content)
     assert data["text"] == "\n\n".join(SECTIONS[:-1])
     assert data["messages"] == []
 

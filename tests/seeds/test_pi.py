@@ -678,8 +678,8 @@ def test_system_md_stays_in_force_until_the_file_changes(product, replaced):
 
 def test_messages_of_a_call_are_returned_beside_the_prompt_with_the_user_role(product):
     messages = [{"content": "Welcome back."}, {"content": "Thank you.", "role": "assistant"}]
-    body = {"channel": CHANNEL, "messages": messages, **NOW}
-    answer = product.bot.post("agents/pi/prompt:render", body).json()
+    body = {"messages": messages, **NOW}
+    answer = product.bot.post(f"agents/pi/channels/{CHANNEL}/prompt:render", body).json()
     assert answer["messages"] == [
         {"role": "user", "content": "Welcome back."},
         {"role": "assistant", "content": "Thank you."},

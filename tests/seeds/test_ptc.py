@@ -182,7 +182,7 @@ def list_samples(text: str) -> list[str]:
 
 def get_tokens(product: Product, agent: str) -> dict[str, int]:
     """Return the tokens of each section, as the API counts them."""
-    tokens: dict[str, int] = product.bot.get(f"agents/{agent}/prompt?channel={CHANNEL}").json()["tokens"][
+    tokens: dict[str, int] = product.bot.get(f"agents/{agent}/channels/{CHANNEL}/prompt").json()["tokens"][
         "sections"
     ]
     return tokens
@@ -295,8 +295,8 @@ def test_the_signature_of_a_call_replaces_the_stored_signature(product: Product)
 
 
 def test_a_signature_that_does_not_parse_is_refused_with_its_position(product: Product) -> None:
-    body = {"channel": CHANNEL, "data": {"a": 1}, "signature": "(a :int"}
-    answer = product.bot.post(f"agents/{BARE}/prompt:render", body)
+    body = {"data": {"a": 1}, "signature": "(a :int"}
+    answer = product.bot.post(f"agents/{BARE}/channels/{CHANNEL}/prompt:render", body)
     assert answer.status_code == 422
     [error] = answer.json()["errors"]
     assert (error["pointer"], "at character 8" in error["detail"]) == ("/signature", True)
@@ -333,8 +333,8 @@ def test_fields_are_hidden_by_name_in_a_call_and_in_settings(product: Product) -
 
 
 def test_hidden_values_of_a_call_are_not_recorded(product: Product) -> None:
-    body = {"channel": CHANNEL, "data": CONTEXT | {"pin": "s3cret"}, "hidden": ["pin"]}
-    answer = product.bot.post(f"agents/{BARE}/prompt:render", body)
+    body = {"data": CONTEXT | {"pin": "s3cret"}, "hidden": ["pin"]}
+    answer = product.bot.post(f"agents/{BARE}/channels/{CHANNEL}/prompt:render", body)
     recorded = product.call("GET", f"ledger/{answer.json()['ledger_id']}")
     assert "Hello" in recorded["slots"]["data"]
     assert "s3cret" not in json.dumps([answer.json(), recorded])
@@ -597,8 +597,8 @@ def test_a_placeholder_without_a_value_stays_and_is_reported(product: Product) -
 
 
 def test_a_placeholder_of_a_hidden_field_is_refused(product: Product) -> None:
-    body = {"channel": CHANNEL, "mission": "Print {{_token}}.", "data": CONTEXT}
-    answer = product.bot.post(f"agents/{BARE}/prompt:render", body)
+    body = {"mission": "Print {{_token}}.", "data": CONTEXT}
+    answer = product.bot.post(f"agents/{BARE}/channels/{CHANNEL}/prompt:render", body)
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/mission")
     assert answer.json()["detail"] == "the placeholder {{_token}} names a hidden field"
 

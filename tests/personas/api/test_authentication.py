@@ -161,7 +161,7 @@ def test_a_key_cannot_create_a_key_with_wider_scopes(
 
 def test_an_unauthenticated_request_is_rejected_before_the_body_is_parsed(client: Client) -> None:
     """The body of an unauthenticated request is not parsed."""
-    for path in ("agents/mira/prompt:render", "prompts:batchGet"):
+    for path in ("agents/mira/channels/web/prompt:render", "prompts:batchGet"):
         answer = client.post(
             f"/api/v1/{path}",
             b"[" * 900_000,
@@ -176,7 +176,7 @@ def test_failed_fetches_count_towards_the_rate_limit(
 ) -> None:
     settings.DRAMATIS_RATE_LIMITS = {"fetch": (2, 100)}
     bot = key_for(workspace, alice, "bot")
-    codes = [bot.get("agents/mira/prompt?channel=web").status_code for _ in range(3)]
+    codes = [bot.get("agents/mira/channels/web/prompt").status_code for _ in range(3)]
     assert codes == [404, 404, 429]
 
 

@@ -29,7 +29,7 @@ from tests.personas.api.revocation_load import RequestSpec, send_all, with_key
 pytestmark = pytest.mark.django_db(transaction=True)
 MANY, SOME = 1_000, 200
 NEW_PASSWORD = "another long secret"
-FETCH, SOULS = "/api/v1/agents/pilot/prompt?channel=deck", "/api/v1/souls"
+FETCH, SOULS = "/api/v1/agents/pilot/channels/deck/prompt", "/api/v1/souls"
 
 
 @pytest.fixture(scope="module")

@@ -190,7 +190,7 @@ def test_the_example_names_a_prompt_that_the_key_may_fetch(as_alice, home, works
     for agent in agents:
         AgentChannel(workspace=workspace, agent=agent, channel=deck, position=0).save()
     page = page_text(as_alice.post(f"{home}new/", form_data(agents=["pilot"], labels=["latest"])))
-    url = f"{settings.PUBLIC_URL}/api/v1/agents/pilot/prompt?channel=deck&label=latest"
+    url = f"{settings.PUBLIC_URL}/api/v1/agents/pilot/channels/deck/prompt?label=latest"
     assert f'curl --fail-with-body -H "Authorization: Bearer $DRAMATIS_KEY" "{url}"' in page
     assert f'url = "{url}"' in page
     assert re.search(r"export DRAMATIS_KEY=drm_bot_\w{36}", page)
@@ -200,7 +200,7 @@ def test_the_example_names_a_prompt_that_the_key_may_fetch(as_alice, home, works
 
 def test_without_agents_the_example_has_placeholders(as_alice, home):
     page = page_text(as_alice.post(f"{home}new/", form_data()))
-    assert "/agents/AGENT/prompt?channel=CHANNEL" in page
+    assert "/agents/AGENT/channels/CHANNEL/prompt" in page
     assert "in place of AGENT and CHANNEL" in page
 
 

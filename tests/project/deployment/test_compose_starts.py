@@ -93,7 +93,7 @@ def serves_bots_though_it_owns_no_table(installation: Installation) -> None:
     result = installation.run("web", ["python", "manage.py", "shell", "-v", "0", "-c", FIRST_BOT])
     assert result.returncode == 0, result.stderr
     key = {"Authorization": f"Bearer {result.stdout.split()[-1]}"}
-    for path in ("/api/v1/agents/pilot/prompt?channel=web&label=latest", "/api/v1/agents/pilot"):
+    for path in ("/api/v1/agents/pilot/channels/web/prompt?label=latest", "/api/v1/agents/pilot"):
         answers = [installation.get(path, **key) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200] * 3, answers[0].text
 

@@ -142,7 +142,7 @@ def serves_bots(installation: PodmanInstallation) -> None:
     created = installation.execute("web", "python", "manage.py", "shell", "-v", "0", "-c", FIRST_BOT)
     assert created.returncode == 0, created.stderr
     key = {"Authorization": f"Bearer {created.stdout.split()[-1]}"}
-    answer = installation.get("/api/v1/agents/pilot/prompt?channel=web&label=latest", **key)
+    answer = installation.get("/api/v1/agents/pilot/channels/web/prompt?label=latest", **key)
     assert answer.status_code == 200, answer.text
 
 

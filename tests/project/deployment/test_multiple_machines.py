@@ -111,7 +111,7 @@ def test_every_change_is_built_once(machines_under_test, workspace, alice):
         machines_under_test.wait_for_rest(workspace)
         assert not surplus(workspace, number + 2), machines_under_test.stage.log()
     for web in machines_under_test.webs:
-        page = machines_under_test.ask("GET", "/api/v1/agents/mate-7/prompt?channel=deck", key, web)
+        page = machines_under_test.ask("GET", "/api/v1/agents/mate-7/channels/deck/prompt", key, web)
         assert f"Be brave, {EDITS - 1}." in page.text
     took_part = [
         worker.log.read_text().count("rebuild_prompts_job") for worker in machines_under_test.stage.processes
@@ -125,7 +125,7 @@ def test_what_is_ended_at_one_web_is_ended_at_the_other(machines_under_test, wor
     key = admin_key(workspace, alice)
     row, bot = create_key(workspace, "Bot", {}, by=Actor.person(alice))
     one, other = machines_under_test.webs
-    fetch = "/api/v1/agents/mate-0/prompt?channel=deck"
+    fetch = "/api/v1/agents/mate-0/channels/deck/prompt"
     for _ in range(20):
         assert {
             machines_under_test.ask("GET", fetch, bot, web).status_code for web in machines_under_test.webs

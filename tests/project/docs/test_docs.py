@@ -270,7 +270,7 @@ def test_agents_of_the_examples_are_in_the_demo():
     """So that a newcomer can copy the commands unchanged."""
     demo = {agent["slug"]: agent["channels"] for agent in cast("agents")}
     named = re.findall(
-        r"--agent (\S+)|:8000/api/v1/agents/([\w-]+)/prompt\?channel=(\w+)", join_commands(ALL)
+        r"--agent (\S+)|:8000/api/v1/agents/([\w-]+)/channels/([\w-]+)/prompt", join_commands(ALL)
     )
     assert len(named) >= 3
     for by_option, by_address, channel in named:

@@ -190,7 +190,7 @@ def test_it_contains_no_data_of_a_workspace(client, as_alice, workspace, agent, 
     make_memory(workspace, "Likes tea.")
     as_alice.get(f"/w/{workspace.slug}/agents/{agent.slug}/")
     as_alice.get(f"/w/{workspace.slug}/no-such-page-as-this/")
-    client.get(f"/api/v1/agents/{agent.slug}/prompt?channel=deck")
+    client.get(f"/api/v1/agents/{agent.slug}/channels/deck/prompt")
     measure_metrics()
     text = get_metrics(client)
     assert 'family="agents"' in text
@@ -245,7 +245,7 @@ def test_every_route_has_a_known_family():
     assert routes
     for path in ("/healthz", "/metrics", "/accounts/login/", "/operator/", "/w/a/agents/", "/api/v1/agents"):
         assert re.fullmatch(r"[a-z_-]+", get_route_family(resolve(path))), path
-    assert get_route_family(resolve("/api/v1/agents/pilot/prompt")) == "fetch"
+    assert get_route_family(resolve("/api/v1/agents/pilot/channels/deck/prompt")) == "fetch"
     assert get_route_family(resolve("/w/harbour/")) == "home"
     assert get_route_family(None) == "unknown"
 

@@ -85,7 +85,7 @@ def test_a_prompt_for_a_bot_is_not_changed(workspace, entry_point):
 def test_a_rendered_prompt_is_not_compressed(bot, workspace):  # noqa: F811  # fixture
     stage = make_stage(workspace)
     stage.edit("Be brief and exact. " * 50)
-    response = bot.post("agents/pilot/prompt:render", {"channel": "deck", "append": "Be brief."}, **GZIP)
+    response = bot.post("agents/pilot/channels/deck/prompt:render", {"append": "Be brief."}, **GZIP)
     assert response.status_code == 200
     assert len(response.content) > 200
     assert "Content-Encoding" not in response

@@ -38,7 +38,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fetch_urls")]
-RENDER = "/api/v1/agents/pilot/prompt:render"
+RENDER = "/api/v1/agents/pilot/channels/deck/prompt:render"
 LONG_TEXT = "Answer in the words of the harbour. " * 60
 
 
@@ -54,7 +54,7 @@ def stage(props: Stage) -> Stage:
 def render(stage: Stage, status: int = 200, **body: Any) -> Any:
     response = Client().post(
         RENDER,
-        json.dumps({"channel": "deck"} | body),
+        json.dumps(body),
         content_type="application/json",
         HTTP_AUTHORIZATION=f"Bearer {stage.secret}",
     )

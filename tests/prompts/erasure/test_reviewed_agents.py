@@ -89,7 +89,7 @@ def get_latest(prompt: AgentPrompt) -> PromptVersion:
 
 
 def fetch(key_for: Any, stage: Any) -> Any:
-    return key_for(stage.workspace, stage.alice, BOT).get("agents/careful/prompt?channel=deck")
+    return key_for(stage.workspace, stage.alice, BOT).get("agents/careful/channels/deck/prompt")
 
 
 def test_production_is_its_own_version_without_the_record(stage, by_alice):

@@ -13,7 +13,7 @@ from django.test import Client
 from project.fetch_fast_path import FetchFastPath
 from tests.prompts.serving.serving_stage import Stage
 
-ADDRESS = "/api/v1/agents/pilot/prompt"
+ADDRESS = "/api/v1/agents/pilot/channels/deck/prompt"
 
 
 @dataclass
@@ -27,7 +27,7 @@ class FetchResponse:
 
 
 def fetch_by_fast_path(
-    method: str = "GET", path: str = ADDRESS, query: str = "channel=deck", **cgi_headers: Any
+    method: str = "GET", path: str = ADDRESS, query: str = "", **cgi_headers: Any
 ) -> FetchResponse:
     """Fetch through the fast path; `cgi_headers` are header names as in CGI, without HTTP_."""
     started: dict[str, Any] = {}
@@ -51,7 +51,7 @@ def fetch_by_fast_path(
 
 
 def fetch_by_django(
-    method: str = "GET", path: str = ADDRESS, query: str = "channel=deck", **cgi_headers: Any
+    method: str = "GET", path: str = ADDRESS, query: str = "", **cgi_headers: Any
 ) -> FetchResponse:
     headers = {f"HTTP_{name}": value for name, value in cgi_headers.items()}
     answer = Client().generic(method, f"{path}?{query}" if query else path, HTTP_HOST="localhost", **headers)

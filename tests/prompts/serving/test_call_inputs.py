@@ -33,7 +33,7 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fetch_urls")]
 
-RENDER = "/api/v1/agents/pilot/prompt:render"
+RENDER = "/api/v1/agents/pilot/channels/deck/prompt:render"
 
 
 def set_stage(shared: SharedCast) -> Any:
@@ -60,7 +60,7 @@ def render(stage: Stage, **body: Any) -> dict[str, Any]:
 def post(stage: Stage, body: dict[str, Any]) -> Any:
     return Client().post(
         RENDER,
-        json.dumps({"channel": "deck", **body}),
+        json.dumps(body),
         content_type="application/json",
         HTTP_AUTHORIZATION=f"Bearer {stage.secret}",
     )

@@ -19,7 +19,12 @@ from personas.api_keys.format import generate_key_secret
 from prompts.assembly.segments import VOLATILITY_LEVELS
 from prompts.models import PromptVersion
 from prompts.replay.services import replay_entry
-from prompts.serving.http_params import negotiate_content_type, parse_if_none_match
+from prompts.serving.http_params import (
+    JSON_TYPES,
+    TEXT_TYPES,
+    negotiate_content_type,
+    parse_if_none_match,
+)
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 from tests.factories import make_memory, make_profile
 from tests.prompts.served_digests import is_recorded
@@ -112,8 +117,9 @@ def test_the_headers_describe_caching_and_digests(stage, entry_point):
 
 @both_entry_points
 def test_markdown_is_the_text_only(stage, entry_point):
-    response = send_fetch(entry_point, stage, ACCEPT="text/markdown")
+    response = send_fetch(entry_point, stage, path=f"{ADDRESS}.md")
     assert response.headers["Content-Type"] == "text/markdown; charset=utf-8"
+    assert response.body.decode() == replay_entry(stage.workspace, stage.rows[0].pk).text
     assert sha256(response.body).hexdigest() == response.headers["Dramatis-Digest"]
     assert is_recorded(stage.rows[0], response.headers["Dramatis-Digest"])
     assert b64decode(response.headers["Repr-Digest"][9:-1]) == sha256(response.body).digest()
@@ -159,24 +165,43 @@ def test_our_own_layout_is_cacheable_up_to_the_slots_of_a_call(stage):
     assert (at_now["slot"], at_now["is_cacheable"], at_now["range"][0]) == ("dramatis.now", False, last)
 
 
+@both_entry_points
+def test_the_text_is_plain_text_for_clients_that_accept_nothing_else(stage, entry_point):
+    plain = send_fetch(entry_point, stage, path=f"{ADDRESS}.md", ACCEPT="text/plain")
+    assert (plain.status, plain.headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+
+
+@both_entry_points
+def test_each_form_of_a_prompt_has_its_own_address(stage, entry_point):
+    """A typed client has one type of response for one operation."""
+    for path, accept, other in ((ADDRESS, "text/markdown", "/prompt.md"), (f"{ADDRESS}.md", JSON, "/prompt")):
+        refused = send_fetch(entry_point, stage, path=path, ACCEPT=accept)
+        assert (refused.status, problem_json(refused)["code"]) == (406, "not_acceptable")
+        assert f"{other}." in problem_json(refused)["detail"]
+    assert stage.rows == []
+
+
 # --- fast path and Django ------------------------------------------------------------------------------
 
 REQUESTS = [
     {},
     {"ACCEPT": "text/markdown"},
+    {"path": f"{ADDRESS}.md"},
+    {"path": f"{ADDRESS}.md", "ACCEPT": "text/plain"},
+    {"path": f"{ADDRESS}.md", "ACCEPT": "application/json"},
     {"method": "HEAD"},
-    {"query": "channel=deck&label=latest"},
-    {"query": "channel=moon"},
-    {"query": "channel=deck&colour=red"},
-    {"query": "channel=deck&channel=deck"},
-    {"query": ""},
-    {"query": "channel=deck&at=yesterday"},
-    {"query": "channel=deck&at=2020-01-01T00:00:00Z"},
+    {"query": "label=latest"},
+    {"path": "/api/v1/agents/pilot/channels/moon/prompt"},
+    {"query": "colour=red"},
+    {"query": "label=latest&label=latest"},
+    {"query": "channel=deck"},
+    {"query": "at=yesterday"},
+    {"query": "at=2020-01-01T00:00:00Z"},
     {"AUTHORIZATION": "Bearer nonsense"},
     {"AUTHORIZATION": ""},
     {"ACCEPT": "image/png"},
     {"IF_NONE_MATCH": "*"},
-    {"query": f"channel=deck&key={generate_key_secret()}"},
+    {"query": f"key={generate_key_secret()}"},
 ]
 
 
@@ -218,11 +243,14 @@ PASSED_ON = [
     ("OPTIONS", ADDRESS),
     ("GET", f"{ADDRESS}/"),
     ("GET", f"{ADDRESS}:render"),
-    ("GET", "/api/v1/agents/pi/lot/prompt"),
-    ("GET", "/api/v1/agents//prompt"),
-    ("GET", "/api/v1/agents/pil%6ft/prompt"),
-    ("GET", "/api/v1/agents/pilöt/prompt"),
-    ("GET", "/w/api/v1/agents/pilot/prompt"),
+    ("GET", f"{ADDRESS}.txt"),
+    ("GET", f"{ADDRESS}xmd"),
+    ("GET", "/api/v1/agents/pi/lot/channels/deck/prompt"),
+    ("GET", "/api/v1/agents//channels/deck/prompt"),
+    ("GET", "/api/v1/agents/pilot/channels//prompt"),
+    ("GET", "/api/v1/agents/pil%6ft/channels/deck/prompt"),
+    ("GET", "/api/v1/agents/pilöt/channels/deck/prompt"),
+    ("GET", f"/w{ADDRESS}"),
     ("GET", "/"),
 ]
 
@@ -286,31 +314,34 @@ def test_a_client_with_another_version_gets_the_text(stage):
         assert send_fetch(fetch_by_fast_path, stage, IF_NONE_MATCH=tags).status == 200
 
 
+JSON, MARKDOWN, PLAIN = "application/json", "text/markdown", "text/plain"
 NEGOTIATED = [
-    ("", "application/json"),
-    ("*/*", "application/json"),
-    ("application/*", "application/json"),
-    ("text/*", "text/markdown"),
-    ("text/markdown", "text/markdown"),
-    ("TEXT/Markdown ; q=0.5", "text/markdown"),
-    ("text/markdown, application/json", "application/json"),
-    ("text/markdown, application/json;q=0.9", "text/markdown"),
-    ("text/markdown;q=0.8, application/json;q=0.9", "application/json"),
-    ("text/markdown, */*", "text/markdown"),
-    ("text/markdown, */*;q=0.1", "text/markdown"),
-    ("application/json;q=0, */*", "text/markdown"),
-    ("text/html, */*;q=0.8", "application/json"),
-    ("text/html", ""),
-    ("*/*;q=0", ""),
-    ("application/json;q=0", ""),
-    ("text/markdown;q=nonsense", ""),
-    (",;,", ""),
+    ("", JSON, MARKDOWN),
+    ("*/*", JSON, MARKDOWN),
+    ("application/*", JSON, ""),
+    ("text/*", "", MARKDOWN),
+    ("text/markdown", "", MARKDOWN),
+    ("text/plain", "", PLAIN),
+    ("text/plain, text/markdown;q=0.9", "", PLAIN),
+    ("text/plain;q=0.8, text/markdown;q=0.9", "", MARKDOWN),
+    ("text/plain, text/*", "", PLAIN),
+    ("TEXT/Markdown ; q=0.5", "", MARKDOWN),
+    ("text/markdown, application/json;q=0.9", JSON, MARKDOWN),
+    ("application/json;q=0, */*", "", MARKDOWN),
+    ("text/markdown;q=0, text/*", "", PLAIN),
+    ("text/html, */*;q=0.8", JSON, MARKDOWN),
+    ("text/html", "", ""),
+    ("*/*;q=0", "", ""),
+    ("application/json;q=0", "", ""),
+    ("text/markdown;q=nonsense", "", ""),
+    (",;,", "", ""),
 ]
 
 
 def test_the_content_type_with_the_highest_quality_is_chosen():
-    for accept, kind in NEGOTIATED:
-        assert negotiate_content_type(accept) == kind, accept
+    for accept, json_kind, text_kind in NEGOTIATED:
+        assert negotiate_content_type(accept, JSON_TYPES) == json_kind, accept
+        assert negotiate_content_type(accept, TEXT_TYPES) == text_kind, accept
 
 
 def test_etags_are_parsed_with_any_separator():
@@ -322,7 +353,7 @@ def test_a_timestamp_is_parsed_with_its_offset(stage):
     stage.edit("Be wise.")
     text = before.isoformat()
     for spelling in (text.replace("+", "%2B"), text, text.replace("+00:00", "Z")):
-        data = json.loads(send_fetch(fetch_by_fast_path, stage, query=f"channel=deck&at={spelling}").body)
+        data = json.loads(send_fetch(fetch_by_fast_path, stage, query=f"at={spelling}").body)
         assert (data["version"], data["as_of"]) == (1, before.isoformat())
     assert all("@" in row.label for row in stage.rows)
 
@@ -331,23 +362,20 @@ def test_a_timestamp_is_parsed_with_its_offset(stage):
 def test_a_timestamp_may_have_an_unusual_offset(stage, label):
     """PostgreSQL supports no offset beyond sixteen hours."""
     at = timezone.now().astimezone(dt.timezone(-dt.timedelta(hours=22, minutes=28)))
-    response = send_fetch(fetch_by_fast_path, stage, query=f"channel=deck&label={label}&at={at.isoformat()}")
+    response = send_fetch(fetch_by_fast_path, stage, query=f"label={label}&at={at.isoformat()}")
     assert (response.status, json.loads(response.body)["version"]) == (200, 1)
 
 
 INVALID = [
-    ("", "channel"),
-    ("channel=", "channel"),
-    ("label=production", "channel"),
-    ("channel=deck&channel=deck", "channel"),
-    ("channel=deck&label=a&label=b", "label"),
-    ("channel=deck&verbose=1", "verbose"),
-    ("channel=deck&at=", "at"),
-    ("channel=deck&at=2026-01-01", "at"),
-    ("channel=deck&at=2026-01-01T00:00:00", "at"),
-    ("channel=deck&at=9999-12-31T23:59:59Z", "at"),
-    ("channel=deck&at=2200-01-01T00:00:00Z", "at"),
-    ("channel=deck&at=0001-01-01T00:00:00%2B05:00", "at"),
+    ("channel=deck", "channel"),
+    ("label=a&label=b", "label"),
+    ("verbose=1", "verbose"),
+    ("at=", "at"),
+    ("at=2026-01-01", "at"),
+    ("at=2026-01-01T00:00:00", "at"),
+    ("at=9999-12-31T23:59:59Z", "at"),
+    ("at=2200-01-01T00:00:00Z", "at"),
+    ("at=0001-01-01T00:00:00%2B05:00", "at"),
 ]
 
 
@@ -361,13 +389,15 @@ def test_an_invalid_parameter_is_named(stage, entry_point):
 
 
 def test_an_invalid_slug_is_not_found(stage):
-    for query in ("channel=%ff%fe", "channel=de%00ck", "channel=../deck", "channel=deck&label=%F0%9F%A6%8A"):
-        response = send_fetch(fetch_by_fast_path, stage, query=query)
+    paths = [ADDRESS.replace("deck", channel) for channel in ("De_ck", "-deck", "x" * 65)]
+    requests = [{"path": path} for path in paths] + [{"query": "label=%F0%9F%A6%8A"}]
+    for options in requests:
+        response = send_fetch(fetch_by_fast_path, stage, **options)
         assert (response.status, problem_json(response)["code"]) == (404, "not_found")
 
 
 def test_too_many_parameters_are_rejected(stage):
-    response = send_fetch(fetch_by_fast_path, stage, query="&".join(["channel=deck"] * 1_000))
+    response = send_fetch(fetch_by_fast_path, stage, query="&".join(["label=latest"] * 1_000))
     assert (response.status, problem_json(response)["code"]) == (400, "bad_request")
 
 

@@ -47,7 +47,7 @@ def stage(props: Stage) -> Stage:
 @both_entry_points
 def test_a_key_in_the_url_is_always_rejected(stage, entry_point):
     spelled = (stage.secret, stage.secret.replace("_", "%5F"))
-    for where, secret in product(("channel=deck&key={}", "key={}", "channel={}", "{}=1"), spelled):
+    for where, secret in product(("label=latest&key={}", "key={}", "label={}", "{}=1"), spelled):
         for authorization in (bearer(stage.secret), ""):
             response = send_fetch(entry_point, stage, query=where.format(secret), AUTHORIZATION=authorization)
             assert (response.status, problem_json(response)["code"]) == (400, "bad_request")
@@ -89,18 +89,17 @@ def test_each_refusal_has_its_status_and_code(stage, entry_point, by_alice):
     for secret in (narrow, render):
         response = send_fetch(entry_point, stage, AUTHORIZATION=bearer(secret))
         assert (response.status, problem_json(response)["code"]) == (403, "out_of_scope")
-    response = send_fetch(entry_point, stage, query="channel=deck&at=2020-01-01T00:00:00Z")
+    response = send_fetch(entry_point, stage, query="at=2020-01-01T00:00:00Z")
     assert (response.status, problem_json(response)["code"]) == (404, "no_version")
-    response = send_fetch(entry_point, stage, path="/api/v1/agents/nobody/prompt")
+    response = send_fetch(entry_point, stage, path="/api/v1/agents/nobody/channels/deck/prompt")
     assert (response.status, problem_json(response)["code"]) == (404, "not_found")
 
 
 def test_another_workspaces_agent_looks_like_none(stage, elsewhere):
     theirs = make_stage(elsewhere, text="Be sly.")
     problems = []
-    for path in ("/api/v1/agents/nobody/prompt", "/api/v1/agents/pilot/prompt"):
-        channel = "deck" if "nobody" in path else "attic"
-        response = send_fetch(fetch_by_fast_path, theirs, path=path, query=f"channel={channel}")
+    for place in ("nobody/channels/deck", "pilot/channels/attic"):
+        response = send_fetch(fetch_by_fast_path, theirs, path=f"/api/v1/agents/{place}/prompt")
         problems.append({**problem_json(response), "request_id": ""})
     assert problems[0] == problems[1]
     assert "Be sly." in send_fetch(fetch_by_fast_path, theirs).body.decode()

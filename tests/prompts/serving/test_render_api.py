@@ -34,9 +34,8 @@ from tests.shared_cast import (  # noqa: F401  # fixtures
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.prompts.serving.fetch_urls")]
 
-RENDER, BATCH = "/api/v1/agents/pilot/prompt:render", "/api/v1/prompts:batchGet"
+RENDER, BATCH = "/api/v1/agents/pilot/channels/deck/prompt:render", "/api/v1/prompts:batchGet"
 EVERYTHING = {
-    "channel": "deck",
     "now": "1999-01-02T07:30:00+01:00",
     "timezone": "Europe/Lisbon",
     "host": {"os": "linux", "model": 1.5, "deep": [1, {"a": None}]},
@@ -111,13 +110,13 @@ def test_the_slots_of_a_call_are_in_the_text_and_the_row_reproduces_it(stage):
 def test_a_render_is_one_statement_once_cached(stage):
     post(stage, RENDER, EVERYTHING)
     with CaptureQueriesContext(connection) as queries:
-        post(stage, RENDER, EVERYTHING, HTTP_ACCEPT="text/markdown")
+        post(stage, RENDER, EVERYTHING)
     assert len(queries) == 1
 
 
 def test_a_task_is_filled_in_by_its_number(stage):
     task = make_task(stage.workspace, "Sort the shed")
-    data = json.loads(post(stage, RENDER, {"channel": "deck", "task": task.number}).content)
+    data = json.loads(post(stage, RENDER, {"task": task.number}).content)
     assert "Sort the shed" in data["text"]
     assert data["slots"]["task"]["number"] == task.number
     assert replay_entry(stage.workspace, data["ledger_id"]).is_exact
@@ -128,7 +127,7 @@ def test_a_task_of_another_agent_or_workspace_is_not_there(stage, elsewhere):
     theirs = make_task(stage.workspace, "Boil the soup", agent=cook)
     far = make_task(elsewhere, "Hide the map")
     for number in {theirs.number, far.number + 7, 2**31 - 1}:
-        assert pointers(post(stage, RENDER, {"channel": "deck", "task": number})) == ["/task"]
+        assert pointers(post(stage, RENDER, {"task": number})) == ["/task"]
     assert stage.rows == []
 
 
@@ -136,44 +135,44 @@ def test_a_key_that_may_not_render_learns_nothing_of_tasks(stage):
     task = make_task(stage.workspace, "Sort the shed")
     _, secret = create_key(stage.workspace, "Fetcher", {"verbs": ["fetch"]}, by=BY)
     for number in (task.number, task.number + 1):
-        answer = post(stage, RENDER, {"channel": "deck", "task": number}, secret)
+        answer = post(stage, RENDER, {"task": number}, secret)
         assert (answer.status_code, answer.json()["code"]) == (403, "out_of_scope")
 
 
 def test_slots_without_a_section_give_a_warning(elsewhere):
     stage = make_stage(elsewhere, layout="opal")
-    data = json.loads(post(stage, RENDER, {"channel": "deck", "is_background": True}).content)
+    data = json.loads(post(stage, RENDER, {"is_background": True}).content)
     assert list_slot_warnings(data) == ["The layout has no place for slots.is_background."]
 
 
 def test_a_time_that_the_server_fills_in_gives_no_warning(elsewhere):
     stage = make_stage(elsewhere, layout="opal")
-    for body in ({"channel": "deck"}, {"channel": "deck", "timezone": "Europe/Lisbon"}):
+    for body in ({}, {"timezone": "Europe/Lisbon"}):
         data = json.loads(post(stage, RENDER, body).content)
         assert "now" in data["slots"]
         assert list_slot_warnings(data) == []
-    sent = json.loads(post(stage, RENDER, {"channel": "deck", "now": EVERYTHING["now"]}).content)
+    sent = json.loads(post(stage, RENDER, {"now": EVERYTHING["now"]}).content)
     assert list_slot_warnings(sent) == ["The layout has no place for slots.now."]
 
 
 INVALID = [
-    ({}, "/channel"),
     ([], ""),
-    ({"channel": "deck", "colour": 1}, "/colour"),
-    ({"channel": 4}, "/channel"),
-    ({"channel": "deck", "task": "4"}, "/task"),
-    ({"channel": "deck", "task": 0}, "/task"),
-    ({"channel": "deck", "task": True}, "/task"),
-    ({"channel": "deck", "session": {"id": 4}}, "/session/id"),
-    ({"channel": "deck", "tools": ["a", 4]}, "/tools/1"),
-    ({"channel": "deck", "messages": [{"role": "user"}]}, "/messages/0/content"),
-    ({"channel": "deck", "messages": [{"content": "x", "role": "system"}]}, "/messages/0/role"),
-    ({"channel": "deck", "previous_error": {}}, "/previous_error/error"),
-    ({"channel": "deck", "now": "2026-01-01T00:00:00"}, "/now"),
-    ({"channel": "deck", "append": "x" * 20_001}, "/append"),
-    ({"channel": "deck", "append": "a\0b"}, "/append"),
-    ({"channel": "deck", "host": {"os": ["a\0b"]}}, "/host/os/0"),
-    ({"channel": "deck", "host": "linux"}, "/host"),
+    ({"colour": 1}, "/colour"),
+    ({"channel": "deck"}, "/channel"),
+    ({"label": 4}, "/label"),
+    ({"task": "4"}, "/task"),
+    ({"task": 0}, "/task"),
+    ({"task": True}, "/task"),
+    ({"session": {"id": 4}}, "/session/id"),
+    ({"tools": ["a", 4]}, "/tools/1"),
+    ({"messages": [{"role": "user"}]}, "/messages/0/content"),
+    ({"messages": [{"content": "x", "role": "system"}]}, "/messages/0/role"),
+    ({"previous_error": {}}, "/previous_error/error"),
+    ({"now": "2026-01-01T00:00:00"}, "/now"),
+    ({"append": "x" * 20_001}, "/append"),
+    ({"append": "a\0b"}, "/append"),
+    ({"host": {"os": ["a\0b"]}}, "/host/os/0"),
+    ({"host": "linux"}, "/host"),
 ]
 
 
@@ -184,25 +183,23 @@ def test_invalid_fields_are_named_by_json_pointer(stage):
 
 
 def test_an_unreadable_body_is_rejected(stage):
-    bodies = [b"{", b"\xff", '{"channel": NaN}', '{"channel": "a", "channel": "b"}', "[" * 5_000]
-    bodies.append('{"channel": "deck", "append": "\\ud800"}')
+    bodies = [b"{", b"\xff", '{"label": NaN}', '{"label": "a", "label": "b"}', "[" * 5_000]
+    bodies.append('{"append": "\\ud800"}')
     for body in bodies:
         answer = post(stage, RENDER, body)
         assert (answer.status_code, answer.json()["code"]) == (400, "bad_json"), body
-    answer = post(stage, RENDER, "channel=deck", content_type="application/x-www-form-urlencoded")
+    answer = post(stage, RENDER, "label=latest", content_type="application/x-www-form-urlencoded")
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
     assert Client().get(RENDER).status_code == Client().put(BATCH).status_code == 405
     assert Client().get(RENDER)["Allow"] == "POST"
-    answer = post(stage, RENDER, {"channel": "deck"}, HTTP_ACCEPT="image/png")
+    answer = post(stage, RENDER, {}, HTTP_ACCEPT="image/png")
     assert answer.status_code == 406
     assert stage.rows == []
 
 
 def test_a_render_is_refused_like_a_fetch(stage):
     for address in (RENDER, BATCH):
-        body = (
-            {"channel": "deck"} if address == RENDER else {"prompts": [{"agent": "pilot", "channel": "deck"}]}
-        )
+        body = {} if address == RENDER else {"prompts": [{"agent": "pilot", "channel": "deck"}]}
         answer = post(stage, address, body, "nonsense")
         assert (answer.status_code, answer.json()["code"]) == (401, "bad_key")
         answer = post(stage, f"{address}?key={stage.secret}", body)

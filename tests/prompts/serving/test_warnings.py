@@ -42,8 +42,8 @@ def stage(props: Stage) -> Stage:
 
 def warnings(stage: Stage, **parameters: str) -> list[str]:
     answer = Client().get(
-        "/api/v1/agents/pilot/prompt",
-        {"channel": "deck", **parameters},
+        "/api/v1/agents/pilot/channels/deck/prompt",
+        parameters,
         HTTP_AUTHORIZATION=f"Bearer {stage.secret}",
     )
     data = json.loads(answer.content)

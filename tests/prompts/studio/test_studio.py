@@ -299,9 +299,9 @@ def test_slots_are_filled_as_by_the_render_call(deck: Deck, as_alice: Client, by
     )
     _, secret = create_key(deck.workspace, name="Bot", scopes={}, by=by_alice)
     body = {"now": "2026-11-15T09:30:00+00:00", "task": task.number, "is_background": True}
-    body |= {"host": {"os": "linux"}, "sandbox": {"enabled": True}, "channel": "deck"}
+    body |= {"host": {"os": "linux"}, "sandbox": {"enabled": True}}
     response = Client().post(
-        "/api/v1/agents/pilot/prompt:render",
+        "/api/v1/agents/pilot/channels/deck/prompt:render",
         json.dumps(body),
         content_type="application/json",
         HTTP_AUTHORIZATION=f"Bearer {secret}",

@@ -59,10 +59,8 @@ class ClientCore:
     def render(
         self, agent: str, channel: str, label: str, facts: Mapping[str, Any], options: CallOptions
     ) -> Plan[Prompt]:
-        body = {"channel": channel, "label": label, **facts}
-        response = yield from self.call(
-            requests.post_request(f"agents/{quote_segment(agent)}/prompt:render", body), options
-        )
+        path = f"{requests.prompt_path(agent, channel)}:render"
+        response = yield from self.call(requests.post_request(path, {"label": label, **facts}), options)
         return parse_prompt(response.content, response.headers.get("etag", ""), to_datetime(self.clock()))
 
     def remember(

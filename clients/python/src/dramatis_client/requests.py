@@ -47,8 +47,11 @@ def post_request(path: str, body: Any) -> Request:
 def prompt_request(agent: str, channel: str, label: str, etags: Iterable[str] = ()) -> Request:
     known_etags = ", ".join(etags)
     headers = {"If-None-Match": known_etags} if known_etags else {}
-    params = {"channel": channel, "label": label}
-    return Request("GET", f"{ROOT}agents/{quote_segment(agent)}/prompt", params, headers)
+    return Request("GET", ROOT + prompt_path(agent, channel), {"label": label}, headers)
+
+
+def prompt_path(agent: str, channel: str) -> str:
+    return f"agents/{quote_segment(agent)}/channels/{quote_segment(channel)}/prompt"
 
 
 def quote_segment(name: str | int) -> str:
