@@ -88,11 +88,12 @@ class LimitedBody:
     """The `wsgi.input` of a request, with the limits of this module.
 
     Fewer bytes than announced are an error: the web server reports a lost connection as the end of the
-    body, and part of a form must not be processed as if it were the form.
+    body, and part of a form must not be processed as if it were the form. A body without Content-Length
+    announces nothing: it is read up to the size that Django asks for. Part of a JSON object is no JSON.
     """
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, stream: Any, *, has_length: bool = True) -> None:
+        self._stream, self.has_length = stream, has_length
         self._started_at = 0.0
         self.is_authenticated = False
         self.is_reading = False
@@ -100,9 +101,12 @@ class LimitedBody:
 
     def read(self, size: int) -> bytes:
         data = self._run(lambda: self._stream.read(size))
-        if len(data) < size:
+        if len(data) < size and (self.has_length or self._is_late()):
             self._fail(self._find_reason())
         return data
+
+    def close(self) -> None:
+        """Do nothing: the connection belongs to the web server. Django closes a stream that it has read."""
 
     def readline(self, size: int = -1) -> bytes:
         return self._run(lambda: self._stream.readline(size))
@@ -125,9 +129,12 @@ class LimitedBody:
         return data
 
     def _find_reason(self) -> BodyReadError:
+        return BodyReadTimeout() if self._is_late() else BodyReadError()
+
+    def _is_late(self) -> bool:
+        """Whether the read took so long that the connection was probably closed."""
         seconds = time.monotonic() - self._started_at
-        is_late = seconds >= settings.DRAMATIS_BODY_SECONDS - TIMEOUT_TOLERANCE
-        return BodyReadTimeout() if is_late else BodyReadError()
+        return seconds >= settings.DRAMATIS_BODY_SECONDS - TIMEOUT_TOLERANCE
 
     def _fail(self, error: BodyReadError) -> None:
         self.error = error

@@ -29,7 +29,7 @@ StartResponse = Callable[..., Any]
 WsgiApplication = Callable[[WsgiEnviron, StartResponse], Iterable[bytes]]
 # Must match the URL pattern in prompts.serving.fetch_api.
 FETCH_PATH = re.compile(r"/api/v1/agents/([-a-zA-Z0-9_]+)/channels/([-a-zA-Z0-9_]+)/prompt(\.md)?")
-FETCH_METHODS = frozenset({"GET", "HEAD"})
+FETCH_METHODS, NO_BODY = frozenset({"GET", "HEAD"}), frozenset({"", "0"})
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 HEADER_MIDDLEWARE = (SecurityMiddleware, CSPMiddleware, XFrameOptionsMiddleware)
 
@@ -45,7 +45,8 @@ class FetchFastPath:
         self.security_headers = build_security_headers()
 
     def __call__(self, environ: WsgiEnviron, start: StartResponse) -> Iterable[bytes]:
-        if environ["REQUEST_METHOD"] in FETCH_METHODS:
+        # A request with a body is left to Django, which limits its size.
+        if environ["REQUEST_METHOD"] in FETCH_METHODS and environ.get("CONTENT_LENGTH", "") in NO_BODY:
             match = FETCH_PATH.fullmatch(environ["PATH_INFO"])
             if match and is_accepted_request(environ):
                 return self.fetch(environ, FetchTarget(match[1], match[2], bool(match[3])), start)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import NON_FIELD_ERRORS, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404
@@ -64,6 +65,10 @@ def database_error_to_problem(error: OperationalError | InterfaceError) -> Probl
     return STORAGE_FULL_PROBLEM if is_disk_full(error) else unavailable_problem()
 
 
+def body_too_large_problem(limit: int) -> Problem:
+    return Problem(413, "body_too_large", f"The body may have at most {limit} bytes.")
+
+
 def unavailable_problem() -> Problem:
     return Problem(
         503, "unavailable", "The record cannot be reached right now. Try again.", headers=RETRY_AFTER_HEADERS
@@ -112,7 +117,7 @@ PROBLEM_BUILDERS: dict[type[BaseException] | tuple[type[BaseException], ...], Ca
     Http404: lambda _: NOT_FOUND_PROBLEM,
     PermissionDenied: lambda _: Problem(403, "not_allowed", "This key may not do that."),
     BodyReadError: lambda error: Problem(error.status, error.code, error.detail, headers=error.headers),
-    RequestDataTooBig: lambda _: Problem(413, "body_too_large", "The body is too large."),
+    RequestDataTooBig: lambda _: body_too_large_problem(settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
     SuspiciousOperation: lambda _: Problem(400, "bad_request", "The request cannot be read."),
     drf.APIException: drf_error_to_problem,
     RequestTimeout: lambda _: TIMEOUT_PROBLEM,

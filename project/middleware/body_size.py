@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from core.body_size import get_body_limit, get_content_length
 from core.request_body import get_limited_body, mark_body_authenticated
-from personas.api.exception_handler import exception_to_problem
+from personas.api.exception_handler import body_too_large_problem, exception_to_problem
 from personas.api.problems import Problem
 from personas.api.views import problem_response
 
@@ -28,11 +28,11 @@ class BodyLimitMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # Django treats a body without Content-Length as empty, so checking the header is enough.
         if has_large_body(request) and get_content_length(request) > (
             limit := get_body_limit(request.path_info)
         ):
             return build_too_large_response(request, limit)
+        read_body_without_length(request)
         response = self.get_response(request)
         body = get_limited_body(request)
         if body is not None and body.error is not None:
@@ -55,12 +55,24 @@ class BodyLimitMiddleware:
         return None
 
 
+def read_body_without_length(request: HttpRequest) -> None:
+    """Let Django read the body of an API request without Content-Length, such as a chunked one.
+
+    Django's stream ends after as many bytes as Content-Length announces, so without the header it is empty.
+    That is right for forms, because browsers always send the header. `request.body` reads one byte more than
+    the limit, and raises RequestDataTooBig if it gets it.
+    """
+    body = get_limited_body(request)
+    if body is not None and not body.has_length and request.path_info.startswith(API_PREFIX):
+        request._stream = body  # type: ignore[assignment]  # it has what Django needs of a stream
+
+
 def has_large_body(request: HttpRequest) -> bool:
     return get_content_length(request) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 
 
 def build_too_large_response(request: HttpRequest, limit: int) -> HttpResponse:
-    return build_refusal(request, Problem(413, "body_too_large", f"The body may have at most {limit} bytes."))
+    return build_refusal(request, body_too_large_problem(limit))
 
 
 def build_refusal(request: HttpRequest, problem: Problem, error: Exception | None = None) -> HttpResponse:

@@ -27,7 +27,9 @@ class RequestLimits:
         self.application = application
 
     def __call__(self, environ: WsgiEnviron, start: StartResponse) -> Iterable[bytes]:
-        body = environ["wsgi.input"] = LimitedBody(environ["wsgi.input"])
+        body = environ["wsgi.input"] = LimitedBody(
+            environ["wsgi.input"], has_length=bool(environ.get("CONTENT_LENGTH"))
+        )
         request = deadlines.begin(environ["PATH_INFO"], body)
         try:
             response = self.application(environ, start)

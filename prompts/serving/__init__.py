@@ -15,7 +15,7 @@ from prompts.serving.errors import (
     VersionErased,
 )
 from prompts.serving.request import EMPTY_SLOTS, CallContext, Client, KeyClient, MemberClient, PromptRequest
-from prompts.serving.services import ServedPrompt, serve_prompt
+from prompts.serving.services import ServedPrompt, describe_prompt, serve_prompt
 from prompts.serving.slots import slots_from_json, slots_json
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "ServingCache",
     "ServingUnavailable",
     "VersionErased",
+    "describe_prompt",
     "serve_prompt",
     "slots_from_json",
     "slots_json",

@@ -4,12 +4,13 @@ The handler takes plain request values instead of a Django request, because the 
 (`project.fetch_fast_path`) calls it as well.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
@@ -30,6 +31,7 @@ from prompts.serving import (
     KeyClient,
     PromptRequest,
     ServedPrompt,
+    describe_prompt,
     serve_prompt,
 )
 from prompts.serving.http_params import (
@@ -62,6 +64,7 @@ TEXT_ONLY_PROBLEM = Problem(
     406, "not_acceptable", "This address returns text/markdown or text/plain. JSON is at …/prompt."
 )
 Headers = list[tuple[str, str]]
+AnyResponse = TypeVar("AnyResponse", bound=HttpResponseBase)
 
 
 class FetchTarget(NamedTuple):
@@ -89,7 +92,6 @@ def handle_fetch(
         response = answer_fetch(method, target, query, meta, request_id)
     except Exception as error:  # noqa: BLE001  # any error becomes a problem response
         response = build_problem_response(error, request_id)
-    # A HEAD request gets the same headers as a GET request, and is recorded in the ledger as well.
     return response._replace(body=b"") if method == "HEAD" else response
 
 
@@ -103,10 +105,14 @@ def answer_fetch(
     prompt_request = parse_prompt_request(target.agent, target.channel, query)
     content_type = require_content_type(meta.get("HTTP_ACCEPT", ""), is_text=target.is_text)
     call = CallContext(EMPTY_SLOTS, request_id, parse_if_none_match(meta.get("HTTP_IF_NONE_MATCH", "")))
-    served, rate_limit_headers = serve_with_rate_limit(client, prompt_request, call, "fetch")
-    return build_prompt_response(
-        served, prompt_request, content_type, [*rate_limit_headers.items(), ("Cache-Control", CACHE_CONTROL)]
+    is_head = method == "HEAD"
+    served, rate_limit_headers = serve_with_rate_limit(
+        client, prompt_request, call, "fetch", describe_prompt if is_head else serve_prompt
     )
+    headers = [*rate_limit_headers.items(), ("Cache-Control", CACHE_CONTROL)]
+    if is_head:
+        return build_head_response(served, content_type, headers)
+    return build_prompt_response(served, prompt_request, content_type, headers)
 
 
 def require_content_type(accept: str, *, is_text: bool = False) -> str:
@@ -128,7 +134,11 @@ def check_header_lengths(*values: str) -> None:
 
 
 def serve_with_rate_limit(
-    client: KeyClient, prompt_request: PromptRequest, call: CallContext, budget: str
+    client: KeyClient,
+    prompt_request: PromptRequest,
+    call: CallContext,
+    budget: str,
+    serve: Callable[..., ServedPrompt] = serve_prompt,
 ) -> tuple[ServedPrompt, Mapping[str, str]]:
     """Charge the key's rate limit and serve a prompt. Return the prompt and the RateLimit headers."""
     rate_limit_headers: Mapping[str, str] = {}
@@ -137,7 +147,7 @@ def serve_with_rate_limit(
         nonlocal rate_limit_headers
         rate_limit_headers = charge_rate_limit(key_id or 0, workspace_id, budget)
 
-    served = serve_prompt(client, prompt_request, call, check_rate_limit=charge)
+    served = serve(client, prompt_request, call, check_rate_limit=charge)
     record_key_use(served.row.workspace, served.key_id or 0, served.at)
     return served, rate_limit_headers
 
@@ -154,11 +164,7 @@ def build_prompt_response(
     served: ServedPrompt, prompt_request: PromptRequest, content_type: str, extra_headers: Headers
 ) -> RawResponse:
     headers = [
-        ("ETag", served.etag),
-        VARY_HEADER,
-        ("X-Request-ID", served.request_id),
-        ("Dramatis-Version", str(served.number)),
-        ("Dramatis-Digest", served.served_digest),
+        *list_prompt_headers(served),
         ("Dramatis-Ledger", str(served.ledger_id)),
         *extra_headers,
     ]
@@ -172,6 +178,27 @@ def build_prompt_response(
         ("Repr-Digest", format_repr_digest(body_hash)),
     ]
     return RawResponse(200, headers, body)
+
+
+def build_head_response(served: ServedPrompt, content_type: str, extra_headers: Headers) -> RawResponse:
+    """Build the response to HEAD: no text leaves the server, so there is no ledger row.
+
+    It has no Content-Length and no Repr-Digest, because the body of a GET contains the id of its row.
+    """
+    headers = [*list_prompt_headers(served), *extra_headers]
+    if served.status == 200:
+        headers.append(("Content-Type", BODY_RENDERERS[content_type][0]))
+    return RawResponse(served.status, headers, b"")
+
+
+def list_prompt_headers(served: ServedPrompt) -> Headers:
+    return [
+        ("ETag", served.etag),
+        VARY_HEADER,
+        ("X-Request-ID", served.request_id),
+        ("Dramatis-Version", str(served.number)),
+        ("Dramatis-Digest", served.served_digest),
+    ]
 
 
 def build_problem_response(error: Exception, request_id: str) -> RawResponse:
@@ -200,24 +227,35 @@ def build_problem_response(error: Exception, request_id: str) -> RawResponse:
 
 @login_not_required
 @csrf_exempt
-def fetch_prompt(request: HttpRequest, agent: str, channel: str, *, is_text: bool = False) -> HttpResponse:
+def fetch_prompt(
+    request: HttpRequest, agent: str, channel: str, *, is_text: bool = False
+) -> HttpResponseBase:
     """Fetch a prompt. This Django view serves the requests that the WSGI fast path does not handle."""
     request_id: str = request.request_id  # type: ignore[attr-defined]  # set by the request log
     meta = request.META
     target = FetchTarget(agent, channel, is_text)
     response = handle_fetch(request.method or "", target, meta.get("QUERY_STRING", ""), meta, request_id)
+    if request.method == "HEAD":
+        # For a response that is not streamed, Django's middleware adds the length of the empty body.
+        return remove_content_type(
+            StreamingHttpResponse((), status=response.status, headers=dict(response.headers))
+        )
     return build_http_response(response)
 
 
 @login_not_required
 @csrf_exempt
-def fetch_prompt_text(request: HttpRequest, agent: str, channel: str) -> HttpResponse:
+def fetch_prompt_text(request: HttpRequest, agent: str, channel: str) -> HttpResponseBase:
     return fetch_prompt(request, agent, channel, is_text=True)
 
 
 def build_http_response(raw: RawResponse) -> HttpResponse:
-    response = HttpResponse(raw.body, status=raw.status, headers=dict(raw.headers))
-    if raw.status == 304:
+    return remove_content_type(HttpResponse(raw.body, status=raw.status, headers=dict(raw.headers)))
+
+
+def remove_content_type(response: AnyResponse) -> AnyResponse:
+    """Remove the Content-Type that Django adds to a 304."""
+    if response.status_code == 304:
         del response["Content-Type"]
     return response
 

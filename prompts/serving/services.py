@@ -67,6 +67,7 @@ class ServedPrompt:
     If the client already has this version, the status is 304 and the text is empty.
     """
 
+    # 0 if the prompt was only described (HEAD).
     ledger_id: int
     row: LedgerRow
     version: CachedVersion
@@ -178,6 +179,31 @@ def serve_prompt(
         reason = str(error).partition("\n")[0]
         log.error("ledger_write_failed", reason=reason)  # noqa: TRY400  # further lines may quote the row
         raise ServingUnavailable from error
+
+
+def describe_prompt(
+    client: Client,
+    prompt_request: PromptRequest,
+    call: CallContext,
+    *,
+    check_rate_limit: RateLimitCheck = allow_all,
+    cache: ServingCache = PROCESS_CACHE,
+) -> ServedPrompt:
+    """Return the prompt that `serve_prompt` would serve now, for its headers only.
+
+    Nothing is served, so there is no ledger row. The cache of resolutions is not used: only the INSERT of a
+    row notices that a resolution is outdated.
+    """
+    try:
+        resolution = _check_and_resolve(client, prompt_request, check_rate_limit)
+        version = get_cached_version(
+            cache, resolution.workspace_id, resolution.version_id, resolution.erasures
+        )
+    except DatabaseFailure as error:
+        raise ServingUnavailable from error
+    prepared = _prepare_prompt(resolution, version, call)
+    row = _build_ledger_values(prompt_request, resolution, prepared, call, NO_DIGESTS).row
+    return _build_served_prompt(0, row, prepared, call, resolution)
 
 
 def _serve_with_retries(

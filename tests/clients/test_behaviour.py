@@ -31,6 +31,7 @@ CASES = {case["name"]: case for case in BEHAVIOUR["cases"]}
 PENDING = {
     "blocks, tools and messages",
     "a text that is cacheable to its end",
+    "the address names agent, channel and label",
     "the fallback is used without a server and a copy",
     "a copy takes precedence over the fallback",
     "the fallback is used after 429, 5xx and a proxy's 404",

@@ -106,8 +106,9 @@ class Product:
         """Fetch the prompt as a bot does, and return its text; `warnings` holds the warnings."""
         return self.serve("GET", f"agents/{agent}/channels/{CHANNEL}/prompt")
 
-    def render(self, agent: str, channel: str = CHANNEL, **facts: Any) -> str:
-        """Fetch the prompt with facts of a call."""
+    def render(self, agent: str, **facts: Any) -> str:
+        """Fetch the prompt with facts of a call; `channel` is another channel than the usual one."""
+        channel = facts.pop("channel", CHANNEL)
         return self.serve("POST", f"agents/{agent}/channels/{channel}/prompt:render", facts)
 
     def serve(self, method: str, path: str, body: Any = None) -> str:

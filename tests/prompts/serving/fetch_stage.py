@@ -61,7 +61,8 @@ def fetch_by_django(
     if answer.status_code == 304:
         # Django's middleware adds a length although there is no body.
         sent_headers.pop("Content-Length", None)
-    return FetchResponse(answer.status_code, sent_headers, answer.content)
+    content = answer.getvalue() if answer.streaming else answer.content
+    return FetchResponse(answer.status_code, sent_headers, content)
 
 
 def bearer(secret: str) -> str:

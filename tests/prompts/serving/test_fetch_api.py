@@ -16,6 +16,7 @@ from django.utils import timezone
 from personas.api.responses import datetime_json
 from personas.api.validation import build_validator, find_schema_errors
 from personas.api_keys.format import generate_key_secret
+from personas.api_keys.services import create_key, revoke_key
 from prompts.assembly.segments import VOLATILITY_LEVELS
 from prompts.models import PromptVersion
 from prompts.replay.services import replay_entry
@@ -283,12 +284,45 @@ def test_other_methods_get_405_with_the_allowed_ones(stage):
 
 
 @both_entry_points
-def test_a_head_gets_the_same_headers_without_a_body_and_is_recorded(stage, entry_point):
-    full, head = send_fetch(entry_point, stage), send_fetch(entry_point, stage, method="HEAD")
-    assert (head.status, head.body) == (200, b"")
-    assert head.headers.keys() == full.headers.keys()
-    assert is_recorded(stage.rows[-1], head.headers["Dramatis-Digest"])
-    assert [row.status for row in stage.rows] == [200, 200]
+def test_a_head_gets_the_headers_of_a_fetch_and_leaves_no_row(stage, entry_point):
+    """The ledger is evidence of text that was served; a monitor that sends HEAD gets none."""
+    full = send_fetch(entry_point, stage)
+    rows = len(stage.rows)
+    for options in ({}, {"path": f"{ADDRESS}.md"}, {"IF_NONE_MATCH": "*"}):
+        head, get = (send_fetch(entry_point, stage, method=method, **options) for method in ("HEAD", "GET"))
+        assert (head.status, head.body) == (get.status, b"")
+        missing = get.headers.keys() - head.headers.keys()
+        assert missing <= {"Dramatis-Ledger", "Content-Length", "Repr-Digest"}
+        assert head.headers.keys() <= get.headers.keys()
+        for name in ("ETag", "Dramatis-Version", "Dramatis-Digest", "Cache-Control"):
+            assert head.headers[name] == full.headers[name]
+    assert len(stage.rows) == rows + 3
+
+
+@both_entry_points
+def test_a_head_is_refused_as_a_fetch_is(stage, entry_point, by_alice):
+    _, narrow = create_key(stage.workspace, "Narrow", {"verbs": ["render"]}, by=by_alice)
+    gone, revoked = create_key(stage.workspace, "Gone", {}, by=by_alice)
+    assert send_fetch(entry_point, stage, method="HEAD", AUTHORIZATION=f"Bearer {revoked}").status == 200
+    revoke_key(gone, by=by_alice)
+    for options, status in (
+        ({"AUTHORIZATION": f"Bearer {revoked}"}, 401),
+        ({"AUTHORIZATION": f"Bearer {narrow}"}, 403),
+        ({"query": "label=canary"}, 404),
+        ({"ACCEPT": "image/png"}, 406),
+        ({"query": "colour=red"}, 422),
+    ):
+        head = send_fetch(entry_point, stage, method="HEAD", **options)
+        assert (head.status, head.body) == (status, b"")
+    assert stage.rows == []
+
+
+def test_a_head_notices_a_moved_label(stage):
+    before = send_fetch(fetch_by_fast_path, stage)
+    stage.edit("Be wise.")
+    head = send_fetch(fetch_by_fast_path, stage, method="HEAD")
+    assert head.headers["ETag"] != before.headers["ETag"]
+    assert head.headers["Dramatis-Version"] == "2"
 
 
 # --- requests ------------------------------------------------------------------------------------------
