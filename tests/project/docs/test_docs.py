@@ -67,7 +67,7 @@ ELSEWHERE = {
         "test_a_rotation_is_reported_carried_out_and_leaves_the_old_key_unneeded"
     ),
     ("docs/releasing.md", r"python3 dev\.py release "): (
-        "tests/project/deployment/test_release.py::test_the_file_is_named_after_product_and_version"
+        "tests/project/deployment/test_release.py::test_a_release_has_packages_notes_sbom_and_checksums"
     ),
     ("docs/releasing.md", r"TEST_IMAGE=\S+ python3 dev\.py test tests/project/deployment/test_image\.py"): (
         "tests/project/deployment/test_image.py"
