@@ -22,10 +22,9 @@ UNRELEASED = "Unreleased"
 
 def get_release_version(root: Path = ROOT) -> str:
     """Return the version, which must be the same in the product and both clients."""
-    versions = {
-        name: tomllib.loads((root / name).read_text())["project"]["version"]
-        for name in ("pyproject.toml", "clients/python/pyproject.toml")
-    }
+    versions = {"pyproject.toml": tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]}
+    module = "clients/python/src/dramatis_client/version.py"
+    [versions[module]] = re.findall(r'^__version__ = "(.+)"$', (root / module).read_text(), re.MULTILINE)
     package = "clients/typescript/package.json"
     versions[package] = json.loads((root / package).read_text())["version"]
     if len(set(versions.values())) > 1:

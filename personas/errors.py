@@ -61,7 +61,7 @@ def _locate_error(name: str, error: ValidationError) -> tuple[str, list[str]]:
         fields = [field for field in error.params["unique_check"] if field != "workspace"]
         kind = get_display_name(str(error.params["model_name"]).lower().replace(" ", "_")).lower()
         if len(fields) == 1:
-            message = _("Another %(kind)s of this workspace, perhaps an archived one, has this already.") % {
+            message = _("Another %(kind)s in this workspace already has this value. It may be archived.") % {
                 "kind": kind
             }
             return fields[0], [message]
@@ -76,7 +76,10 @@ class EditConflict(DomainError):
     def __init__(self, record: "Record", expected: int) -> None:
         self.record, self.expected = record, expected
         super().__init__(
-            _("This was changed after you opened it: revision %(expected)s is now %(revision)s.")
+            _(
+                "This was changed after you opened it. You edited revision %(expected)s; "
+                "the current one is %(revision)s."
+            )
             % {"expected": expected, "revision": record.revision}
         )
 

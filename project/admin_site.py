@@ -87,7 +87,7 @@ def require_recent_second_factor(request: HttpRequest) -> HttpResponse | None:
     if not is_mfa_enabled(request.user, types=SECOND_FACTORS):
         messages.warning(
             request,
-            _("Operators need a second factor. Set up an authenticator app or a passkey to go on."),
+            _("Operators need a second factor. Set up an authenticator app or a passkey to continue."),
         )
         return redirect("mfa_index")
     if has_recent_second_factor(request):

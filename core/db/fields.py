@@ -52,7 +52,7 @@ class ProseField(models.TextField[str, str]):
     def validate(self, value: Any, model_instance: models.Model | None) -> None:
         super().validate(value, model_instance)
         if self.max_length is not None and len(value) > self.max_length:
-            message = _("This has %(size)d characters; at most %(limit)d fit.")
+            message = _("Too long: %(size)d characters. The limit is %(limit)d.")
             raise ValidationError(message, "max_length", {"size": len(value), "limit": self.max_length})
 
 

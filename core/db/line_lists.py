@@ -55,7 +55,7 @@ class LineListField(Text):
         if value is None:
             return
         if len(value) > self.max_items:
-            message = _("There are %(count)d entries; at most %(limit)d fit.")
+            message = _("Too many entries: %(count)d. The limit is %(limit)d.")
             raise ValidationError(message, "max_items", {"count": len(value), "limit": self.max_items})
         for item in value:
             self.validate_item(item)
@@ -66,7 +66,7 @@ class LineListField(Text):
         if not isinstance(item, str) or not item:
             raise ValidationError(_("Every entry must be a line of text."), "not_text")
         if len(item) > self.item_length:
-            message = _("An entry has %(size)d characters; at most %(limit)d fit.")
+            message = _("An entry has %(size)d characters. The limit is %(limit)d.")
             raise ValidationError(message, "item_length", {"size": len(item), "limit": self.item_length})
         for validator in (validate_single_line, validate_characters, *self.item_validators):
             validator(item)

@@ -12,7 +12,7 @@ class SecurityEventKind(models.TextChoices):
     SIGNED_UP = "signed_up", _("Account created")
     SIGNED_IN = "signed_in", _("Signed in")
     SIGN_IN_FAILED = "sign_in_failed", _("Sign-in failed: wrong password")
-    SIGN_IN_DELAYED = "sign_in_delayed", _("Sign-in refused: too many failures")
+    SIGN_IN_DELAYED = "sign_in_delayed", _("Sign-in blocked: too many failed attempts")
     SECOND_FACTOR_FAILED = "second_factor_failed", _("Sign-in failed: wrong code")
     SIGNED_OUT = "signed_out", _("Signed out")
     SESSION_ENDED = "session_ended", _("Session ended")

@@ -18,7 +18,7 @@ from personas.selectors import (
 )
 
 LAYOUT_LABELS = {
-    "dramatis": _("Dramatis: everything, slow facts first"),
+    "dramatis": _("Dramatis: all sections, stable text first"),
     "opal": _("Opal: six tagged sections for coding agents"),
     "pi": _("Pi: base prompt, project context, skills, date"),
     "moltis": _("Moltis: identity, soul, runtime, tools"),
@@ -43,8 +43,8 @@ class IdentityForm(RecordForm):
         "emoji": _("Follows the name: “Your name is Mira 🦊.”"),
         "creature": _("Completes “You are a …”."),
         "vibe": _("Completes “Your vibe: …”."),
-        "text": _("Markdown, for all that the fields above cannot say."),
-        "extra": _("YAML keys that IDENTITY.md carries besides these; kept as written."),
+        "text": _("Markdown, for everything that does not fit in the fields above."),
+        "extra": _("Other YAML keys of IDENTITY.md, kept as written."),
     }
     fieldsets = (
         (
@@ -52,7 +52,7 @@ class IdentityForm(RecordForm):
             _("Who the agent is, in a few words."),
             ("label", "name", "emoji", "creature", "vibe"),
         ),
-        (_("In its own words"), "", ("text",)),
+        (_("Description"), "", ("text",)),
         ("IDENTITY.md", "", ("extra",)),
     )
 
@@ -63,7 +63,7 @@ class SoulForm(RecordForm):
     editors = {"text": "markdown"}
     help_texts = {
         "label": _("What your team calls this soul in lists."),
-        "text": _("Markdown. Left empty, agents get the built-in default soul."),
+        "text": _("Markdown. If empty, agents use the built-in default soul."),
     }
     fieldsets = ((_("Soul"), _("A personality that agents can share."), ("label", "text")),)
 
@@ -77,33 +77,36 @@ class AgentForm(RecordForm):
     editors = {"instructions": "markdown"}
     fixed = ("slug",)
     labels = {
-        "slug": _("Address"),
+        "slug": _("Slug"),
         "directories": _("Additional directories"),
         "documentation_main": _("Main documentation"),
         "documentation_additional": _("Additional documentation"),
         "documentation_examples": _("Examples"),
     }
     help_texts = {
-        "slug": _("Bots fetch by it, and it never changes: lower-case letters, digits and hyphens."),
+        "slug": _("Used in API calls. Cannot be changed later. Lowercase letters, digits and hyphens."),
         "description": _(
-            "One line for your team. It reaches prompts only where this agent is a tool of another agent."
+            "One line for your team. Prompts contain it only where this agent is a tool of another agent."
         ),
         "instructions": _("Markdown: how this agent works."),
-        "working_directory": _("Where the agent works; context files are looked for from here upwards."),
-        "directories": _("One path per line: where the agent can also read and write."),
+        "working_directory": _(
+            "The agent's working directory. Context files are searched from here upwards."
+        ),
+        "directories": _("Other directories that the agent can read and write. One path per line."),
         "capabilities": _(
-            "One name per line. Layouts know files and persistence; other names are kept. If they are stated "
-            "and this is empty, the agent has none."
+            "One name per line. Layouts use files and persistence; other names are "
+            "stored. If capabilities are stated and this is empty, the agent has "
+            "none."
         ),
         "documentation_main": _("A path or URL. The pi layout points to it."),
         "documentation_additional": _("A path or URL."),
         "documentation_examples": _("A path or URL."),
     }
     fieldsets = (
-        (_("Agent"), _("What your team calls it and where bots find it."), ("name", "slug", "description")),
+        (_("Agent"), _("The name in lists, and the slug that bots use."), ("name", "slug", "description")),
         (
             _("Persona"),
-            _("Shared parts: one edit there changes every agent that uses it."),
+            _("Shared parts. Editing one changes every agent that uses it."),
             ("identity", "soul", "user_profile"),
         ),
         (_("Work"), "", ("instructions", "working_directory", "directories", "parent")),
@@ -114,13 +117,17 @@ class AgentForm(RecordForm):
         ),
         (
             _("Documentation"),
-            _("Where the agent reads about the software it runs in."),
+            _("Documentation of the software that the agent runs in."),
             ("documentation_main", "documentation_additional", "documentation_examples"),
         ),
-        (_("Means"), _("What it may call, and where it speaks."), ("tools", "planning_tools", "channels")),
+        (
+            _("Capabilities"),
+            _("The tools it can call, and its channels."),
+            ("tools", "planning_tools", "channels"),
+        ),
         (
             _("Prompt"),
-            _("How the parts are put together, and how a new version goes out."),
+            _("The layout of the prompt, and how new versions reach production."),
             ("layout", "release_policy"),
         ),
     )
@@ -128,15 +135,15 @@ class AgentForm(RecordForm):
     layout = forms.ChoiceField(choices=[(name, LAYOUT_LABELS[name]) for name in LAYOUTS], initial="dramatis")
     identity = RecordChoiceField(required=False, empty_label=_("No identity"))
     soul = RecordChoiceField(required=False, empty_label=_("The built-in default soul"))
-    user_profile = RecordChoiceField(required=False, empty_label=_("Nobody in particular"))
+    user_profile = RecordChoiceField(required=False, empty_label=_("No user profile"))
     parent = RecordChoiceField(
         required=False, empty_label=_("None: a top-level agent"), label=_("Sub-agent of")
     )
     tools = RecordMultipleChoiceField(label=_("Active tools"))
-    planning_tools = RecordMultipleChoiceField(label=_("Tools for planning only"))
+    planning_tools = RecordMultipleChoiceField(label=_("Tools for planning"))
     channels = RecordMultipleChoiceField(label=_("Channels"))
     states_capabilities = forms.ChoiceField(
-        choices=STATED_CHOICES, required=False, label=_("Are the capabilities stated?")
+        choices=STATED_CHOICES, required=False, label=_("State the capabilities?")
     )
 
     record: Agent | None
@@ -186,6 +193,6 @@ class AgentForm(RecordForm):
             names = ", ".join(sorted(tool.name for tool in both))
             self.add_error(
                 "planning_tools",
-                gettext("Already active, so not only for planning: %(names)s.") % {"names": names},
+                gettext("Already active, so they cannot be for planning only: %(names)s.") % {"names": names},
             )
         return cleaned

@@ -27,7 +27,7 @@ LAYOUTS = ("dramatis", "opal", "pi", "moltis", "nova", "ptc")
 # Layouts know the capabilities `files` and `persistence`. Agents may have others.
 validate_capability = RegexValidator(
     r"\A[a-z0-9]+(?:[-_.][a-z0-9]+)*\Z",
-    _("Capabilities are lower-case letters and digits, joined by hyphens, underscores or dots."),
+    _("Use lowercase letters and digits, joined by hyphens, underscores or dots."),
     code="capability",
 )
 
@@ -83,7 +83,7 @@ class ReleasePolicy(models.TextChoices):
     """Whether a new prompt version is released to production automatically or only after a review."""
 
     AUTOMATIC = "automatic", _("Automatic: production follows the latest build")
-    REVIEWED = "reviewed", _("Reviewed: someone else approves first")
+    REVIEWED = "reviewed", _("Reviewed: another member approves first")
 
 
 class Agent(Record):
@@ -206,7 +206,9 @@ class Agent(Record):
             names = ", ".join(sorted(both))
             raise ValidationError(
                 {
-                    "planning_tools": gettext("Already active, so not only for planning: %(names)s.")
+                    "planning_tools": gettext(
+                        "Already active, so they cannot be for planning only: %(names)s."
+                    )
                     % {"names": names}
                 }
             )
@@ -225,7 +227,7 @@ class Agent(Record):
         ancestor, visited_ids = self.parent, {self.pk}
         while ancestor is not None:
             if ancestor.pk in visited_ids:
-                raise ValidationError({"parent": gettext("An agent cannot be below itself.")})
+                raise ValidationError({"parent": gettext("An agent cannot be its own parent.")})
             visited_ids.add(ancestor.pk)
             ancestor = ancestor.parent
 

@@ -31,7 +31,7 @@ def create_named_record(
             is_taken = model.objects.in_workspace(workspace).filter(slug=slug).exists()
             if values.get("slug") or not is_taken:
                 raise
-    raise InvalidInput.on("label", _("Others take names like this one right now. Try again."))
+    raise InvalidInput.on("label", _("That name was just taken. Try again."))
 
 
 def find_free_slug(model: type[Named] | type[Agent], workspace: Workspace, label: str) -> str:

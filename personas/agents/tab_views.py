@@ -84,7 +84,7 @@ def render_memory_tab(
         "q": query,
         "filters": [
             {"name": "state", "label": _("State"), "options": STATE_CHOICES, "value": state},
-            {"name": "whose", "label": _("Whose"), "options": OWNERSHIP_CHOICES, "value": whose},
+            {"name": "whose", "label": _("Owner"), "options": OWNERSHIP_CHOICES, "value": whose},
         ],
         "is_narrowed": bool(query or request.GET),
         "form": form or MemoryForm(workspace=request.workspace),

@@ -102,14 +102,14 @@ class AgentPages(AgentListPages):
     model, form = Agent, AgentForm
     one, many = _("agent"), _("Agents")
     name, icon, templates = "agents", "agents", "personas/agents"
-    lede = _("The bots you prompt: who they are, what they do and where they speak.")
+    lede = _("Your bots: their persona, work, capabilities and channels.")
     search_fields = ("name", "slug", "description")
 
     def rows(self, request: WorkspaceRequest) -> QuerySet[Agent]:
         return list_agents(request.workspace)
 
     def filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
-        layouts = [("", gettext("Every layout")), *((name, name) for name in LAYOUTS)]
+        layouts = [("", gettext("All layouts")), *((name, name) for name in LAYOUTS)]
         return [*super().filters(request), {"name": "layout", "label": gettext("Layout"), "options": layouts}]
 
     def filter_rows(self, rows: QuerySet[Agent], chosen: dict[str, str]) -> QuerySet[Agent]:
@@ -159,7 +159,7 @@ class IdentityPages(PersonaFilePages[Identity]):
     model, form = Identity, IdentityForm
     one, many = _("identity"), _("Identities")
     name, icon, templates = "identities", "identity", "personas/identities"
-    lede = _("Who agents are: name, emoji, creature, vibe. One identity may serve several agents.")
+    lede = _("Who agents are: name, emoji, creature, vibe. Several agents can share an identity.")
     usage_param, search_fields = "identity", ("label", "name", "creature", "vibe")
     sorts = NAMED_RECORD_SORTS | {"name": ("name", "label"), "creature": ("creature", "label")}
     default_sort, bulk_actions = "label", ARCHIVE_ACTIONS
@@ -176,7 +176,7 @@ class SoulPages(PersonaFilePages[Soul]):
     model, form = Soul, SoulForm
     one, many = _("soul"), _("Souls")
     name, icon, templates = "souls", "soul", "personas/souls"
-    lede = _("Personalities in Markdown. An agent without one gets the built-in default soul.")
+    lede = _("Personalities in Markdown. Agents without a soul use the built-in default.")
     usage_param, search_fields = "soul", ("label", "text")
     sorts, default_sort, bulk_actions = NAMED_RECORD_SORTS, "label", ARCHIVE_ACTIONS
     file_name = "SOUL.md"

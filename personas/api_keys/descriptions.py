@@ -34,14 +34,16 @@ VERB_CHOICES = (
     (OVERRIDE, _("Release without approval (admin keys)")),
 )
 VERB_HELP = _(
-    "To render is to fetch with the facts of a call. A bot writes its own things only: it proposes memories, "
-    "ticks steps, pushes files; an admin key writes what its maker may edit. To manage is to manage sources, "
-    "keys and protected labels. Releases without approval are for emergencies."
+    "Render fetches a prompt with values for one call. A bot with write permission "
+    "proposes memories, completes task steps and pushes files; an admin key "
+    "can edit what its creator can edit. Manage covers sources, keys and "
+    "protected labels. Releasing without approval is for emergencies."
 )
 ACTIVATE_HELP = _(
-    "Only for bots that you trust. Whatever the bot writes as a memory reaches prompts at once, and nobody "
-    "approves it first. A bot that reads text from strangers can be made to store what they wrote. Without "
-    "this, a bot's memories are proposed. It takes a bot's key that may write."
+    "Only for bots that you trust. Memories that the bot writes are used in "
+    "prompts immediately, without approval. A bot that reads text from "
+    "strangers can be tricked into storing it. Without this permission, the "
+    "bot's memories are proposed. Requires a bot key with Write."
 )
 # Labels of the actions in a comma-separated list, such as “Fetch, render”.
 SCOPE_VERB_LABELS = {
@@ -63,7 +65,7 @@ EXPIRY_WARNING_PERIOD = timedelta(days=14)
 ACTIVE, EXPIRING, EXPIRED, REVOKED = "active", "soon_over", "expired", "revoked"
 STATE_LABELS = {
     ACTIVE: _("Active"),
-    EXPIRING: _("Ends soon"),
+    EXPIRING: _("Expires soon"),
     EXPIRED: _("Expired"),
     REVOKED: _("Revoked"),
 }

@@ -30,23 +30,26 @@ KIND_CHOICES = [
     (ADMIN, _("Admin")),
 ]
 KIND_HELP = _(
-    "A bot's key belongs to the workspace. An admin key acts for you: it may do no more than you may, "
-    "and ends when you leave the workspace."
+    "A bot key belongs to the workspace. An admin key acts for you: it has at "
+    "most your permissions and stops working when you leave the workspace."
 )
 AGENT_LIMIT_HELP = _(
-    "The key reads and writes only these agents, with their memories, responsibilities and tasks. It cannot "
-    "reach what agents share, such as souls and tools. Tick none to allow all, those added later too."
+    "The key can access only these agents and their memories, "
+    "responsibilities and tasks. It cannot access shared records such as "
+    "souls and tools. Leave empty to allow all, including ones added later."
 )
 CHANNEL_LIMIT_HELP = _(
-    "The key reads only these channels and prompts on them. It writes no agents, memories or tasks, because "
-    "these are part of prompts on other channels too. Tick none to allow all, those added later too."
+    "The key can read only these channels and the prompts on them. It cannot "
+    "write agents, memories or tasks, because they also affect other "
+    "channels. Leave empty to allow all, including ones added later."
 )
 LABEL_LIMIT_HELP = _(
-    "The key fetches and moves only these labels. It writes no records, because a change reaches the other "
-    "labels too. Tick none to allow all, those added later too."
+    "The key can fetch and move only these labels. It cannot write records, "
+    "because a change also affects other labels. Leave empty to allow all, "
+    "including ones added later."
 )
 OVERLAP_CHOICES = [
-    (0, _("Not at all")),
+    (0, _("No overlap")),
     (1, _("1 hour")),
     (24, _("24 hours")),
     (72, _("3 days")),
@@ -66,22 +69,24 @@ class ScopeChoicesField(forms.MultipleChoiceField):
 class KeyExpiryForm(forms.Form):
     """Base form with the expiry date of a key. The key is valid until the end of that day."""
 
-    expires_at = forms.DateField(label=_("Last day"))
+    expires_at = forms.DateField(label=_("Expires on"))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["expires_at"].initial = timezone.localdate() + DEFAULT_LIFETIME
-        help_text = gettext("In your timezone; %(days)s days from now at most.") % {"days": MAX_LIFETIME.days}
+        help_text = gettext("In your time zone, at most %(days)s days from now.") % {
+            "days": MAX_LIFETIME.days
+        }
         self.fields["expires_at"].help_text = help_text
 
     def clean_expires_at(self) -> datetime:
         day: date = self.cleaned_data["expires_at"]
         today = timezone.localdate()
         if day < today:
-            raise forms.ValidationError(gettext("Choose a day that is still to come."))
+            raise forms.ValidationError(gettext("Choose a date in the future."))
         if day > today + MAX_LIFETIME:
             raise forms.ValidationError(
-                gettext("A key lasts %(days)s days at most.") % {"days": MAX_LIFETIME.days}
+                gettext("A key can be valid for at most %(days)s days.") % {"days": MAX_LIFETIME.days}
             )
         end = datetime.combine(day, time(23, 59), tzinfo=timezone.get_current_timezone())
         # Stay one minute below the maximum lifetime, which the service checks again.
@@ -101,12 +106,12 @@ class KeyForm(KeyExpiryForm):
         label=_("Kind"), choices=KIND_CHOICES, initial=BOT, widget=forms.RadioSelect, help_text=KIND_HELP
     )
     verbs = forms.MultipleChoiceField(
-        label=_("May"),
+        label=_("Permissions"),
         choices=VERB_CHOICES,
         initial=[FETCH, RENDER],
         help_text=VERB_HELP,
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": _("Choose at least one thing that the key may do.")},
+        error_messages={"required": _("Select at least one permission.")},
     )
     can_activate = forms.BooleanField(
         label=_("Write active memories without approval"), required=False, help_text=ACTIVATE_HELP
@@ -118,7 +123,7 @@ class KeyForm(KeyExpiryForm):
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"].help_text = gettext("Names the bot or script in the ledger and the audit log.")
+        self.fields["name"].help_text = gettext("Shown in the ledger and the audit log.")
         self._set_choices("agents", list_scope_choices(Agent, workspace))
         self._set_choices("channels", list_scope_choices(Channel, workspace))
         self._set_choices("labels", [(name, name) for name in list_scope_labels(workspace)])
@@ -133,7 +138,7 @@ class KeyForm(KeyExpiryForm):
                 self.add_error("can_activate", describe_forbidden_verb(ACTIVATE, values["kind"]))
             elif WRITE not in values.get("verbs", ()):
                 self.add_error(
-                    "can_activate", gettext("Tick “Write” as well: without it the bot writes nothing.")
+                    "can_activate", gettext("Also select “Write”. Without it the bot cannot write anything.")
                 )
         return values
 
@@ -157,11 +162,11 @@ class RotateKeyForm(KeyExpiryForm):
 
     name = build_model_field(ApiKey, "name", _("Name"))
     hours = forms.TypedChoiceField(
-        label=_("The old key goes on for"),
+        label=_("Old key expires in"),
         choices=OVERLAP_CHOICES,
         initial=24,
         coerce=int,
-        help_text=_("Long enough to give the new key to every bot that has the old one."),
+        help_text=_("Allow enough time to replace the old key in every bot."),
     )
     field_order = ("name", "hours", "expires_at")
 

@@ -74,9 +74,9 @@ def can_activate_memories(scopes: Mapping[str, Any], kind: str) -> bool:
 def normalise_scopes(scopes: object, kind: str = BOT) -> dict[str, list[str]]:
     """Validate scopes. Return them sorted and without duplicates, or raise BadScopes."""
     if not isinstance(scopes, Mapping):
-        raise BadScopes(_("Scopes are an object of lists."))
+        raise BadScopes(_("Scopes must be an object of lists."))
     if unknown := sorted(set(map(str, scopes)) - set(SCOPE_DIMENSIONS)):
-        raise BadScopes(_("“%(name)s” is not something a key can be limited to.") % {"name": unknown[0]})
+        raise BadScopes(_("“%(name)s” is not a valid scope.") % {"name": unknown[0]})
     normalised = {
         name: _validate_scope_list(name, scopes[name]) for name in SCOPE_DIMENSIONS if name in scopes
     }
@@ -104,7 +104,7 @@ def find_wider_dimension(requested: Mapping[str, Any], own: Mapping[str, Any], k
 def _check_verbs(verbs: list[str], kind: str) -> None:
     if unknown := sorted(set(verbs) - set(VERBS)):
         raise BadScopes(
-            _("“%(verb)s” is not a verb. There are: %(verbs)s.")
+            _("“%(verb)s” is not a valid permission. Choose from: %(verbs)s.")
             % {"verb": unknown[0], "verbs": ", ".join(VERBS)}
         )
     if beyond := [verb for verb in VERBS if verb in verbs and verb not in VERBS_BY_KIND[kind]]:
@@ -115,7 +115,7 @@ def _check_verbs(verbs: list[str], kind: str) -> None:
 
 def describe_forbidden_verb(verb: str, kind: str) -> str:
     if kind == BOT:
-        return _("A bot's key may not %(verb)s: that takes an admin key.") % {"verb": verb}
+        return _("A bot key cannot have the permission %(verb)s. Use an admin key.") % {"verb": verb}
     return _("“%(verb)s” is for bot keys. An admin key with “write” creates active memories.") % {
         "verb": verb
     }
@@ -123,10 +123,10 @@ def describe_forbidden_verb(verb: str, kind: str) -> str:
 
 def _validate_scope_list(name: str, value: object) -> list[str]:
     if not isinstance(value, list | tuple) or not all(isinstance(entry, str) and entry for entry in value):
-        raise BadScopes(_("“%(name)s” must be a list of words.") % {"name": name})
+        raise BadScopes(_("“%(name)s” must be a list of strings.") % {"name": name})
     if not value:
         # An empty list would allow nothing, but users could take it for "no limit".
-        raise BadScopes(_("“%(name)s” is empty. Leave it out to allow all.") % {"name": name})
+        raise BadScopes(_("“%(name)s” is empty. Omit it to allow all.") % {"name": name})
     if len(value) > MAX_SCOPE_ENTRIES:
         raise BadScopes(
             _("“%(name)s” has more than %(most)s entries.") % {"name": name, "most": MAX_SCOPE_ENTRIES}

@@ -96,7 +96,7 @@ def rotate_key(
     if min(ends_at, key.expires_at) > now + MAX_OVERLAP:
         raise InvalidInput.on(
             "overlap_hours",
-            _("The old key stays valid for %(days)s days at most.") % {"days": MAX_OVERLAP.days},
+            _("The old key can stay valid for at most %(days)s days.") % {"days": MAX_OVERLAP.days},
         )
     before = {"expires_at": key.expires_at.isoformat()}
     key.expires_at = min(max(ends_at, now), key.expires_at)
@@ -147,29 +147,31 @@ def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
     if kind not in KEY_PREFIXES:
         raise InvalidInput.on(
             "kind",
-            _("“%(kind)s” is not a kind of key. There are: %(kinds)s.")
+            _("“%(kind)s” is not a valid kind of key. Choose from: %(kinds)s.")
             % {"kind": kind, "kinds": ", ".join(KEY_PREFIXES)},
         )
     if kind == BOT:
         return
     if by.user is None:
-        raise InvalidInput.on("kind", _("An admin key acts for a person, so only a person can make one."))
+        raise InvalidInput.on(
+            "kind", _("An admin key acts for a person, so only a signed-in member can create one.")
+        )
     # Lock the workspace row, as remove_member does. Otherwise a key that is created while its creator is
     # being removed would not be revoked.
     lock_workspace(workspace.pk)
     if not Membership.objects.in_workspace(workspace).filter(user=by.user).exists():
         raise InvalidInput.on(
-            "kind", _("An admin key acts for a member, and you are none of this workspace.")
+            "kind", _("An admin key acts for a member. You are not a member of this workspace.")
         )
 
 
 def _check_rotation(key: ApiKey, now: datetime, by: Actor) -> None:
     if key.revoked_at is not None or key.expires_at <= now:
-        raise KeyEnded(_("“%(key)s” has ended already. Make a new key instead.") % {"key": key})
+        raise KeyEnded(_("“%(key)s” is no longer valid. Create a new key instead.") % {"key": key})
     # Rotation reveals the secret of the new key, so only the user for whom an admin key acts may rotate it.
     if key.kind == ADMIN and (by.user is None or by.user.pk != key.created_by_id):
         raise NotKeyOwner(
-            _("“%(key)s” acts for %(person)s: only they can rotate it. You can revoke it.")
+            _("“%(key)s” acts for %(person)s, who must rotate it. You can revoke it.")
             % {"key": key, "person": key.created_label}
         )
 
@@ -209,10 +211,10 @@ def _resolve_expiry(expires_at: datetime | None) -> datetime:
     if expires_at is None:
         return now + DEFAULT_LIFETIME
     if expires_at <= now:
-        raise InvalidInput.on("expires_at", _("Choose a day that is still to come."))
+        raise InvalidInput.on("expires_at", _("Choose a date in the future."))
     if expires_at > now + MAX_LIFETIME:
         raise InvalidInput.on(
-            "expires_at", _("A key lasts %(days)s days at most.") % {"days": MAX_LIFETIME.days}
+            "expires_at", _("A key can be valid for at most %(days)s days.") % {"days": MAX_LIFETIME.days}
         )
     return expires_at
 
@@ -229,7 +231,8 @@ def _validate_scopes(workspace: Workspace, scopes: Mapping[str, Any], kind: str)
         existing = set(rows.filter(slug__in=slugs).values_list("slug", flat=True)) if slugs else set()
         if missing := [slug for slug in slugs if slug not in existing]:
             raise InvalidInput.on(
-                "scopes", _("There is no %(word)s “%(name)s”.") % {"word": kind_name, "name": missing[0]}
+                "scopes",
+                _("The %(word)s “%(name)s” does not exist.") % {"word": kind_name, "name": missing[0]},
             )
     return normalised
 

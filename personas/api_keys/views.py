@@ -52,10 +52,10 @@ PAGE_SIZE = 50
 MAX_EVENTS = 20
 STATE_FILTER_CHOICES = [
     ("", gettext_lazy("Active")),
-    ("ended", gettext_lazy("Ended")),
+    ("ended", gettext_lazy("Expired or revoked")),
     ("all", gettext_lazy("All")),
 ]
-KIND_FILTER_CHOICES = [("", gettext_lazy("Both kinds")), *KEY_KINDS]
+KIND_FILTER_CHOICES = [("", gettext_lazy("All kinds")), *KEY_KINDS]
 REVOKE_KEYS_ACTION = BulkAction(
     "revoke",
     gettext_lazy("Revoke…"),
@@ -134,7 +134,7 @@ def revoke_keys_view(request: WorkspaceRequest) -> HttpResponse:
     rows = list(filter_active_keys(list_keys(request.workspace)).filter(pk__in=ids).order_by("name"))
     back = get_back_url(request, reverse("keys:list", args=[request.workspace.slug]))
     if not rows:
-        messages.error(request, _("Tick active keys first, then press the button."))
+        messages.error(request, _("Select active keys first."))
         return redirect(back)
     if "sure" not in request.POST:
         context = {"keys": [build_key_summary(key) for key in rows], "back": back}
@@ -231,7 +231,9 @@ def revoke_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     row = get_workspace_key(request, key)
     if request.method == "POST":
         revoke_key(row, by=request.actor)
-        messages.success(request, _("“%(key)s” is revoked: it is refused from now on.") % {"key": row})
+        messages.success(
+            request, _("“%(key)s” is revoked. Requests with it are now rejected.") % {"key": row}
+        )
         return redirect("keys:list", request.workspace.slug)
     return render(request, "personas/keys/revoke.html", {"summary": build_key_summary(row)})
 

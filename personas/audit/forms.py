@@ -16,16 +16,16 @@ class AuditFilterForm(forms.Form):
     """Filters of the audit log from the query string."""
 
     q = forms.CharField(required=False, max_length=200, label=_("Name"))
-    actor = forms.CharField(required=False, max_length=200, label=_("Who"))
+    actor = forms.CharField(required=False, max_length=200, label=_("Member"))
     kind = forms.ChoiceField(
         required=False,
-        label=_("What"),
-        choices=[("", _("Anything")), *((kind, DISPLAY_NAMES[kind]) for kind in AUDIT_KINDS)],
+        label=_("Target"),
+        choices=[("", _("Any target")), *((kind, DISPLAY_NAMES[kind]) for kind in AUDIT_KINDS)],
     )
     verb = forms.ChoiceField(
         required=False,
-        label=_("Did"),
-        choices=[("", _("Any verb")), *((verb, capfirst(label)) for verb, label in VERB_LABELS.items())],
+        label=_("Action"),
+        choices=[("", _("Any action")), *((verb, capfirst(label)) for verb, label in VERB_LABELS.items())],
     )
     since = forms.DateTimeField(required=False, label=_("From"))
     until = forms.DateTimeField(required=False, label=_("Before"))
@@ -44,7 +44,7 @@ class AuditFilterForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
         if values.get("since") and values.get("until") and values["since"] >= values["until"]:
-            self.add_error("until", _("This must be after the beginning."))
+            self.add_error("until", _("The end must be after the start."))
         return values
 
     def to_filter(self) -> AuditFilter:

@@ -12,13 +12,12 @@ class ChannelForm(RecordForm):
     model_fields = ("slug", "name", "formatting")
     editors = {"formatting": "markdown"}
     fixed = ("slug",)
-    labels = {"slug": _("Address"), "formatting": _("Formatting rules")}
+    labels = {"slug": _("Slug"), "formatting": _("Formatting rules")}
     help_texts = {
-        "slug": _(
-            "Bots name it when they fetch, and it never changes: lower-case letters, digits and hyphens."
-        ),
+        "slug": _("Used in API calls. Cannot be changed later. Lowercase letters, digits and hyphens."),
         "formatting": _(
-            "Told to every agent that speaks here. Left empty, nothing is said about formatting."
+            "Included in the prompt of every agent on this channel. If empty, prompts "
+            "say nothing about formatting."
         ),
     }
     widgets = {"formatting": forms.Textarea(attrs={"rows": 10})}

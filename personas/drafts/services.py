@@ -54,7 +54,7 @@ def store_draft(
     drafts = list_drafts(workspace, person)
     existing = drafts.filter(family=family, key=key).first()
     if existing is None and drafts.count() >= MAX_DRAFTS:
-        raise DraftLimitExceeded(_("You keep many drafts already. Discard some of them first."))
+        raise DraftLimitExceeded(_("You have too many drafts. Discard some first."))
     defaults: dict[str, Any] = {"values": values, "base_revision": base_revision, "agent": agent}
     draft, _created = KeptDraft.objects.in_workspace(workspace).update_or_create(
         person=person,
@@ -68,7 +68,7 @@ def store_draft(
 
 def require_user(by: Actor) -> User:
     if by.user is None:
-        raise DomainError(_("Only people keep drafts."))
+        raise DomainError(_("Only members can save drafts."))
     return by.user
 
 
@@ -76,9 +76,9 @@ def clean_draft_values(typed: Mapping[str, Iterable[str]]) -> DraftValues:
     """Convert newlines to LF, because browsers send CRLF. Reject values that are too long or contain NUL."""
     values = {name: [text.replace("\r\n", "\n") for text in texts] for name, texts in typed.items()}
     if sum(len(text) for texts in values.values() for text in texts) > MAX_DRAFT_LENGTH:
-        raise DraftLimitExceeded(_("This is too long to be kept as a draft."))
+        raise DraftLimitExceeded(_("This text is too long for a draft."))
     if any("\0" in text for texts in values.values() for text in texts):
-        raise DomainError(_("The character U+0000 cannot be kept."))
+        raise DomainError(_("The character U+0000 cannot be stored."))
     return values
 
 
@@ -107,7 +107,7 @@ def apply_draft(draft: KeptDraft, write: Callable[[], R]) -> R:
     deleted, _kinds = rows.filter(pk=draft.pk, updated_at=draft.updated_at).delete()
     if not deleted:
         raise DraftChanged(
-            _("Your draft was saved or changed meanwhile, perhaps in another tab. Look again.")
+            _("Your draft was changed in the meantime, perhaps in another tab. Reload the page.")
         )
     return write()
 

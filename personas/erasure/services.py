@@ -63,7 +63,7 @@ def erase_record_text(record: Record, *, reason: str, by: Actor) -> Erasure:
     if type(record) not in ERASABLE_FIELDS:
         raise NotErasable(_("Only memories and user profiles can be erased."))
     if not reason.strip():
-        raise InvalidInput.on("reason", _("Say why: the tombstone keeps it."))
+        raise InvalidInput.on("reason", _("A reason is required. It is kept in the erasure record."))
     record = lock_record(record)
     texts = list_all_texts(record)
     blank_stored_responses(record.workspace_id, texts)

@@ -13,8 +13,8 @@ class WorkspaceForm(forms.Form):
     """Name and slug of a new workspace."""
 
     name = build_model_field(Workspace, "name", _("Name"))
-    slug = build_model_field(Workspace, "slug", _("Address"))
-    slug.help_text = _("If the address is in use, a few letters are added to it.")
+    slug = build_model_field(Workspace, "slug", _("Slug"))
+    slug.help_text = _("If the slug is taken, a few letters are added.")
 
 
 class RenameWorkspaceForm(forms.Form):
@@ -22,7 +22,7 @@ class RenameWorkspaceForm(forms.Form):
 
 
 class InviteForm(forms.Form):
-    email = forms.EmailField(label=_("E-mail address"), max_length=254)
+    email = forms.EmailField(label=_("Email address"), max_length=254)
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.VIEWER)
 
 
@@ -35,5 +35,5 @@ class AccountForm(forms.Form):
 
     name = build_model_field(User, "name", _("Name"))
     timezone = forms.ChoiceField(
-        label=_("Timezone"), choices=lambda: [(name, name) for name in list_timezone_names()]
+        label=_("Time zone"), choices=lambda: [(name, name) for name in list_timezone_names()]
     )

@@ -34,7 +34,7 @@ def invite_member(workspace: Workspace, email: str, role: str, *, by: Actor) -> 
     """Create an invitation for an email address. Raise InvalidInput if it already belongs to a member."""
     email = email.strip().lower()
     if by.user is None:
-        raise DomainError(_("Only a person can invite."))
+        raise DomainError(_("Only a member can send invitations."))
     if Membership.objects.in_workspace(workspace).filter(user__email__iexact=email).exists():
         raise InvalidInput.on("email", _("%(email)s is already a member.") % {"email": email})
     _withdraw_expired(workspace, email)
@@ -64,12 +64,14 @@ def get_open_invitation(token: str) -> Invitation:
     try:
         payload = signing.loads(token, salt=INVITATION_SALT)
     except signing.BadSignature:
-        raise BadInvitation(_("This invitation link is not valid. Check that it was copied whole.")) from None
+        raise BadInvitation(
+            _("This invitation link is not valid. Check that you copied all of it.")
+        ) from None
     with all_workspaces():
         rows = Invitation.unscoped.select_related("workspace", "invited_by")
         invitation = rows.filter(pk=payload["id"], nonce=payload["nonce"]).first()
     if invitation is None:
-        raise BadInvitation(_("This invitation does not exist any more."))
+        raise BadInvitation(_("This invitation no longer exists."))
     _check_invitation_open(invitation)
     return invitation
 
@@ -164,7 +166,7 @@ def transfer_ownership(owner: Membership, new_owner: Membership, *, by: Actor) -
     """Make another member an owner and the current owner an admin, in one transaction."""
     owner, new_owner = _lock_membership(owner), _lock_membership(new_owner)
     if owner.role != Role.OWNER or owner.pk == new_owner.pk:
-        raise DomainError(_("Only an owner can hand over ownership, and only to someone else."))
+        raise DomainError(_("Only an owner can transfer ownership, and only to another member."))
     change_role(new_owner, Role.OWNER, by=by)
     change_role(owner, Role.ADMIN, by=by)
 
@@ -182,12 +184,12 @@ def _lock_membership(membership: Membership) -> Membership:
 def _check_last_owner(membership: Membership) -> None:
     owners = Membership.objects.in_workspace(membership.workspace_id).filter(role=Role.OWNER)
     if membership.role == Role.OWNER and not owners.exclude(pk=membership.pk).exists():
-        raise DomainError(_("A workspace needs an owner: make someone else owner first."))
+        raise DomainError(_("A workspace needs an owner. Make another member owner first."))
 
 
 def _check_invitation_open(invitation: Invitation) -> None:
     if invitation.accepted_at is not None:
-        raise BadInvitation(_("This invitation has been used already."))
+        raise BadInvitation(_("This invitation has already been used."))
     if invitation.withdrawn_at is not None:
         raise BadInvitation(_("This invitation was withdrawn. Ask for a new one."))
     if invitation.is_expired:
@@ -201,7 +203,8 @@ def _check_no_open_invitation(workspace: Workspace, email: str) -> None:
     if open_invitations.exists():
         raise InvalidInput.on(
             "email",
-            _("%(email)s has an open invitation already. Withdraw it to send another.") % {"email": email},
+            _("%(email)s already has a pending invitation. Withdraw it to send another one.")
+            % {"email": email},
         )
 
 

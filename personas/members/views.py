@@ -82,7 +82,7 @@ def send_email(request: WorkspaceRequest, invitation: Invitation) -> None:
         return
     messages.success(
         request,
-        _("Invitation sent to %(email)s; the link holds for seven days.") % {"email": invitation.email},
+        _("Invitation sent to %(email)s. The link expires in 7 days.") % {"email": invitation.email},
     )
 
 
@@ -91,7 +91,7 @@ def send_email(request: WorkspaceRequest, invitation: Invitation) -> None:
 def withdraw_invitation_view(request: WorkspaceRequest, invitation_id: int) -> HttpResponse:
     invitation = get_object_or_404(list_open_invitations(request.workspace), pk=invitation_id)
     withdraw_invitation(invitation, by=request.actor)
-    messages.success(request, _("The invitation of %(email)s is withdrawn.") % {"email": invitation.email})
+    messages.success(request, _("Invitation for %(email)s withdrawn.") % {"email": invitation.email})
     return redirect("members:list", request.workspace.slug)
 
 
@@ -179,7 +179,7 @@ def list_filtered_members(request: WorkspaceRequest) -> QuerySet[Membership]:
 
 def render_member_list(request: WorkspaceRequest, form: InviteForm, status: int = 200) -> HttpResponse:
     page = Paginator(list_filtered_members(request), PAGE_SIZE).get_page(request.GET.get("page"))
-    role_filter = {"name": "role", "label": _("Role"), "options": [("", _("Every role")), *Role.choices]}
+    role_filter = {"name": "role", "label": _("Role"), "options": [("", _("All roles")), *Role.choices]}
     filters = set_filter_values(request, [role_filter])
     text = get_search_query(request)
     context = {

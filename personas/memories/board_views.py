@@ -65,9 +65,9 @@ REINSTATE_ACTION = BulkAction(
     states=("superseded", "revoked", "all"),
 )
 AUTHOR_CHOICES = [
-    ("", gettext_lazy("Told by anyone")),
-    ("people", gettext_lazy("Told by people")),
-    ("bots", gettext_lazy("Told by bots")),
+    ("", gettext_lazy("Added by anyone")),
+    ("people", gettext_lazy("Added by people")),
+    ("bots", gettext_lazy("Added by bots")),
 ]
 
 
@@ -80,10 +80,10 @@ class MemoryBoardPages(RecordPages[Memory]):
     def board_filters(self, request: WorkspaceRequest) -> list[dict[str, Any]]:
         agents = list_agents(request.workspace).filter(archived_at=None).prefetch_related(None)
         names = [(str(pk), name) for pk, name in agents.values_list("pk", "name")]
-        known_to = [("", _("Known to anyone")), ("shared", _("Every agent")), *names]
+        known_to = [("", _("Visible to anyone")), ("shared", _("All agents")), *names]
         return [
-            {"name": "agent", "label": _("Known to"), "options": known_to},
-            {"name": "told_by", "label": _("Told by"), "options": AUTHOR_CHOICES},
+            {"name": "agent", "label": _("Visible to"), "options": known_to},
+            {"name": "told_by", "label": _("Added by"), "options": AUTHOR_CHOICES},
         ]
 
     def board(self, request: WorkspaceRequest) -> HttpResponse:

@@ -12,8 +12,8 @@ from personas.records.forms import RecordChoiceField, RecordForm
 from personas.selectors import list_agents
 
 NEW_STATE_CHOICES = [
-    (MemoryState.ACTIVE.value, _("Active: reaches prompts at once")),
-    (MemoryState.PROPOSED.value, _("Proposed: someone approves it first")),
+    (MemoryState.ACTIVE.value, _("Active: used in prompts immediately")),
+    (MemoryState.PROPOSED.value, _("Proposed: needs approval first")),
 ]
 
 
@@ -28,21 +28,21 @@ class MemoryForm(RecordForm):
     }
     help_texts = {
         "text": _("One fact, in a sentence or two."),
-        "source": _("Where it comes from: a person, a document, a conversation."),
-        "valid_from": _("In your timezone. Left empty: from the start."),
-        "valid_until": _("In your timezone. Left empty: until further notice."),
+        "source": _("The source: a person, a document, a conversation."),
+        "valid_from": _("In your time zone. If empty: from the beginning."),
+        "valid_until": _("In your time zone. If empty: no end date."),
     }
     fieldsets = (
         (_("Memory"), "", ("text", "agent", "state")),
         (
-            _("Standing"),
-            _("Who says so, and for how long it holds."),
+            _("Details"),
+            _("The source and the period in which it is valid."),
             ("source", "valid_from", "valid_until"),
         ),
     )
 
     agent = RecordChoiceField(
-        required=False, empty_label=_("Every agent of this workspace"), label=_("Known to")
+        required=False, empty_label=_("All agents of this workspace"), label=_("Visible to")
     )
     state = forms.ChoiceField(choices=NEW_STATE_CHOICES, initial=MemoryState.ACTIVE.value)
 
@@ -62,7 +62,7 @@ class SuccessorForm(forms.Form):
     def __init__(self, data: Any = None, *, rows: QuerySet[Memory]) -> None:
         super().__init__(data)
         self.successor = RecordChoiceField(
-            label=gettext("Replace by"), empty_label=gettext("Choose the memory that holds now")
+            label=gettext("Replace with"), empty_label=gettext("Choose the current memory")
         )
         self.successor.set_choices(rows)
         self.fields["successor"] = self.successor

@@ -114,7 +114,7 @@ def _parse_entry(row: Any) -> tuple[FieldValues, set[str]]:
     if isinstance(row, str):
         return {"text": _clean_field("text", "", row), "source": DEFAULT_SOURCE}, set()
     if not isinstance(row, Mapping):
-        raise InvalidInput.on("", _("Expected a text or an object."))
+        raise InvalidInput.on("", _("Expected text or an object."))
     text_key = next((key for key in TEXT_KEYS if key in row), None)
     if text_key is None:
         keys = ", ".join(TEXT_KEYS)

@@ -90,7 +90,7 @@ class Memory(Record):
             raise ValidationError({"superseded_by": gettext("A memory cannot replace itself.")})
         out_of_range = [name for name in VALIDITY_FIELDS if is_year_out_of_range(getattr(self, name))]
         if out_of_range:
-            message = gettext("Name a year from %(first)d to %(last)d, or leave this empty.")
+            message = gettext("Enter a year from %(first)d to %(last)d, or leave this empty.")
             years = {"first": ALLOWED_YEARS.start, "last": ALLOWED_YEARS.stop - 1}
             raise ValidationError(dict.fromkeys(out_of_range, message % years))
 

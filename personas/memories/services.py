@@ -67,7 +67,7 @@ def supersede_memory(memory: Memory, successor: Memory, *, by: Actor) -> Memory:
             _("This memory is already %(state)s.") % {"state": memory.get_state_display().lower()}
         )
     if successor.state != MemoryState.ACTIVE:
-        raise DomainError(_("Only an active memory can take another's place."))
+        raise DomainError(_("Only an active memory can replace another one."))
     values = {"state": MemoryState.SUPERSEDED, "superseded_by": successor}
     # By id: the successor's text would stay in this memory's history when the successor is erased.
     message = f"Replaced by memory {successor.pk}"

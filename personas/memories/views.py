@@ -44,7 +44,8 @@ class MemoryPages(MemoryBoardPages):
     one, many = gettext_lazy("memory"), gettext_lazy("Memories")
     name, icon, templates = "memories", "memory", "personas/memories"
     lede = gettext_lazy(
-        "Facts your agents know. Bots propose, people approve; only active ones reach a prompt."
+        "Facts that your agents know. Bots propose memories, people approve them. "
+        "Only active memories are used in prompts."
     )
     key, converter, search_fields = "pk", "int", ("text", "source")
     archive_label, archived_label = gettext_lazy("Revoke"), gettext_lazy("Revoked")
@@ -163,7 +164,7 @@ class MemoryPages(MemoryBoardPages):
         if not form.is_valid():
             messages.error(
                 request,
-                _("Replace by: %(problem)s")
+                _("Replace with: %(problem)s")
                 % {"problem": form.errors["successor"].as_text().removeprefix("* ")},
             )
             return redirect(self.get_record_url(memory))

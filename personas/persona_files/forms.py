@@ -58,7 +58,7 @@ class PersonaFileImportForm(FileImportForm):
     label = forms.CharField(
         label=gettext_lazy("Label"),
         max_length=80,
-        help_text=gettext_lazy("What your team will call it in lists."),
+        help_text=gettext_lazy("The name in lists."),
     )
     field_order = ("label", "file", "text")
 

@@ -44,7 +44,7 @@ class PersonaFilePages(RecordPages[N]):
             else:
                 messages.success(
                     request,
-                    _("%(file)s taken in as “%(record)s”.") % {"file": self.file_name, "record": record},
+                    _("%(file)s imported as “%(record)s”.") % {"file": self.file_name, "record": record},
                 )
                 return redirect(self.get_record_url(record))
         return self.render_page(request, "import", {"form": form}, status=422 if form.errors else 200)

@@ -80,7 +80,7 @@ class BulkResult(Generic[M]):
         parts = [f"{done} {len(self.done)}"] if self.done or not self.refused else []
         if self.refused:
             reasons = self.format_refusals()
-            parts.append(_("%(count)s refused: %(why)s") % {"count": len(self.refused), "why": reasons})
+            parts.append(_("%(count)s rejected: %(why)s") % {"count": len(self.refused), "why": reasons})
         return f"{'; '.join(parts).rstrip('.')}."
 
     def format_refusals(self) -> str:
@@ -112,7 +112,7 @@ class RecordBulkMixin(Generic[R]):
         actions = (action for action in self.bulk_actions if (action.name, action.route) == submitted)
         action = next(actions, None)
         if action is None:
-            messages.error(request, _("Press one of the buttons under the list."))
+            messages.error(request, _("Choose an action below the list."))
         elif not self.can_run(request, action):
             raise PermissionDenied(describe_required_roles(action.permission or self.write_permission))
         else:
@@ -122,7 +122,7 @@ class RecordBulkMixin(Generic[R]):
     def run_bulk_action(self, request: WorkspaceRequest, action: BulkAction, ids: Sequence[int]) -> None:
         rows = list(self.rows(request).filter(pk__in=ids).order_by("pk"))
         if not rows:
-            messages.error(request, _("Tick the rows first, then press a button."))
+            messages.error(request, _("Select rows first, then choose an action."))
             return
         apply_action = getattr(self, f"apply_{action.name}")
         result = apply_to_rows(rows, lambda row: apply_action(row, request))

@@ -146,6 +146,6 @@ class RecordMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore
             chosen = list(super().clean(value))
         except OverflowError:
             # SQLite raises OverflowError for an id that does not fit into 64 bits.
-            raise forms.ValidationError(_("That is not one of the choices."), code="invalid_choice") from None
+            raise forms.ValidationError(_("Select one of the choices."), code="invalid_choice") from None
         positions = {pk: position for position, pk in enumerate(self.current_ids)}
         return sorted(chosen, key=lambda row: (positions.get(row.pk, len(positions)), str(row)))

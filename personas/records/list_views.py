@@ -17,7 +17,7 @@ from personas.ui.sorting import SortFields, SortOrder, get_sort_order, sort_rows
 
 R = TypeVar("R", bound=Record)
 PAGE_SIZE = 50
-ARCHIVE_STATE_CHOICES = [("", _("In use")), ("archived", _("Archived")), ("all", _("All"))]
+ARCHIVE_STATE_CHOICES = [("", _("Active")), ("archived", _("Archived")), ("all", _("All"))]
 DATE_FIELDS = ("created_at", "updated_at", "archived_at")
 
 

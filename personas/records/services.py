@@ -37,7 +37,7 @@ def check_review_removal(record: Record, values: dict[str, Any], by: Actor) -> N
     policy = values.get("release_policy", ReleasePolicy.REVIEWED)
     if policy != ReleasePolicy.REVIEWED and not can_approve(record, by):
         raise InvalidInput.on(
-            "release_policy", _("Lifting the review takes an owner, an admin or a reviewer.")
+            "release_policy", _("Only an owner, an admin or a reviewer can turn off the review.")
         )
 
 
@@ -173,7 +173,7 @@ def check_not_erased(record: Record) -> None:
         return
     rows = Erasure.objects.in_workspace(record.workspace_id).filter(kind=record.kind, object_id=record.pk)
     if rows.exists():
-        raise RecordErased(_("The words of this record were erased. Write a new one instead."))
+        raise RecordErased(_("The text of this record was erased. Create a new record instead."))
 
 
 def check_not_in_use(record: Record) -> None:
@@ -185,7 +185,7 @@ def check_not_in_use(record: Record) -> None:
     names = list(users.values_list("name", flat=True))
     if names:
         raise RecordInUse(
-            _("Still used by %(names)s. Take it out there first.") % {"names": format_short_list(names)}
+            _("In use by %(names)s. Remove it there first.") % {"names": format_short_list(names)}
         )
 
 
@@ -202,7 +202,7 @@ def convert_save_errors(*, has_savepoint: bool = True) -> Iterator[None]:
     except ValidationError as error:
         raise InvalidInput.from_validation(error) from error
     except IntegrityError as error:
-        message = _("Someone else has just taken this name or place. Reload and try again.")
+        message = _("Another member just used this name or position. Reload the page and try again.")
         raise InvalidInput.on(NON_FIELD_ERRORS, message) from error
 
 

@@ -140,7 +140,7 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
             return self.render_page(request, "form", context, status=409)
         unchanged = saved.revision == form.cleaned_data["revision"]
         messages.success(
-            request, _("Nothing had changed.") if unchanged else _("“%(record)s” saved.") % {"record": saved}
+            request, _("Nothing changed.") if unchanged else _("“%(record)s” saved.") % {"record": saved}
         )
         return redirect(self.get_record_url(saved))
 
@@ -148,7 +148,7 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
         return self.run_action(request, key, self.apply_archive, str(self.archived_label), undo="restore")
 
     def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
-        return self.run_action(request, key, self.apply_restore, _("Back in use"), undo="archive")
+        return self.run_action(request, key, self.apply_restore, _("Restored"), undo="archive")
 
     def history(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         record = self.find(request, key)

@@ -150,7 +150,7 @@ def list_memberships(user: User) -> list[Membership]:
 def describe_required_roles(permission: Permission) -> str:
     """Return the message of a 403 response, which lists the roles that have the permission."""
     roles = [role.label.lower() for role in Role if role in ROLES_BY_PERMISSION[permission]]
-    return _("Your role does not allow this. It takes one of: %(roles)s.") % {"roles": ", ".join(roles)}
+    return _("Your role does not allow this. Requires: %(roles)s.") % {"roles": ", ".join(roles)}
 
 
 def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
@@ -163,6 +163,6 @@ def require_second_factor(request: WorkspaceRequest) -> HttpResponse | None:
     if is_mfa_enabled(request.user):
         return None
     messages.warning(
-        request, _("Owners need a second factor here. Set up an authenticator app or a passkey to go on.")
+        request, _("Owners need a second factor. Set up an authenticator app or a passkey to continue.")
     )
     return redirect("mfa_index")

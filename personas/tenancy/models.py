@@ -235,7 +235,7 @@ class WorkspaceOwned(models.Model):
         for field in self.list_tenant_links():
             linked = getattr(self, field.attname)
             if linked is not None and self._get_link_workspace_id(field, linked) != self.workspace_id:
-                raise CrossWorkspaceLink({field.name: _("There is no such record in this workspace.")})
+                raise CrossWorkspaceLink({field.name: _("This record does not exist in this workspace.")})
 
     @classmethod
     def list_tenant_links(cls) -> list["models.ForeignKey[Any, Any]"]:

@@ -13,13 +13,17 @@ class ToolForm(RecordForm):
     editors = {"guidelines": "plain", "parameters": "yaml"}
     labels = {"snippet": _("One-line snippet"), "parameters": _("Parameters (JSON Schema)")}
     help_texts = {
-        "name": _("What a model calls it by, such as read_file. Empty with an agent: the agent's address."),
-        "description": _("Empty with an agent: its description, or the first sentence of its instructions."),
-        "snippet": _("Shown in tool lists in place of the description."),
-        "guidelines": _("One per line; they join the prompt's guidelines while the tool is active."),
-        "parameters": _("A JSON object; kept as written."),
+        "name": _(
+            "The name that the model uses, such as read_file. If empty for an agent: the agent's slug."
+        ),
+        "description": _(
+            "If empty for an agent: its description, or the first sentence of its instructions."
+        ),
+        "snippet": _("Shown in tool lists instead of the description."),
+        "guidelines": _("One per line. Added to the guidelines of the prompt while the tool is active."),
+        "parameters": _("A JSON object, stored as written."),
         "signature": _(
-            "For the ptc layout, such as search(query :string) -> [:map]. With an agent it may be empty."
+            "For the ptc layout, for example search(query :string) -> [:map]. Optional for an agent."
         ),
     }
     fieldsets = (
@@ -31,8 +35,8 @@ class ToolForm(RecordForm):
     agent = RecordChoiceField(
         required=False,
         label=_("Calls the agent"),
-        empty_label=_("None: a tool of its own"),
-        help_text=_("Gives this agent to other agents as a tool."),
+        empty_label=_("None: not an agent"),
+        help_text=_("Makes this agent available to other agents as a tool."),
     )
 
     record: Tool | None

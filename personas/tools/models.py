@@ -67,7 +67,9 @@ class Tool(Record):
     def clean(self) -> None:
         super().clean()
         if self.pk and self.agent_id and self.agent_links.filter(agent=self.agent_id).exists():
-            raise ValidationError({"agent": _("This agent has the tool itself; it cannot call itself.")})
+            raise ValidationError(
+                {"agent": _("This is the tool of this agent. An agent cannot call itself.")}
+            )
         if self.parameters:
             validate_tool_schema(self.parameters)
 

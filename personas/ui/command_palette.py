@@ -21,9 +21,9 @@ def list_commands(workspace: Workspace, can: SimpleNamespace) -> list[PaletteEnt
         rebuild = reverse("rebuilding:everything", args=[workspace.slug])
         entries.append(build_palette_entry(_("Rebuild everything"), "refresh", url=rebuild))
     entries += [
-        build_palette_entry(_("Switch to the light theme"), "sun", theme="light"),
-        build_palette_entry(_("Switch to the dark theme"), "moon", theme="dark"),
-        build_palette_entry(_("Follow the system's theme"), "monitor", theme="system"),
+        build_palette_entry(_("Use the light theme"), "sun", theme="light"),
+        build_palette_entry(_("Use the dark theme"), "moon", theme="dark"),
+        build_palette_entry(_("Use the system theme"), "monitor", theme="system"),
         build_palette_entry(_("Keyboard shortcuts"), "keyboard", opens="help"),
         build_palette_entry(_("Your profile"), "profile", url=reverse("profile")),
         build_palette_entry(_("New workspace"), "plus", url=reverse("new-workspace")),

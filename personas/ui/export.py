@@ -167,13 +167,16 @@ def generate_json(
 
 
 def format_truncation_note(limit: int) -> str:
-    return _("Cut after %(count)s rows: narrow the list down to get the rest.") % {"count": f"{limit:,}"}
+    return _("Only the first %(count)s rows are included. Filter the list to export the rest.") % {
+        "count": f"{limit:,}"
+    }
 
 
 def format_timeout_note(count: int) -> str:
-    return _("Cut after %(count)s rows: it took too long. Narrow the list down to get the rest.") % {
-        "count": f"{count:,}"
-    }
+    return _(
+        "Only the first %(count)s rows are included, because the export took too "
+        "long. Filter the list to export the rest."
+    ) % {"count": f"{count:,}"}
 
 
 class PseudoBuffer:

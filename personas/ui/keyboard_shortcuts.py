@@ -32,7 +32,7 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
         (
             Shortcut(("Ctrl", "K"), _("Search or jump to"), "palette", "#dr-palette", is_combination=True),
             Shortcut(("?",), _("This help"), "help"),
-            Shortcut(("u",), _("Undo what was just done"), "press", '[data-key="u"]'),
+            Shortcut(("u",), _("Undo the last action"), "press", '[data-key="u"]'),
             Shortcut(("Esc",), _("Close menu or dialog"), "close"),
         ),
     ),
@@ -42,17 +42,17 @@ SHORTCUT_GROUPS: tuple[tuple[str | Promise, tuple[Shortcut, ...]], ...] = (
             Shortcut(("j",), _("Next row"), "next", ROW_SELECTOR),
             Shortcut(("k",), _("Previous row"), "previous", ROW_SELECTOR),
             Shortcut(("o", "Enter"), _("Open the row"), "open", ROW_SELECTOR),
-            Shortcut(("x", "Space"), _("Tick the row"), "tick", CHECKBOX_SELECTOR),
+            Shortcut(("x", "Space"), _("Select the row"), "tick", CHECKBOX_SELECTOR),
             Shortcut(("/",), _("Search in this list"), "search", "[data-search]"),
         ),
     ),
     (
-        _("This page"),
+        _("Page"),
         (
-            Shortcut(("e",), _("Edit what is shown"), "press", '[data-key="e"]'),
+            Shortcut(("e",), _("Edit this record"), "press", '[data-key="e"]'),
             Shortcut(
                 ("Ctrl", "M"),
-                _("In the editor: Tab indents, or leaves it again"),
+                _("In the editor: Tab indents. Press it again to leave the editor."),
                 "tab",
                 "[data-editor]",
                 is_combination=True,

@@ -60,7 +60,7 @@ NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (
         ),
     ),
     (
-        _("Means"),
+        _("Capabilities"),
         (
             NavItem(_("Skills"), "skills:list", "skill", _("New skill")),
             NavItem(_("Tools"), "tools:list", "tool", _("New tool")),
@@ -72,22 +72,22 @@ NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (
         (
             NavItem(_("Inbox"), "inbox:list", "inbox", key="i"),
             NavItem(_("Sources"), "sources:list", "source"),
-            NavItem(_("Rule sets"), "rule-sets:list", "rules"),
+            NavItem(_("Discovery rules"), "rule-sets:list", "rules"),
         ),
     ),
     (
-        _("Record"),
+        _("Audit"),
         (
-            NavItem(_("Time machine"), "time-machine:find", "moment", key="t"),
+            NavItem(_("Replay"), "time-machine:find", "moment", key="t"),
             NavItem(_("Ledger"), "ledger:list", "ledger", key="l"),
-            NavItem(_("Proof"), "verify:show", "chain"),
+            NavItem(_("Integrity"), "verify:show", "chain"),
         ),
     ),
     (
         _("Workspace"),
         (
             NavItem(_("Members"), "members:list", "members"),
-            NavItem(_("Keys"), "keys:list", "key", _("New key"), permission="manage_keys", key="k"),
+            NavItem(_("API keys"), "keys:list", "key", _("New key"), permission="manage_keys", key="k"),
             NavItem(_("Audit log"), "audit", "audit"),
             NavItem(_("Prompt settings"), "prompt-settings:list", "rules"),
             NavItem(_("Erasures"), "erasures:list", "shield"),

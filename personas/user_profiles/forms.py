@@ -15,13 +15,13 @@ class UserProfileForm(RecordForm):
     editors = {"notes": "markdown", "extra": "yaml"}
     labels = {"extra": _("Other front matter")}
     help_texts = {
-        "label": _("What your team calls this profile in lists."),
-        "name": _("What the agent should call the person."),
+        "label": _("The name in lists."),
+        "name": _("How the agent addresses the person."),
         "notes": _("Markdown: habits, preferences, what to be careful about."),
-        "extra": _("YAML keys that USER.md carries besides these; kept as written."),
+        "extra": _("Other YAML keys of USER.md, kept as written."),
     }
     fieldsets = (
-        (_("Person"), _("Whom the agent serves."), ("label", "name", "timezone", "location")),
+        (_("Person"), _("The person that the agent works for."), ("label", "name", "timezone", "location")),
         (_("Notes"), "", ("notes",)),
         ("USER.md", "", ("extra",)),
     )

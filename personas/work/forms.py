@@ -19,10 +19,12 @@ class ResponsibilityForm(RecordForm):
     editors = {"text": "markdown"}
     fixed = ("agent",)
     help_texts = {
-        "title": _("The agent refers to the duty by it."),
-        "text": _("Markdown: what the duty asks for, and when it is met."),
+        "title": _("The agent uses it to refer to this responsibility."),
+        "text": _("Markdown: what to do, and when it is done."),
     }
-    fieldsets = ((_("Responsibility"), _("A standing duty of one agent."), ("agent", "title", "text")),)
+    fieldsets = (
+        (_("Responsibility"), _("Something that one agent must always do."), ("agent", "title", "text")),
+    )
 
     agent = RecordChoiceField(empty_label=_("Choose an agent"))
 
@@ -34,18 +36,18 @@ class TaskForm(RecordForm):
     model = Task
     model_fields = ("title", "description", "status")
     editors = {"description": "markdown"}
-    help_texts = {"description": _("Markdown: what done looks like.")}
+    help_texts = {"description": _("Markdown: what the result should be.")}
     fieldsets = (
         (_("Task"), "", ("title", "description", "status", "agent")),
         (_("Steps"), "", ("steps",)),
     )
 
-    agent = RecordChoiceField(required=False, empty_label=_("Nobody yet"), label=_("Assigned to"))
+    agent = RecordChoiceField(required=False, empty_label=_("Not assigned"), label=_("Assigned to"))
     steps = forms.CharField(
         required=False,
         max_length=30_000,
         widget=forms.Textarea,
-        help_text=_("One step per line, in order; a line that begins with [x] is done."),
+        help_text=_("One step per line, in order. A line that begins with [x] is done."),
     )
 
     record: Task | None
@@ -70,7 +72,7 @@ class TaskForm(RecordForm):
         steps = [parse_step(line) for line in lines if line]
         for number, step in enumerate(steps, start=1):
             if not step["title"]:
-                raise forms.ValidationError(gettext("Step %(number)s has no words.") % {"number": number})
+                raise forms.ValidationError(gettext("Step %(number)s has no text.") % {"number": number})
             if len(step["title"]) > 300:
                 raise forms.ValidationError(
                     gettext("Step %(number)s has more than 300 characters.") % {"number": number}

@@ -33,7 +33,7 @@ class ResponsibilityPages(RecordPages[Responsibility]):
     one, many = gettext_lazy("responsibility"), gettext_lazy("Responsibilities")
     name, icon = "responsibilities", "duty"
     templates = "personas/responsibilities"
-    lede = gettext_lazy("Standing duties, in the order each agent reads them.")
+    lede = gettext_lazy("What agents must always do, in the order of their prompts.")
     key, converter, search_fields = "pk", "int", ("title", "text", "agent__name")
     sorts = {
         "title": ("title",),
@@ -92,7 +92,7 @@ class TaskPages(RecordPages[Task]):
     model, form = Task, TaskForm
     one, many = gettext_lazy("task"), gettext_lazy("Tasks")
     name, icon, templates = "tasks", "task", "personas/tasks"
-    lede = gettext_lazy("Work with ordered steps; a prompt can be bound to one task.")
+    lede = gettext_lazy("Work with ordered steps. A prompt can be limited to one task.")
     key, converter, search_fields = "number", "int", ("title", "description")
     sorts = {
         "task": ("number",),

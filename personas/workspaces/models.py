@@ -15,7 +15,7 @@ from core.db.fields import LineField
 from core.timezones import validate_timezone
 
 slug_validator = RegexValidator(
-    r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", _("Use lower-case letters, digits and single hyphens."), code="slug"
+    r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", _("Use lowercase letters, digits and single hyphens."), code="slug"
 )
 
 
@@ -27,7 +27,7 @@ def validate_not_reserved(value: str) -> None:
     """Raise ValidationError for a slug in RESERVED_SLUGS: its URL belongs to another page."""
     if value in RESERVED_SLUGS:
         raise ValidationError(
-            gettext("“%(value)s” is reserved. Choose another word."), "reserved", {"value": value}
+            gettext("“%(value)s” is reserved. Choose another one."), "reserved", {"value": value}
         )
 
 
@@ -50,7 +50,7 @@ class User(AbstractUser):
     username = None  # type: ignore[assignment]  # users sign in by email
     first_name = None  # type: ignore[assignment]  # one name field serves all naming customs
     last_name = None  # type: ignore[assignment]
-    email = models.EmailField(_("e-mail address"), unique=True)
+    email = models.EmailField(_("email address"), unique=True)
     name = LineField(max_length=80, blank=True)
     timezone = LineField(max_length=64, default="UTC", validators=[validate_timezone])
 

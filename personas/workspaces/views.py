@@ -44,7 +44,9 @@ def new_workspace(request: HttpRequest) -> HttpResponse:
                 form.add_error(name if name in form.fields else None, texts)
         else:
             messages.success(
-                request, _("“%(workspace)s” is ready. Start with an agent.") % {"workspace": workspace.name}
+                request,
+                _("Workspace “%(workspace)s” created. Create your first agent.")
+                % {"workspace": workspace.name},
             )
             return redirect("home", workspace.slug)
     context = {"form": form}

@@ -25,63 +25,71 @@ from project.api.openapi import build_openapi_document
 from project.api.urls import urlpatterns
 
 PROBLEM_ADVICE = {
-    "bad_request": _("Something about the request as a whole cannot be read. The detail says what."),
-    "bad_json": _("Send UTF-8 JSON: no NaN, no name twice in an object, at most 64 levels."),
-    "bad_key": _("The key is missing, mistyped, expired or revoked; which of them is not told."),
-    "out_of_scope": _("The key is good, but its kind, verbs, agents or its maker's role forbid this."),
-    "not_allowed": _("Somebody else has to do this: an owner, a reviewer, or anyone but the author."),
-    "not_found": _("There is nothing under this name in the key's workspace."),
-    "no_version": _("The prompt is known, and nothing was built or released for it yet."),
-    "method_not_allowed": _("See the Allow header for the methods of this address."),
-    "not_acceptable": _("Ask for one of the media types in the detail."),
-    "conflict": _("Somebody else was faster. Look again and decide anew."),
-    "in_use": _("Other records lean on it. Take it out there first."),
-    "in_progress": _("The first call under this Idempotency-Key has not ended. Ask again after Retry-After."),
-    "erased": _("The words were erased for good. Nobody gets them again."),
-    "refused": _("A rule of the house forbids it. The detail says which."),
-    "precondition_failed": _("The record has changed since. Read it again, then send your change anew."),
-    "precondition_required": _("Send If-Match with the ETag of what you have seen."),
-    "body_too_large": _("A body has at most 1 MiB."),
+    "bad_request": _("The request could not be read. The detail says why."),
+    "bad_json": _("Send JSON in UTF-8, without NaN or duplicate names, nested at most 64 levels deep."),
+    "bad_key": _("The key is missing, mistyped, expired or revoked. The response does not say which."),
+    "out_of_scope": _(
+        "The key is valid, but its kind, permissions, agents or its creator's role do not allow this."
+    ),
+    "not_allowed": _("Another member has to do this: an owner, a reviewer, or anyone but the author."),
+    "not_found": _("Nothing with this name exists in the workspace of the key."),
+    "no_version": _("The prompt exists, but no version was built or released yet."),
+    "method_not_allowed": _("See the Allow header for the methods of this URL."),
+    "not_acceptable": _("Request one of the media types in the detail."),
+    "conflict": _("Another request changed it first. Read it again and retry."),
+    "in_use": _("Other records use it. Remove it there first."),
+    "in_progress": _(
+        "The first request with this Idempotency-Key is still running. Retry after the time in Retry-After."
+    ),
+    "erased": _("The text was erased permanently."),
+    "refused": _("A rule does not allow this. The detail says which."),
+    "precondition_failed": _(
+        "The record changed in the meantime. Read it again, then send your change with the new ETag."
+    ),
+    "precondition_required": _("Send If-Match with the ETag of the state that you read."),
+    "body_too_large": _("The limit for a body is 1 MiB."),
     "body_timeout": _("The body did not arrive within 15 seconds. Send it again."),
     "unsupported_media_type": _("Send application/json."),
     "invalid": _(
         "Each entry of errors names a value (pointer, parameter or header) and what is wrong with it."
     ),
-    "key_reused": _("An Idempotency-Key belongs to one body. Take a new one for another."),
-    "archived": _("It was taken out of use. Bring it back first."),
-    "bad_bundle": _("What was pushed cannot be taken as a whole; the detail names the file."),
-    "bad_invitation": _("The invitation is forged, used or expired."),
-    "key_ended": _("The key has expired or was revoked. Make a new one."),
-    "no_signing_key": _("The installation has no key to sign with. Tell its operators."),
-    "not_adoptable": _("The file holds what must be looked at first."),
+    "key_reused": _("An Idempotency-Key belongs to one body. Use a new one for a different body."),
+    "archived": _("The record is archived. Restore it first."),
+    "bad_bundle": _("The push was rejected as a whole. The detail names the file."),
+    "bad_invitation": _("The invitation is invalid, used or expired."),
+    "key_ended": _("The key has expired or was revoked. Create a new one."),
+    "no_signing_key": _("The installation has no signing key. Contact its operators."),
+    "not_adoptable": _("The file has findings that someone must review first."),
     "not_copyable": _("This skill cannot be copied from its source."),
     "not_erasable": _("Only memories and user profiles can be erased, and only once."),
     "not_exportable": _("This skill cannot be written as a file. The detail says why."),
-    "not_pushed": _("Its files come from a folder, not by pushing."),
-    "not_spoken": _("The agent does not speak on this channel. Choose one of its own."),
-    "not_the_same": _("What was built again differs from what was recorded. Verify the record."),
-    "not_yours": _("An admin key acts for its maker alone."),
+    "not_pushed": _("The files of this source come from a folder and cannot be pushed."),
+    "not_spoken": _("The agent is not on this channel. Choose one of its channels."),
+    "not_the_same": _("The rebuilt text differs from the recorded one. Verify the ledger."),
+    "not_yours": _("An admin key acts for its creator only."),
     "inputs_not_stored": _(
         "The version was built before versions stored their inputs. Release a newer version, or leave out "
         "data, mission, limits, tools as objects and directories."
     ),
-    "nothing_then": _("There was no version, or the label pointed at none, at that moment."),
-    "nothing_to_release": _("The label points there already."),
-    "release_closed": _("The release was decided already."),
-    "release_voided": _("Something changed since it was requested. Request a new release."),
-    "rolled_off": _("The ledger keeps its rows for a time, and this one is gone."),
+    "nothing_then": _("There was no version at that time, or the label did not point to one."),
+    "nothing_to_release": _("The label already points to this version."),
+    "release_closed": _("The release has already been decided."),
+    "release_voided": _("Something changed after it was requested. Request a new release."),
+    "rolled_off": _("The row is older than the ledger's retention period and was deleted."),
     "strange_version": _("The version belongs to another prompt."),
-    "unknown_fetch": _("No such row stands in the ledger."),
+    "unknown_fetch": _("The ledger has no such row."),
     "unknown_label": _("The prompt has no such label."),
     "call_quota": _(
         "Wait for Retry-After, or send less data with calls. Fetches without call data are served meanwhile."
     ),
-    "rate_limited": _("Wait for Retry-After. RateLimit-Policy says how much a minute holds."),
-    "server_error": _("A fault of ours. Tell us the request id."),
-    "storage_full": _("The operator must make room on the disk of the database. Nothing was changed."),
-    "unavailable": _("Without a record no prompt leaves. Use your last copy and ask again."),
-    "draft_moved": _("The draft is gone, or was changed since it was looked at. Look again."),
-    "too_much_kept": _("Somebody keeps more drafts, or a longer one, than there is room for. Discard some."),
+    "rate_limited": _("Retry after the time in Retry-After. RateLimit-Policy has the limit per minute."),
+    "server_error": _("An error on our side. Report it with the request ID."),
+    "storage_full": _(
+        "The disk of the database is full. Nothing was changed. The operator must free some space."
+    ),
+    "unavailable": _("The ledger is unavailable, so no prompt can be served. Use your last copy and retry."),
+    "draft_moved": _("The draft was deleted or changed in the meantime. Read it again."),
+    "too_much_kept": _("The member has too many drafts, or the draft is too long. Discard some."),
 }
 
 

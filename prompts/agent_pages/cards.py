@@ -17,11 +17,11 @@ from prompts.assembly.tool_rules import ToolGuidelines, ToolRule
 from prompts.inputs.effective_settings import PERSONA_FIELDS, EffectiveSettings
 from prompts.inputs.inheritance import SettingSources
 
-PERSONA_LABELS = {"identity": _("Identity"), "soul": _("Soul"), "user_profile": _("Speaks to")}
+PERSONA_LABELS = {"identity": _("Identity"), "soul": _("Soul"), "user_profile": _("User profile")}
 EMPTY_PERSONA_LABELS = {
     "identity": _("None"),
     "soul": _("The built-in default soul"),
-    "user_profile": _("Nobody in particular"),
+    "user_profile": _("No user profile"),
 }
 PERSONA_FAMILIES = {"identity": "identities", "soul": "souls", "user_profile": "user-profiles"}
 MAX_EXCERPT_LENGTH = 420

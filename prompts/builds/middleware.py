@@ -80,8 +80,8 @@ def add_rebuild_messages(request: HttpRequest, counts: RebuildCounts) -> None:
         messages.info(request, message % {"count": f"{counts.pending:,}"})
     if counts.failed:
         message = ngettext(
-            "%(count)s prompt could not be built and stays as it was: its versions say why.",
-            "%(count)s prompts could not be built and stay as they were: their versions say why.",
+            "%(count)s prompt could not be built and is unchanged. The reason is on its version page.",
+            "%(count)s prompts could not be built and are unchanged. The reasons are on their version pages.",
             counts.failed,
         )
         messages.warning(request, message % {"count": f"{counts.failed:,}"})

@@ -18,7 +18,7 @@ from prompts.demo.load import load_demo_records
 def load_demo_view(request: WorkspaceRequest) -> HttpResponse:
     """Load the demo only into a workspace without agents, so that demo and real agents are not mixed."""
     if list_agents(request.workspace).exists():
-        messages.error(request, _("This workspace has agents already. The demo is for an empty one."))
+        messages.error(request, _("This workspace already has agents. The demo needs an empty workspace."))
     else:
         try:
             load_demo_records(request.workspace, by=request.user)
@@ -26,5 +26,5 @@ def load_demo_view(request: WorkspaceRequest) -> HttpResponse:
             # Raised if existing records conflict with the demo, or if the form was submitted twice.
             messages.error(request, _("The demo could not be loaded. %(why)s") % {"why": error.message})
         else:
-            messages.success(request, _("The demo is here: seven agents of a small company. Look around."))
+            messages.success(request, _("Demo loaded: seven agents of a small company."))
     return redirect("home", request.workspace.slug)

@@ -27,9 +27,9 @@ class ErasureForm(forms.Form):
     reason = forms.CharField(
         label=_("Reason"),
         max_length=500,
-        help_text=_("Kept with the tombstone, so without personal data of its own."),
+        help_text=_("Kept in the erasure record. Do not enter personal data."),
     )
-    sure = forms.BooleanField(label=_("Yes, erase these words everywhere. This cannot be undone."))
+    sure = forms.BooleanField(label=_("Yes, erase this text everywhere. This cannot be undone."))
 
 
 def index(request: WorkspaceRequest) -> HttpResponse:
@@ -62,7 +62,7 @@ def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpR
             form.add_error(None, error.message)
         else:
             enqueue_erasure(erasure)
-            message = gettext("Erased, from %(count)s versions too.")
+            message = gettext("Erased, also from %(count)s versions.")
             messages.success(request, message % {"count": len(erasure.versions)})
             return redirect("erasures:detail", request.workspace.slug, erasure.pk)
     context: dict[str, Any] = {"form": form, "record": record, "family": family}

@@ -39,7 +39,7 @@ def list_problem_items(counts: WorkspaceCounts, slug: str) -> Sequence[Attention
             "inbox:list",
             "quarantine",
         ),
-        (failing, ngettext("source unread", "sources unread", failing), "sources:list", "source"),
+        (failing, ngettext("unreachable source", "unreachable sources", failing), "sources:list", "source"),
         (
             held,
             ngettext("source with missing files", "sources with missing files", held),
@@ -88,12 +88,12 @@ class SetupStep:
 def list_setup_steps(counts: WorkspaceCounts, slug: str, role: str) -> Sequence[SetupStep]:
     rows = [
         (_("Name the workspace"), True, "workspace-settings", Permission.MANAGE_MEMBERS),
-        (_("Make the first agent"), counts.agents > 0, "agents:new", Permission.EDIT),
-        (_("Let it speak on a channel"), counts.has_channel, "agents:list", Permission.EDIT),
+        (_("Create your first agent"), counts.agents > 0, "agents:new", Permission.EDIT),
+        (_("Add a channel"), counts.has_channel, "agents:list", Permission.EDIT),
         (_("Write a soul"), counts.has_soul, "souls:new", Permission.EDIT),
-        (_("Make a key for a bot"), counts.has_key, "keys:new", Permission.MANAGE_KEYS),
-        (_("See a first fetch"), counts.has_fetch, "ledger:list", Permission.READ),
-        (_("Invite a second person"), counts.has_company, "members:list", Permission.MANAGE_MEMBERS),
+        (_("Create an API key"), counts.has_key, "keys:new", Permission.MANAGE_KEYS),
+        (_("Make a first API request"), counts.has_fetch, "ledger:list", Permission.READ),
+        (_("Invite a teammate"), counts.has_company, "members:list", Permission.MANAGE_MEMBERS),
     ]
     return [
         SetupStep(

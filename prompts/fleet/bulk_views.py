@@ -93,7 +93,7 @@ def build_rollback_target(
     if current is None:
         return RollbackTarget(prompt, None, None, _("Nothing is in production yet."))
     if target is None:
-        return RollbackTarget(prompt, current, None, _("Production was never at an earlier version."))
+        return RollbackTarget(prompt, current, None, _("Production has no earlier version."))
     if target.pk in erased:
         message = _("Version %(number)s contains erased text and cannot be served.")
         return RollbackTarget(prompt, current, None, message % {"number": target.number})
@@ -118,9 +118,9 @@ def run_bulk_action(request: WorkspaceRequest) -> HttpResponse:
         raise Http404("There is no such verb.")
     prompts = get_selected_prompts(request)
     if not prompts or len(prompts) > MAX_BULK_PROMPTS:
-        message = _("Choose at least one prompt.")
+        message = _("Select at least one prompt.")
         messages.error(
-            request, message if not prompts else _("Choose at most %d prompts at once.") % MAX_BULK_PROMPTS
+            request, message if not prompts else _("Select at most %d prompts.") % MAX_BULK_PROMPTS
         )
         return redirect_back(request)
     return action[1](request, prompts)
@@ -176,8 +176,8 @@ def bulk_rebuild(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpRespon
         messages.success(request, f"{message}: {detail}.")
     if built.failed:
         failure = ngettext(
-            "%(count)d prompt could not be built and stays as it was.",
-            "%(count)d prompts could not be built and stay as they were.",
+            "%(count)d prompt could not be built and is unchanged.",
+            "%(count)d prompts could not be built and are unchanged.",
             built.failed,
         )
         messages.error(request, failure % {"count": built.failed})
@@ -192,17 +192,19 @@ def bulk_roll_back(request: WorkspaceRequest, prompts: AgentPrompts) -> HttpResp
     targets = list_rollback_targets(request.workspace, prompts)
     moving = [target for target in targets if target.target]
     if not moving:
-        messages.error(request, _("Nothing to roll back: production was never anywhere before."))
+        messages.error(request, _("Nothing to roll back: production has no earlier version."))
         return redirect_back(request)
     if "seen" not in request.POST:
         return render_rollback_page(request, targets, RollBackForm())
     form = RollBackForm(request.POST)
     if set(request.POST.getlist("seen")) != {target.confirmation for target in moving}:
-        form.add_error(None, _("Something moved after you looked. Look again, then roll back."))
+        form.add_error(
+            None, _("Production moved after you opened this page. Check the list, then roll back.")
+        )
     elif form.is_valid() and (moves := try_roll_back(request, form, moving)):
         message = ngettext(
-            "Rolled %(count)d prompt back in production. Builds leave it there until someone releases.",
-            "Rolled %(count)d prompts back in production. Builds leave them there until someone releases.",
+            "Rolled back %(count)d prompt. Automatic updates are paused until the next release.",
+            "Rolled back %(count)d prompts. Automatic updates are paused until the next release.",
             len(moves),
         )
         messages.success(request, message % {"count": len(moves)})

@@ -23,12 +23,12 @@ FilterOptions = list[tuple[str, str]]
 
 def list_state_options() -> FilterOptions:
     return [
-        (STATE_ALL, _("Every state")),
+        (STATE_ALL, _("All states")),
         (STATE_AHEAD, _("Ahead of production")),
         (STATE_PROBLEMS, _("Not built")),
         (STATE_OVER_BUDGET, _("Over budget")),
-        (STATE_OUTDATED, _("Bots behind")),
-        (STATE_PINNED, _("Held back")),
+        (STATE_OUTDATED, _("Outdated bots")),
+        (STATE_PINNED, _("Pinned")),
     ]
 
 
@@ -76,8 +76,8 @@ def get_known_value(params: QueryDict, name: str, known: Sequence[str]) -> str:
 
 def build_filter_fields(fleet_filter: FleetFilter, channels: Sequence[Channel]) -> list[dict[str, Any]]:
     """Build the select fields next to the search box for the filter component."""
-    layout_options = [("", _("Every layout")), *((name, name) for name in LAYOUTS)]
-    channel_options = [("", _("Every channel")), *((channel.slug, channel.name) for channel in channels)]
+    layout_options = [("", _("All layouts")), *((name, name) for name in LAYOUTS)]
+    channel_options = [("", _("All channels")), *((channel.slug, channel.name) for channel in channels)]
     rows: list[tuple[str, str, FilterOptions, str]] = [
         ("state", _("State"), list_state_options(), fleet_filter.state),
         ("channel", _("Channel"), channel_options, fleet_filter.channel),

@@ -113,20 +113,20 @@ def list_status_flags(status: PromptStatus, outdated_bots: int, *, is_waiting: b
     if status["problem"]:
         yield StatusFlag("error", _("Not built"), status["problem"])
     if status["is_held"]:
-        yield StatusFlag("warning", _("Held back"), _("Rolled back: builds leave production where it is."))
+        yield StatusFlag("warning", _("Pinned"), _("Rolled back. New versions are not deployed."))
     tokens, budget = status["production_tokens"] or status["latest_tokens"] or 0, status["budget"]
     if budget is not None and tokens > budget:
         yield StatusFlag(
-            "warning", _("Over budget"), _("%(count)d tokens too many.") % {"count": tokens - budget}
+            "warning", _("Over budget"), _("%(count)d tokens over budget.") % {"count": tokens - budget}
         )
     if outdated_bots:
-        label = ngettext("%(count)d bot behind", "%(count)d bots behind", outdated_bots) % {
+        label = ngettext("%(count)d outdated bot", "%(count)d outdated bots", outdated_bots) % {
             "count": outdated_bots
         }
-        yield StatusFlag("warning", label, _("Since their last fetch their label has moved on."))
+        yield StatusFlag("warning", label, _("The label has moved since their last fetch."))
     yield from list_release_flags(status)
     if is_waiting:
-        yield StatusFlag("info", _("Rebuilding"), _("A change waits to be built into it."))
+        yield StatusFlag("info", _("Rebuilding"), _("A change is waiting to be built."))
 
 
 def list_release_flags(status: PromptStatus) -> Iterator[StatusFlag]:
@@ -136,8 +136,8 @@ def list_release_flags(status: PromptStatus) -> Iterator[StatusFlag]:
         if not status["problem"]:
             yield StatusFlag("info", _("Not built yet"))
     elif production is None:
-        yield StatusFlag("warning", _("Not released"), _("Bots get nothing here until the first release."))
+        yield StatusFlag("warning", _("Not released"), _("Bots get no prompt here until the first release."))
     elif latest > production:
         label = _("%(count)d ahead") % {"count": latest - production}
-        detail = _("The latest version is %(latest)d, production is at %(production)d.")
+        detail = _("The latest version is %(latest)d. Production is version %(production)d.")
         yield StatusFlag("info", label, detail % {"latest": latest, "production": production})

@@ -42,7 +42,7 @@ def load_signing_key() -> PrivateKey:
     """Load the private key from the settings; raise NoSigningKey with the reason on failure."""
     setting: str = settings.DRAMATIS_SIGNING_KEY
     if settings.PRODUCTION and not setting:
-        raise NoSigningKey(_("This process has no signing key: checkpoints are signed by another one."))
+        raise NoSigningKey(_("This process has no signing key. Another process signs the checkpoints."))
     try:
         return load_private_key(read_pem(setting) if setting else ensure_development_pem(settings.VAR))
     except OSError as error:

@@ -84,7 +84,7 @@ def verification_status(request: WorkspaceRequest) -> HttpResponse:
 def start_verification(request: WorkspaceRequest) -> HttpResponse:
     run = request_verification(request.workspace, by=request.actor)
     enqueue_verification(run)
-    messages.success(request, _("The record is being verified."))
+    messages.success(request, _("Verification started."))
     return redirect(reverse("verify:show", args=[request.workspace.slug]))
 
 

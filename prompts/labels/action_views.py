@@ -48,12 +48,12 @@ def rebuild_agent_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
         messages.error(request, error.message)
     else:
         if result.versions:
-            message = _("Rebuilt: new versions of %(count)s prompts.")
+            message = _("Rebuilt. %(count)s prompts have a new version.")
             messages.success(request, message % {"count": len(result.versions)})
         elif not result.failed:
-            messages.success(request, _("Rebuilt: the text is unchanged, so there is no new version."))
+            messages.success(request, _("Rebuilt. Nothing changed, so no new version was created."))
         if result.failed:
-            messages.error(request, _("Some prompts could not be built: the reasons are below."))
+            messages.error(request, _("Some prompts could not be built. The reasons are below."))
     return redirect(get_back_url(request, reverse("versions:list", args=[request.workspace.slug, agent])))
 
 
@@ -68,9 +68,10 @@ def roll_back_view(request: WorkspaceRequest, prompt: int) -> HttpResponse:
         was_following = not row.is_held
         [move] = roll_back([row], by=request.actor, note=form.cleaned_data["note"], to=to)
         where = move.version.number if move.version else "nowhere"
-        message = _("Production is back at version %(version)s, and stays there until someone releases.") % {
-            "version": where
-        }
+        message = _(
+            "Rolled back production to version %(version)s. Automatic updates are "
+            "paused until the next release."
+        ) % {"version": where}
         if was_following and row.agent.release_policy == ReleasePolicy.AUTOMATIC:
             return LabelActionResult(message, "follow")
         return LabelActionResult(message, "roll-back", undo_fields=get_undo_fields(move))
@@ -85,7 +86,7 @@ def unpin_production_view(request: WorkspaceRequest, prompt: int) -> HttpRespons
 
     def action() -> LabelActionResult:
         unpin_production(row, by=request.actor)
-        return LabelActionResult(_("Production follows each build again."))
+        return LabelActionResult(_("Automatic releases resumed."))
 
     return run_label_action(request, row, None, action)
 
@@ -103,9 +104,9 @@ def move_label_view(request: WorkspaceRequest, prompt: int, number: int) -> Http
         )
         if move is None:
             return LabelActionResult(
-                _("“%(name)s” was at version %(number)s already.") % {"name": name, "number": number}
+                _("“%(name)s” already points to version %(number)s.") % {"name": name, "number": number}
             )
-        message = _("“%(name)s” is at version %(number)s now.") % {"name": name, "number": number}
+        message = _("“%(name)s” now points to version %(number)s.") % {"name": name, "number": number}
         before = move.previous_version
         if before is None:
             return LabelActionResult(message, "remove-label", (name,))
@@ -126,7 +127,7 @@ def remove_label_view(request: WorkspaceRequest, prompt: int, label: str) -> Htt
         remove_label(row, label, by=request.actor)
         number = before.version.number if before else 0
         return LabelActionResult(
-            _("“%(label)s” is taken off.") % {"label": label}, "label", (number,), {"label": label}
+            _("Label “%(label)s” removed.") % {"label": label}, "label", (number,), {"label": label}
         )
 
     return run_label_action(request, row, None, action)

@@ -18,9 +18,9 @@ class LabelForm(ActionForm):
         label=_("Label"),
         max_length=40,
         validators=[slug_validator],
-        help_text=_("Small letters, digits and hyphens, as in “canary”."),
+        help_text=_("Lowercase letters, digits and hyphens, for example “canary”."),
     )
-    note = forms.CharField(max_length=500, required=False, label=_("Why"))
+    note = forms.CharField(max_length=500, required=False, label=_("Reason"))
     # The version id of each label when the page was rendered, as `name:id` pairs, for optimistic locking.
     seen = forms.CharField(max_length=20_000, required=False, widget=forms.HiddenInput)
 
@@ -31,7 +31,7 @@ class LabelForm(ActionForm):
     def clean_label(self) -> str:
         label = str(self.cleaned_data["label"])
         if label == PRODUCTION:
-            raise forms.ValidationError(gettext("Production moves by builds, releases and roll-backs."))
+            raise forms.ValidationError(gettext("Production moves with builds, releases and rollbacks."))
         return label
 
     def get_expected_version_id(self) -> int | None:
@@ -45,5 +45,5 @@ class LabelForm(ActionForm):
 class RollBackForm(ActionForm):
     """Roll back production to the version number in `to`, or to its previous version if `to` is empty."""
 
-    note = forms.CharField(max_length=500, label=_("Why"), help_text=_("For those who look later."))
+    note = forms.CharField(max_length=500, label=_("Reason"), help_text=_("Shown in the history."))
     to = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)

@@ -17,7 +17,7 @@ class MoveReason(models.TextChoices):
     BUILD = "build", _("Build")
     RELEASE = "release", _("Release")
     OVERRIDE = "override", _("Release without approval")
-    ROLLBACK = "rollback", _("Roll-back")
+    ROLLBACK = "rollback", _("Rollback")
     MOVED = "moved", _("Moved by a member")
     REMOVED = "removed", _("Removed")
     ERASURE = "erasure", _("Erasure")

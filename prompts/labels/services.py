@@ -61,7 +61,8 @@ def move_label(
     current = find_prompt_label(prompt, label)
     if (current.version_id if current else None) != expected:
         raise LabelConflict(
-            _("“%(label)s” was moved after you looked. Look again before you move it.") % {"label": label}
+            _("“%(label)s” moved after you opened this page. Check it again before you move it.")
+            % {"label": label}
         )
     if current and current.version_id == version.pk:
         return None
@@ -78,9 +79,9 @@ def remove_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
     [prompt] = lock_prompts(prompt.workspace_id, [prompt.pk])
     check_label_protection(prompt.workspace_id, [label], by=by)
     if label == PRODUCTION:
-        raise NotAllowed(_("Production is what bots get: roll it back, but it cannot be taken off."))
+        raise NotAllowed(_("Production cannot be removed, because bots use it. Roll it back instead."))
     if find_prompt_label(prompt, label) is None:
-        raise UnknownLabel(_("There is no label “%(label)s” on this prompt.") % {"label": label})
+        raise UnknownLabel(_("This prompt has no label “%(label)s”.") % {"label": label})
     apply_label_moves([PlannedMove(prompt, label, None, MoveReason.REMOVED, by=by.label)], by=by)
 
 
@@ -88,7 +89,9 @@ def remove_label(prompt: AgentPrompt, label: str, *, by: Actor) -> None:
 def protect_label(workspace: Workspace, label: str, protected: bool, *, by: Actor) -> LabelRule:
     """Protect a label on all prompts of the workspace, so that only owners may move it; or unprotect it."""
     validate_label_name(label)
-    require_owner(workspace, _("Only owners say whether “%(label)s” is protected.") % {"label": label}, by=by)
+    require_owner(
+        workspace, _("Only owners can change whether “%(label)s” is protected.") % {"label": label}, by=by
+    )
     rows = LabelRule.objects.in_workspace(workspace)
     rule = rows.filter(name=label).first() or LabelRule(workspace=workspace, name=label)
     before, rule.is_protected = rule.is_protected, protected
@@ -119,9 +122,9 @@ def roll_back(
     """
     ids = [prompt.pk for prompt in prompts]
     if not note.strip():
-        raise InvalidInput.on("note", _("Say why: those who look later will want to know."))
+        raise InvalidInput.on("note", _("A reason is required."))
     if to is not None and len(ids) != 1:
-        raise ForeignVersion(_("A version belongs to one prompt: name one prompt with it."))
+        raise ForeignVersion(_("A version belongs to one prompt. Name exactly one prompt."))
     locked = lock_prompts(get_common_workspace_id(prompts), ids)
     check_label_protection(locked[0].workspace_id, [label], by=by)
     moves = [
@@ -136,7 +139,7 @@ def roll_back(
         for prompt in locked
     ]
     if expected is not None and expected != get_label_positions(moves):
-        raise LabelConflict(_("Something moved after you looked. Look again, then roll back."))
+        raise LabelConflict(_("Production moved after you opened this page. Check the list, then roll back."))
     if label == PRODUCTION:
         for prompt in locked:
             prompt.is_held = True
@@ -170,7 +173,7 @@ def unpin_production(prompt: AgentPrompt, *, by: Actor) -> None:
     check_label_protection(prompt.workspace_id, [PRODUCTION], by=by)
     if prompt.agent.release_policy != ReleasePolicy.AUTOMATIC:
         raise NotAllowed(
-            _("“%(agent)s” is reviewed: production moves by releases only.") % {"agent": prompt.agent}
+            _("“%(agent)s” is reviewed: production moves only by releases.") % {"agent": prompt.agent}
         )
     prompt.is_held = False
     apply_label_moves(
@@ -187,25 +190,25 @@ def find_rollback_target(prompt: AgentPrompt, label: str, to: PromptVersion | No
     current = find_prompt_label(prompt, label)
     if current is None:
         raise UnknownLabel(
-            _("“%(label)s” points at nothing on %(prompt)s.") % {"label": label, "prompt": prompt}
+            _("“%(label)s” does not exist on %(prompt)s.") % {"label": label, "prompt": prompt}
         )
     earlier = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     if to is not None:
         check_prompt_version(prompt, to)
         if to.pk == current.version_id:
             raise NotAllowed(
-                _("“%(label)s” is at version %(number)s already.") % {"label": label, "number": to.number}
+                _("“%(label)s” already points to version %(number)s.") % {"label": label, "number": to.number}
             )
         if not earlier.filter(version=to).exists():
             raise NotAllowed(
-                _("Version %(number)s was never “%(label)s”. Release it instead.")
+                _("“%(label)s” never pointed to version %(number)s. Release it instead.")
                 % {"number": to.number, "label": label}
             )
         return to
     last = find_earlier_move(prompt, label, current.version.number)
     if last is None or last.version is None:
         raise NotAllowed(
-            _("“%(label)s” of %(prompt)s was never anywhere before.") % {"label": label, "prompt": prompt}
+            _("“%(label)s” of %(prompt)s has no earlier version.") % {"label": label, "prompt": prompt}
         )
     return last.version
 
@@ -269,30 +272,30 @@ def query_latest_rows(workspace: Workspace | int, ids: Sequence[int]) -> QuerySe
 def get_common_workspace_id(prompts: Iterable[AgentPrompt]) -> int:
     workspace_ids = {prompt.workspace_id for prompt in prompts}
     if len(workspace_ids) != 1:
-        raise InvalidInput.on("prompts", _("Choose at least one prompt."))
+        raise InvalidInput.on("prompts", _("Select at least one prompt."))
     return workspace_ids.pop()
 
 
 def validate_label_name(label: str) -> None:
     if label == LATEST:
-        raise NotAllowed(_("“latest” follows every build by itself."))
+        raise NotAllowed(_("“latest” always points to the newest build."))
     try:
         slug_validator(label)
     except ValidationError as error:
         raise InvalidInput.on("label", error.messages[0]) from error
     if len(label) > 40:
-        raise InvalidInput.on("label", _("A label has at most 40 characters."))
+        raise InvalidInput.on("label", _("A label can have at most 40 characters."))
 
 
 def check_prompt_version(prompt: AgentPrompt, version: PromptVersion) -> None:
     if version.prompt_id != prompt.pk or version.workspace_id != prompt.workspace_id:
-        raise ForeignVersion(_("That version belongs to another prompt."))
+        raise ForeignVersion(_("This version belongs to another prompt."))
 
 
 def check_label_protection(workspace: Workspace | int, labels: Iterable[str], *, by: Actor) -> None:
     for rule in query_protections(workspace, list(labels)):
         require_owner(
-            workspace, _("“%(label)s” is protected: only owners move it.") % {"label": rule.name}, by=by
+            workspace, _("“%(label)s” is protected. Only owners can move it.") % {"label": rule.name}, by=by
         )
 
 

@@ -26,8 +26,8 @@ from prompts.releases.selectors import LabelUsage, list_label_usage
 
 SORT_FIELDS = {"label": ("name",), "prompts": ("prompts",)}
 PROTECTION_FILTERS = [
-    ("", _("Whoever moves them")),
-    ("owners", _("Moved by owners only")),
+    ("", _("Any")),
+    ("owners", _("Owners only")),
     ("open", _("Not protected")),
 ]
 LABEL_COLUMNS = build_export_columns(("name", "prompts", "is_protected"))
@@ -39,7 +39,7 @@ PROMPT_COLUMNS = [
 
 def index(request: WorkspaceRequest) -> HttpResponseBase:
     query, sorting = get_search_query(request), get_sort_order(request, SORT_FIELDS)
-    protection_filter = {"name": "who", "label": _("Who moves it"), "options": PROTECTION_FILTERS}
+    protection_filter = {"name": "who", "label": _("Can be moved by"), "options": PROTECTION_FILTERS}
     filters = set_filter_values(request, [protection_filter])
     labels = filter_labels(list_label_usage(request.workspace), query, filters[0]["value"], sorting)
     if file_format := get_export_format(request):
@@ -87,7 +87,7 @@ def label_prompts(request: WorkspaceRequest, label: str) -> HttpResponseBase:
 def protect_label_view(request: WorkspaceRequest) -> HttpResponse:
     form = LabelProtectionForm(request.POST)
     if not form.is_valid():
-        messages.error(request, gettext("A label has a name of at most 40 characters."))
+        messages.error(request, gettext("A label needs a name of at most 40 characters."))
         return redirect("labels:list", request.workspace.slug)
     label, is_protected = form.cleaned_data["label"], form.cleaned_data["protected"]
     try:
@@ -98,9 +98,9 @@ def protect_label_view(request: WorkspaceRequest) -> HttpResponse:
         messages.error(request, error.message)
     else:
         message = (
-            gettext("“%(label)s”: only owners move it.")
+            gettext("Only owners can now move “%(label)s”.")
             if is_protected
-            else gettext("“%(label)s”: everybody who edits may move it again.")
+            else gettext("All editors can now move “%(label)s”.")
         )
         messages.success(request, message % {"label": label})
     return redirect("labels:list", request.workspace.slug)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from prompts.ledger.selectors import LedgerFilter
 from prompts.replay.forms import Choices, DateTimeLocalInput
 
-STATUS_CHOICES = [("", _("Any answer")), ("200", _("With words (200)")), ("304", _("Unchanged (304)"))]
+STATUS_CHOICES = [("", _("Any status")), ("200", _("200 (full)")), ("304", _("304 (not modified)"))]
 
 
 class LedgerFilterForm(forms.Form):
@@ -19,9 +19,9 @@ class LedgerFilterForm(forms.Form):
     channel = forms.ChoiceField(label=_("Channel"), required=False)
     key = forms.ChoiceField(label=_("Key"), required=False)
     label = forms.CharField(label=_("Label"), required=False, max_length=40)
-    status = forms.ChoiceField(required=False, choices=STATUS_CHOICES, label=_("Answer"))
+    status = forms.ChoiceField(required=False, choices=STATUS_CHOICES, label=_("Status"))
     version = forms.IntegerField(label=_("Version"), required=False, min_value=1, max_value=2**31 - 1)
-    request = forms.CharField(required=False, max_length=64, label=_("Request id"))
+    request = forms.CharField(required=False, max_length=64, label=_("Request ID"))
     since = forms.DateTimeField(required=False, widget=DateTimeLocalInput, label=_("From"))
     until = forms.DateTimeField(required=False, widget=DateTimeLocalInput, label=_("Before"))
 
@@ -38,9 +38,11 @@ class LedgerFilterForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}
         if data.get("version") and not (data.get("agent") and data.get("channel")):
-            self.add_error("version", gettext("Versions are counted per agent and channel: choose both."))
+            self.add_error(
+                "version", gettext("Choose both agent and channel: versions are numbered per prompt.")
+            )
         if data.get("since") and data.get("until") and data["since"] >= data["until"]:
-            self.add_error("until", gettext("This must be after the beginning."))
+            self.add_error("until", gettext("The end must be after the start."))
         return data
 
     def get_filter(self, version_id: int | None) -> LedgerFilter:

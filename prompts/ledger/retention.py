@@ -32,7 +32,8 @@ def set_ledger_retention(workspace: Workspace, months: int, *, by: Actor) -> Wor
     """Set how many months the workspace keeps its ledger."""
     if not MIN_MONTHS <= months <= 1_200:
         raise InvalidInput.on(
-            "ledger_months", _("The ledger is kept for %(months)s months at least.") % {"months": MIN_MONTHS}
+            "ledger_months",
+            _("The ledger must be kept for at least %(months)s months.") % {"months": MIN_MONTHS},
         )
     workspace = lock_workspace(workspace.pk)
     before, workspace.ledger_months = workspace.ledger_months, months

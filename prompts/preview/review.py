@@ -63,13 +63,13 @@ class ChangeReview:
     def summary(self) -> str:
         """Summarise the numbers in one sentence."""
         if not self.prompts:
-            return _("Changes no prompt: every one would say what it says now.")
+            return _("No prompts affected")
         prompts = ngettext("Changes %(count)s prompt", "Changes %(count)s prompts", self.prompts)
         agents = ngettext("of %(count)s agent", "of %(count)s agents", self.agents)
         parts = [
             f"{format_count(prompts, self.prompts)} {format_count(agents, self.agents)}",
             format_count(
-                ngettext("%(count)s distinct diff", "%(count)s distinct diffs", self.diffs), self.diffs
+                ngettext("%(count)s unique change", "%(count)s unique changes", self.diffs), self.diffs
             ),
             _("%(count)s tokens") % {"count": format_delta(self.token_delta)},
             self.prefix_summary,
@@ -79,7 +79,7 @@ class ChangeReview:
     @property
     def prefix_summary(self) -> str:
         count = self.broken_prefixes
-        text = ngettext("%(count)s cache prefix broken", "%(count)s cache prefixes broken", count)
+        text = ngettext("%(count)s cached prefix changes", "%(count)s cached prefixes change", count)
         return format_count(text, count)
 
 
@@ -126,7 +126,7 @@ def build_change_diff(change: SectionChange) -> SectionDiff:
     before, after = change.before.lstrip("\n"), change.after.lstrip("\n")
     state: SectionState = "changed" if before and after else "added" if after else "removed"
     lines = SectionChange(change.section, before, after).lines
-    withheld = "" if lines else _("Too long to be shown line by line.")
+    withheld = "" if lines else _("Too long to show line by line.")
     return SectionDiff(
         change.section,
         state,
@@ -227,23 +227,26 @@ class SaveEffect:
     def format_button(self, action: str) -> str:
         """Return the text of the save button, which names the effect."""
         if not self.prompts:
-            return _("%(verb)s: changes no prompt") % {"verb": action}
+            return _("%(verb)s (no prompts affected)") % {"verb": action}
+        count = f"{self.prompts:,}"
         if not self.moving:
             text = ngettext(
-                "%(verb)s: %(count)s new version waits for release",
-                "%(verb)s: %(count)s new versions wait for release",
+                "%(verb)s (%(count)s prompt waits for approval)",
+                "%(verb)s (%(count)s prompts wait for approval)",
                 self.prompts,
             )
-            return text % {"verb": action, "count": f"{self.prompts:,}"}
-        text = ngettext(
-            "%(verb)s: changes %(count)s prompt", "%(verb)s: changes %(count)s prompts", self.prompts
-        )
-        first = text % {"verb": action, "count": f"{self.prompts:,}"}
+            return text % {"verb": action, "count": count}
         if self.moving == self.prompts:
-            return _("%(first)s in production at once") % {"first": first}
-        return _("%(first)s, %(count)s of them in production at once") % {
-            "first": first,
-            "count": f"{self.moving:,}",
+            text = ngettext(
+                "%(verb)s and deploy (%(count)s prompt)",
+                "%(verb)s and deploy (%(count)s prompts)",
+                self.prompts,
+            )
+            return text % {"verb": action, "count": count}
+        return _("%(verb)s and deploy (%(moving)s of %(count)s prompts)") % {
+            "verb": action,
+            "moving": f"{self.moving:,}",
+            "count": count,
         }
 
 

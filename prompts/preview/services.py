@@ -56,7 +56,7 @@ def build_preview(
     loaded, at = loaded or LoadedRows(workspace, [agent]), timezone.now()
     collected = collect_channel_inputs(InputCollector(loaded, at, draft), channel)
     if collected is None:
-        raise ChannelNotUsed(str(_("The agent does not speak on this channel.")))
+        raise ChannelNotUsed(str(_("The agent is not on this channel.")))
     return PromptPreview(loaded, replace(collected, layout=layout or collected.layout), at, draft)
 
 

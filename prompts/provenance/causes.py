@@ -14,12 +14,12 @@ from prompts.provenance.origins import RECORD_KINDS, RevisionKey, describe_revis
 # A version stores up to 20 causes; lists show only the last few.
 MAX_SHOWN_CAUSES = 3
 CAUSE_KIND_LABELS = {
-    "refresh": _("A look at"),
+    "refresh": _("Refresh of"),
     "rebuild": _("Rebuilt"),
-    "compiler": _("A newer compiler"),
+    "compiler": _("New assembly rules"),
     "erasure": _("Erasure"),
     "source": _("Source"),
-    "rule_set": _("Rule set"),
+    "rule_set": _("Discovery rules"),
 }
 
 

@@ -64,7 +64,7 @@ def run_action_with_reason(
     form = ReasonForm(request.POST)
     if not form.is_valid():
         get_release_or_404(request, number)
-        messages.error(request, _("Say why: those who look later will want to know."))
+        messages.error(request, _("A reason is required."))
         return redirect("releases:detail", request.workspace.slug, number)
     reason = form.cleaned_data["reason"]
     return run_release_action(
@@ -82,7 +82,7 @@ def run_release_action(
         messages.error(request, error.message)
     else:
         if release.status == ReleaseStatus.VOIDED:
-            messages.error(request, _("Nothing was moved. %(reason)s") % {"reason": release.reason})
+            messages.error(request, _("Not released. %(reason)s") % {"reason": release.reason})
         else:
             messages.success(request, f"{release}: {release.get_status_display().lower()}.")
     return redirect("releases:detail", request.workspace.slug, number)

@@ -15,12 +15,12 @@ class ReleaseForm(ActionForm):
     """Request a release of the selected prompts."""
 
     message = forms.CharField(
-        label=_("Message"), max_length=300, help_text=_("What changes for those whom these agents serve.")
+        label=_("Message"), max_length=300, help_text=_("What changes for the users of these agents.")
     )
     prompts = forms.MultipleChoiceField(
         label=_("Prompts"),
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": _("Choose at least one prompt.")},
+        error_messages={"required": _("Select at least one prompt.")},
     )
 
     def __init__(self, data: Any = None, *, rows: Sequence[AgentPrompt]) -> None:
@@ -30,7 +30,7 @@ class ReleaseForm(ActionForm):
         # The value includes the id of the latest version. After a newer build the submitted value is invalid.
         boxes.choices = [(get_choice_value(row), str(row)) for row in rows]
         boxes.error_messages["invalid_choice"] = gettext(
-            "Something was built after you looked, or went to production already. Look again, then choose."
+            "A prompt was rebuilt or released after you opened this page. Check the list and select again."
         )
 
     def list_selected_prompts(self) -> list[AgentPrompt]:

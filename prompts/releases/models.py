@@ -19,7 +19,7 @@ class ReleaseStatus(models.TextChoices):
     RELEASED = "released", _("Released")
     REJECTED = "rejected", _("Rejected")
     WITHDRAWN = "withdrawn", _("Withdrawn")
-    VOIDED = "voided", _("Voided by a change")
+    VOIDED = "voided", _("Out of date")
 
 
 class Release(WorkspaceOwned):

@@ -60,7 +60,7 @@ def open_release(
     changed = [row for row in locked if row.latest and current.get(row.pk) != row.latest]
     if not changed:
         raise NothingToRelease(
-            _("“%(label)s” is at the latest version everywhere already.") % {"label": label}
+            _("“%(label)s” already points to the latest version of every prompt.") % {"label": label}
         )
     release = Release(
         workspace=workspace,
@@ -95,7 +95,7 @@ def approve_release(release: Release, *, by: Actor) -> Release:
     """
     release = lock_release(release, ReleaseStatus.REQUESTED)
     if by.user is None or by.user == release.requested_by:
-        raise NotAllowed(_("Somebody else must approve what you asked for."))
+        raise NotAllowed(_("Another member must approve your request."))
     if void_if_changed(release, by=by):
         return release
     check_not_author(release, by.user)
@@ -111,8 +111,9 @@ def check_not_author(release: Release, user: User) -> None:
         names = format_short_list([str(item.prompt) for item in authored])
         raise NotAllowed(
             _(
-                "Somebody else must approve this: you made changes to %(names)s since the version that has "
-                "the label. An admin can release it without approval, with a reason."
+                "Another member must approve this, because you changed %(names)s since "
+                "the labelled version. An admin can release it without approval, with a "
+                "reason."
             )
             % {"names": names}
         )
@@ -130,8 +131,8 @@ def run_release(release: Release, *, by: Actor) -> Release:
     if release.status == ReleaseStatus.REQUESTED and (names := list_agents_to_review(release)):
         raise NotAllowed(
             ngettext(
-                "Somebody else must approve this first: %(names)s is reviewed.",
-                "Somebody else must approve this first: %(names)s are reviewed.",
+                "%(names)s is reviewed. Another member must approve this first.",
+                "%(names)s are reviewed. Another member must approve this first.",
                 len(names),
             )
             % {"names": ", ".join(names[:3])}
@@ -146,7 +147,7 @@ def override_release(release: Release, *, reason: str, by: Actor) -> Release:
     """Run a release without approval, for emergencies. The reason is required and shown to all members."""
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     if not reason.strip():
-        raise InvalidInput.on("reason", _("Say why this cannot wait for an approval."))
+        raise InvalidInput.on("reason", _("Enter the reason for releasing without approval."))
     check_label_protection(release.workspace_id, [release.label], by=by)
     if void_if_changed(release, by=by):
         return release
@@ -158,7 +159,7 @@ def override_release(release: Release, *, reason: str, by: Actor) -> Release:
 def reject_release(release: Release, *, reason: str, by: Actor) -> Release:
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     if not reason.strip():
-        raise InvalidInput.on("reason", _("Say why, so that it can be mended."))
+        raise InvalidInput.on("reason", _("A reason is required, so that the author can fix it."))
     release.reason = reason.strip()[:500]
     save_decision(release, ReleaseStatus.REJECTED, by=by)
     log_release_event(release, "rejected", by=by)

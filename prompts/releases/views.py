@@ -66,7 +66,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         release = submit_release(request, form)
         if release is not None:
-            messages.success(request, gettext("%(release)s is requested.") % {"release": release})
+            messages.success(request, gettext("%(release)s requested.") % {"release": release})
             return redirect("releases:detail", request.workspace.slug, release.number)
     context = {
         "form": form,

@@ -37,7 +37,7 @@ class ReplayByTimeForm(ReplaySearchForm):
 
     agent = forms.ChoiceField(label=_("Agent"))
     channel = forms.ChoiceField(label=_("Channel"))
-    at = forms.DateTimeField(label=_("Moment"), widget=DateTimeLocalInput)
+    at = forms.DateTimeField(label=_("Date and time"), widget=DateTimeLocalInput)
     label = forms.CharField(label=_("Label"), max_length=40, validators=[slug_validator], initial=PRODUCTION)
 
     def __init__(self, *args: Any, agents: Choices, channels: Choices, **more: Any) -> None:
@@ -47,12 +47,12 @@ class ReplayByTimeForm(ReplaySearchForm):
         zone = timezone.get_current_timezone_name()
         self.fields["at"].help_text = _("In your time zone, %(zone)s.") % {"zone": zone}
         self.fields["at"].initial = timezone.now
-        self.fields["label"].help_text = _("What bots get is “production”; every build moves “latest”.")
+        self.fields["label"].help_text = _("Bots get “production” by default. Every build moves “latest”.")
 
     def clean_at(self) -> object:
         at = self.cleaned_data["at"]
         if at > timezone.now():
-            raise forms.ValidationError(_("Name a moment that has passed."))
+            raise forms.ValidationError(_("Enter a time in the past."))
         return at
 
 
@@ -63,6 +63,6 @@ class ReplayByRequestForm(ReplaySearchForm):
         max_length=64,
         label=_("Request"),
         help_text=_(
-            "The id that came with the answer, or the number of a ledger row. It says all by itself."
+            "The X-Request-ID of the response, or the number of a ledger row. No other fields are needed."
         ),
     )

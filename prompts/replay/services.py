@@ -115,13 +115,11 @@ def describe_erasures(erasures: Sequence[Erasure]) -> str:
         }
         for one in erasures
     )
-    return _("Words of this prompt were erased since, and cannot be given again (%(said)s).") % {
-        "said": descriptions
-    }
+    return _("Text of this prompt was erased since and cannot be shown (%(said)s).") % {"said": descriptions}
 
 
 def describe_mismatch(replay: Replay) -> str:
-    why = replay.problem or _("they have the digest %(digest)s") % {"digest": replay.salted_digest}
+    why = replay.problem or _("their digest is %(digest)s") % {"digest": replay.salted_digest}
     return _("These are NOT the bytes that were recorded with the digest %(digest)s: %(why)s.") % {
         "digest": replay.recorded_digest,
         "why": why,
@@ -148,8 +146,8 @@ def get_ledger_entry(workspace: Workspace, ledger_id: int) -> LedgerEntry:
         else None
     )
     if expired is None:
-        raise FetchNotFound(_("There is no row %(row)s in this ledger.") % {"row": ledger_id})
-    message = _("Row %(row)s was let go on %(day)s: the ledger was kept for %(months)s months.")
+        raise FetchNotFound(_("The ledger has no row %(row)s.") % {"row": ledger_id})
+    message = _("Row %(row)s was deleted on %(day)s: the ledger was kept for %(months)s months.")
     raise LedgerRowExpired(
         message % {"row": ledger_id, "day": f"{expired.at:%Y-%m-%d}", "months": expired.months}
     )
@@ -162,8 +160,8 @@ def list_request_entries(workspace: Workspace, request_id: str) -> list[LedgerEn
     if not entries:
         has_expired_rows = LedgerRollOff.objects.in_workspace(workspace).exists()
         values = {"request": request_id[:80]}
-        message = _("Nothing was handed out here under the request id “%(request)s”.") % values
-        hint = _("Rows older than %(months)s months were let go.") % {"months": workspace.ledger_months}
+        message = _("No fetch has the request ID “%(request)s”.") % values
+        hint = _("Rows older than %(months)s months were deleted.") % {"months": workspace.ledger_months}
         raise FetchNotFound(f"{message} {hint}" if has_expired_rows else message)
     return entries
 
@@ -182,10 +180,10 @@ def build_replay(entry: LedgerEntry) -> Replay:
             tools = None if tools is None else select_call_tools(tools, slots.tools)[0]
             segments = fill_segments(built, slots)
         except MissingCallValue as error:
-            problem = _("the value of its field %(field)s is not stored any more") % {"field": error.args[0]}
+            problem = _("the value of its field %(field)s is no longer stored") % {"field": error.args[0]}
         except Exception as error:  # noqa: BLE001  # whatever a renderer of today makes of it, the page must say
             fault = {"fault": type(error).__name__}
-            problem = _("its slots cannot be filled any more (%(fault)s)") % fault
+            problem = _("its slots can no longer be filled (%(fault)s)") % fault
     salt = "" if erasures or problem else get_served_salt(entry)
     return Replay(version, entry.label, entry.at, segments, entry, None, erasures, problem, tools, salt)
 
@@ -209,7 +207,7 @@ def replay_prompt_by_slugs(
 def replay_prompt(prompt: AgentPrompt, at: datetime, label: str = PRODUCTION) -> Replay:
     """Replay the version that a label pointed to at a time, as built: its slots are not filled."""
     if at.tzinfo is None or at > timezone.now():
-        raise InvalidInput.on("at", _("Name a moment that has passed."))
+        raise InvalidInput.on("at", _("Enter a time in the past."))
     move, version = (
         (None, get_latest_version_at(prompt, at))
         if label == LATEST
@@ -237,11 +235,11 @@ def get_label_version_at(prompt: AgentPrompt, label: str, at: datetime) -> tuple
     move = rows.filter(at__lte=at).order_by("-at", "-sequence").select_related("version").first()
     if move is None:
         raise NoPromptAtTime(
-            _("“%(label)s” pointed at nothing yet: %(beginning)s.")
+            _("“%(label)s” did not exist yet: %(beginning)s.")
             % {"label": label, "beginning": describe_first_version(prompt)}
         )
     if move.version is None:
-        message = _("“%(label)s” was taken off on %(moment)s UTC, and pointed at nothing.")
+        message = _("“%(label)s” was removed on %(moment)s UTC.")
         raise NoPromptAtTime(message % {"label": label, "moment": f"{move.at:%Y-%m-%d %H:%M}"})
     return move, move.version
 

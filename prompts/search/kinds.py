@@ -116,7 +116,7 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
     ),
     build_search_kind(
         "files",
-        _("Found files"),
+        _("Discovered files"),
         "file",
         ContextFile,
         "path",
@@ -138,7 +138,7 @@ SEARCH_KINDS: tuple[SearchKind, ...] = (
     ),
     build_search_kind(
         "keys",
-        _("Keys"),
+        _("API keys"),
         "key",
         ApiKey,
         "name",

@@ -19,7 +19,7 @@ NATIVE_TOOLS_CHOICES = [
     ("yes", _("Yes, as definitions")),
     ("no", _("No, in the text")),
 ]
-OMIT_REFERENCE_CHOICES = [("", INHERITED_LABEL), ("yes", _("Yes, leave it out")), ("no", _("No, print it"))]
+OMIT_REFERENCE_CHOICES = [("", INHERITED_LABEL), ("yes", _("Yes, leave it out")), ("no", _("No, include it"))]
 PERSONA_FIELDS = ("identity", "soul", "user_profile")
 YES_NO_FIELDS = ("native_tools", "omit_reference")
 
@@ -76,21 +76,21 @@ class PromptSettingsForm(RecordForm):
             "ends the mission."
         ),
         "sample_data": _(
-            "A JSON object, kept as written. Its values fill placeholders and the data inventory."
+            "A JSON object, stored as written. Its values fill placeholders and the data inventory."
         ),
         "hidden": _("One field name per line. Their values are never shown, like names that begin with _."),
         "entry": _("For the moltis layout: how much of it is built."),
         "mode": _("For the ptc layout: one program, or many turns."),
         "total_characters": _("Longer prompts are cut, least important part first."),
-        "token_budget": _("Nothing is cut for it; what passes it is marked."),
-        "per_file": _("Longer context files are cut. Built in: 20,000."),
-        "all_files": _("Further context files are cut. Built in: 60,000."),
-        "list_sample": _("How many items of a list the data inventory shows. Built in: 3."),
-        "string_truncate": _("Longer texts are cut in the data inventory. Built in: 500."),
+        "token_budget": _("Nothing is cut. Larger prompts are marked as over budget."),
+        "per_file": _("Longer context files are cut. Default: 20,000."),
+        "all_files": _("Further context files are cut. Default: 60,000."),
+        "list_sample": _("How many items of a list the data inventory shows. Default: 3."),
+        "string_truncate": _("Longer texts are cut in the data inventory. Default: 500."),
     }
     fieldsets = (
-        (_("Persona"), _("For agents that choose none of their own."), PERSONA_FIELDS),
-        (_("Shape"), "", ("native_tools", "entry", "mode")),
+        (_("Persona"), _("For agents without one of their own."), PERSONA_FIELDS),
+        (_("Format"), "", ("native_tools", "entry", "mode")),
         (_("Mission and data"), "", ("mission", "signature", "sample_data", "hidden")),
         (_("Size"), "", ("total_characters", "token_budget", "per_file", "all_files", "section_limits")),
         (_("Data inventory and reference"), "", ("list_sample", "string_truncate", "omit_reference")),

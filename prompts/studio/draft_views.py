@@ -43,7 +43,7 @@ def save_draft_view(request: WorkspaceRequest, agent: str) -> HttpResponse:
         return render_draft_error(request, location, open_part, error)
     if request.headers.get("HX-Request"):
         return HttpResponse(render_to_string("prompts/studio/_saved.html", {"saved_draft": draft}))
-    add_toast(request, _("Draft saved. Nobody else sees it, and no prompt has changed."))
+    add_toast(request, _("Draft saved. Only you can see it, and no prompt has changed."))
     return redirect(location.get_url())
 
 
@@ -96,7 +96,7 @@ def discard_draft_view(request: WorkspaceRequest) -> HttpResponse:
     part = PartRef.parse(request.POST.get("part", "").replace("\x00", ""))
     draft = find_draft(request.workspace, request.user, part.family, part.key)
     if draft is None:
-        messages.error(request, _("There is no such draft any more."))
+        messages.error(request, _("This draft no longer exists."))
         return redirect("studio:drafts", request.workspace.slug)
     discard_draft(draft)
     add_toast(request, _("Draft discarded."))

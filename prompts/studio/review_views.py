@@ -107,7 +107,7 @@ def get_review_context(request: WorkspaceRequest, open_part: OpenPart, draft: Dr
     impact = compute_impact(request.workspace, draft, list_affected_agents(subject, draft))
     effect = get_save_effect(impact)
     action = (
-        _("Save over theirs")
+        _("Overwrite their changes")
         if open_part.is_outdated
         else _("Save")
         if open_part.record and open_part.record.pk
@@ -127,7 +127,7 @@ def apply_reviewed_draft(
     request: WorkspaceRequest, studio: StudioState, location: StudioLocation, open_part: OpenPart
 ) -> HttpResponse:
     if open_part.saved_draft is None:
-        messages.error(request, _("There is no draft of this any more: nothing was saved."))
+        messages.error(request, _("This draft no longer exists. Nothing was saved."))
         return redirect(location.get_url())
     if open_part.build_draft() is None:
         return render_review(request, studio, location, open_part, status=422)
@@ -135,7 +135,7 @@ def apply_reviewed_draft(
     try:
         if request.POST.get("draft", saved_draft.mark) != saved_draft.mark:
             raise DraftChanged(
-                _("Your draft was changed after you looked, perhaps in another tab. Look again.")
+                _("Your draft changed after you opened this page, perhaps in another tab. Check it again.")
             )
         saved = apply_draft(saved_draft, lambda: save_draft_record(request, open_part, message))
     except InvalidInput as error:
@@ -178,7 +178,7 @@ def save_draft_record(request: WorkspaceRequest, open_part: OpenPart, message: s
 def add_saved_message(request: WorkspaceRequest, open_part: OpenPart, saved: Record) -> None:
     before = open_part.record.revision if open_part.record else 0
     if open_part.record is not None and saved.revision == before:
-        add_toast(request, _("Nothing had changed."))
+        add_toast(request, _("Nothing changed."))
         return
     name = {"name": str(saved)}
     if not before:

@@ -28,32 +28,32 @@ class SlotForm(forms.Form):
     prefix = "slot"
     fill = forms.BooleanField(
         required=False,
-        label=gettext_lazy("Show it as a bot would get it"),
-        help_text=gettext_lazy("What a call says takes the place of the marked words."),
+        label=gettext_lazy("Preview as served"),
+        help_text=gettext_lazy("Values of a call replace the highlighted text."),
     )
     now = forms.DateTimeField(
         required=False,
-        label=gettext_lazy("Moment"),
+        label=gettext_lazy("Date and time"),
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-        help_text=gettext_lazy("In your timezone. Left empty: now."),
+        help_text=gettext_lazy("In your time zone. If empty: now."),
     )
     timezone = forms.CharField(
         required=False,
         max_length=64,
-        label=gettext_lazy("Timezone of the call"),
+        label=gettext_lazy("Time zone of the call"),
         validators=[validate_timezone],
-        help_text=gettext_lazy("Such as Europe/Vienna. Left empty: the user’s own."),
+        help_text=gettext_lazy("For example Europe/Vienna. If empty: the user's time zone."),
     )
     task = forms.IntegerField(
-        required=False, min_value=1, max_value=2**31 - 1, label=gettext_lazy("Number of a task")
+        required=False, min_value=1, max_value=2**31 - 1, label=gettext_lazy("Task number")
     )
     is_background = forms.BooleanField(
-        required=False, label=gettext_lazy("In the background: nobody reads the answer")
+        required=False, label=gettext_lazy("In the background: no user reads the response")
     )
     facts = forms.CharField(
         required=False,
         max_length=4_000,
-        label=gettext_lazy("Runtime facts"),
+        label=gettext_lazy("Runtime values"),
         widget=forms.Textarea(attrs={"rows": 3}),
     )
 
@@ -61,7 +61,9 @@ class SlotForm(forms.Form):
         super().__init__(data)
         self.workspace, self.agent = workspace, agent
         known = ", ".join([*HOST_KEYS[:4], f"{SANDBOX_PREFIX}{SANDBOX_KEYS[1]}"])
-        self.fields["facts"].help_text = _("One name=value a line, such as %(names)s.") % {"names": known}
+        self.fields["facts"].help_text = _("One name=value per line, for example %(names)s.") % {
+            "names": known
+        }
 
     def clean_facts(self) -> dict[str, dict[str, Any]]:
         facts: dict[str, dict[str, Any]] = {"host": {}, "sandbox": {}}
@@ -70,7 +72,9 @@ class SlotForm(forms.Form):
             if not line.strip():
                 continue
             if not separator or not name:
-                raise forms.ValidationError(_("Line %(number)d is no name=value.") % {"number": number})
+                raise forms.ValidationError(
+                    _("Line %(number)d is not in the form name=value.") % {"number": number}
+                )
             group = "sandbox" if name.startswith(SANDBOX_PREFIX) else "host"
             facts[group][name.removeprefix(SANDBOX_PREFIX)] = BOOLEAN_VALUES.get(value.lower(), value)
         return facts
@@ -81,7 +85,7 @@ class SlotForm(forms.Form):
             return None
         task = find_task_json(self.workspace, self.agent.slug, number)
         if task is None:
-            raise forms.ValidationError(_("There is no such task."))
+            raise forms.ValidationError(_("This task does not exist."))
         return task
 
     def get_slot_values(self) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def skill_assignment_label(assignment: str) -> str:
     return {
         "attached": _("Attached to this agent"),
         "for all": _("For every agent"),
-        "found": _("Found by its rules"),
-        "handed": _("Handed to this agent"),
-        "handed to all": _("Handed to every agent"),
+        "found": _("Found by its discovery rules"),
+        "handed": _("Assigned to this agent"),
+        "handed to all": _("Assigned to all agents"),
     }.get(assignment, assignment)

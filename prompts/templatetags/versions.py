@@ -32,11 +32,11 @@ STATUS_TONES = {
     ReleaseStatus.VOIDED: "error",
 }
 CACHE_LABELS = {
-    "release": gettext_lazy("All above changes only with a release"),
-    "refresh": gettext_lazy("All above changes only with a release or a refresh of files"),
-    "channel": gettext_lazy("All above is the same for everybody on this channel"),
-    "user": gettext_lazy("All above is the same for every call for this user"),
-    "session": gettext_lazy("All above is the same within a session"),
+    "release": gettext_lazy("Everything above changes only with a release"),
+    "refresh": gettext_lazy("Everything above changes only with a release or a refresh of files"),
+    "channel": gettext_lazy("Everything above is the same for all users of this channel"),
+    "user": gettext_lazy("Everything above is the same for all calls of this user"),
+    "session": gettext_lazy("Everything above is the same within a session"),
 }
 # The placeholder that the builder writes for a slot.
 PLACEHOLDER_PATTERN = re.compile(r"(⟦[^⟦⟧\n]+⟧)")
@@ -126,7 +126,7 @@ def hash_status(is_linked: bool, digest: str, description: str) -> SafeString:
     """Render the beginning of a hash and whether it is valid; the description names what was compared."""
     icon_html = icon("chain" if is_linked else "warning")
     css_class = "dr-chain" if is_linked else "dr-chain is-broken"
-    text = description if is_linked else _("Broken: %(words)s") % {"words": description}
+    text = description if is_linked else _("Invalid: %(words)s") % {"words": description}
     return format_html(
         '<span class="{}" title="{}">{}<span class="dr-mono">{}</span><span class="sr-only">{}</span></span>',
         css_class,

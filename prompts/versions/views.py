@@ -109,7 +109,7 @@ def redirect_to_diff(request: WorkspaceRequest, agent: Agent, prompt: AgentPromp
     """Redirect two selected versions to the shareable URL of their diff, older version first."""
     numbers = [request.GET.get(name, "") for name in ("before", "after")]
     if not all(number.isascii() and number.isdecimal() and len(number) < 10 for number in numbers):
-        messages.error(request, _("Pick two versions to compare."))
+        messages.error(request, _("Select two versions to compare."))
         back = reverse("versions:list", args=[request.workspace.slug, agent.slug])
         return redirect(f"{back}?channel={prompt.channel.slug}")
     before, after = sorted(map(int, numbers))

@@ -54,36 +54,38 @@ class ContextForm(ActionForm):
     """
 
     harness = forms.ChoiceField(
-        label=_("Rule set"),
+        label=_("Discovery rules"),
         choices=[(name, name) for name in HARNESSES],
-        help_text=_("Which files count, and in which order."),
+        help_text=_("Which files are read, and in which order."),
     )
     working_directory = forms.CharField(
         label=_("Working directory"),
         required=False,
         max_length=1_000,
         help_text=_(
-            "Below the project’s root, below ~/, or absolute; files are looked for from here upwards. Empty: "
-            "the root, or what its parent has."
+            "Relative to the project's root, below ~/, or absolute. Files are "
+            "searched from here upwards. If empty: the root, or the parent agent's "
+            "setting."
         ),
     )
     has_context_files = forms.BooleanField(label=_("Read context files"), required=False)
-    has_skills = forms.BooleanField(label=_("Offer skills"), required=False)
+    has_skills = forms.BooleanField(label=_("Include skills"), required=False)
     file_names = LinesField(
         label=_("Names of context files"),
-        help_text=_("One per line, such as AGENTS.md. Empty: the names in the rule set."),
+        help_text=_("One per line, for example AGENTS.md. If empty: the names in the discovery rules."),
     )
     extra_skill_folders = LinesField(
         label=_("Additional skill folders"),
-        help_text=_("One per line: below the project’s root, below ~/, or absolute."),
+        help_text=_("One per line: relative to the project's root, below ~/, or absolute."),
     )
     pulled_skills_folder = forms.CharField(
-        label=_("Folder of pulled skills"),
+        label=_("Folder of downloaded skills"),
         required=False,
         max_length=1_000,
         help_text=_(
-            "The absolute path that “dramatis pull” fills on the bot’s machine. Prompts name it for skills "
-            "written here. Empty: prompts name the URL of each skill."
+            "The absolute path that “dramatis pull” writes to on the bot's machine. "
+            "Prompts refer to it for skills written in Dramatis. If empty, prompts "
+            "contain the URL of each skill."
         ),
     )
     revision = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
@@ -114,10 +116,10 @@ class ContextForm(ActionForm):
                 initial=SourceScope.BOTH,
             ),
             f"location_{number}": forms.CharField(
-                label=_("Location for its bots"),
+                label=_("Location for bots"),
                 required=False,
                 max_length=1_000,
-                help_text=_("An absolute path. Empty: the location of the source."),
+                help_text=_("An absolute path. If empty: the location of the source."),
             ),
             f"position_{number}": forms.IntegerField(
                 label=_("Order"), required=False, min_value=1, max_value=99, initial=number
@@ -137,7 +139,7 @@ class ContextForm(ActionForm):
         chosen = [source for number in self.row_numbers if (source := values.get(f"source_{number}"))]
         for number in self.row_numbers:
             if (source := values.get(f"source_{number}")) and chosen.count(source) > 1:
-                self.add_error(f"source_{number}", gettext("Each source can be chosen once."))
+                self.add_error(f"source_{number}", gettext("Each source can be selected only once."))
         return values
 
     @property

@@ -34,13 +34,13 @@ class ContextChoice:
     def no_files_reason(self) -> str:
         """The reason why the agent reads no files. Use it only for an agent that reads none."""
         if self.row is None:
-            return _("Nobody has chosen a source for it yet.")
+            return _("No source selected yet.")
         sources = [use.source for use in self.row.uses.all()]
         if not sources:
-            return _("It was decided that it reads no files.")
+            return _("Set to read no files.")
         if all(source.is_archived for source in sources):
             return _("Its source “%(source)s” is archived.") % {"source": sources[-1]}
-        return _("Its rule set is not known any more.")
+        return _("Its discovery rules no longer exist.")
 
 
 def get_context_choice(agent: Agent, lineage: AgentLineage | None = None) -> ContextChoice:

@@ -104,17 +104,17 @@ def check_context_choice(uses: Sequence[SourceUse], harness: str, settings: Cont
 
 def list_source_errors(uses: Sequence[SourceUse], harness: str) -> Iterator[tuple[str, str]]:
     if harness not in HARNESSES:
-        yield "harness", _("That is none of the rule sets.")
+        yield "harness", _("These discovery rules do not exist.")
     if len(uses) > MAX_SOURCES:
         yield "sources", _("At most %(count)s sources.") % {"count": MAX_SOURCES}
     if len({use.source.pk for use in uses}) < len(uses):
-        yield "sources", _("Each source can be chosen once.")
+        yield "sources", _("Each source can be selected only once.")
     for use in uses:
         if harness in HARNESSES and harness not in use.source.harnesses:
-            message = _("“%(source)s” does not use this rule set. Add the rule set to the source first.")
+            message = _("“%(source)s” does not use these discovery rules. Add them to the source first.")
             yield "harness", message % {"source": use.source}
         if use.scope not in SourceScope.values:
-            yield "sources", _("A source is read as project, home directory, or both.")
+            yield "sources", _("A source can be read as project, home directory, or both.")
         if problem := find_location_problem(use.location):
             yield "sources", f"{use.source}: {problem}"
 
@@ -138,7 +138,7 @@ def list_setting_errors(settings: ContextSettings | None) -> Iterator[tuple[str,
 
 def find_file_name_problem(name: str) -> str:
     problem = find_plain_folder_problem(name)
-    return problem or (_("Write the name of a file, without folders.") if "/" in name else "")
+    return problem or (_("Enter a file name without folders.") if "/" in name else "")
 
 
 def find_skill_folder_problem(folder: str) -> str:

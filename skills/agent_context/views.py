@@ -69,7 +69,7 @@ def choose_source(request: WorkspaceRequest, agent: str) -> HttpResponse:
             )
         else:
             request_context_refresh(saved, by=request.actor)
-            messages.success(request, _("Saved what %(agent)s reads.") % {"agent": row})
+            messages.success(request, _("Context of %(agent)s saved.") % {"agent": row})
             return redirect(context_url(request, row))
     return render(request, DETAIL_TEMPLATE, build_context_page(request, row, form), status=422)
 
@@ -81,9 +81,9 @@ def inherit_from_parent(request: WorkspaceRequest, agent: str) -> HttpResponse:
     inherit_context(row, by=request.actor)
     messages.success(
         request,
-        _("%(agent)s now reads what its parent reads.") % {"agent": row}
+        _("%(agent)s now inherits the context of its parent.") % {"agent": row}
         if row.parent_id
-        else _("Choice dropped."),
+        else _("Reset to inherited"),
     )
     return redirect(context_url(request, row))
 
@@ -121,9 +121,7 @@ def build_conflict_form(request: WorkspaceRequest, agent: Agent) -> ContextForm:
     data = request.POST.copy()
     data["revision"] = str(agent.revision)
     form = ContextForm(data, agent=agent, row=get_context_choice(agent).row)
-    form.add_error(
-        None, _("Someone changed this agent after you opened the page. Look once more, then save.")
-    )
+    form.add_error(None, _("This agent changed after you opened the page. Check it and save again."))
     return form
 
 

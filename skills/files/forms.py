@@ -24,10 +24,11 @@ class WaiverForm(ActionForm):
     reason = forms.CharField(
         label=_("Reason"),
         max_length=500,
-        help_text=_("For those who ask later: why this text is all right as it is."),
+        help_text=_("Why this text is acceptable. Shown in the history."),
     )
     until = forms.DateField(
-        label=_("Last day"), help_text=_("At most a year from now; the next day it is in quarantine again.")
+        label=_("Expires on"),
+        help_text=_("At most a year from now. On the next day the file returns to quarantine."),
     )
     digest = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
 
@@ -44,8 +45,8 @@ class WaiverForm(ActionForm):
 class ReachForm(ActionForm):
     """Which agents a discovered skill is for."""
 
-    reach = forms.ChoiceField(label=_("Who gets it"), choices=Reach.choices, widget=forms.RadioSelect)
-    agents = RecordMultipleChoiceField(label=_("Chosen agents"))
+    reach = forms.ChoiceField(label=_("Assigned to"), choices=Reach.choices, widget=forms.RadioSelect)
+    agents = RecordMultipleChoiceField(label=_("Selected agents"))
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,5 +57,5 @@ class ReachForm(ActionForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("reach") == Reach.CHOSEN and not cleaned.get("agents") and "agents" not in self.errors:
-            self.add_error("agents", gettext("Choose at least one agent."))
+            self.add_error("agents", gettext("Select at least one agent."))
         return cleaned

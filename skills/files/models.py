@@ -27,9 +27,9 @@ class FileState(models.TextChoices):
 class Reach(models.TextChoices):
     """Which agents a discovered skill is for."""
 
-    FOUND = "found", _("Agents whose rules find it")
-    ALL = "all", _("Every agent")
-    CHOSEN = "chosen", _("Chosen agents")
+    FOUND = "found", _("Agents whose rules match it")
+    ALL = "all", _("All agents")
+    CHOSEN = "chosen", _("Selected agents")
 
 
 class ContextFile(WorkspaceOwned):
@@ -85,7 +85,7 @@ class ContextFile(WorkspaceOwned):
 class Verdict(models.TextChoices):
     """The result of evaluating a revision."""
 
-    GOOD = "good", _("Good")
+    GOOD = "good", _("Valid")
     INVALID = "invalid", _("Invalid")
     BLOCKED = "blocked", _("Quarantined")
 

@@ -56,8 +56,8 @@ def list_harness_verdicts(revision: FileRevision, harnesses: Iterable[str]) -> l
 
 def describe_verdict(is_kept: bool, is_warned: bool) -> tuple[str, str]:
     if not is_kept:
-        return _("Dropped"), "error"
-    return (_("Kept with a warning"), "warning") if is_warned else (_("Kept"), "success")
+        return _("Excluded"), "error"
+    return (_("Allowed with a warning"), "warning") if is_warned else (_("Kept"), "success")
 
 
 PAGE_SIZE = 25
@@ -128,12 +128,12 @@ def describe_trust(file: ContextFile) -> tuple[str, str]:
     """Return a label that says whether the skill's current content is trusted, and the badge's color name."""
     newest = file.newest
     if newest is not None and newest.digest == file.trusted_digest:
-        return _("Trusted as it is now"), "success"
+        return _("Trusted in its current form"), "success"
     if not file.source.workspace.skills_need_trust:
-        return _("Not asked for in this workspace"), "neutral"
+        return _("Not required in this workspace"), "neutral"
     if file.trusted_digest:
-        return _("Lost: it has changed since someone trusted it"), "warning"
-    return _("Not yet: no agent gets it before someone trusts it"), "warning"
+        return _("No longer: it changed since it was trusted"), "warning"
+    return _("Not yet: agents cannot use it until someone trusts it"), "warning"
 
 
 def build_revision_page(file: ContextFile, revision: FileRevision) -> dict[str, Any]:

@@ -54,17 +54,17 @@ def describe_usage(file: ContextFile, contained: Collection[int]) -> str:
     is_newest = used.pk == file.newest_id and file.is_there and not file.problem
     if used.number in contained:
         template = (
-            _("Prompts hold this revision.")
+            _("This revision is live in prompts.")
             if is_newest
-            else _("Revision %(number)s stays in force, unchanged.")
+            else _("Prompts keep using revision %(number)s.")
         )
     elif contained:
-        template = _("Revision %(number)s is in force, but prompts still hold revision %(held)s.")
+        template = _("Revision %(number)s is live, but prompts still contain revision %(held)s.")
     else:
         template = (
-            _("This revision is in force, but no prompt holds it.")
+            _("This revision is live, but no prompt contains it.")
             if is_newest
-            else _("Revision %(number)s is in force, but no prompt holds it.")
+            else _("Revision %(number)s is live, but no prompt contains it.")
         )
     return template % {"number": used.number, "held": format_numbers(contained)}
 
@@ -72,10 +72,10 @@ def describe_usage(file: ContextFile, contained: Collection[int]) -> str:
 def describe_unused(file: ContextFile, contained: Collection[int]) -> str:
     """Return the sentence for a file without a revision in force."""
     if contained:
-        message = _("No revision is in force, but prompts still hold revision %(held)s.")
+        message = _("No revision is live, but prompts still contain revision %(held)s.")
         return message % {"held": format_numbers(contained)}
     is_waiting = file.file_kind == "skill" and file.state in {FileState.NEW, FileState.CHANGED}
-    return _("No prompt holds it until someone trusts it.") if is_waiting else _("No prompt holds it.")
+    return _("Not used in prompts until someone trusts it.") if is_waiting else _("Not used in any prompt.")
 
 
 def format_numbers(numbers: Collection[int]) -> str:

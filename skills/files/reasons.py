@@ -28,9 +28,9 @@ STATES_BY_SEVERITY = (
 )
 STATE_REASONS: Mapping[str, str | Promise] = {
     FileState.MISSING: _("It is no longer at its source."),
-    FileState.CHANGED: _("It says something else than what was last agreed to."),
-    FileState.NEW: _("Nobody has looked at it yet."),
-    FileState.IGNORED: _("Someone chose to leave it out of every prompt, whatever it says."),
+    FileState.CHANGED: _("Content changed since it was last approved."),
+    FileState.NEW: _("Not refreshed yet."),
+    FileState.IGNORED: _("Ignored: left out of all prompts."),
 }
 MAX_LINES_NAMED = 3
 

@@ -89,10 +89,10 @@ def waive_findings(file: ContextFile, *, digest: str, reason: str, until: date, 
     file = reload_file(file)
     check_seen_digest(file, digest)
     if file.newest is None or file.newest.verdict != Verdict.BLOCKED:
-        raise FileNotApprovable(_("Nothing of this file is in quarantine."))
+        raise FileNotApprovable(_("This file is not in quarantine."))
     today = timezone.now().date()
     if not today <= until <= today + MAX_WAIVER_PERIOD:
-        raise InvalidInput.on("until", _("Choose a day from today to a year from now."))
+        raise InvalidInput.on("until", _("Choose a date from today to a year from now."))
     Waiver.objects.in_workspace(file.workspace_id).filter(file=file, digest=digest, ended_at=None).update(
         ended_at=timezone.now()
     )
@@ -143,7 +143,9 @@ def end_expired_waivers(today: date) -> int:
 def assign_skill_file(file: ContextFile, reach: str, agents: Iterable[Agent], *, by: Actor) -> ContextFile:
     """Set which agents get a discovered skill. `agents` is used only if `reach` is `Reach.CHOSEN`."""
     if file.file_kind != "skill":
-        raise FileNotApprovable(_("Only skills are handed to agents; other files follow the rules."))
+        raise FileNotApprovable(
+            _("Only skills can be assigned to agents. Other files follow the discovery rules.")
+        )
     source = lock_source(file.source)
     file = reload_file(file)
     before = reach_json(file)
@@ -274,13 +276,15 @@ def check_seen_digest(file: ContextFile, digest: str) -> None:
     """Optimistic concurrency check: raise StaleFileDigest if the file has changed since the user saw it."""
     current_digest = file.newest.digest if file.newest and file.is_there else ""
     if digest != current_digest:
-        raise StaleFileDigest(_("The file has changed since you looked at it. Look again before you decide."))
+        raise StaleFileDigest(
+            _("The file changed after you opened this page. Check it again before you decide.")
+        )
 
 
 def check_file_usable(file: ContextFile) -> None:
     if file.state == FileState.QUARANTINED:
         raise FileNotApprovable(
-            _("This revision is in quarantine. Waive its findings first, or mend the file.")
+            _("This revision is in quarantine. Allow its findings first, or fix the file.")
         )
     if file.state == FileState.INVALID:
         raise FileNotApprovable(

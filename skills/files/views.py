@@ -77,7 +77,7 @@ def download_revision(request: WorkspaceRequest, key: int, number: int) -> HttpR
 def approve(request: WorkspaceRequest, key: int) -> HttpResponse:
     digest = request.POST.get("digest", "")
     return run_file_action(
-        request, key, lambda file: approve_file(file, digest=digest, by=request.actor), _("Adopted")
+        request, key, lambda file: approve_file(file, digest=digest, by=request.actor), _("Approved")
     )
 
 
@@ -88,7 +88,7 @@ def ignore(request: WorkspaceRequest, key: int) -> HttpResponse:
         request,
         key,
         lambda file: ignore_file(file, by=request.actor),
-        _("Ignored from now on"),
+        _("Ignored"),
         undo_route="heed",
     )
 
@@ -100,7 +100,7 @@ def unignore(request: WorkspaceRequest, key: int) -> HttpResponse:
         request,
         key,
         lambda file: unignore_file(file, by=request.actor),
-        _("Heeded again"),
+        _("No longer ignored"),
         undo_route="ignore",
     )
 
@@ -122,7 +122,7 @@ def waive(request: WorkspaceRequest, key: int) -> HttpResponse:
         else:
             messages.success(
                 request,
-                _("Waived until %(day)s: %(path)s.")
+                _("%(path)s allowed until %(day)s.")
                 % {"day": f"{values['until']:%d %b %Y}", "path": file.path},
             )
             return redirect(file_url(file))
@@ -136,7 +136,7 @@ def revoke_waiver(request: WorkspaceRequest, key: int, waiver: int) -> HttpRespo
     file = get_requested_file(request, key)
     row = get_object_or_404(list_waivers(file).select_related("file__source"), pk=waiver)
     end_waiver(row, by=request.actor)
-    messages.success(request, _("The waiver has ended."))
+    messages.success(request, _("No longer allowed."))
     return redirect(file_url(file))
 
 
@@ -150,7 +150,7 @@ def set_reach(request: WorkspaceRequest, key: int) -> HttpResponse:
         return render(request, "skills/files/detail.html", page, status=422)
     values = form.cleaned_data
     assign_skill_file(file, values["reach"], values["agents"], by=request.actor)
-    messages.success(request, _("Saved who gets “%(name)s”.") % {"name": file.name or file.path})
+    messages.success(request, _("Agents of “%(name)s” saved.") % {"name": file.name or file.path})
     return redirect(file_url(file))
 
 

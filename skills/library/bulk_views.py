@@ -23,17 +23,21 @@ from skills.library.services import assign_skill, assign_skill_to_all, unassign_
 from skills.models import Skill
 
 ASSIGN = BulkAction(
-    "give", gettext_lazy("Give to agent…"), gettext_lazy("Given"), states=("", "trusted"), needs_agent=True
+    "give",
+    gettext_lazy("Assign to agent…"),
+    gettext_lazy("Assigned"),
+    states=("", "trusted"),
+    needs_agent=True,
 )
 UNASSIGN = BulkAction(
     "take",
-    gettext_lazy("Take from agent…"),
-    gettext_lazy("Taken back"),
+    gettext_lazy("Remove from agent…"),
+    gettext_lazy("Removed from agent"),
     states=("", "trusted"),
     needs_agent=True,
 )
 ASSIGN_ALL = BulkAction(
-    "give_all", gettext_lazy("Give to all"), gettext_lazy("Given to all agents"), states=("", "trusted")
+    "give_all", gettext_lazy("Assign to all"), gettext_lazy("Assigned to all agents"), states=("", "trusted")
 )
 EXPORT_COLUMNS = [
     ExportColumn("name", lambda listed: listed.title),

@@ -54,7 +54,10 @@ class SkillFilePages(RecordPages[Skill]):
             context = {"form": form, "problems": error.problems}
             return self.render_page(request, "import", context, status=422)
         return self.redirect_to_skill(
-            request, skill, warnings, _("Taken in as “%(skill)s”. No agent has it yet.") % {"skill": skill}
+            request,
+            skill,
+            warnings,
+            _("Imported as “%(skill)s”. It is not assigned to any agent yet.") % {"skill": skill},
         )
 
     @require_permission(Permission.EDIT)
@@ -75,13 +78,14 @@ class SkillFilePages(RecordPages[Skill]):
             messages.error(request, error.message)
             return redirect("files:detail", request.workspace.slug, file.pk)
         message = _(
-            "Copied its SKILL.md as “%(skill)s”. Where an agent has both, the copy wins; none has it yet."
+            "SKILL.md copied as “%(skill)s”. It is not assigned to any agent yet. "
+            "Agents that have both use the copy."
         )
         if copied.not_copied:
             paths = format_short_list(copied.not_copied, MAX_PATHS_SHOWN)
             messages.warning(
                 request,
-                _("Not copied: %(paths)s. A skill that is written here has no further files.")
+                _("Not copied: %(paths)s. Skills written in Dramatis have no other files.")
                 % {"paths": paths},
             )
         return self.redirect_to_skill(

@@ -31,19 +31,21 @@ class SkillForm(RecordForm):
     editors = {"body": "markdown"}
     labels = {
         "body": _("Instructions"),
-        "disable_model_invocation": _("Only people may start it"),
-        "for_all_agents": _("Give it to every agent"),
+        "disable_model_invocation": _("Only people can start it"),
+        "for_all_agents": _("All agents"),
     }
     help_texts = {
-        "name": _("Lower-case letters, digits and hyphens, such as release-notes."),
-        "description": _("What it does and when to use it: all a model sees before it loads the skill."),
+        "name": _("Lowercase letters, digits and hyphens, for example release-notes."),
+        "description": _(
+            "What it does and when to use it. This is all a model sees before it loads the skill."
+        ),
         "body": _("Markdown, loaded only when the skill is used."),
         "allowed_tools": _("Names separated by spaces."),
-        "disable_model_invocation": _("Leaves it out of the list that models choose from."),
+        "disable_model_invocation": _("Hides it from the list that models choose from."),
     }
     fieldsets = (
         (_("Skill"), "", ("name", "description", "body")),
-        (_("Who has it"), "", ("for_all_agents", "agents")),
+        (_("Agents"), "", ("for_all_agents", "agents")),
         (
             _("Terms"),
             "",
@@ -51,7 +53,7 @@ class SkillForm(RecordForm):
         ),
     )
 
-    agents = RecordMultipleChoiceField(label=_("Or to these agents"))
+    agents = RecordMultipleChoiceField(label=_("Selected agents"))
     metadata = forms.CharField(
         required=False,
         max_length=skill_format_metadata.MAX_METADATA_LENGTH,

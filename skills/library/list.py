@@ -124,7 +124,7 @@ class SkillListItem:
         if self.file is None:
             return []
         names = sorted(self.usage.valid_names), sorted(self.usage.dropped_names)
-        templates = _("Valid for %(agents)s."), _("Left out by the rules of %(agents)s.")
+        templates = _("Valid for %(agents)s."), _("Excluded by the rules of %(agents)s.")
         return [
             template % {"agents": format_short_list(agents)}
             for template, agents in zip(templates, names, strict=True)

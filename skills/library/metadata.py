@@ -22,7 +22,7 @@ def parse_metadata(text: str) -> dict[str, str]:
             raise ValueError(_("Line %(number)s is not “key: value”.") % {"number": number})
     keys = [key.strip() for key, _, _ in pairs]
     if duplicates := {key for key in keys if keys.count(key) > 1}:
-        raise ValueError(_("Said twice: %(keys)s.") % {"keys": ", ".join(sorted(duplicates))})
+        raise ValueError(_("Duplicate keys: %(keys)s.") % {"keys": ", ".join(sorted(duplicates))})
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 

@@ -32,14 +32,12 @@ from skills.skill_format.tolerance import STRICT_TOLERANCE, apply_tolerance
 SKILL_FILE_NAME = "SKILL.md"
 METADATA_FORMAT_MESSAGE = format_lazy(
     gettext_lazy(
-        "Metadata is kept as one “key: value” per line: no line breaks, no colon in a key, "
-        "and at most {most} characters in all."
+        "Metadata must be one “key: value” per line: no line breaks, no colon in "
+        "a key, and at most {most} characters in total."
     ),
     most=f"{MAX_METADATA_LENGTH:,}",
 )
-MISSING_BODY_MESSAGE = gettext_lazy(
-    "There are no instructions below the head; a skill that is written here needs some."
-)
+MISSING_BODY_MESSAGE = gettext_lazy("There are no instructions below the front matter. A skill needs some.")
 # Front matter keys by field name, where the two differ.
 HEAD_KEYS = {
     "allowed_tools": "allowed-tools",
@@ -196,12 +194,12 @@ def get_copyable_revision(file: ContextFile) -> FileRevision:
     """
     revision = file.in_force or file.newest
     if file.file_kind != "skill" or revision is None or revision.content.data is None:
-        raise SkillNotCopyable(_("Only a skill whose words are here is copied."))
+        raise SkillNotCopyable(_("Only a skill with stored text can be copied."))
     # An invalid file is not in quarantine, but it may contain the same secrets.
     is_blocked = any(finding["severity"] == "block" for finding in revision.findings)
     if file.in_force is None and is_blocked:
         raise SkillNotCopyable(
-            _("This revision is in quarantine. Mend the file, or have its findings waived first.")
+            _("This revision is in quarantine. Fix the file, or allow its findings first.")
         )
     return revision
 
@@ -222,7 +220,7 @@ def build_skill_archive(skill: Skill) -> bytes:
         return write_zip([(f"{skill.name}/{SKILL_FILE_NAME}", render_skill(parsed).encode())])
     except InvalidSkill as error:
         raise SkillNotExportable(
-            _("This skill does not fit into a file: %(problem)s") % {"problem": error}
+            _("This skill cannot be written as a file: %(problem)s") % {"problem": error}
         ) from error
 
 
@@ -261,7 +259,7 @@ def check_assignable(skill: Skill) -> None:
     if skill.is_archived:
         raise DomainError(_("It is archived."))
     if skill.for_all_agents:
-        raise DomainError(_("Every agent has it."))
+        raise DomainError(_("All agents have it."))
 
 
 def list_assigned_agents(skill: Skill) -> list[Agent]:

@@ -38,11 +38,11 @@ from skills.library.selectors import get_agent_skills, list_skills, list_skills_
 from skills.models import Skill
 
 MAX_NAMES_SHOWN = 20
-LOCATION_CHOICES = [("", _("Everywhere")), ("here", _("Written here")), ("found", _("Found"))]
+LOCATION_CHOICES = [("", _("Everywhere")), ("here", _("Written in Dramatis")), ("found", _("Discovered"))]
 STATE_CHOICES = [
-    ("", _("In view")),
+    ("", _("Visible")),
     ("trusted", _("Trusted")),
-    ("waiting", _("Waiting for trust")),
+    ("waiting", _("Needs trust")),
     ("quarantined", _("Quarantined")),
     ("invalid", _("Invalid")),
     ("missing", _("Missing")),
@@ -54,7 +54,7 @@ class SkillPages(SkillBulkPages):
     model, form = Skill, SkillForm
     one, many = _("skill"), _("Skills")
     name, icon, templates = "skills", "skill", "skills"
-    lede = _("Know-how in Markdown: agents see name and description, and load the rest when they need it.")
+    lede = _("Instructions in Markdown. Agents see name and description and load the rest when they need it.")
     key, usage_param = "name", "skill"
     sorts = {"name": ("sort",), "where": ("kind", "source_id", "path")}
     default_sort = "name"
@@ -79,7 +79,7 @@ class SkillPages(SkillBulkPages):
             ("state", gettext("State"), STATE_CHOICES),
         ]
         if sources:
-            filters.append(("source", gettext("Source"), [("", gettext("Every source")), *sources]))
+            filters.append(("source", gettext("Source"), [("", gettext("All sources")), *sources]))
         return [{"name": name, "label": label, "options": options} for name, label, options in filters]
 
     def index(self, request: WorkspaceRequest) -> HttpResponseBase:
@@ -113,7 +113,7 @@ class SkillPages(SkillBulkPages):
         """
         needed, in_use = request.POST.get("needed"), request.POST.get("in_use", "")
         if needed not in {"0", "1"}:
-            messages.error(request, gettext("Say whether found skills need trust: 1 or 0."))
+            messages.error(request, gettext("Set whether discovered skills need trust: 1 or 0."))
             return redirect("skills:list", request.workspace.slug)
         is_unanswered = needed == "1" and in_use not in {"keep", "remove"}
         if is_unanswered and (skills := list_skills_losing_use(request.workspace)):
@@ -122,9 +122,9 @@ class SkillPages(SkillBulkPages):
             request.workspace, needed == "1", by=request.actor, is_kept=in_use != "remove"
         )
         message = (
-            gettext("Found skills now wait until someone trusts them.")
+            gettext("Discovered skills now need approval before agents use them.")
             if needed == "1"
-            else gettext("Found skills now are used as soon as they are sound.")
+            else gettext("Discovered skills are now used as soon as they pass the scan.")
         )
         if files:
             template = (

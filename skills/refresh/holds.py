@@ -86,7 +86,10 @@ def confirm_removal(source: Source, run_id: int, *, by: Actor) -> RefreshRun:
     seen = list_refresh_runs(source).defer(None).filter(pk=run_id, status=RunStatus.HELD).first()
     if hold is None or seen is None or not set(hold.missing_paths or ()) <= set(seen.missing_paths or ()):
         raise HoldChanged(
-            _("This source was refreshed again, and other files are missing now. Check them and try again.")
+            _(
+                "This source was refreshed again, and other files are missing now. Check "
+                "the list and try again."
+            )
         )
     run = request_refresh(source, cause="confirmed", by=by)
     add_confirmed_paths(run, hold.missing_paths or ())

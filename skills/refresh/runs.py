@@ -55,7 +55,7 @@ def request_refresh(source: Source, *, cause: str, by: Actor) -> RefreshRun:
     for _try in range(MAX_REQUEST_ATTEMPTS):
         if run := lock_queued_run(source) or create_refresh_run(source, cause, by):
             return run
-    raise RefreshConflict(_("Too many ask for this refresh at once. Try again."))
+    raise RefreshConflict(_("Too many refresh requests at once. Try again."))
 
 
 def lock_queued_run(source: Source) -> RefreshRun | None:

@@ -20,14 +20,14 @@ SCOPE_LABELS = {
     "each": _("In each folder from the root down to the working directory"),
     "project": _("In the working directory alone"),
 }
-MATCH_MODE_LABELS = {"all": _("All of them"), "first": _("The first that is there")}
+MATCH_MODE_LABELS = {"all": _("All of them"), "first": _("The first that exists")}
 CAP_LABELS = {
     "file_bytes": _("Bytes of one file"),
     "total_bytes": _("Bytes of all files"),
     "files": _("Files"),
     "folder_entries": _("Names in one folder"),
-    "entries": _("Names looked at"),
-    "depth": _("Folders deep"),
+    "entries": _("Names checked"),
+    "depth": _("Folder depth"),
     "seconds": _("Seconds"),
 }
 

@@ -25,20 +25,21 @@ class RuleSetForm(forms.Form):
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
     kinds = forms.MultipleChoiceField(
-        label=gettext_lazy("Kinds of files that are read"),
+        label=gettext_lazy("Kinds of files to read"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text=gettext_lazy("A kind without a tick is left out of every look."),
+        help_text=gettext_lazy("Kinds that are not selected are skipped."),
     )
     rules = forms.CharField(
-        label=gettext_lazy("Rules"),
+        label=gettext_lazy("Discovery rules"),
         max_length=MAX_RULES_LENGTH,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false", "data-editor": "yaml"}),
         help_text=gettext_lazy(
-            "JSON. Each rule has a kind, its paths in order, “at” (each: in every folder from the root down "
-            "to the working directory; project: there alone) and “take” (all, or the first that is there). "
-            "~/ stands for the global folder. Caps can be lowered, not raised."
+            "JSON. Each rule has a kind, its paths in order, “at” (each: in every "
+            "folder from the root down to the working directory; project: only there) "
+            "and “take” (all, or the first that exists). ~/ is the global folder. "
+            "Limits can be lowered, not raised."
         ),
     )
 
@@ -57,7 +58,7 @@ class RuleSetForm(forms.Form):
         data = parse_rules_json(self.cleaned_data["rules"])
         if not isinstance(data, dict):
             raise forms.ValidationError("/: " + _("Expected an object."))
-        problems = [f"/{key}: " + _("This is not said here.") for key in EXCLUDED_KEYS if key in data]
+        problems = [f"/{key}: " + _("Unknown field.") for key in EXCLUDED_KEYS if key in data]
         rules = {key: value for key, value in data.items() if key not in EXCLUDED_KEYS}
         try:
             parse_harness({"name": self.harness_rules.name} | rules)
@@ -90,9 +91,9 @@ def parse_rules_json(text: str) -> Any:
         ) from error
     except DuplicateKeyError as error:
         raise forms.ValidationError(
-            _("The key “%(key)s” stands twice in one object.") % {"key": error.key}
+            _("The key “%(key)s” occurs twice in one object.") % {"key": error.key}
         ) from error
     except (RecursionError, ValueError) as error:
         raise forms.ValidationError(
-            _("This JSON is nested too deeply or holds an endless number.")
+            _("This JSON is nested too deeply or contains an infinite number.")
         ) from error

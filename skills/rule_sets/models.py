@@ -30,7 +30,7 @@ class RuleSet(Record):
     def clean(self) -> None:
         super().clean()
         if self.harness not in HARNESSES:
-            raise ValidationError({"harness": _("That is none of the harnesses.")})
+            raise ValidationError({"harness": _("This harness does not exist.")})
         try:
             name = parse_harness(self.rules).name
         except InvalidHarness as error:

@@ -25,7 +25,7 @@ def save_rules(
     Return None, and save nothing, if the rules equal the built-in rules and no custom rules are in use.
     """
     if harness not in HARNESSES:
-        raise InvalidInput.on("harness", _("That is none of the harnesses."))
+        raise InvalidInput.on("harness", _("This harness does not exist."))
     rule_set = find_rule_set(workspace, harness)
     is_custom = rule_set is not None and not rule_set.is_archived
     if (

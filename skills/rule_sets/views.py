@@ -36,9 +36,9 @@ class RuleSetPages(RecordPages[RuleSet]):
     """
 
     model = RuleSet
-    one, many = gettext_lazy("rule set"), gettext_lazy("Rule sets")
+    one, many = gettext_lazy("rule set"), gettext_lazy("Discovery rules")
     name, icon, templates = "rule-sets", "rules", "skills/rule_sets"
-    lede = gettext_lazy("What each harness reads: which files, where, and in which order.")
+    lede = gettext_lazy("Which files each harness reads, where, and in which order.")
     key, write_permission = "harness", Permission.MANAGE_SOURCES
     # No impact preview: the effect of an edit on prompts is known only after the refresh that follows it.
     feeds_prompts = False
@@ -96,9 +96,7 @@ class RuleSetPages(RecordPages[RuleSet]):
         is_changed = rule_set is not None and rule_set.revision != before
         messages.success(
             request,
-            _("“%(name)s” saved.") % {"name": harness_rules.name}
-            if is_changed
-            else _("Nothing had changed."),
+            _("“%(name)s” saved.") % {"name": harness_rules.name} if is_changed else _("Nothing changed."),
         )
         return self.redirect_to_detail(request, harness_rules.name, is_changed=is_changed)
 
@@ -106,14 +104,14 @@ class RuleSetPages(RecordPages[RuleSet]):
     def reset(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         harness_rules = self.get_harness_rules(request, key)
         reset_rules(request.workspace, key, by=request.actor)
-        messages.success(request, _("“%(name)s” works by the built-in rules again.") % {"name": key})
+        messages.success(request, _("“%(name)s” uses the built-in rules again.") % {"name": key})
         return self.redirect_to_detail(request, key, is_changed=harness_rules.is_custom)
 
     @transaction.atomic
     def restore(self, request: WorkspaceRequest, key: str) -> HttpResponse:
         rule_set = self.find(request, key)
         restore_record(rule_set, by=request.actor)
-        messages.success(request, _("Your own rules for “%(name)s” are in use again.") % {"name": key})
+        messages.success(request, _("“%(name)s” uses your own rules again.") % {"name": key})
         return self.redirect_to_detail(request, key, is_changed=rule_set.is_archived)
 
     def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:

@@ -13,7 +13,7 @@ from skills.rule_sets.descriptions import describe_harness_files
 from skills.sources.selectors import list_grants, list_lost_readers
 
 MAX_ZIP_BYTES = DiscoveryCaps().total_bytes
-DEFAULT_ADOPTION_LABEL = _("By kind: automatic for a folder, by hand for pushed files")
+DEFAULT_ADOPTION_LABEL = _("By kind: automatic for a folder, manual for pushed files")
 FOLDER_FIELDS = ("grant", "folder", "refresh_minutes", "allow_hard_links")
 
 
@@ -35,21 +35,22 @@ class SourceForm(RecordForm):
     fixed = ("source_kind",)
     widgets = {"adoption": forms.RadioSelect}
     labels = {
-        "folder": _("Folder below it"),
+        "folder": _("Subfolder"),
         "location": _("Location for bots"),
         "adoption": _("New revisions"),
         "allow_hard_links": _("Read files with several hard links"),
     }
     help_texts = {
-        "label": _("What your team calls this source in lists."),
-        "folder": _("A path such as teams/support. Left empty, the whole granted folder is looked through."),
+        "label": _("The name in lists."),
+        "folder": _("A path such as teams/support. If empty, the whole allowed folder is read."),
         "location": _(
-            "The absolute path of the root on the machine of the bots, such as /home/user/project. Prompts "
-            "print paths below it. Left empty, they print paths relative to the root."
+            "The absolute path of the root on the bots' machine, for example "
+            "/home/user/project. Prompts contain paths below it. If empty, paths are "
+            "relative to the root."
         ),
         "adoption": _(
-            "Bots can push files, so someone adopts each change of pushed files unless you choose otherwise. "
-            "A file with a finding waits in quarantine either way."
+            "Bots can push files, so changes of pushed files need approval unless you "
+            "choose otherwise. Files with findings go to quarantine in any case."
         ),
         "allow_hard_links": _(
             "Such a file can be a second name of a file outside the folder. Leave this off unless you know "
@@ -58,11 +59,11 @@ class SourceForm(RecordForm):
     }
     fieldsets = (
         (_("Source"), "", ("label", "source_kind")),
-        (_("Folder"), _("What workers read, and how often. They never leave it."), FOLDER_FIELDS),
+        (_("Folder"), _("What workers read, and how often. They never leave this folder."), FOLDER_FIELDS),
         (_("Bots"), _("Where the bots that read this source find its files."), ("location",)),
         (
-            _("Rules"),
-            _("What counts as a context file or a skill, and who lets it in."),
+            _("Discovery rules"),
+            _("Which files are context files or skills, and how changes are approved."),
             ("harnesses", "adoption"),
         ),
     )
@@ -72,9 +73,9 @@ class SourceForm(RecordForm):
     )
     grant = GrantChoiceField(
         queryset=None,
-        label=_("Granted folder"),
+        label=_("Allowed folder"),
         empty_label=_("Choose a folder"),
-        error_messages={"required": _("Choose the folder that operators granted.")},
+        error_messages={"required": _("Choose a folder that operators allowed.")},
     )
     refresh_minutes = forms.IntegerField(
         label=_("Refresh every … minutes"),
@@ -82,15 +83,15 @@ class SourceForm(RecordForm):
         min_value=1,
         max_value=7 * 24 * 60,
         initial=15,
-        help_text=_("Left empty, it is looked at only when someone asks."),
+        help_text=_("If empty, it is refreshed only on request."),
     )
     harnesses = forms.MultipleChoiceField(
-        label=_("Rule sets"),
+        label=_("Discovery rules"),
         choices=get_harness_choices,
         widget=forms.CheckboxSelectMultiple,
         initial=list(HARNESSES),
-        error_messages={"required": _("Choose at least one of the rule sets.")},
-        help_text=_("An agent that reads this source picks one of them."),
+        error_messages={"required": _("Select at least one set of discovery rules.")},
+        help_text=_("An agent that reads this source uses one of them."),
     )
 
     record: Source | None
@@ -123,7 +124,7 @@ class SourceForm(RecordForm):
         if lost_readers:
             names = ", ".join(f"{reader.agent} ({reader.harness})" for reader in lost_readers[:5])
             raise forms.ValidationError(
-                gettext("Still in use: %(agents)s. Change that at the agents first.") % {"agents": names}
+                gettext("In use by: %(agents)s. Change these agents first.") % {"agents": names}
             )
         return harnesses
 
@@ -148,20 +149,20 @@ class UploadForm(forms.Form):
     )
     replace = forms.BooleanField(
         required=False,
-        label=_("Let go of files that are not in it"),
-        help_text=_("Else they stay beside the new ones. Earlier revisions are kept in any case."),
+        label=_("Delete files that are not in this upload"),
+        help_text=_("Otherwise they are kept. Earlier revisions are always kept."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        help_text = gettext("At most %(size)s MiB, paths as they would lie in a folder.")
+        help_text = gettext("At most %(size)s MiB. Paths are relative to the source's root.")
         self.fields["archive"].help_text = help_text % {"size": MAX_ZIP_BYTES // 1024 // 1024}
 
     def clean_archive(self) -> bytes:
         upload: Any = self.cleaned_data["archive"]
         if upload.size > MAX_ZIP_BYTES:
             raise forms.ValidationError(
-                gettext("It has %(size)s bytes; at most %(most)s are read.")
+                gettext("The file has %(size)s bytes. The limit is %(most)s.")
                 % {"size": f"{upload.size:,}", "most": f"{MAX_ZIP_BYTES:,}"}
             )
         content: bytes = upload.read()

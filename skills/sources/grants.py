@@ -50,8 +50,8 @@ def withdraw_grant(grant: SourceGrant, *, by: Actor) -> None:
     ]
     if names:
         message = _(
-            "%(grant)s is still used by %(names)s. To stop the reading at once, take its root out of "
-            "DRAMATIS_SOURCE_ROOTS."
+            "%(grant)s is still used by %(names)s. To stop reading immediately, "
+            "remove its root from DRAMATIS_SOURCE_ROOTS."
         )
         raise RecordInUse(message % {"grant": grant, "names": format_short_list(names)})
     log_grant_event(grant, "withdrawn", grant_json(grant), None, by=by)

@@ -33,9 +33,9 @@ def find_location_problem(location: str) -> str:
     if not is_absolute_path(location):
         return gettext("Write an absolute path, such as /home/user/project or C:\\Users\\user\\project.")
     if not location.isprintable() or (location.startswith("/") and "\\" in location):
-        return gettext("It holds characters that cannot be shown, or \\ in a path that starts with /.")
+        return gettext("It contains characters that cannot be displayed, or \\ in a path that starts with /.")
     if {".", ".."} & set(split_names(location)):
-        return gettext("Names may not be . or .. in a path.")
+        return gettext(". and .. are not allowed in a path.")
     return ""
 
 

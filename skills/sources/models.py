@@ -40,7 +40,7 @@ class SourceGrant(WorkspaceOwned):
         # the root. Each refresh checks the folder again.
         if self._state.adding and not is_folder_allowed(self.path):
             raise ValidationError(
-                {"path": gettext("It lies below none of the roots in DRAMATIS_SOURCE_ROOTS.")}
+                {"path": gettext("It is not below any of the roots in DRAMATIS_SOURCE_ROOTS.")}
             )
 
 
@@ -65,8 +65,8 @@ class SourceKind(models.TextChoices):
 class Adoption(models.TextChoices):
     """Whether new revisions are used in prompts automatically or after approval."""
 
-    AUTOMATIC = "automatic", _("Automatic: sound files are used at once")
-    BY_HAND = "by_hand", _("By hand: someone adopts each change")
+    AUTOMATIC = "automatic", _("Automatic: use changes immediately if the scan passes")
+    BY_HAND = "by_hand", _("Manual: review each change")
 
 
 def get_default_adoption(source_kind: str) -> Adoption:
@@ -115,7 +115,7 @@ class Source(Named):
             models.CheckConstraint(
                 condition=Q(refresh_minutes=None) | Q(refresh_minutes__range=(1, 10_080)),
                 name="source_schedule_sane",
-                violation_error_message=_("Refresh every 1 to 10,080 minutes (a week), or leave it empty."),
+                violation_error_message=_("Enter 1 to 10,080 minutes (a week), or leave it empty."),
             ),
         ]
 
@@ -128,7 +128,7 @@ class Source(Named):
         super().clean()
         problems: dict[str, str] = {}
         if self.source_kind == SourceKind.FOLDER and self.grant is None:
-            problems["grant"] = gettext("Choose the folder that operators granted.")
+            problems["grant"] = gettext("Choose a folder that operators allowed.")
         if self.source_kind == SourceKind.PUSHED and (self.grant is not None or self.folder):
             problems["folder"] = gettext("Pushed files have no folder on disk.")
         if self.source_kind == SourceKind.PUSHED and self.allow_hard_links:
@@ -139,7 +139,7 @@ class Source(Named):
             problems["location"] = problem
         self.location = normalize_location(self.location)
         if not isinstance(self.harnesses, list) or not self.harnesses or set(self.harnesses) - set(HARNESSES):
-            problems["harnesses"] = gettext("Choose at least one of the rule sets.")
+            problems["harnesses"] = gettext("Select at least one set of discovery rules.")
         if problems:
             raise ValidationError(problems)
 
@@ -173,10 +173,10 @@ def find_source_folder_problem(folder: str) -> str:
         return ""
     names = folder.split("/")
     if folder.startswith(("/", "~")) or "\\" in folder:
-        return gettext("Write a path below the granted folder, with / between names.")
+        return gettext("Enter a path below the allowed folder, with / between names.")
     if {"", ".", ".."} & set(names) or len(names) > 20:
-        return gettext("Names may not be empty, . or .. in a path, and at most 20 deep.")
-    return "" if folder.isprintable() else gettext("It holds characters that cannot be shown.")
+        return gettext("Names in a path cannot be empty, . or .., and a path can be at most 20 levels deep.")
+    return "" if folder.isprintable() else gettext("It contains characters that cannot be displayed.")
 
 
 class AgentContext(WorkspaceOwned):
@@ -273,7 +273,7 @@ class RunStatus(models.TextChoices):
     # Most files were missing. Nothing was changed; a person confirms the removal or restores the files.
     HELD = "held", _("Held")
     FAILED = "failed", _("Failed")
-    LOST = "lost", _("Lost with its worker")
+    LOST = "lost", _("Interrupted")
 
 
 FINISHED_STATUSES = (RunStatus.DONE, RunStatus.HELD, RunStatus.FAILED)

@@ -47,7 +47,7 @@ class SourcePages(RecordPages[Source]):
     one, many = gettext_lazy("source"), gettext_lazy("Sources")
     name, icon, templates = "sources", "source", "skills/sources"
     lede = gettext_lazy(
-        "Where context files and skills are found: folders that workers read, or files pushed here."
+        "Where context files and skills come from: folders that workers read, or pushed files."
     )
     search_fields = ("label", "slug", "folder", "grant__path")
     write_permission = Permission.MANAGE_SOURCES
@@ -105,7 +105,7 @@ class SourcePages(RecordPages[Source]):
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            messages.success(request, _("A look at “%(source)s” is on its way.") % {"source": source})
+            messages.success(request, _("Refresh of “%(source)s” started.") % {"source": source})
         return redirect(get_back_url(request, self.get_record_url(source)))
 
     @require_permission(Permission.EDIT)
@@ -149,10 +149,10 @@ class SourcePages(RecordPages[Source]):
 
     def redirect_after_push(self, request: WorkspaceRequest, run: RefreshRun) -> HttpResponse:
         if run.refused:
-            message = _("Pushed, but for %(count)s refused: see below.")
+            message = _("Pushed. %(count)s files were rejected, see below.")
             messages.warning(request, message % {"count": f"{run.refused:,}"})
         else:
-            messages.success(request, _("Pushed. A look at the files is on its way."))
+            messages.success(request, _("Pushed. The files are being scanned."))
         return redirect(self.get_record_url(run.source))
 
     # --- page context -----------------------------------------------------------------------------------

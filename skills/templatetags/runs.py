@@ -32,13 +32,13 @@ FILE_TONES = {
     FileState.IGNORED: "neutral",
 }
 CAUSE_LABELS = {
-    "created": _("First look"),
-    "person": _("Asked for"),
+    "created": _("First refresh"),
+    "person": _("Requested"),
     "schedule": _("On schedule"),
     "watch": _("A file changed"),
     "push": _("Files pushed"),
     "confirmed": _("Removal confirmed"),
-    "lost": _("After a lost worker"),
+    "lost": _("After an interruption"),
     "edited": _("Source edited"),
     "rules": _("Rules edited"),
     "command": _("Command line"),
@@ -48,7 +48,7 @@ CAUSE_LABELS = {
 @register.simple_tag
 def run_badge(run: RefreshRun | None) -> SafeString:
     if run is None:
-        return badge(gettext("Not looked at yet"))
+        return badge(gettext("Not refreshed yet"))
     return badge(RunStatus(run.status).label, RUN_TONES[RunStatus(run.status)])
 
 

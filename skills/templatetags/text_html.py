@@ -65,7 +65,7 @@ def render_pieces(chunks: Iterable[str | Glyph]) -> SafeString:
     ]
     if len(parts) > MAX_PIECES:
         parts[-1] = render_glyph(
-            Glyph("…", _("The rest of this line is not drawn; download the file to read it."))
+            Glyph("…", _("The rest of this line is not shown. Download the file to read it."))
         )
     return join_html(parts)
 

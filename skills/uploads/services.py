@@ -62,7 +62,7 @@ class InvalidBundle(DomainError):
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         root_reason = next((refusal.reason for refusal in refusals if refusal.path == ROOT_PATH), "")
         self.refusals = tuple(refusals)
-        super().__init__(root_reason or _("None of its files can be taken."))
+        super().__init__(root_reason or _("None of these files can be accepted."))
 
 
 @transaction.atomic
@@ -110,11 +110,11 @@ def remove_pushed_file(source: Source, path: str, *, by: Actor, pusher: Pusher |
     row = get_pushed_files_by_path(source).get(path)
     if row and pusher and not pusher.can_remove(row):
         raise PushedByOther(
-            _("%(path)s was pushed with another key. Removing it takes an admin key that may manage.")
+            _("%(path)s was pushed with another key. Removing it requires an admin key with “manage”.")
             % {"path": path[:200]}
         )
     if not delete_pushed_files(source, {path}):
-        raise PushedFileNotFound(_("There is no pushed file %(path)s here.") % {"path": path[:200]})
+        raise PushedFileNotFound(_("There is no pushed file %(path)s.") % {"path": path[:200]})
     before = {"path": path}
     write_audit_event(
         source.workspace_id, "removed file", source.kind, source.pk, str(source), by=by, before=before
@@ -127,7 +127,7 @@ def remove_pushed_file(source: Source, path: str, *, by: Actor, pusher: Pusher |
 def lock_pushed_source(source: Source) -> Source:
     source = lock_source(source)
     if source.source_kind != SourceKind.PUSHED:
-        raise SourceNotPushable(_("The files of this source lie in a folder. Change them there."))
+        raise SourceNotPushable(_("The files of this source are in a folder. Change them there."))
     if source.is_archived:
         raise SourceArchived(_("This source is archived. Restore it to push files."))
     return source
@@ -165,7 +165,7 @@ def list_path_prefixes(path: str) -> list[str]:
 
 def check_bundle(bundle: FileBundle) -> None:
     if not bundle.files and not bundle.refusals:
-        raise InvalidBundle([Refusal(ROOT_PATH, "empty", _("There are no files in it."))])
+        raise InvalidBundle([Refusal(ROOT_PATH, "empty", _("There are no files in the push."))])
     if not bundle.files or any(refusal.path == ROOT_PATH for refusal in bundle.refusals):
         raise InvalidBundle(bundle.refusals)
 
@@ -175,11 +175,13 @@ def check_source_capacity(bundle: FileBundle, kept_files: Mapping[str, PushedFil
     sizes = {path: row.content.size for path, row in kept_files.items()}
     sizes |= {path: len(data) for path, data in bundle.files}
     if len(sizes) > DEFAULT_CAPS.files:
-        message = _("A source holds at most %(most)s pushed files; this would make it %(count)s.")
+        message = _(
+            "A source can have at most %(most)s pushed files. With this push it would have %(count)s."
+        )
         counts = {"most": f"{DEFAULT_CAPS.files:,}", "count": f"{len(sizes):,}"}
         raise InvalidBundle([Refusal(ROOT_PATH, "files", message % counts)])
     if sum(sizes.values()) > DEFAULT_CAPS.total_bytes:
-        message = _("All pushed files of a source together may have at most %(most)s bytes.")
+        message = _("All pushed files of a source can have at most %(most)s bytes in total.")
         raise InvalidBundle(
             [Refusal(ROOT_PATH, "total", message % {"most": f"{DEFAULT_CAPS.total_bytes:,}"})]
         )

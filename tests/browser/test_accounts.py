@@ -76,7 +76,7 @@ def test_a_user_signs_in_and_out_and_resets_a_forgotten_password(stranger, alice
 
     stranger.page.get_by_role("link", name="Forgot").click()
     stranger.fill(Email="alice@example.com")
-    stranger.press("Send the link")
+    stranger.press("Send link")
     stranger.go(link_in_last_mail())
     stranger.fill(**{"New Password": NEW_PASSWORD, "New Password (again)": NEW_PASSWORD})
     stranger.press("Change Password")
@@ -118,9 +118,9 @@ def test_a_new_user_signs_up_confirms_the_address_and_creates_a_workspace(strang
     if "/accounts/login/" in stranger.page.url:
         sign_in(stranger, "carol@example.com", NEW_PASSWORD)
     stranger.sees("No workspace yet")
-    stranger.follow("Open a workspace")
+    stranger.follow("Create a workspace")
     stranger.fill(Name="Lighthouse", Address="lighthouse")
-    stranger.press("Open workspace")
+    stranger.press("Create workspace")
     stranger.sees_message("Lighthouse")
     expect(stranger.page).to_have_url(re.compile("/w/lighthouse/$"))
 

@@ -26,9 +26,9 @@ def test_lists_announce_changes_and_keep_the_focus(bobs: Visit, workspace: Works
     # A live region that is hidden while empty would not be announced.
     expect(page.locator("#dr-alerts")).not_to_have_css("display", "none")
     page.get_by_role("checkbox", name="Choose Calm").check()
-    expect(announcement(page)).to_have_text("1 chosen")
+    expect(announcement(page)).to_have_text("1 selected")
     page.keyboard.press("b")
-    bar = page.get_by_role("form", name="With what is ticked")
+    bar = page.get_by_role("form", name="With the selected rows")
     expect(bar).to_be_focused()
     bar.get_by_role("button", name="Archive").press("Enter")
     toasts = page.locator("#dr-alerts")
@@ -59,7 +59,7 @@ def test_lists_announce_changes_and_keep_the_focus(bobs: Visit, workspace: Works
     expect(page.get_by_role("alert")).to_match_aria_snapshot(
         """
         - alert:
-          - paragraph: "Nothing was saved yet. Please look at:"
+          - paragraph: "Fix these fields and save again:"
           - list:
             - listitem:
               - link "Label"
@@ -80,7 +80,7 @@ def test_the_studio_announces_changes_and_keeps_the_focus(
     page.locator("[data-field=id_text]").click()
     page.keyboard.type("Be quick. ")
     expect(announcement(page)).to_have_text(
-        re.compile(r"^The prompt was drawn anew: \d+ tokens \+\d+ against version 1")
+        re.compile(r"^Preview updated: \d+ tokens \+\d+ compared with version 1")
     )
 
     layouts = page.get_by_role("navigation", name="Layout")
@@ -96,7 +96,7 @@ def test_the_studio_announces_changes_and_keeps_the_focus(
         page.get_by_text("Other fields").click()
     label.fill("")
     expect(label).to_have_accessible_description(re.compile("required"))
-    expect(announcement(page)).to_contain_text("The prompt waits until this is mended: Label")
+    expect(announcement(page)).to_contain_text("Fix this to update the preview: Label")
     expect(page.locator("#studio-preview [role=alert]")).to_have_count(0)
     # Chromium logs the 422 of the invalid form.
     page_errors.messages = [message for message in page_errors.messages if "422" not in message]

@@ -52,7 +52,7 @@ def test_bad_input_is_refused_on_its_field_and_kept(bobs, workspace, subtests):
             bobs.fill(**case.typed)
             assert bobs.press(f"Create {case.button}") == 422
             bobs.sees_field_error(case.label, case.error)
-            expect(bobs.page.get_by_role("alert")).to_contain_text("Nothing was saved yet")
+            expect(bobs.page.get_by_role("alert")).to_contain_text("Fix these fields and save again")
             for label, text in case.typed.items():
                 assert value_of(field(bobs.page, label)) == text
     assert Revision.unscoped.count() == before
@@ -87,9 +87,9 @@ def test_values_that_no_field_offers_are_rejected(bobs, workspace, elsewhere):
     assert not UserProfile.objects.in_workspace(workspace).exists()
     bobs.go("memories/new/")
     bobs.fill(Text="High water is at six.")
-    choose(bobs, "Known to", str(foreign.pk))
+    choose(bobs, "Visible to", str(foreign.pk))
     assert bobs.press("Create memory") == 422
-    bobs.sees_field_error("Known to", "not one of the available choices")
+    bobs.sees_field_error("Visible to", "not one of the available choices")
 
 
 def choose(visit, label, value):
@@ -110,7 +110,7 @@ def test_any_unicode_script_is_kept_and_markup_is_escaped(bobs, workspace):
     for label, text in {"Label": RTL, "Emoji": FAMILY, "Name": f"Mira {FAMILY}"}.items():
         expect(field(bobs.page, label)).to_have_value(text)
     bobs.press("Save")
-    bobs.sees_message("Nothing had changed")
+    bobs.sees_message("Nothing changed")
     bobs.go("identities/")
     heading = bobs.page.get_by_role("link", name=RTL)
     assert heading.evaluate("element => getComputedStyle(element).direction") == "rtl"

@@ -27,13 +27,13 @@ def test_the_second_editor_sees_the_other_text_and_decides_which_stays(alices, b
     # Without a decision nothing is overwritten.
     assert alices.press("Save") == 409
     assert text_of(workspace) == "Bob says: breathe."
-    alices.follow("Take theirs and reload")
+    alices.follow("Discard mine and reload")
     expect(field(alices.page, "Text")).to_have_text("Bob says: breathe.")
 
     edit_record(soul, {"text": "Bob says: sleep."}, expected=2, by=Actor.person(bob))
     alices.fill(Text="Alice says: hurry.")
     assert alices.press("Save") == 409
-    alices.press("Save mine over it")
+    alices.press("Overwrite with mine")
     alices.sees_message("saved")
     assert text_of(workspace) == "Alice says: hurry."
     # Both stay in the history.
@@ -53,9 +53,9 @@ def test_conflicts_show_names_and_steps_instead_of_ids(alices, bob, workspace):
     assert alices.press("Save") == 409
     sides = alices.page.locator(".dr-compare").all_inner_texts()
     assert [text.split("\n") for text in sides] == [
-        ["Saved now", "Pilot", "Yours", "Keeper"],
-        ["Saved now", "[ ] Sweep", "Yours", "[x] Dust"],
+        ["Saved version", "Pilot", "Yours", "Keeper"],
+        ["Saved version", "[ ] Sweep", "Yours", "[x] Dust"],
     ]
-    alices.press("Save mine over it")
+    alices.press("Overwrite with mine")
     alices.sees_message("saved")
     assert Task.objects.in_workspace(workspace).get(pk=task.pk).agent == keeper

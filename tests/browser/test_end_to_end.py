@@ -72,9 +72,9 @@ def edit_after_preview(alices: Visit) -> None:
     """Edit a soul, check the preview of its impact, then save."""
     alices.go("souls/calm/edit/")
     alices.fill(Text=NEW)
-    alices.page.get_by_role("button", name="What would this change?").click()
-    panel = alices.page.get_by_role("region", name="What this would change")
-    expect(panel).to_contain_text("3 prompts of 2 agents, 1 distinct diff")
+    alices.page.get_by_role("button", name="Preview impact").click()
+    panel = alices.page.get_by_role("region", name="Impact")
+    expect(panel).to_contain_text("3 prompts of 2 agents, 1 unique change")
     expect(panel).to_contain_text("naïvely")
     assert production("cook") == [1]
     alices.press("Save")
@@ -85,9 +85,9 @@ def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
     """Release a change: the requester and editors cannot approve it, a reviewer can."""
     alices.go("releases/new/?agent=pilot")
     alices.fill(Message="Say ahoy")
-    alices.press("Request a release of all 2")
-    alices.sees_message("Release 2 is requested.")
-    alices.sees("Somebody else must approve this")
+    alices.press("Request release of all 2")
+    alices.sees_message("Release 2 requested.")
+    alices.sees("Another member must approve this")
     for visit in (alices, bobs):
         visit.go("releases/2/")
         expect(visit.page.get_by_role("button", name="Approve")).to_have_count(0)
@@ -108,7 +108,7 @@ def roll_back(alices: Visit) -> None:
     alices.go("agents/pilot/versions/?channel=deck")
     alices.fill(Why="Guests are startled.")
     alices.press("Roll back to version 1")
-    alices.sees_message("Production is back at version 1")
+    alices.sees_message("Rolled back production to version 1")
     assert production("pilot") == [1, 2]
 
 
@@ -116,10 +116,10 @@ def download_replay(alices: Visit, request_id: str, path: Path) -> bytes:
     """Download the text that the time machine shows for a request."""
     alices.go("time-machine/")
     alices.page.get_by_role("textbox", name="Request").fill(request_id)
-    alices.press("Show what it was told")
-    alices.sees("These are the very bytes that were handed out")
+    alices.press("Show prompt")
+    alices.sees("Verified: exactly what was served")
     with alices.page.expect_download() as download:
-        alices.follow("Download the text")
+        alices.follow("Download text")
     download.value.save_as(path)
     return path.read_bytes()
 
@@ -150,4 +150,4 @@ def test_a_served_prompt_is_replayed_byte_for_byte_after_a_rollback(
     alices.go("verify/")
     alices.press("Verify now")
     run_verification(workspace.pk, VerificationRun.objects.in_workspace(workspace).get().pk)
-    alices.sees("Everything stands as it was written")
+    alices.sees("Verified: no tampering found")

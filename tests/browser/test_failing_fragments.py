@@ -20,7 +20,7 @@ FRAGMENTS = (
     ("studio/pilot/", "#studio-form[hx-post], form[hx-post]", "input"),
     ("agents/pilot/edit/", "main button[hx-post]", "click"),
 )
-ERROR = "Something broke on our side"
+ERROR = "Something went wrong"
 
 
 class HeldRequests:
@@ -84,7 +84,7 @@ def test_a_failing_server_shows_a_message_on_every_page_with_fragments(
             held_requests.fail()
             alert = page.locator("#dr-alerts, #studio-status, main [role=alert]")
             expect(
-                alert.filter(has_text=ERROR).or_(alert.filter(has_text="Your text is safe")).first
+                alert.filter(has_text=ERROR).or_(alert.filter(has_text="Your text is kept")).first
             ).to_be_visible()
             assert heading_of(page) == heading
             held_requests.fail()

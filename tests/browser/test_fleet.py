@@ -39,30 +39,30 @@ def test_a_column_is_selected_rolled_back_and_released_again(alices, crew):
     assert in_production() == [2, 2, 2]
     alices.go()
     page = alices.page
-    bar = page.get_by_role("group", name="With the chosen prompts")
+    bar = page.get_by_role("group", name="With the selected prompts")
     expect(bar).to_be_hidden()
-    page.get_by_label("Choose all on Deck").check()
+    page.get_by_label("Select all on Deck").check()
     expect(bar).to_contain_text("3 prompts chosen")
     page.get_by_label("Choose Careful, Deck").press("Space")
     expect(bar).to_contain_text("2 prompts chosen")
-    expect(page.get_by_label("Choose all on Deck")).to_have_js_property("indeterminate", True)
+    expect(page.get_by_label("Select all on Deck")).to_have_js_property("indeterminate", True)
     problems = axe_violations(page) + find_overflows(page)
     page.set_viewport_size({"width": 1280, "height": 800})
     assert alices.press("Roll back…") == 200
     problems += axe_violations(page) + find_overflows(page)
-    assert alices.press("Roll back 2 prompts in production") == 422
+    assert alices.press("Roll back 2 prompts") == 422
     alices.sees_field_error("Why", "required")
     alices.fill(Why="Too wise.")
-    alices.press("Roll back 2 prompts in production")
+    alices.press("Roll back 2 prompts")
     alices.sees_message("Rolled 2 prompts back in production.")
     assert in_production() == [1, 2, 1]
     alices.go("?state=held")
-    page.get_by_label("Choose all on this page").check()
+    page.get_by_label("Select all on this page").check()
     expect(bar).to_contain_text("2 prompts chosen")
     bar.get_by_role("button", name="Release").click()
     alices.fill(Message="Wise after all")
-    alices.press("Request a release of the chosen")
-    alices.sees_message("Release 1 is requested.")
+    alices.press("Request release of the selected")
+    alices.sees_message("Release 1 requested.")
     assert Release.unscoped.get().items.count() == 2
     assert not problems, "\n\n".join(problems)
 
@@ -74,7 +74,7 @@ def test_the_fleet_is_searchable_and_accessible(alices, crew, workspace):
     reword(crew, "Be wise.")
     alices.go()
     page = alices.page
-    expect(page.get_by_role("row", name=re.compile("Pilot"))).to_contain_text("1 bot behind")
+    expect(page.get_by_role("row", name=re.compile("Pilot"))).to_contain_text("1 outdated bot")
     page.keyboard.press("/")
     page.keyboard.type("car")
     page.keyboard.press("Enter")
@@ -82,7 +82,7 @@ def test_the_fleet_is_searchable_and_accessible(alices, crew, workspace):
     expect(page.get_by_role("rowheader", name=re.compile("Pilot"))).to_have_count(0)
     problems = axe_violations(page) + find_overflows(page)
     alices.go("?q=nobody")
-    alices.sees("Nothing matches")
+    alices.sees("No results")
     alices.follow("Clear")
     problems += axe_violations(page) + find_overflows(page)
     assert not problems, "\n\n".join(problems)
@@ -112,9 +112,7 @@ def test_a_new_workspace_is_filled_with_the_demo(alices, workspace):
     # Slow network: the button shows progress and cannot be pressed twice.
     alices.page.route("**/fleet/demo/", lambda route: (alices.page.wait_for_timeout(300), route.continue_()))
     alices.page.get_by_role("button", name="Load the demo").click(no_wait_after=True)
-    expect(alices.page.get_by_role("status").filter(has_text="The demo is here")).to_be_visible(
-        timeout=30_000
-    )
+    expect(alices.page.get_by_role("status").filter(has_text="Demo loaded")).to_be_visible(timeout=30_000)
     alices.sees("Hut Support")
     problems += axe_violations(alices.page) + find_overflows(alices.page)
     alices.press("Put away the first steps")

@@ -57,7 +57,7 @@ def test_a_quarantined_revision_is_shown_explained_and_waived(alices: Visit, poi
 
     alices.follow("AGENTS.md")
     alices.sees("Revision 2 is in quarantine")
-    alices.sees("Revision 1 is in force, but no prompt holds it.")
+    alices.sees("Revision 1 is live, but no prompt contains it.")
     box = page.locator(".dr-diff-line.is-added .dr-glyph").filter(has_text="U+202E").first
     expect(box).to_be_visible()
     expect(box).to_have_attribute("title", "U+202E RIGHT-TO-LEFT OVERRIDE")
@@ -69,14 +69,14 @@ def test_a_quarantined_revision_is_shown_explained_and_waived(alices: Visit, poi
     expect(line.locator(".dr-glyph").first).to_have_text("U+200B")
 
     alices.go(f"files/{poisoned.pk}/")
-    assert alices.press("Waive the findings") == 422
+    assert alices.press("Allow this content") == 422
     alices.sees_field_error("Reason", "required")
     assert not axe_violations(page)
     until = timezone.now().date() + timedelta(days=3)
     alices.fill(Reason="A quotation of the attack.")
-    field(page, "Last day").fill(until.isoformat())
-    alices.press("Waive the findings")
-    alices.sees_message("Waived until")
+    field(page, "Expires on").fill(until.isoformat())
+    alices.press("Allow this content")
+    alices.sees_message("allowed until")
     alices.sees("A quotation of the attack.")
     assert file_at(poisoned.source).in_force.content.text == POISON
 
@@ -91,8 +91,8 @@ def test_a_file_is_adopted_from_its_row_and_several_by_bulk_action(bobs: Visit, 
     bobs.go("inbox/")
     bobs.page.get_by_label("Choose new/AGENTS.md").check()
     bobs.page.get_by_label("Choose missing/AGENTS.md").check()
-    bobs.press("Adopt selected")
-    bobs.sees_message("2 files adopted.")
+    bobs.press("Approve selected")
+    bobs.sees_message("2 files approved.")
     expect(bobs.page.get_by_role("row")).to_have_count(3)
 
 
@@ -131,10 +131,10 @@ def test_an_agents_context_is_chosen_and_follows_the_disk(bobs: Visit, workspace
     agent = make_agent(workspace, "pilot")
     bobs.go("agents/pilot/")
     bobs.follow("Context")
-    bobs.sees("Nobody has chosen a source for it yet.")
+    bobs.sees("No source selected yet.")
     field(bobs.page, "Source").first.select_option(label="House files")
     bobs.press("Save")
-    bobs.sees_message("Saved what Pilot reads.")
+    bobs.sees_message("Context of Pilot saved.")
     bobs.sees("1 file, 31 characters")
 
     agent.refresh_from_db()

@@ -37,7 +37,7 @@ def an_hour_passes(page):
 def make_key(visit, name="Front desk"):
     visit.go("keys/new/")
     visit.fill(Name=name)
-    assert visit.press("Make key") == 200
+    assert visit.press("Create key") == 200
     secret = visit.page.get_by_label(f"Secret of {name}").input_value()
     assert is_well_formed_key(secret)
     return secret
@@ -56,7 +56,7 @@ def test_key_pages_are_accessible(alices, workspace, is_all):
     make_key(visit)
     problems += axe_violations(visit.page) + find_overflows(visit.page)
     visit.go("keys/new/")
-    assert visit.press("Make key") == 422
+    assert visit.press("Create key") == 422
     problems += axe_violations(visit.page)
     assert not problems, "\n\n".join(problems)
 
@@ -71,7 +71,7 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     assert page.evaluate("navigator.clipboard.readText()") == secret
     page.get_by_role("button", name="Copy the curl line").click()
     assert "Authorization: Bearer $DRAMATIS_KEY" in page.evaluate("navigator.clipboard.readText()")
-    alices.follow("I have copied it")
+    alices.follow("Done")
     alices.sees("Front desk")
     # The response is not cached: the browser would have to send the form again.
     with pytest.raises(Error, match="ERR_CACHE_MISS"):
@@ -82,14 +82,14 @@ def test_a_key_is_copied_never_shown_again_rotated_with_overlap_and_revoked(alic
     alices.go("keys/")
     alices.follow("Front desk")
     alices.follow("Rotate")
-    alices.fill(**{"The old key goes on for": "3 days"})
+    alices.fill(**{"Old key expires in": "3 days"})
     assert alices.press("Rotate") == 200
     alices.sees("Front desk goes on until")
     assert alices.page.get_by_label("Secret of Front desk 2").input_value() != secret
     alices.go("keys/")
     alices.follow("Revoke Front desk 2")
-    alices.sees("The very next request with it is refused")
-    alices.press("Revoke now")
+    alices.sees("It stops working immediately")
+    alices.press("Revoke")
     alices.sees_message("“Front desk 2” is revoked")
     expect(alices.page.get_by_role("main").get_by_role("table")).not_to_contain_text("Front desk 2")
 
@@ -113,7 +113,7 @@ def test_creating_a_key_requires_the_password_and_explains_forbidden_permissions
     confirm(alices, "keys/new/", PASSWORD)
     alices.fill(Name="Late")
     an_hour_passes(alices.page)
-    alices.press("Make key")
+    alices.press("Create key")
     assert not ApiKey.objects.in_workspace(workspace).exists()
     alices.fill(Password=PASSWORD)
     alices.press("Confirm")
@@ -123,7 +123,7 @@ def test_creating_a_key_requires_the_password_and_explains_forbidden_permissions
     alices.go("keys/new/")
     alices.fill(Name="Too much")
     alices.page.get_by_label("Approve (admin keys)").check()
-    assert alices.press("Make key") == 422
-    alices.sees("A bot's key may not approve: that takes an admin key.")
+    assert alices.press("Create key") == 422
+    alices.sees("A bot key cannot have the permission approve. Use an admin key.")
     alices.page.get_by_role("radio", name="Admin", exact=True).check()
-    assert alices.press("Make key") == 200
+    assert alices.press("Create key") == 200

@@ -101,7 +101,7 @@ def test_no_card_is_lost_on_a_phone_or_with_a_slow_or_failing_server(ritas, page
     page.unroute("**/memories/decide/")
     page.route("**/memories/decide/", fail)
     page.locator(".dr-memo", has_text="Waves.").get_by_role("button", name="Reject").click()
-    expect(page.get_by_role("status").filter(has_text="Something broke on our side")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Something went wrong")).to_be_visible()
     expect(page.locator("#cards-proposed").get_by_role("link", name="Waves.", exact=True)).to_be_visible()
     # Chromium and htmx log the error status that this test caused.
     page_errors.messages = [
@@ -119,5 +119,5 @@ def test_viewers_see_the_board_without_actions(facts, logged_in_page, elsewhere,
     expect(visit.page.get_by_role("button", name="Approve")).to_have_count(0)
     empty = Visit(logged_in_page(mallory), elsewhere.slug)
     empty.go("memories/board/")
-    empty.sees("Nothing is remembered yet")
+    empty.sees("No memories yet")
     assert not axe_violations(empty.page)

@@ -42,7 +42,7 @@ KINDS = [
     Kind(
         "memories",
         "memory",
-        {"Known to": "Keeper", "Source": "The harbour master"},
+        {"Visible to": "Keeper", "Source": "The harbour master"},
         "Text",
         "High water is at six.",
         archive_labels=("Revoke", "Revoked", "Reinstate"),
@@ -107,7 +107,7 @@ def test_a_record_is_created_edited_archived_and_restored(kind, bobs, workspace)
     bobs.press(archive)
     expect(heading).to_contain_text(archived)
     bobs.press(restore)
-    bobs.sees_message("Back in use")
+    bobs.sees_message("Restored")
     expect(heading).not_to_contain_text(archived)
 
     open_menu(bobs)
@@ -132,4 +132,4 @@ def test_an_archived_record_leaves_the_list_and_is_found_by_the_filter(bobs, wor
     bobs.press("Apply")
     bobs.follow("Keeper")
     bobs.press("Restore")
-    bobs.sees_message("Back in use")
+    bobs.sees_message("Restored")

@@ -24,14 +24,14 @@ def test_an_invalid_name_is_reported_while_typing_and_fixed(bobs, tmp_path):
     bobs.go("skills/new/")
     page = bobs.page
     field(page, "Name").press_sequentially("Bad Name")
-    expect(live_error(page, "name")).to_contain_text("Use lower-case letters, digits and single hyphens")
-    expect(page.get_by_role("complementary")).to_contain_text("Still needed: Description, Instructions.")
+    expect(live_error(page, "name")).to_contain_text("Use lowercase letters, digits and single hyphens")
+    expect(page.get_by_role("complementary")).to_contain_text("Required: Description, Instructions.")
     assert not axe_violations(page)
 
     field(page, "Name").fill("brew-tea")
     expect(live_error(page, "name")).to_be_empty()
     bobs.fill(Description="Brews tea when someone is thirsty.", Instructions="Boil water.")
-    expect(page.get_by_role("complementary")).to_contain_text("It keeps the rules.")
+    expect(page.get_by_role("complementary")).to_contain_text("Valid")
     expect(page.get_by_role("complementary")).to_contain_text("Brews tea when someone is thirsty.")
     expect(field(page, "Name")).to_have_value("brew-tea")
 
@@ -72,7 +72,7 @@ def test_the_error_of_an_invalid_or_taken_name_clears_while_typing(bobs, workspa
 def test_hidden_characters_are_flagged_and_a_pasted_file_is_imported_once_fixed(bobs, workspace):
     soul = make_soul(workspace, text=f"Be calm.\nAnd{HIDDEN} kind.")
     bobs.go(f"souls/{soul.slug}/")
-    bobs.sees("Look at this text before you rely on it")
+    bobs.sees("Check this text before you use it")
     bobs.sees("Text, line 2")
     bobs.sees("And⟦U+200B⟧ kind.")
     assert not axe_violations(bobs.page) + find_overflows(bobs.page)
@@ -81,12 +81,12 @@ def test_hidden_characters_are_flagged_and_a_pasted_file_is_imported_once_fixed(
     bobs.follow("Import")
     box = field(bobs.page, "Or paste the text")
     box.fill(skill_text("Bad Name", more="model: big\n"))
-    assert bobs.press("Take it in") == 422
-    bobs.sees("Nothing was saved: 2 things to mend")
+    assert bobs.press("Import") == 422
+    bobs.sees("Not saved: 2 problems to fix")
     assert not axe_violations(bobs.page) + find_overflows(bobs.page)
     box.fill(skill_text("good-name"))
-    bobs.press("Take it in")
-    bobs.sees_message("Taken in as “good-name”")
+    bobs.press("Import")
+    bobs.sees_message("Imported as “good-name”")
 
 
 @pytest.fixture
@@ -122,19 +122,19 @@ def test_skill_lists_are_accessible_filtered_and_trust_is_one_button(alices, cro
     assert not problems, "\n\n".join(problems)
 
     alices.go("skills/")
-    alices.page.get_by_label("State").select_option(label="Waiting for trust")
+    alices.page.get_by_label("State").select_option(label="Needs trust")
     alices.press("Apply")
     assert "state=waiting" in alices.page.url
     alices.sees("wait")
     alices.page.once("dialog", lambda dialog: dialog.accept())
-    alices.press("Use them without asking")
-    alices.sees_message("Found skills now are used as soon as they are sound.")
-    alices.press("Ask for trust first")
-    alices.sees("Nobody has trusted the skills below")
+    alices.press("Trust discovered skills automatically")
+    alices.sees_message("Discovered skills are now used as soon as they pass the scan.")
+    alices.press("Require trust")
+    alices.sees("nobody has trusted them")
     problems = axe_violations(alices.page) + find_overflows(alices.page)
     assert not problems, "\n\n".join(problems)
     alices.page.get_by_role("button", name=re.compile("^Keep in use and trust")).click()
-    alices.sees_message("Found skills now wait until someone trusts them.")
+    alices.sees_message("Discovered skills now need approval before agents use them.")
 
 
 @pytest.mark.hard

@@ -53,7 +53,7 @@ def state(visit):
 def test_a_source_is_created_and_its_files_appear_without_a_click(alices, folder, granted, celery_worker):
     alices.go("sources/")
     alices.follow("New source")
-    alices.fill(**{"Label": "House files", "Granted folder": f"{folder} (For this test)"})
+    alices.fill(**{"Label": "House files", "Allowed folder": f"{folder} (For this test)"})
     alices.press("Create source")
     alices.sees_message("created")
     expect(state(alices)).to_contain_text("Done", timeout=PATIENCE)
@@ -63,10 +63,10 @@ def test_a_source_is_created_and_its_files_appear_without_a_click(alices, folder
     (folder / "AGENTS.md").write_text("Be very kind.\n")
     (folder / "OPAL.md").mkdir()
     alices.press("Refresh")
-    refused = alices.page.get_by_role("table", name="Refused files and why")
+    refused = alices.page.get_by_role("table", name="Rejected files with reasons")
     expect(refused).to_contain_text("A folder stands where a file is expected.", timeout=PATIENCE)
     expect(files).to_contain_text("r2")
-    expect(alices.page.get_by_role("table", name="The last looks")).to_contain_text("alice@example.com")
+    expect(alices.page.get_by_role("table", name="Recent refreshes")).to_contain_text("alice@example.com")
 
 
 @pytest.mark.hard
@@ -75,7 +75,7 @@ def test_an_uploaded_zip_is_scanned(alices, celery_worker):
     alices.go("sources/new/")
     alices.fill(Label="Pushed files")
     alices.page.get_by_label("Files pushed by upload or API").check()
-    expect(alices.page.get_by_label("Granted folder")).to_be_hidden()
+    expect(alices.page.get_by_label("Allowed folder")).to_be_hidden()
     alices.press("Create source")
     upload(alices, write_zip([("AGENTS.md", b"Be kind.\n"), (".agents/skills/tea/SKILL.md", SKILL)]))
     alices.sees_message("Pushed")
@@ -84,7 +84,7 @@ def test_an_uploaded_zip_is_scanned(alices, celery_worker):
     assert upload(alices, ODD) == 422
     alices.sees("Nothing was stored in Pushed files")
     alices.sees("The path starts at a disk's root")
-    alices.sees_field_error("Zip archive", "None of its files can be taken.")
+    alices.sees_field_error("Zip archive", "None of these files can be accepted.")
 
 
 def test_errors_in_rules_name_their_path(alices):
@@ -95,7 +95,7 @@ def test_errors_in_rules_name_their_path(alices):
     alices.fill(Rules='{"rules": [{"kind": "context", "paths": ["HOUSE.md"]}]}')
     alices.press("Save")
     alices.sees_message("saved")
-    alices.sees("Own copy r1")
+    alices.sees("Custom, revision 1")
     alices.sees("HOUSE.md")
 
 
@@ -142,7 +142,7 @@ def crowded(workspace, folder):
     agent = make_agent(workspace, "keeper", name="K" * 60)
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
     refreshed(source)
-    archive_record(make_source(workspace, folder, "Put away"), by=BY)
+    archive_record(make_source(workspace, folder, "Dismiss"), by=BY)
     pushed: Source = make_source(workspace, folder, "Pushed", source_kind="pushed", grant=None)
     return source, pushed
 

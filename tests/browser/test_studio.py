@@ -75,9 +75,9 @@ def test_input_appears_in_the_preview_without_a_page_load(bobs: Visit, workspace
     expect(edited_span(page, "Be quick.")).to_be_visible()
     assert value_of(editor(page)) == f"{OLD}\n\nBe quick."
 
-    page.get_by_text("What a call would say").click()
-    page.get_by_label("Show it as a bot would get it").check()
-    expect(page.locator("#studio-preview")).to_contain_text("As a bot would get it")
+    page.get_by_text("Preview with call values").click()
+    page.get_by_label("Preview as served").check()
+    expect(page.locator("#studio-preview")).to_contain_text("As served")
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("table", name="The six layouts").get_by_role("row")).to_have_count(7)
     assert page.evaluate("window.isSamePage")
@@ -111,7 +111,7 @@ def test_a_draft_is_stored_reviewed_and_saved_by_keyboard(bobs: Visit, workspace
     editor(page).focus()
     page.keyboard.press("Control+End")
     page.keyboard.type("\nBe quick.")
-    expect(page.locator("#studio-status")).to_have_text("Not saved yet")
+    expect(page.locator("#studio-status")).to_have_text("Unsaved")
     page.keyboard.press("Control+s")
     expect(page.locator("#studio-status")).to_contain_text("Draft saved")
     page.keyboard.press("Tab")
@@ -124,7 +124,7 @@ def test_a_draft_is_stored_reviewed_and_saved_by_keyboard(bobs: Visit, workspace
     assert (Soul.objects.in_workspace(workspace).get().revision, number_of_versions(workspace)) == (2, 2)
     bobs.go(STUDIO_URL)
     expect(editor(page)).to_contain_text("Be quick.")
-    expect(page.get_by_role("button", name="Take it back")).to_have_count(0)
+    expect(page.get_by_role("button", name="Restore draft")).to_have_count(0)
 
 
 @pytest.mark.parametrize("path", [STUDIO_URL, pytest.param("souls/calm/edit/", marks=pytest.mark.hard)])
@@ -137,14 +137,14 @@ def test_a_closed_tab_loses_nothing(bobs: Visit, path: str) -> None:
     page = bobs.page.context.new_page()
     again = Visit(page, bobs.slug)
     again.go(path)
-    expect(page.get_by_role("group", name="Unsaved text")).to_contain_text("and did not save it")
+    expect(page.get_by_role("group", name="Unsaved text")).to_contain_text("You have unsaved text from")
     assert value_of(editor(page)) == OLD
-    page.get_by_role("button", name="Take it back").click()
+    page.get_by_role("button", name="Restore draft").click()
     expect(editor(page)).to_contain_text("Be kind. Be quick.")
     again.go(path)
-    page.get_by_role("button", name="Forget it").click()
+    page.get_by_role("button", name="Discard").click()
     again.go(path)
-    expect(page.get_by_role("button", name="Take it back")).to_have_count(0)
+    expect(page.get_by_role("button", name="Restore draft")).to_have_count(0)
 
 
 def test_a_change_by_another_user_is_shown_before_saving(alices: Visit, soul: Soul, bob: User) -> None:
@@ -162,7 +162,7 @@ def test_a_change_by_another_user_is_shown_before_saving(alices: Visit, soul: So
     assert not axe_violations(page)
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("alert")).to_contain_text("bob@example.com changed this")
-    expect(page.get_by_role("button", name="Take theirs, discard mine")).to_be_visible()
+    expect(page.get_by_role("button", name="Discard mine, keep theirs")).to_be_visible()
     assert Soul.objects.in_workspace(soul.workspace).get().text == "Be Bob."
 
 
@@ -191,7 +191,7 @@ def test_a_slow_or_failing_server_loses_no_input(bobs: Visit, page_errors: PageE
     append_text(page, " Be slow.")
     expect(page.locator("#studio-preview")).to_have_attribute("aria-busy", "true")
     pending.pop().fulfill(status=500, body="")
-    expect(page.locator("#studio-status")).to_contain_text("Your text is safe")
+    expect(page.locator("#studio-status")).to_contain_text("Your text is kept")
     expect(page.locator("#studio-preview")).to_contain_text("Be brave.")
     assert value_of(editor(page)) == f"{OLD} Be slow."
     page.unroute("**/preview/**")
@@ -201,7 +201,7 @@ def test_a_slow_or_failing_server_loses_no_input(bobs: Visit, page_errors: PageE
 
     page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
     page.keyboard.press("Control+s")
-    expect(page.locator("#studio-status")).to_contain_text("your session has ended")
+    expect(page.locator("#studio-status")).to_contain_text("your session ended")
     # The copy is stored at the next pause in typing.
     page.wait_for_function("Object.values(localStorage).join().includes('Be well.')")
     page_errors.messages[:] = [

@@ -44,28 +44,28 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_found_by_time(alices, st
 
     alices.go("time-machine/")
     alices.page.get_by_role("textbox", name="Request").fill(early.request_id)
-    alices.press("Show what it was told")
-    alices.sees("These are the very bytes that were handed out")
+    alices.press("Show prompt")
+    alices.sees("Verified: exactly what was served")
     alices.sees(early.served_digest)
     with alices.page.expect_download() as download:
-        alices.follow("Download the text")
+        alices.follow("Download text")
     download.value.save_as(tmp_path / "early.md")
     assert (tmp_path / "early.md").read_bytes() == early.text.encode()
 
     with alices.page.expect_download() as download:
-        alices.follow("Download the evidence")
+        alices.follow("Download evidence")
     download.value.save_as(tmp_path / "evidence.json")
     data = json.loads((tmp_path / "evidence.json").read_text())
     assert {check.state for check in run_evidence_checks(data, get_public_key()[0])} == {"ok"}
 
-    alices.follow("Check all of it")
+    alices.follow("Verify")
     alices.sees("Text built again")
     expect(alices.page.get_by_label("Failed")).to_have_count(0)
 
     alices.go(f"time-machine/fetches/{late.ledger_id}/")
     alices.sees("Be careful instead.")
     alices.follow("Compare with now")
-    alices.sees("the same call with the same facts would be told now")
+    alices.sees("would be served now for the same call")
     expect(alices.page.locator(".dr-diff-line.is-removed").first).to_contain_text("careful")
 
     # A past time is searched by agent and channel.
@@ -77,10 +77,10 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_found_by_time(alices, st
     page.get_by_role("textbox", name="Moment").fill(
         f"{first.created_at + timedelta(seconds=1):%Y-%m-%dT%H:%M:%S}"
     )
-    alices.press("Show what it was told")
+    alices.press("Show prompt")
     alices.sees("pointed at version 1")
     assert "/time-machine/prompts/" in page.url
-    alices.page.get_by_role("link", name="The next change").click()
+    alices.page.get_by_role("link", name="Next change").click()
     alices.sees("pointed at version 2")
 
     # The list of outdated bots loads by itself.
@@ -100,7 +100,7 @@ def test_time_machine_pages_are_accessible(alices, stage, workspace, by_alice, i
     # A worker left running by another test may be faster; the verification runs once.
     run_verification(workspace.pk, run.pk)
     # The page polls for the result.
-    alices.sees("Everything stands as it was written")
+    alices.sees("Verified: no tampering found")
     problems = axe_violations(alices.page) + find_overflows(alices.page)
     paths = (
         "time-machine/",
@@ -122,8 +122,8 @@ def test_the_time_machine_works_without_script(alice, workspace, stage, logged_i
     page = logged_in_page(alice, java_script_enabled=False)
     page.goto(f"/w/{workspace.slug}/time-machine/")
     page.get_by_role("textbox", name="Request").fill(served.request_id)
-    page.get_by_role("button", name="Show what it was told").click()
+    page.get_by_role("button", name="Show prompt").click()
     expect(page.get_by_role("main")).to_contain_text(served.served_digest)
     page.goto(f"/w/{workspace.slug}/ledger/")
-    page.get_by_role("link", name="See them").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Bots behind")
+    page.get_by_role("link", name="View").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Outdated bots")

@@ -61,9 +61,9 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
     bobs.go("releases/")
     bobs.follow("New release")
     bobs.fill(Message="Wiser words")
-    bobs.press("Request a release of all 2")
-    bobs.sees_message("Release 1 is requested.")
-    bobs.sees("Somebody else must approve this")
+    bobs.press("Request release of all 2")
+    bobs.sees_message("Release 1 requested.")
+    bobs.sees("Another member must approve this")
     alices.go("releases/")
     alices.follow("Release 1")
     alices.press("Approve")
@@ -77,18 +77,18 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
     alices.sees("Soul “Calm” revision 3")
     alices.fill(Why="Too foolish.")
     alices.press("Roll back to version 2")
-    alices.sees_message("Production is back at version 2")
-    alices.sees("builds do not move it")
+    alices.sees_message("Rolled back production to version 2")
+    alices.sees("New versions are not deployed")
     assert in_production("quick") == [2]
-    alices.press("Let production follow again")
+    alices.press("Resume automatic releases")
     assert in_production("quick") == [3]
 
     bobs.go("releases/new/?agent=careful")
     bobs.fill(Message="Foolish words")
-    bobs.press("Request a release of all 2")
+    bobs.press("Request release of all 2")
     reword(crew, "Be wise.")
     alices.go("releases/2/")
-    alices.sees("were rebuilt after the release was requested")
+    alices.sees("of these prompts changed after this request")
     alices.press("Approve")
     alices.sees("Changed since it was asked for")
     assert in_production("careful") == [2, 2]
@@ -117,11 +117,11 @@ def test_text_links_to_its_origin_a_lockfile_opens_and_a_label_is_moved(bobs, cr
     expect(lockfile.get_by_role("row").filter(has_text="Soul Calm")).to_be_visible()
     accept_dialogs(bobs)
     bobs.fill(Label="canary")
-    bobs.press("Move the label")
-    bobs.sees_message("“canary” is at version 1 now.")
+    bobs.press("Move label")
+    bobs.sees_message("“canary” now points to version 1.")
     bobs.go("agents/quick/versions/")
     bobs.press("Take off canary")
-    bobs.sees_message("“canary” is taken off.")
+    bobs.sees_message("Label “canary” removed.")
 
 
 @pytest.mark.hard
@@ -135,7 +135,7 @@ def test_two_versions_are_compared_by_keyboard_and_in_a_preview_card(bobs, crew)
     expect(page.get_by_role("radio", name="Compare from version 1")).to_be_checked()
     page.keyboard.press("Enter")
     page.wait_for_url("**/diff/1/3/")
-    bobs.sees("What changed from version 1 to 3")
+    bobs.sees("Changes from version 1 to 3")
     expect(page.locator("ins.dr-diff-word").first).to_be_visible()
 
     # The preview card opens on hover and on keyboard focus, and closes on Escape.
@@ -155,9 +155,9 @@ def test_two_versions_are_compared_by_keyboard_and_in_a_preview_card(bobs, crew)
     # The link opens the full diff, whether or not a card was shown.
     page.keyboard.press("Enter")
     page.wait_for_url("**/diff/1/2/")
-    bobs.follow("Swap sides")
+    bobs.follow("Swap")
     page.wait_for_url("**/diff/2/1/")
-    bobs.follow("Whole text")
+    bobs.follow("Full text")
     page.wait_for_url("**/diff/2/1/?show=all")
     bobs.sees("Unchanged")
 
@@ -184,7 +184,7 @@ def test_version_pages_are_accessible(alices, crew, workspace, is_all):
         ]
     check_pages(alices.page, sample([f"/w/{workspace.slug}/{path}" for path in paths]))
     alices.go("releases/new/")
-    assert alices.press("Request a release of the chosen") == 422
+    assert alices.press("Request release of the selected") == 422
     alices.sees_field_error("Message", "required")
     assert not axe_violations(alices.page)
 

@@ -136,7 +136,7 @@ def run_successor(stage: Stage) -> Outcome:
         body = {"successor": stage.row(ELSEWHERE, "memories").pk}
         answer = send_request(editor, "POST", address(stage, "memories", "supersede"), body)
         outcome.findings += leaks(stage, editor, answer, str(body)) + changes(stage, editor, answer, None)
-        if "Replace by:" not in answer.visible_text:
+        if "Replace with:" not in answer.visible_text:
             outcome.findings.append("memories:supersede successor: the refusal does not name the field")
     return outcome
 

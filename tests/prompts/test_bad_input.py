@@ -120,12 +120,12 @@ def refused(error: type[DomainError], message: str, action: Callable[[], object]
 def test_an_unknown_label_is_neither_removed_nor_rolled_back(quick, by_alice):
     refused(
         UnknownLabel,
-        "There is no label “canary” on this prompt",
+        "This prompt has no label “canary”",
         lambda: remove_label(quick, "canary", by=by_alice),
     )
     refused(
         UnknownLabel,
-        "“canary” points at nothing on",
+        "“canary” does not exist on",
         lambda: roll_back([quick], by=by_alice, note="Back.", label="canary"),
     )
 
@@ -133,7 +133,7 @@ def test_an_unknown_label_is_neither_removed_nor_rolled_back(quick, by_alice):
 def test_one_prompt_without_the_label_stops_the_roll_back_of_all(quick, careful, by_alice):
     refused(
         UnknownLabel,
-        "“production” points at nothing on Careful",
+        "“production” does not exist on Careful",
         lambda: roll_back([quick, careful], by=by_alice, note="Back."),
     )
 
@@ -170,7 +170,7 @@ def test_a_number_that_only_another_agents_prompt_has_is_not_found(as_alice, qui
 
 def test_the_author_cannot_approve_and_the_release_stays_open_for_others(careful, workspace, by_alice):
     release = request_release(workspace, [careful], message="Go", by=by_alice)
-    refused(NotAllowed, "Somebody else", lambda: approve_release(release, by=by_alice))
+    refused(NotAllowed, "Another member", lambda: approve_release(release, by=by_alice))
     refused(NotAllowed, "must approve this first", lambda: run_release(release, by=by_alice))
 
 

@@ -39,13 +39,13 @@ def find_chain_faults(version: PromptVersion) -> Iterator[str]:
     if next_hash is None:
         next_hash = version.prompt.last_hash
     if next_hash != version.hash:
-        yield _("What comes after it names another hash.")
+        yield _("The next entry names a different hash.")
 
 
 def find_digest_faults(version: PromptVersion) -> Iterator[str]:
     """Recompute the digest from the stored segments."""
     if hash_segments(version.layout, version.tools, version.segments) != version.digest:
-        yield _("Its segments do not give its digest.")
+        yield _("Its segments do not match its digest.")
 
 
 def find_content_faults(version: PromptVersion) -> Iterator[str]:
@@ -54,7 +54,7 @@ def find_content_faults(version: PromptVersion) -> Iterator[str]:
     rows = Content.objects.in_workspace(version.workspace_id).filter(digest__in=digests)
     contents_by_digest = {row.digest: row for row in rows}
     yield from (
-        _("Content %(digest)s… is not there.") % {"digest": digest[:16]}
+        _("Content %(digest)s… is missing.") % {"digest": digest[:16]}
         for digest in sorted(digests - set(contents_by_digest))
     )
     erased = contents.list_erased_digests(version.workspace)
@@ -66,7 +66,7 @@ def find_content_faults(version: PromptVersion) -> Iterator[str]:
         salts = {digest: row.salt or "" for digest, row in contents_by_digest.items()}
         salt = combine_text_salts(version.segments, salts)
         if salt_digest(sha256_digest(text.encode()), salt) != version.text_digest:
-            yield _("Its words do not give the digest of its text.")
+            yield _("Its text does not match its digest.")
 
 
 def has_erased_segments(version: PromptVersion, contents_by_digest: dict[str, Content]) -> bool:

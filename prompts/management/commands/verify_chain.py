@@ -72,7 +72,7 @@ class Command(BaseCommand):
         for note in result.notes:
             self.stdout.write(f"  {note}")
         if result.first is None:
-            self.stdout.write("  Everything stands as it was written.")
+            self.stdout.write("  Verified: no tampering found.")
             return
         first, *others = describe_faults(workspace, [vars(fault) for fault in result.faults])
         self.stdout.write(f"  {result.bad:,} BAD. The first: {first.name}: {first.reason}")

@@ -153,7 +153,7 @@ def test_tabs_of_a_missing_agent_answer_404(as_bob):
 
 
 def test_a_shared_record_shows_how_many_agents_use_it(as_bob, workspace, pilot):
-    assert "of its own" in get_page(as_bob, "agents/pilot/")
+    assert "only this agent" in get_page(as_bob, "agents/pilot/")
     make_agent(workspace, "mate", soul=pilot.soul)
     html = get_page(as_bob, "agents/pilot/")
     assert "shared by 2 agents" in html
@@ -177,11 +177,11 @@ def test_an_effective_setting_names_the_level_it_comes_from(as_bob, workspace, p
     set_level({"mode": "agent"}, agent=pilot)
     set_level({"token_budget": 900}, channel=deck)
     html = get_page(as_bob, "agents/pilot/")
-    values = html[html.index("Settings in force") :]
+    values = html[html.index("Effective settings") :]
     budget = values[values.index("Token budget") : values.index("Ledger kept for")]
     assert "4,000" in budget
     assert "prompt-settings/workspace/" in budget
-    assert "Otherwise on Deck" in budget
+    assert "Different on Deck" in budget
     mode = values[values.index("<dt>Mode") : values.index("<dt>Mission")]
     assert "prompt-settings/agents/pilot/" in mode
     assert "24 months" in values
@@ -204,7 +204,7 @@ def test_an_incomplete_or_foreign_order_is_refused(as_bob, workspace, pilot, by_
     for responsibilities in ([one], [one, two, other], [one, one], [one, other], []):
         answer = post_order(as_bob, pilot, responsibilities)
         assert answer.status_code == 409
-        assert "have changed meanwhile" in answer.content.decode()
+        assert "changed in the meantime" in answer.content.decode()
     with pytest.raises(DomainError):
         order_responsibilities(pilot, [other.pk, one.pk], by=by_alice)
     assert list_titles(pilot) == ["One", "Two"]
@@ -298,11 +298,11 @@ def test_the_tools_tab_shows_use_and_guidelines(as_bob, workspace):
     assert "shared by 2 agents" in html
     assert "Use the `write_file` tool to create new files." in html
     assert "Ask first." in html
-    assert "Says the tool itself:" in html
+    assert "From the tool itself:" in html
 
 
 def test_a_layout_without_tool_guidelines_shows_a_note(as_bob, workspace):
     make_agent(workspace, "quiet", layout="nova", tools=[make_tool(workspace, "shell")])
-    assert "says nothing about the use of single ones" in get_page(as_bob, "agents/quiet/tools/")
+    assert "without guidance for each" in get_page(as_bob, "agents/quiet/tools/")
     make_agent(workspace, "bare")
     assert "No tools" in get_page(as_bob, "agents/bare/tools/")

@@ -67,7 +67,7 @@ def test_an_unknown_kind_has_no_permissions():
 
 @pytest.mark.parametrize("verb", ["approve", "manage", "override"])
 def test_bot_keys_cannot_approve_manage_or_override(verb):
-    with pytest.raises(BadScopes, match=f"may not {verb}: that takes an admin key"):
+    with pytest.raises(BadScopes, match=f"cannot have the permission {verb}. Use an admin key"):
         normalise_scopes({"verbs": ["read", verb]}, BOT)
     assert normalise_scopes({"verbs": [verb]}, ADMIN) == {"verbs": [verb]}
 
@@ -143,7 +143,7 @@ def test_an_admin_key_has_its_own_prefix_and_its_creator(bobs_admin_key, bob):
 
 @pytest.mark.parametrize("by", [Actor.bot("scout"), Actor("dramatis")])
 def test_only_a_person_can_make_an_admin_key(workspace, by):
-    with pytest.raises(InvalidInput, match="only a person") as caught:
+    with pytest.raises(InvalidInput, match="only a signed-in member") as caught:
         create_key(workspace, "Script", {}, by=by, kind=ADMIN)
     assert "kind" in caught.value.errors
     assert create_key(workspace, "Bot", {}, by=by)[0].kind == BOT
@@ -155,9 +155,9 @@ def test_only_a_member_can_make_an_admin_key(workspace, mallory):
 
 
 def test_there_is_no_third_kind(workspace, by_alice):
-    with pytest.raises(InvalidInput, match="not a kind of key"):
+    with pytest.raises(InvalidInput, match="not a valid kind of key"):
         create_key(workspace, "Root", {}, by=by_alice, kind="root")
-    with pytest.raises(InvalidInput, match="may not manage"):
+    with pytest.raises(InvalidInput, match="cannot have the permission manage"):
         create_key(workspace, "Bot", {"verbs": ["manage"]}, by=by_alice)
 
 

@@ -112,7 +112,7 @@ def test_the_list_filters_active_and_ended_keys(as_alice, home, workspace, by_al
     for query, names in names_by_query.items():
         page = page_text(as_alice.get(home + query))
         assert {name for name in ("Gone", "Late", "Soon", "Fine") if f'dir="auto">{name}<' in page} == names
-    assert "Ends soon" in page_text(as_alice.get(home))
+    assert "Expires soon" in page_text(as_alice.get(home))
     assert {"Expired", "Revoked"} <= set(re.findall(r"\w+", page_text(as_alice.get(home + "?shelf=ended"))))
 
 
@@ -122,7 +122,7 @@ def test_invalid_filters_in_the_url_do_no_harm(as_alice, home):
 
 
 def test_an_empty_list_leads_to_the_first_key(as_alice, home):
-    assert "Make a key" in page_text(as_alice.get(home))
+    assert "Create key" in page_text(as_alice.get(home))
 
 
 def test_the_list_runs_the_same_queries_for_many_keys_as_for_one(
@@ -201,7 +201,7 @@ def test_the_example_names_a_prompt_that_the_key_may_fetch(as_alice, home, works
 def test_without_agents_the_example_has_placeholders(as_alice, home):
     page = page_text(as_alice.post(f"{home}new/", form_data()))
     assert "/agents/AGENT/channels/CHANNEL/prompt" in page
-    assert "in place of AGENT and CHANNEL" in page
+    assert "Replace AGENT and CHANNEL" in page
 
 
 def test_all_actions_of_a_kind_without_limits_are_stored_as_empty_scopes(as_alice, home, workspace):
@@ -225,16 +225,16 @@ WRONG: list[tuple[dict[str, object], str, str]] = [
     ({"name": "n" * 81}, "name", "80 characters"),
     ({"kind": "root"}, "kind", "Select a valid choice"),
     ({"kind": ""}, "kind", "This field is required."),
-    ({"verbs": []}, "verbs", "Choose at least one thing"),
+    ({"verbs": []}, "verbs", "Select at least one permission"),
     ({"verbs": ["fly"]}, "verbs", "Select a valid choice"),
-    ({"verbs": ["approve"]}, "verbs", "may not approve: that takes an admin key"),
+    ({"verbs": ["approve"]}, "verbs", "cannot have the permission approve. Use an admin key"),
     ({"agents": ["spy"]}, "agents", "Select a valid choice"),
     ({"channels": ["moon"]}, "channels", "Select a valid choice"),
     ({"labels": ["no-such-label"]}, "labels", "Select a valid choice"),
     ({"expires_at": ""}, "expires_at", "This field is required."),
     ({"expires_at": "soon"}, "expires_at", "Enter a valid date."),
-    ({"expires_at": "9999-12-31"}, "expires_at", "365 days at most"),
-    ({"expires_at": "0001-01-01"}, "expires_at", "still to come"),
+    ({"expires_at": "9999-12-31"}, "expires_at", "at most 365 days"),
+    ({"expires_at": "0001-01-01"}, "expires_at", "in the future"),
 ]
 
 
@@ -312,7 +312,7 @@ def test_an_ended_key_or_anothers_admin_key_is_not_rotated(as_alice, home, works
     theirs, _ = create_key(workspace, "Bob's", {}, by=Actor.person(bob), kind=ADMIN)
     revoke_key(key, by=BY)
     form = {"name": "Next", "hours": "1", "expires_at": day(9)}
-    for row, complaint in ((key, "has ended already"), (theirs, "only they can rotate it")):
+    for row, complaint in ((key, "is no longer valid"), (theirs, "who must rotate it")):
         answer = as_alice.post(f"{home}{row.pk}/rotate/", form)
         assert answer.status_code == 422
         assert complaint in page_text(answer)
@@ -321,7 +321,7 @@ def test_an_ended_key_or_anothers_admin_key_is_not_rotated(as_alice, home, works
 
 def test_revoking_asks_for_confirmation(as_alice, home, key):
     page = page_text(as_alice.get(f"{home}{key.pk}/revoke/"))
-    assert "Revoke now" in page
+    assert "Revoke" in page
     assert not ApiKey.unscoped.exclude(revoked_at=None).exists()
     assert as_alice.post(f"{home}{key.pk}/revoke/").status_code == 302
     key.refresh_from_db()

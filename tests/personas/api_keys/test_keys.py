@@ -104,11 +104,11 @@ def test_an_absent_list_allows_all_and_a_list_only_what_it_names():
     [
         ([], "object of lists"),
         ({"colour": ["red"]}, "“colour” is not"),
-        ({"agents": []}, "Leave it out"),
-        ({"agents": "pilot"}, "a list of words"),
-        ({"agents": [7]}, "a list of words"),
-        ({"agents": [""]}, "a list of words"),
-        ({"verbs": ["fly"]}, "“fly” is not a verb"),
+        ({"agents": []}, "Omit it"),
+        ({"agents": "pilot"}, "a list of strings"),
+        ({"agents": [7]}, "a list of strings"),
+        ({"agents": [""]}, "a list of strings"),
+        ({"verbs": ["fly"]}, "“fly” is not a valid permission"),
         ({"labels": [f"l{n}" for n in range(201)]}, "more than 200"),
     ],
 )
@@ -174,9 +174,9 @@ def test_scopes_name_agents_and_channels_of_this_workspace(workspace, elsewhere,
         "channels": ["deck"],
         "labels": ["canary"],
     }
-    with pytest.raises(InvalidInput, match="no agent “spy”"):
+    with pytest.raises(InvalidInput, match="The agent “spy” does not exist"):
         create_key(workspace, "Wide", {"agents": ["spy"]}, by=by_alice)
-    with pytest.raises(InvalidInput, match="no channel “moon”"):
+    with pytest.raises(InvalidInput, match="The channel “moon” does not exist"):
         create_key(workspace, "Wide", {"channels": ["moon"]}, by=by_alice)
 
 
@@ -216,7 +216,7 @@ def test_the_old_key_stays_valid_for_seven_days_at_most(key, by_alice):
     old, _ = key
     with pytest.raises(InvalidInput) as caught:
         rotate_key(old, ends_at=timezone.now() + timedelta(days=7, minutes=1), by=by_alice)
-    assert "7 days at most" in caught.value.errors["overlap_hours"][0]
+    assert "at most 7 days" in caught.value.errors["overlap_hours"][0]
     rotate_key(old, ends_at=timezone.now() + timedelta(days=7), by=by_alice)
 
 

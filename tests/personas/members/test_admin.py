@@ -37,7 +37,7 @@ def test_archiving_what_is_in_use_is_refused_with_a_reason(workspace, as_operato
     make_agent(workspace, "pilot", soul=soul)
     fields = {"action": "archive", "_selected_action": [soul.pk]}
     answer = as_operator.post("/operator/personas/soul/", fields, follow=True)
-    assert "Still used by Pilot" in answer.content.decode()
+    assert "In use by Pilot" in answer.content.decode()
     assert not Soul.objects.in_workspace(workspace).get().is_archived
 
 

@@ -49,7 +49,7 @@ def test_an_invitation_works_once(workspace, by_alice):
     carol = make_user("Carol")
     token = build_invitation_token(invite_member(workspace, carol.email, Role.VIEWER, by=by_alice))
     accept_invitation(token, carol)
-    with pytest.raises(BadInvitation, match="used already"):
+    with pytest.raises(BadInvitation, match="already been used"):
         accept_invitation(token, carol)
 
 
@@ -79,7 +79,7 @@ def test_a_member_or_an_invited_address_is_not_invited_again(workspace, by_alice
     with pytest.raises(InvalidInput, match="already a member"):
         invite_member(workspace, bob.email, Role.VIEWER, by=by_alice)
     invite_member(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
-    with pytest.raises(InvalidInput, match="open invitation already"):
+    with pytest.raises(InvalidInput, match="already has a pending invitation"):
         invite_member(workspace, "carol@example.com", Role.VIEWER, by=by_alice)
 
 
@@ -191,7 +191,7 @@ def test_owners_need_a_second_factor_where_it_is_required(workspace, as_alice, a
 
 
 def test_only_a_user_can_invite(workspace):
-    with pytest.raises(DomainError, match="Only a person"):
+    with pytest.raises(DomainError, match="Only a member"):
         invite_member(workspace, "c@example.com", Role.VIEWER, by=Actor.bot("scout"))
 
 

@@ -129,7 +129,7 @@ def test_a_timestamp_that_overflows_in_some_timezone_is_refused(workspace, as_bo
 
 def test_a_bot_cannot_send_an_overflowing_timestamp(workspace):
     overflowing = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
-    with pytest.raises(InvalidInput, match="Name a year from 1000 to 9998"):
+    with pytest.raises(InvalidInput, match="Enter a year from 1000 to 9998"):
         create_memory(workspace, {"text": "For ever.", "valid_from": overflowing}, by=Actor.bot("scout"))
 
 

@@ -82,7 +82,7 @@ def test_the_board_is_filtered_by_agent_author_source_and_text(workspace, as_rit
     page = page_text(as_rita.get(f"{board}?source=Log+%26+book"))
     assert "Of all" not in page
     assert "Of pilot" in page
-    assert "Nothing matches" in page_text(as_rita.get(f"{board}?q=nowhere"))
+    assert "No results" in page_text(as_rita.get(f"{board}?q=nowhere"))
     for query in (
         "?agent=x",
         "?agent=-1",
@@ -101,7 +101,7 @@ def test_bulk_approval_reports_the_refused_memory(workspace, as_rita, board, dec
     chosen = {"verb": "approve", "chosen": [memory.pk for memory in proposed], "back": board}
     answer = as_rita.post(decide, chosen)
     assert answer["Location"] == board
-    assert "Approved 3; 1 refused: “Fact 0”: Only a proposed memory" in page_text(as_rita.get(board))
+    assert "Approved 3; 1 rejected: “Fact 0”: Only a proposed memory" in page_text(as_rita.get(board))
     assert Memory.objects.in_workspace(workspace).filter(state="active").count() == 4
 
 

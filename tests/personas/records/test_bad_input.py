@@ -30,9 +30,9 @@ CASES = {
         "tools",
         {"name": "read_tide"},
         "name",
-        "Another tool of this workspace, perhaps an archived one, has this already.",
+        "Another tool in this workspace already has this value. It may be archived.",
     ),
-    "bad address": ("agents", {"name": "P", "slug": "Ünfit!"}, "slug", "lower-case letters"),
+    "bad address": ("agents", {"name": "P", "slug": "Ünfit!"}, "slug", "lowercase letters"),
     "control character": ("souls", {"label": "Be\x07ll"}, "label", "U+0007"),
     "NUL": ("souls", {"label": "Calm", "text": "Be\0 calm"}, "text", "Null characters are not allowed"),
     "bad JSON": ("tools", {"name": "x", "parameters": "{"}, "parameters", "JSON"),
@@ -62,7 +62,7 @@ def test_bad_input_is_refused_on_its_field_and_kept(as_bob, workspace):
         answer = as_bob.post(new[path], empty[path] | sent)
         assert answer.status_code == 422, case
         page, form = answer.content.decode(), answer.context["form"]
-        assert "Nothing was saved yet" in page, case
+        assert "Fix these fields and save again" in page, case
         assert f'id="id_{name}_error"' in page, case
         assert message in " ".join(form.errors[name]), case
         assert {key: form[key].value() for key in sent} == sent, case

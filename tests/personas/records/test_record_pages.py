@@ -154,7 +154,7 @@ def test_search_finds_and_invalid_queries_do_no_harm(workspace, as_bob):
     make_memory(workspace, "The kettle is green.")
     base = f"/w/{workspace.slug}/memories/"
     assert "kettle" in as_bob.get(f"{base}?q=KETTLE").content.decode()
-    assert "Nothing matches" in as_bob.get(f"{base}?q=teapot").content.decode()
+    assert "No results" in as_bob.get(f"{base}?q=teapot").content.decode()
     for query in (
         "?q=%00",
         "?page=-1",

@@ -98,7 +98,7 @@ def test_an_archived_record_stays_stored_and_can_be_restored(workspace, by_alice
 def test_what_an_agent_uses_cannot_be_archived(workspace, by_alice):
     identity = make_identity(workspace)
     make_agent(workspace, "pilot", identity=identity)
-    with pytest.raises(RecordInUse, match="Still used by Pilot"):
+    with pytest.raises(RecordInUse, match="In use by Pilot"):
         archive_record(identity, by=by_alice)
 
 
@@ -117,7 +117,7 @@ def test_a_tool_cannot_be_active_and_only_for_planning(workspace):
 def test_an_agent_cannot_be_below_itself(workspace, by_alice):
     captain = make_agent(workspace, "captain")
     mate = make_agent(workspace, "mate", parent=captain)
-    with pytest.raises(InvalidInput, match="below itself"):
+    with pytest.raises(InvalidInput, match="its own parent"):
         edit_record(captain, {"parent": mate}, expected=1, by=by_alice)
 
 

@@ -25,8 +25,8 @@ def test_a_403_page_names_the_roles_and_members_who_can_help(as_viewer, workspac
     answer = as_viewer.get(f"/w/{workspace.slug}/settings/")
     assert answer.status_code == 403
     page = page_text(answer)
-    assert "It takes one of: owner." in page
-    assert "In this workspace Alice can help." in page
+    assert "Requires: owner." in page
+    assert "Alice can help in this workspace." in page
     assert "Back to Harbour" in page
 
 
@@ -42,15 +42,15 @@ def test_an_expired_form_explains_how_to_keep_the_input(bob, workspace):
     client.force_login(bob)
     answer = client.post(f"/w/{workspace.slug}/souls/new/", {"label": "Calm"})
     assert answer.status_code == 403
-    assert "Back button brings back what you typed" in page_text(answer)
+    assert "Go back with your browser" in page_text(answer)
 
 
 def test_a_record_page_names_members_to_ask_for_changes(as_viewer, as_bob, workspace):
     make_soul(workspace, "Calm")
     url = f"/w/{workspace.slug}/souls/calm/"
-    assert "You are viewer here. To change this, ask Bob or Alice." in page_text(as_viewer.get(url))
+    assert "Your role is viewer. To edit this, ask Bob or Alice." in page_text(as_viewer.get(url))
     assert "whom" not in page_text(as_bob.get(url))
-    assert "To change" not in page_text(as_bob.get(url))
+    assert "To edit this" not in page_text(as_bob.get(url))
 
 
 def test_member_names_are_limited_and_lower_roles_come_first(alice):

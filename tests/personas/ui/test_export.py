@@ -100,11 +100,11 @@ def test_commas_quotes_newlines_and_every_script_round_trip():
 def test_an_export_is_truncated_at_its_limit_with_a_note():
     lines = list(generate_csv(VALUE_COLUMN, iter(range(10)), limit=3))
     assert len(lines) == 1 + 3 + 1
-    assert "Cut after 3 rows" in lines[-1]
+    assert "Only the first 3 rows are included" in lines[-1]
     truncated = json.loads("".join(generate_json(VALUE_COLUMN, iter(range(10)), limit=3)))
-    assert ([row["value"] for row in truncated["rows"]], truncated["note"][:16]) == (
+    assert ([row["value"] for row in truncated["rows"]], truncated["note"][:34]) == (
         [0, 1, 2],
-        "Cut after 3 rows",
+        "Only the first 3 rows are included",
     )
     complete = json.loads("".join(generate_json(VALUE_COLUMN, iter(range(3)), limit=3)))
     assert (len(complete["rows"]), complete["note"]) == (3, "")

@@ -126,7 +126,7 @@ def test_a_channel_without_a_build_is_listed(as_bob, pilot, deck):
     AgentPrompt.unscoped.filter(agent=pilot).update(is_live=True, latest=None)
     html = get_html(as_bob, "channels/")
     assert html.count("Not built yet") == 2
-    assert html.count("Nothing released") == 2
+    assert html.count("Not released") == 2
 
 
 # --- channels ------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_a_channel_shows_versions_size_bots_and_settings(as_bob, workspace, pilo
     )
     assert f"/versions/{number}/" in first
     assert "not released" in first
-    assert "Held" in first
+    assert "Pinned" in first
     assert "/ 900" in first
     assert "bot:gull" in first
     assert "3 times" in first

@@ -221,7 +221,7 @@ def test_what_could_not_be_built_is_listed_with_its_reason(as_bob, crew, idle):
     assert "2 of 4 prompts rebuilt." in end
     assert "There is no layout “harbour” any more." in end
     assert 'href="/w/harbour/agents/mate-1/versions/?channel=bridge"' in end
-    assert "Bots still get what they got before." in end
+    assert "Bots still get the previous version." in end
     assert "hx-get" not in end
 
 
@@ -249,7 +249,7 @@ def test_many_problems_are_shown_in_part(as_bob, workspace, crew, idle):
 def test_slow_workers_are_reported_and_polled_less_often(as_bob, reworded):
     BuildCause.unscoped.update(at=timezone.now() - timedelta(minutes=3))
     html = page(as_bob)
-    assert "are the workers running?" in html
+    assert "Check that the workers are running" in html
     assert 'hx-trigger="every 10s"' in html
 
 

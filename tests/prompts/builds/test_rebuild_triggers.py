@@ -88,7 +88,7 @@ def test_a_refresh_builds_in_changed_files(pilot, source, tmp_path):
     write(tmp_path / "AGENTS.md", "Knock twice.\n")
     refreshed(source)
     assert "Knock twice." in get_version_text(latest(pilot))
-    assert why(pilot) == "A look at “House files”"
+    assert why(pilot) == "Refresh of “House files”"
 
 
 def test_the_refresh_and_rebuild_commands_reload_by_hand(pilot, source, tmp_path, capsys):

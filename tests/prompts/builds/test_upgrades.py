@@ -36,7 +36,7 @@ def test_after_an_upgrade_the_first_sweep_requests_rebuilds(upgraded):
     assert request_compiler_rebuilds() == [(upgraded.workspace_id, [upgraded.pk])]
     rebuild_prompts_job(upgraded.workspace_id, [upgraded.pk])
     assert "Be brave." in get_version_text(latest(upgraded))
-    assert (why(upgraded), latest(upgraded).author_label) == ("A newer compiler", "dramatis")
+    assert (why(upgraded), latest(upgraded).author_label) == ("New assembly rules", "dramatis")
 
 
 def test_an_upgrade_that_changes_no_text_adds_no_version_and_is_requested_once(workspace, monkeypatch):

@@ -79,7 +79,7 @@ def test_selected_prompts_are_selected_on_the_release_form(as_bob, pilot, carefu
     response = post_bulk_action(as_bob, "release", get_prompt(careful), get_prompt(pilot))
     assert [target["is_ticked"] for target in response.context["choices"]] == [True]
     page = response.content.decode()
-    assert "You chose 2 prompts. 1 is in production as it is." in page
+    assert "2 prompts selected. 1 is already in production." in page
     url = response.redirect_chain[-1][0]
     choice = response.context["choices"][0]["value"]
     as_bob.post(url, {"message": "First words", "prompts": [choice]})
@@ -95,7 +95,7 @@ def test_a_bulk_rollback_runs_after_confirmation(as_alice, pilot, careful):
     prompts = [get_prompt(pilot), get_prompt(pilot, "bridge"), get_prompt(careful)]
     response = post_bulk_action(as_alice, "roll-back", *prompts)
     page = response.content.decode()
-    assert "Roll back 2 prompts in production" in page
+    assert "Roll back 2 prompts" in page
     assert "Nothing is in production yet." in page
     assert get_production_number(pilot) == 2
     confirmations = [target.confirmation for target in response.context["moving"]]
@@ -103,7 +103,7 @@ def test_a_bulk_rollback_runs_after_confirmation(as_alice, pilot, careful):
     assert response.status_code == 422
     assert "This field is required" in response.content.decode()
     response = post_bulk_action(as_alice, "roll-back", *prompts[:2], seen=confirmations, note="Too wise.")
-    assert "Rolled 2 prompts back in production." in get_messages_text(response)
+    assert "Rolled back 2 prompts." in get_messages_text(response)
     assert [get_production_number(pilot), get_production_number(pilot, "bridge")] == [1, 1]
     assert AgentPrompt.unscoped.filter(is_held=True).count() == 2
     assert AuditEvent.unscoped.filter(verb="rolled back").count() == 2
@@ -117,7 +117,7 @@ def test_a_rollback_must_be_confirmed_again_if_a_label_moved(as_alice, pilot, so
     change_soul(soul, "Be wiser.", pilot)
     response = post_bulk_action(as_alice, "roll-back", prompt, seen=confirmations, note="Too wise.")
     assert (response.status_code, get_production_number(pilot)) == (422, 3)
-    assert "Something moved after you looked." in response.content.decode()
+    assert "Production moved after you opened this page." in response.content.decode()
 
 
 def test_a_rejected_rollback_shows_the_error_and_moves_nothing(reviewers, workspace, by_alice, pilot):
@@ -127,7 +127,7 @@ def test_a_rejected_rollback_shows_the_error_and_moves_nothing(reviewers, worksp
         target.confirmation for target in post_bulk_action(reviewers, "roll-back", prompt).context["moving"]
     ]
     response = post_bulk_action(reviewers, "roll-back", prompt, seen=confirmations, note="Too wise.")
-    assert "only owners move it" in response.content.decode()
+    assert "Only owners can move it" in response.content.decode()
     assert get_production_number(pilot) == 2
 
 
@@ -135,7 +135,7 @@ def test_a_rollback_without_an_earlier_version_shows_an_error(as_alice, workspac
     fresh = make_agent(workspace, "fresh", channels=stage.channels[:1])
     rebuild(fresh)
     response = post_bulk_action(as_alice, "roll-back", get_prompt(fresh))
-    assert "production was never anywhere before" in get_messages_text(response)
+    assert "production has no earlier version" in get_messages_text(response)
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_few_prompts_are_rebuilt_at_once_and_many_by_the_workers(as_bob, pilot, 
 
 def test_a_failed_rebuild_is_reported(as_bob, pilot):
     Agent.unscoped.filter(pk=pilot.pk).update(layout="harbour")
-    assert "2 prompts could not be built and stay as they were." in get_messages_text(
+    assert "2 prompts could not be built and are unchanged." in get_messages_text(
         post_bulk_action(as_bob, "rebuild", get_prompt(pilot))
     )
 
@@ -188,7 +188,7 @@ def test_one_foreign_or_unknown_id_rejects_the_action(as_alice, pilot, elsewhere
 
 def test_an_empty_selection_and_an_unknown_action_are_rejected(as_alice, pilot):
     response = post_bulk_action(as_alice, "rebuild", back="/w/harbour/?q=pilot")
-    assert "Choose at least one prompt." in get_messages_text(response)
+    assert "Select at least one prompt." in get_messages_text(response)
     assert response.redirect_chain[-1][0] == "/w/harbour/?q=pilot"
     assert post_bulk_action(as_alice, "erase", get_prompt(pilot)).status_code == 404
     assert as_alice.get(BULK).status_code == 405

@@ -57,7 +57,7 @@ def test_a_cell_shows_the_production_version(as_bob, stage):
     assert as_bob.get(cell.url).status_code == 200
     assert find_cell(response, "careful", "bridge") is None
     assert list_flag_labels(response, "careful") == ["Not released"]
-    assert "Does not speak here" in get_html(response)
+    assert "Not on this channel" in get_html(response)
     assert "nova" in get_html(response)
 
 
@@ -66,7 +66,7 @@ def test_problems_are_shown_as_flags(as_bob, by_alice, workspace, stage):
     change_soul(stage.soul, "Be wise.", pilot, stage.careful)
     roll_back([get_prompt(pilot)], by=by_alice, note="Too wise.")
     response = get_fleet_page(as_bob)
-    assert list_flag_labels(response, "pilot") == ["Held back", "1 ahead"]
+    assert list_flag_labels(response, "pilot") == ["Pinned", "1 ahead"]
     assert list_flag_labels(response, "pilot", "bridge") == []
     put_settings(workspace, {"token_budget": 10}, expected=0, by=BY)
     assert "Over budget" in list_flag_labels(get_fleet_page(as_bob), "pilot", "bridge")
@@ -137,7 +137,7 @@ def test_an_agent_without_channels_is_marked_and_an_archived_one_is_hidden(as_bo
     rebuild(quiet)
     archive_record(stage.careful, by=BY)
     response = get_fleet_page(as_bob)
-    assert "Speaks on no channel yet." in get_html(response)
+    assert "No channels yet." in get_html(response)
     assert list_agent_names(response) == ["Pilot", "Quiet"]
 
 
@@ -163,7 +163,7 @@ def test_recent_bots_of_an_hour_and_outdated_bots_of_a_day_are_counted(as_bob, w
     add_ledger_entry(get_prompt(pilot), key)
     assert get_bot_activity(workspace).outdated == {deck.pk: 1, bridge.pk: 1}
     response = get_fleet_page(as_bob)
-    assert "1 bot behind" in list_flag_labels(response, "pilot")
+    assert "1 outdated bot" in list_flag_labels(response, "pilot")
     assert find_cell(response, "pilot").bots == 2
     other.revoked_at = now
     other.save()
@@ -193,7 +193,7 @@ def test_served_prompts_are_charted_by_hour(as_bob, workspace, stage):
 
 
 def test_attention_items_link_to_their_pages(as_bob, workspace, stage):
-    assert "Nothing waits for you." in get_html(get_fleet_page(as_bob))
+    assert "Nothing needs attention." in get_html(get_fleet_page(as_bob))
     make_memory(workspace, state="proposed")
     AgentPrompt.unscoped.filter(agent=stage.pilot).update(problem="Not built: no.")
     rows = get_fleet_page(as_bob).context["attention_items"]
@@ -210,12 +210,12 @@ def test_setup_steps_are_checked_automatically_and_hidden_when_complete(as_alice
         return {step.label: step.is_done for step in get_fleet_page(as_alice).context.get("steps") or []}
 
     steps = get_steps()
-    assert steps["Make the first agent"]
-    assert steps["Let it speak on a channel"]
-    assert not steps["Make a key for a bot"]
-    assert steps["Invite a second person"]
+    assert steps["Create your first agent"]
+    assert steps["Add a channel"]
+    assert not steps["Create an API key"]
+    assert steps["Invite a teammate"]
     key, _ = create_key(workspace, "Reception", {}, by=BY)
-    assert get_steps()["Make a key for a bot"]
+    assert get_steps()["Create an API key"]
     add_ledger_entry(get_prompt(stage.pilot), key)
     assert get_steps() == {}
 

@@ -100,7 +100,7 @@ def test_an_empty_workspace_offers_three_ways_to_start(as_alice, as_bob, stage):
         assert text in page
     assert "An owner or admin can load it." in get_html(get_fleet_page(as_bob))
     page = get_html(get_fleet_page(stage.client("Vera")))
-    assert "An editor of this workspace can make the first one." in page
+    assert "An editor of this workspace can create the first one." in page
     assert "Start blank" not in page
 
 
@@ -109,13 +109,13 @@ def test_the_demo_is_loaded_into_an_empty_workspace_only(as_alice, as_bob, alice
     [known] = [entry["text"] for entry in read_demo_data("memories") if entry["key"] == "storm-gate"]
     mine = make_memory(workspace, known, author_label=alice.email)
     response = as_alice.post("/w/harbour/fleet/demo/", follow=True)
-    assert "The demo is here" in get_messages_text(response)
+    assert "Demo loaded" in get_messages_text(response)
     # A demo memory is superseded by the existing memory with the same text.
     assert Memory.objects.in_workspace(workspace).filter(superseded_by=mine).exists()
     assert Agent.objects.in_workspace(workspace).count() == 7
     assert not AuditEvent.objects.in_workspace(workspace).exclude(actor=alice).exclude(actor=None).exists()
     response = as_alice.post("/w/harbour/fleet/demo/", follow=True)
-    assert "has agents already" in get_messages_text(response)
+    assert "already has agents" in get_messages_text(response)
     assert Agent.objects.in_workspace(workspace).count() == 7
 
 

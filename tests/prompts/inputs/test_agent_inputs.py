@@ -148,5 +148,5 @@ def test_an_entry_that_is_invalid_is_named_on_the_form(as_bob: Any, deck: Deck) 
     answer = as_bob.post(path, values | {"capabilities": "files\nCarrier Pigeon", "directories": "/a\n/a"})
     assert answer.status_code == 422
     html = answer.content.decode()
-    assert "Capabilities are lower-case letters" in html
+    assert "Use lowercase letters and digits" in html
     assert "“/a” is listed twice." in html

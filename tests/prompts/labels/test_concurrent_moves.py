@@ -81,7 +81,7 @@ def race(prompt: AgentPrompt, by: Any) -> list[BaseException]:
 def test_of_concurrent_label_moves_one_wins_and_the_others_get_a_conflict(quick, by_alice):
     errors = race(quick, by_alice)
     assert [type(error) for error in errors] == [LabelConflict] * 7
-    assert "was moved after you looked" in str(errors[0])
+    assert "moved after you opened this page" in str(errors[0])
     assert LabelMove.unscoped.filter(prompt=quick, label="canary").count() == 2
     assert PromptLabel.unscoped.get(name="canary").version.number == 2
     assert list_broken_moves(quick) == []

@@ -126,12 +126,12 @@ def test_a_new_row_does_not_shift_pages(history, bobs, monkeypatch):
 
 INVALID_FILTERS = {
     "agent=nobody": "Select a valid choice",
-    "version=3": "choose both",
+    "version=3": "Choose both",
     "version=x": "Enter a whole number",
     "status=500": "Select a valid choice",
     "key=1;drop": "Select a valid choice",
     "since=soon": "Enter a valid date/time",
-    "since=2026-02-01T00:00&until=2026-01-01T00:00": "This must be after the beginning",
+    "since=2026-02-01T00:00&until=2026-01-01T00:00": "The end must be after the start",
 }
 
 
@@ -140,7 +140,7 @@ def test_invalid_filters_show_an_error_at_their_field(history, bobs):
         html = get_html(bobs, url(history, f"ledger/?{query}"), 422)
         assert message in html, query
         assert "was saved" not in html, "this form saves nothing"
-    assert "Nothing matches" not in html, "nothing was looked up"
+        assert "Try another search or filter." not in html, "nothing was searched"
 
 
 def test_an_invalid_cursor_is_ignored(history, bobs):
@@ -157,7 +157,9 @@ def test_the_list_takes_few_queries_at_any_length(history, bobs):
 
 
 def test_an_empty_ledger_explains_itself(elsewhere, mallory):
-    assert "no record, no prompt" in get_html(signed_in(mallory), f"/w/{elsewhere.slug}/ledger/")
+    assert "Every fetch of a bot adds a row here" in get_html(
+        signed_in(mallory), f"/w/{elsewhere.slug}/ledger/"
+    )
 
 
 def test_outsiders_get_404_and_see_nothing_through_filters(history, elsewhere, mallory):
@@ -181,11 +183,11 @@ def test_bots_with_a_rolled_back_version_are_listed(history, bobs):
     assert "Version 5" in html
     panel = bobs.get(url(history, "ledger/outdated/"), headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in panel
-    assert "holds 5, production is 4" in panel
+    assert "has 5, production is 4" in panel
 
 
 def test_without_outdated_bots_the_page_says_so(elsewhere, mallory):
-    assert "Nobody is behind" in get_html(signed_in(mallory), f"/w/{elsewhere.slug}/ledger/outdated/")
+    assert "All bots are up to date" in get_html(signed_in(mallory), f"/w/{elsewhere.slug}/ledger/outdated/")
 
 
 # --- verification --------------------------------------------------------------------------------------
@@ -193,7 +195,7 @@ def test_without_outdated_bots_the_page_says_so(elsewhere, mallory):
 
 def test_before_the_first_verification_the_page_lists_checkpoints_and_keys(history, bobs):
     html = get_html(bobs, url(history, "verify/"))
-    assert "Nobody has looked yet" in html
+    assert "Not verified yet" in html
     assert "No. 4" in html
     assert SigningKey.objects.in_workspace(history.workspace).get().key_id in html
 
@@ -202,10 +204,10 @@ def test_an_editor_requests_a_verification_and_sees_its_result(history, bobs):
     answer = bobs.post(url(history, "verify/run/"))
     assert answer["Location"] == url(history, "verify/")
     run = VerificationRun.objects.in_workspace(history.workspace).get()
-    assert "a worker will begin in a moment" in get_html(bobs, url(history, "verify/"))
+    assert "A worker starts it shortly" in get_html(bobs, url(history, "verify/"))
     verify_chain_job(history.workspace.pk, run.pk)
     html = get_html(bobs, url(history, "verify/"))
-    assert "Everything stands as it was written" in html
+    assert "Verified: no tampering found" in html
     assert "Version parts" in html
     assert run.asked_label == history.users["bob"].email
 
@@ -223,7 +225,7 @@ def test_the_first_bad_row_is_described_with_the_agents_name(history, bobs):
         by_hand("UPDATE prompts_promptversion SET author_label = '<i>x</i>' WHERE number = 3")
         run_verification(history.workspace.pk, run.pk)
         html = get_html(bobs, url(history, "verify/"))
-    assert "3 rows are not as written" in html
+    assert "3 rows were changed" in html
     assert "version 3 of “Pilot” on “Deck”" in html
     assert "its content does not match its hash" in html
 
@@ -234,7 +236,7 @@ def test_the_live_part_responds_only_when_something_changed(history, bobs):
     assert bobs.get(url(history, f"verify/live/?seen={mark}")).status_code == 204
     run_verification(history.workspace.pk, run.pk)
     html = get_html(bobs, url(history, f"verify/live/?seen={mark}"))
-    assert "Everything stands" in html
+    assert "no tampering found" in html
     assert "hx-get" not in html
     assert "<html" not in html
 
@@ -245,7 +247,7 @@ def test_a_failed_verification_says_why(history, bobs):
         state=VerificationState.FAILED, problem="The worker was lost on the way.", ended_at=timezone.now()
     )
     html = get_html(bobs, url(history, "verify/"))
-    assert "did not come to its end" in html
+    assert "did not finish" in html
     assert "The worker was lost on the way." in html
 
 
@@ -264,5 +266,5 @@ def test_the_public_key_and_all_checkpoints_can_be_downloaded_and_verified(histo
 def test_an_unusable_signing_key_shows_a_warning(history, bobs, settings):
     settings.DRAMATIS_SIGNING_KEY = "/nowhere/key.pem"
     html = get_html(bobs, url(history, "verify/"))
-    assert "nothing is being signed" in html
+    assert "No checkpoints are signed" in html
     assert "/nowhere" not in html

@@ -115,10 +115,10 @@ def test_what_was_never_served_here_is_unknown(history, elsewhere):
 def test_an_expired_row_is_reported_with_its_date(history):
     gone = history.served[0].ledger_id
     with pytest.raises(
-        LedgerRowExpired, match=r"was let go on \d{4}-\d\d-\d\d: the ledger was kept for 6 months"
+        LedgerRowExpired, match=r"was deleted on \d{4}-\d\d-\d\d: the ledger was kept for 6 months"
     ):
         replay_entry(history.workspace, gone)
-    with pytest.raises(FetchNotFound, match="older than 6 months were let go"):
+    with pytest.raises(FetchNotFound, match="older than 6 months were deleted"):
         list_request_entries(history.workspace, history.served[0].request_id)
 
 
@@ -149,7 +149,7 @@ def test_a_slot_that_cannot_be_filled_is_reported_and_raises_nothing(history, mo
     served = fetch_prompt(history)
     monkeypatch.setattr(slot_rendering, "SLOT_RENDERERS", {})
     replay = replay_entry(history.workspace, served.ledger_id)
-    assert "cannot be filled any more" in replay.problem
+    assert "can no longer be filled" in replay.problem
     with pytest.raises(ReplayMismatch):
         replay.require_exact()
 
@@ -205,7 +205,7 @@ def test_a_time_before_the_first_version_is_rejected_with_its_date(history):
     for label in ("production", "latest"):
         with pytest.raises(NoPromptAtTime, match="the first version was built on"):
             get_number_at(history, history.times["beginning"] - SECOND, label)
-    with pytest.raises(NoPromptAtTime, match="pointed at nothing yet"):
+    with pytest.raises(NoPromptAtTime, match="did not exist yet"):
         get_number_at(history, timezone.now(), "never-set")
 
 
@@ -218,7 +218,7 @@ def test_a_label_that_was_taken_off_pointed_at_nothing(history):
     with time_machine.travel(past + 10 * SECOND, tick=False):
         remove_label(prompt, "trial", by=history.by)
     assert get_number_at(history, past + 5 * SECOND, "trial") == 1
-    with pytest.raises(NoPromptAtTime, match="was taken off"):
+    with pytest.raises(NoPromptAtTime, match="was removed"):
         get_number_at(history, past + 20 * SECOND, "trial")
 
 
@@ -356,12 +356,12 @@ def test_the_command_replays_a_time(history, capfdbinary):
     ("arguments", "message"),
     [
         ([], "Name a --ledger row"),
-        (["--ledger", "999999999"], "There is no row 999999999"),
-        (["--request", "never"], "Nothing was handed out"),
+        (["--ledger", "999999999"], "The ledger has no row 999999999"),
+        (["--request", "never"], "No fetch has the request ID"),
         (["--agent", "pilot"], "Name a --ledger row"),
         (["--agent", "pilot", "--channel", "deck", "--at", "soon"], "not a moment"),
-        (["--agent", "pilot", "--channel", "deck", "--at", "2019-01-01T00:00:00Z"], "pointed at nothing yet"),
-        (["--agent", "pilot", "--channel", "deck", "--at", "2999-01-01"], "a moment that has passed"),
+        (["--agent", "pilot", "--channel", "deck", "--at", "2019-01-01T00:00:00Z"], "did not exist yet"),
+        (["--agent", "pilot", "--channel", "deck", "--at", "2999-01-01"], "a time in the past"),
     ],
 )
 def test_the_command_says_what_is_wrong(history, arguments, message):
@@ -374,7 +374,7 @@ def test_the_command_asks_for_the_workspace_where_there_are_several(history, els
         call_command("replay", "--ledger", "1")
     with pytest.raises(CommandError, match="no workspace “nowhere”"):
         call_command("replay", "nowhere", "--ledger", "1")
-    with pytest.raises(CommandError, match="There is no row"):
+    with pytest.raises(CommandError, match="The ledger has no row"):
         call_command("replay", elsewhere.slug, "--ledger", str(history.served[-1].ledger_id))
 
 

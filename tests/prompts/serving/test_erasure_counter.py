@@ -15,7 +15,7 @@ TIMEOUT = 20
 
 def write_tombstone(workspace, number):
     Erasure(
-        workspace=workspace, kind="memory", object_id=number, reason="Asked for", person_label="alice"
+        workspace=workspace, kind="memory", object_id=number, reason="Requested", person_label="alice"
     ).save()
 
 

@@ -496,7 +496,7 @@ def erase(stage: Stage) -> None:
             data=None, erased_at=timezone.now()
         )
         Erasure(
-            workspace=stage.workspace, kind="soul", object_id=1, reason="Asked for", person_label="alice"
+            workspace=stage.workspace, kind="soul", object_id=1, reason="Requested", person_label="alice"
         ).save()
 
 
@@ -517,7 +517,7 @@ def test_an_erased_memory_is_in_no_fetch_any_more(stage, by_alice):
     rebuild_agents(stage.workspace, [stage.agent.pk])
     assert "likes tea" in stage.fetch().text
     timestamp = timezone.now()
-    erase_record(memory, reason="Asked for", by=by_alice)
+    erase_record(memory, reason="Requested", by=by_alice)
     assert "likes tea" not in stage.fetch().text
     with pytest.raises(VersionErased):
         stage.fetch(at=timestamp)
@@ -537,7 +537,7 @@ def test_text_erased_a_second_time_is_refused_as_well(stage):
 def test_an_unrelated_erasure_only_reloads_the_version_once(stage):
     stage.fetch()
     Erasure(
-        workspace=stage.workspace, kind="memory", object_id=9, reason="Asked for", person_label="x"
+        workspace=stage.workspace, kind="memory", object_id=9, reason="Requested", person_label="x"
     ).save()
     assert "Be brave." in stage.fetch().text
     with CaptureQueriesContext(connection) as queries:

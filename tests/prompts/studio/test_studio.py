@@ -159,11 +159,11 @@ def test_edited_lines_are_highlighted_and_every_span_names_its_source(deck: Deck
     [highlighted] = re.findall(r'<span class="dr-stretch dr-seg is-soul is-edited"[^>]*>([^<]*)</span>', html)
     assert highlighted.strip() == "Be very calm."
     assert 'data-part="souls:calm"' in html
-    assert "revision 3, you, not saved yet" in html
+    assert "revision 3, you, unsaved" in html
     plain = as_alice.post(studio_url("preview"), soul_form("Be brave.\nBe calm.", revision="2"), **HTMX)
     assert "is-edited" not in plain.content.decode()
     gone = as_alice.post(studio_url("preview"), soul_form("Be calm.", revision="2"), **HTMX)
-    assert "1 line gone" in get_text(gone)
+    assert "1 line removed" in get_text(gone)
 
 
 def test_another_layout_and_channel_can_be_previewed(deck: Deck, as_alice: Client) -> None:
@@ -284,8 +284,8 @@ def test_budget_cached_share_and_scan_findings_are_shown(deck: Deck, as_alice: C
     body = get_text(response)
     assert "of a budget of 3" in body
     assert "over the budget" in body
-    assert "stay the same from call to call" in body
-    assert "Flagged in what you typed" in body
+    assert "cacheable" in body
+    assert "Warnings about your text" in body
     assert "dr-glyph" in response.content.decode()
 
 
@@ -316,7 +316,7 @@ def test_slots_are_filled_as_by_the_render_call(deck: Deck, as_alice: Client, by
     assert "⟦" in get_preview(as_alice.get(studio_url())).text
     assert "⟦" not in get_preview(as_alice.get(studio_url(), {"slot-fill": "on", "part": SOUL})).text
     wrong = as_alice.get(studio_url(), {"slot-task": "99", "slot-facts": "nonsense", "slot-timezone": "Mars"})
-    assert get_text(wrong).count("Not filled in") == 1
+    assert get_text(wrong).count("Not filled") == 1
     assert {"task", "facts", "timezone"} <= set(wrong.context["slots"].errors)
 
 
@@ -330,7 +330,7 @@ def test_a_draft_is_private_and_can_be_discarded(
     assert (saved.status_code, "Draft saved" in get_text(saved)) == (200, True)
     page = as_alice.get(studio_url())
     assert "My secret thought." in get_text(page)
-    assert "Your draft, kept" in get_text(page)
+    assert "Your saved draft" in get_text(page)
     assert "My secret thought." in get_preview(page).text
     for url in (studio_url(), studio_url("review"), "/w/harbour/drafts/", "/w/harbour/studio/"):
         assert "secret thought" not in as_bob.get(url).content.decode()
@@ -340,12 +340,12 @@ def test_a_draft_is_private_and_can_be_discarded(
     assert "Calm" in get_text(as_alice.get("/w/harbour/drafts/"))
     assert draft.part == SOUL
     theirs = as_bob.post("/w/harbour/drafts/discard/", {"part": SOUL}, follow=True)
-    assert "There is no such draft any more" in get_text(theirs)
+    assert "This draft no longer exists" in get_text(theirs)
     assert list_drafts(deck.workspace, alice).count() == 1
     mine = as_alice.post("/w/harbour/drafts/discard/", {"part": SOUL, "back": "studio"})
     assert mine["Location"].startswith(HERE)
     assert not list_drafts(deck.workspace, alice)
-    assert "Your draft, kept" not in get_text(as_alice.get(studio_url()))
+    assert "Your saved draft" not in get_text(as_alice.get(studio_url()))
 
 
 def test_an_invalid_draft_is_kept(deck: Deck, as_alice: Client) -> None:
@@ -420,25 +420,25 @@ def test_the_review_has_the_numbers_of_the_impact_api(deck: Deck, as_alice: Clie
         text["broken_prefixes"],
         text["rewritten_tokens"],
     )
-    sentence = "Changes 2 prompts of 2 agents, 1 distinct diff, +4 tokens, 2 cache prefixes broken."
+    sentence = "Changes 2 prompts of 2 agents, 1 unique change, +4 tokens, 2 cached prefixes change."
     assert sentence in get_text(page)
 
 
 def test_the_button_names_its_effect_and_is_red_if_production_changes(deck: Deck, as_alice: Client) -> None:
     as_alice.post(studio_url("review"), soul_form())
     page = as_alice.get(studio_url("review")).content.decode()
-    assert re.search(r'btn btn-error"[^>]*>\s*Save: changes 2 prompts in production at once', page)
+    assert re.search(r'btn btn-error"[^>]*>\s*Save and deploy \(2 prompts\)', page)
     pilot = deck.agents[0]
     edit_record(pilot, {"release_policy": ReleasePolicy.REVIEWED}, expected=pilot.revision, by=BY)
     page = as_alice.get(studio_url("review")).content.decode()
-    assert "Save: changes 2 prompts, 1 of them in production at once" in page
-    assert "Needs a release that somebody else approves" in page
+    assert "Save and deploy (1 of 2 prompts)" in page
+    assert "Needs a release that another member approves" in page
     cook = deck.agents[1]
     edit_record(cook, {"release_policy": ReleasePolicy.REVIEWED}, expected=cook.revision, by=BY)
     page = as_alice.get(studio_url("review")).content.decode()
-    assert re.search(r'btn btn-primary"[^>]*>\s*Save: 2 new versions wait for release', page)
+    assert re.search(r'btn btn-primary"[^>]*>\s*Save \(2 prompts wait for approval\)', page)
     same = as_alice.post(studio_url("review"), soul_form("Be brave."))
-    assert "Save: changes no prompt" in as_alice.get(same["Location"]).content.decode()
+    assert "Save (no prompts affected)" in as_alice.get(same["Location"]).content.decode()
 
 
 def test_applying_saves_with_the_message_and_deletes_the_draft(
@@ -454,16 +454,16 @@ def test_applying_saves_with_the_message_and_deletes_the_draft(
     assert (deck.version(2).message, deck.version(2).author_label) == ("Wiser.", alice.email)
     assert PromptLabel.objects.in_workspace(deck.workspace).filter(version=deck.version(2)).exists()
     again = as_alice.post(studio_url("review"), {"apply": "1"}, follow=True)
-    assert "There is no draft of this any more" in get_text(again)
+    assert "This draft no longer exists" in get_text(again)
 
 
 def test_an_unreleased_version_links_to_the_release_request(deck: Deck, as_alice: Client) -> None:
-    assert "not what bots get yet" not in get_text(as_alice.get(studio_url()))
+    assert "is not in production yet" not in get_text(as_alice.get(studio_url()))
     pilot = deck.agents[0]
     edit_record(pilot, {"release_policy": ReleasePolicy.REVIEWED}, expected=pilot.revision, by=BY)
     deck.reword("Be wise.")
     page = as_alice.get(studio_url())
-    assert "Version 2 is not what bots get yet." in get_text(page)
+    assert "Version 2 is not in production yet." in get_text(page)
     assert "/w/harbour/releases/new/?agent=pilot" in page.content.decode()
 
 
@@ -497,14 +497,12 @@ def test_keeping_my_draft_bases_it_on_the_newer_revision(deck: Deck, as_alice: C
 
 def test_the_impact_panel_of_a_form_shows_the_same_numbers(deck: Deck, as_alice: Client) -> None:
     response = as_alice.post("/w/harbour/impact/souls/calm/", soul_form("Be wise and brave."), **HTMX)
-    assert "Changes 2 prompts of 2 agents, 1 distinct diff, +4 tokens, 2 cache prefixes broken." in get_text(
+    assert "Changes 2 prompts of 2 agents, 1 unique change, +4 tokens, 2 cached prefixes change." in get_text(
         response
     )
-    assert "go to production at once" in get_text(response)
+    assert "are deployed to production immediately" in get_text(response)
     page = as_alice.post("/w/harbour/impact/souls/calm/", soul_form("Be wise."))
-    assert re.search(
-        r'btn btn-error"[^>]*>Save: changes 2 prompts in production at once', page.content.decode()
-    )
+    assert re.search(r'btn btn-error"[^>]*>Save and deploy \(2 prompts\)', page.content.decode())
 
 
 # --- access --------------------------------------------------------------------------------------------
@@ -552,7 +550,7 @@ def test_an_agent_without_channels_and_an_empty_workspace_show_hints(alice: User
     assert "No agents yet" in get_text(as_alice.get("/w/quay/studio/"))
     agent_form = {"slug": "pilot", "name": "Pilot", "layout": "dramatis", "release_policy": "automatic"}
     as_alice.post("/w/quay/agents/new/", agent_form)
-    assert "Speaks nowhere yet" in get_text(as_alice.get("/w/quay/studio/pilot/"))
+    assert "No channels yet" in get_text(as_alice.get("/w/quay/studio/pilot/"))
     assert as_alice.get("/w/quay/studio/")["Location"] == "/w/quay/studio/pilot/"
     assert "Pilot" in get_text(as_alice.get("/w/quay/studio/?all=1"))
     assert "No drafts" in get_text(as_alice.get("/w/quay/drafts/"))
@@ -563,9 +561,7 @@ def test_the_review_creates_a_new_part(deck: Deck, as_alice: Client) -> None:
     assert "New memory" in get_text(page)
     body = {"text": "Owns a boat.", "state": "active"}
     as_alice.post(studio_url("review", "memories:"), body)
-    assert "Create: changes 2 prompts in production at once" in get_text(
-        as_alice.get(studio_url("review", "memories:"))
-    )
+    assert "Create and deploy (2 prompts)" in get_text(as_alice.get(studio_url("review", "memories:")))
     response = as_alice.post(studio_url("review", "memories:"), {"apply": "1"}, follow=True)
     assert "“Owns a boat.” created." in get_text(response)
     memory = Memory.objects.in_workspace(deck.workspace).get()
@@ -591,7 +587,7 @@ def test_a_draft_changed_in_another_tab_is_not_applied_unreviewed(
     [mark] = re.findall(r'name="draft" value="([^"]+)"', page)
     as_alice.post(studio_url("save"), soul_form("Be wild."))
     response = as_alice.post(studio_url("review"), {"apply": "1", "draft": mark}, follow=True)
-    assert "Your draft was changed after you looked" in get_text(response)
+    assert "Your draft changed after you opened this page" in get_text(response)
     deck.soul.refresh_from_db()
     assert (deck.soul.revision, list_drafts(deck.workspace, alice).count()) == (1, 1)
     [mark] = re.findall(r'name="draft" value="([^"]+)"', response.content.decode())
@@ -628,7 +624,7 @@ def test_an_undo_does_not_revert_a_later_change_of_another_member(
     assert '<input type="hidden" name="expected" value="2">' in page
     as_bob.post("/w/harbour/souls/calm/edit/", {"label": "Calm", "text": "Be Bob's.", "revision": "2"})
     response = as_alice.post("/w/harbour/souls/calm/history/1/restore/", {"expected": "2"}, follow=True)
-    assert "revision 2 is now 3" in get_text(response)
+    assert "You edited revision 2; the current one is 3" in get_text(response)
     deck.soul.refresh_from_db()
     assert deck.soul.text == "Be Bob's."
     for invalid in ("", "x", "٣", "-1", "9" * 30):

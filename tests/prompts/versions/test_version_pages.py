@@ -131,7 +131,7 @@ def test_the_timeline_shows_cause_author_message_size_and_labels(as_bob, prompt)
     assert "latest" in newest
     assert "production" in newest
     assert "+2" in newest
-    assert "Names the hash of the version before" in newest
+    assert "Contains the hash of the previous version" in newest
 
 
 def test_a_broken_link_of_the_chain_shows_on_the_timeline(as_bob, prompt):
@@ -148,7 +148,7 @@ def test_a_broken_link_of_the_chain_shows_on_the_timeline(as_bob, prompt):
     forged.number, forged.previous_hash = 3, "0" * 64
     forged.save()
     AgentPrompt.unscoped.filter(pk=prompt.pk).update(last_number=3)
-    assert "Broken: Names the hash" in page(as_bob, "agents/pilot/versions/")
+    assert "Invalid: Contains the hash" in page(as_bob, "agents/pilot/versions/")
 
 
 def test_a_channel_is_chosen_in_the_address(as_bob, workspace, soul, deck):
@@ -168,17 +168,17 @@ def test_a_failed_build_and_pending_changes_are_shown(as_bob, pilot, prompt):
     html = page(as_bob, "agents/pilot/versions/")
     assert "The last build failed" in html
     assert "There is no layout “gone” any more." in html
-    assert "1 change waits to be built in" in html
+    assert "1 change is waiting to be built" in html
 
 
 def test_an_agent_without_a_channel_has_a_useful_empty_page(as_bob, workspace):
     make_agent(workspace, "mute")
-    assert "as soon as the agent speaks on a channel" in page(as_bob, "agents/mute/versions/")
+    assert "as soon as the agent has a channel" in page(as_bob, "agents/mute/versions/")
 
 
 def test_versions_of_an_archived_agent_stay_readable(as_bob, pilot, prompt):
     archive_record(pilot, by=BY)
-    assert "does not speak on this channel any more" in page(as_bob, "agents/pilot/versions/")
+    assert "is no longer on this channel" in page(as_bob, "agents/pilot/versions/")
     assert "Be brave." in page(as_bob, f"prompts/{prompt.pk}/versions/1/")
 
 
@@ -186,7 +186,7 @@ def test_two_selected_versions_redirect_to_a_shareable_url(as_bob, prompt):
     answer = as_bob.get("/w/harbour/agents/pilot/versions/?channel=deck&before=2&after=1")
     assert answer.url == f"/w/harbour/prompts/{prompt.pk}/diff/1/2/"
     bad = as_bob.get("/w/harbour/agents/pilot/versions/?channel=deck&before=x&after=1", follow=True)
-    assert "Pick two versions to compare." in bad.content.decode()
+    assert "Select two versions to compare." in bad.content.decode()
 
 
 def test_the_timeline_needs_few_queries_whatever_its_length(as_bob, prompt, soul, workspace):
@@ -252,7 +252,7 @@ def test_a_tampered_row_is_shown_as_such(as_bob, prompt):
     with unguarded():
         by_hand("UPDATE prompts_promptversion SET message = 'forged'")
         html = page(as_bob, f"prompts/{prompt.pk}/versions/1/")
-    assert "does not have the hash it was written with" in html
+    assert "The hash of this version does not match" in html
 
 
 def test_unknown_numbers_and_prompts_are_not_found(as_bob, as_mallory, prompt):
@@ -276,14 +276,14 @@ def test_unknown_numbers_and_prompts_are_not_found(as_bob, as_mallory, prompt):
 def test_a_diff_shows_sections_words_and_the_cache_prefix(as_bob, prompt):
     html = page(as_bob, f"prompts/{prompt.pk}/diff/1/2/")
     assert '<ins class="dr-diff-word">' in html
-    assert "A cached prefix breaks in “Soul”" in html
+    assert "The cached prefix ends in “Soul”" in html
     assert "+2" in html
     assert 'rel="prev"' not in html
     # The URL decides the order of the sides and whether the full text is shown.
     assert f"/prompts/{prompt.pk}/diff/2/1/" in html
     assert "Formatting" not in main_part(html)
     swapped = page(as_bob, f"prompts/{prompt.pk}/diff/2/1/?show=all")
-    assert "What changed from version 2 to 1" in swapped
+    assert "Changes from version 2 to 1" in swapped
     assert f"/prompts/{prompt.pk}/diff/1/2/?show=all" in swapped
     assert "unchanged lines" not in swapped
     assert swapped.count("Unchanged") >= 1
@@ -315,7 +315,7 @@ def test_the_preview_card_shows_the_first_changed_lines(as_bob, prompt, soul):
 
 
 def test_a_version_compared_with_itself_has_no_difference(as_bob, prompt):
-    assert "The words are the same" in page(as_bob, f"prompts/{prompt.pk}/diff/1/1/")
+    assert "The text is the same" in page(as_bob, f"prompts/{prompt.pk}/diff/1/1/")
 
 
 def test_moved_segments_are_listed(as_bob, prompt):
@@ -325,8 +325,8 @@ def test_moved_segments_are_listed(as_bob, prompt):
     after = prompt_of(prompt.agent).latest.number
     assert after == before + 1
     html = page(as_bob, f"prompts/{prompt.pk}/diff/{before}/{after}/")
-    assert "Moved without a change of words" in html
-    assert "Elsewhere in Responsibilities" in html
+    assert "Moved without changes" in html
+    assert "Moved within Responsibilities" in html
     assert first.pk < second.pk
 
 
@@ -335,13 +335,13 @@ def test_moved_segments_are_listed(as_bob, prompt):
 
 def test_production_is_rolled_back_with_a_reason_and_follows_again(as_alice, prompt):
     back = f"prompts/{prompt.pk}/roll-back/"
-    assert "From version 2 to version 1, where it was before." in page(as_alice, "agents/pilot/versions/")
-    assert "Production is back at version 1" in submit(as_alice, back, {"note": "Too wise."})
+    assert "From version 2 back to version 1." in page(as_alice, "agents/pilot/versions/")
+    assert "Rolled back production to version 1" in submit(as_alice, back, {"note": "Too wise."})
     # There is no earlier version to roll back to.
     assert "Roll back production" not in page(as_alice, "agents/pilot/versions/")
     assert production(prompt) == 1
-    assert "stays there: builds do not move it" in page(as_alice, "agents/pilot/versions/")
-    assert "follows each build again" in submit(as_alice, f"prompts/{prompt.pk}/follow/")
+    assert "New versions are not deployed" in page(as_alice, "agents/pilot/versions/")
+    assert "Automatic releases resumed" in submit(as_alice, f"prompts/{prompt.pk}/follow/")
     assert production(prompt) == 2
     move = LabelMove.unscoped.filter(prompt=prompt, reason="rollback").get()
     assert (move.note, move.author_label) == ("Too wise.", "alice@example.com")
@@ -356,7 +356,7 @@ def test_production_goes_back_to_a_named_version(as_alice, prompt, soul):
     reword(soul, "Be wise.")
     html = page(as_alice, f"prompts/{prompt.pk}/versions/1/")
     assert "Roll back to version 1" in html
-    assert "back from version 3 to version 1?" in html
+    assert "from version 3 to version 1?" in html
     submit(as_alice, f"prompts/{prompt.pk}/roll-back/", {"note": "Enough.", "to": "1"})
     assert production(prompt) == 1
 
@@ -369,10 +369,10 @@ def test_rolling_back_requires_a_reviewer(as_bob, as_reviewer, prompt):
 
 def test_a_label_is_added_moved_and_removed(as_bob, prompt):
     path = f"prompts/{prompt.pk}/versions"
-    assert "“canary” is at version 1 now." in submit(as_bob, f"{path}/1/label/", {"label": "canary"})
+    assert "“canary” now points to version 1." in submit(as_bob, f"{path}/1/label/", {"label": "canary"})
     seen = as_bob.get(f"/w/harbour/{path}/2/").context["label_form"].initial["seen"]
-    assert "is at version 2 now" in submit(as_bob, f"{path}/2/label/", {"label": "canary", "seen": seen})
-    assert "is taken off" in submit(as_bob, f"prompts/{prompt.pk}/labels/canary/remove/")
+    assert "now points to version 2" in submit(as_bob, f"{path}/2/label/", {"label": "canary", "seen": seen})
+    assert "removed." in submit(as_bob, f"prompts/{prompt.pk}/labels/canary/remove/")
     assert "no label “canary”" in submit(as_bob, f"prompts/{prompt.pk}/labels/canary/remove/")
 
 
@@ -380,14 +380,16 @@ def test_a_label_moved_concurrently_is_not_overwritten(as_bob, prompt, by_alice)
     path = f"prompts/{prompt.pk}/versions/1/"
     seen = as_bob.get(f"/w/harbour/{path}").context["label_form"].initial["seen"]
     move_label(prompt, "canary", prompt_of(prompt.agent).latest, expected=None, by=by_alice)
-    assert "was moved after you looked" in submit(as_bob, f"{path}label/", {"label": "canary", "seen": seen})
+    assert "moved after you opened this page" in submit(
+        as_bob, f"{path}label/", {"label": "canary", "seen": seen}
+    )
     assert PromptLabel.unscoped.get(name="canary").version.number == 2
 
 
 def test_reserved_and_invalid_labels_are_rejected(as_bob, prompt):
     messages = {
-        "production": "Production moves by builds",
-        "latest": "by itself",
+        "production": "Production moves with builds",
+        "latest": "always points to the newest build",
         "Not A Label": "Label:",
         "": "required",
     }
@@ -399,11 +401,11 @@ def test_reserved_and_invalid_labels_are_rejected(as_bob, prompt):
 def test_only_owners_move_a_protected_label_by_hand(as_bob, prompt, workspace, by_alice):
     protect_label(workspace, "canary", True, by=by_alice)
     messages = submit(as_bob, f"prompts/{prompt.pk}/versions/1/label/", {"label": "canary"})
-    assert "is protected: only owners move it" in messages
+    assert "is protected. Only owners can move it" in messages
 
 
 def test_a_manual_rebuild_shows_its_result(as_bob, pilot, prompt):
-    assert "the text is unchanged" in submit(as_bob, "agents/pilot/versions/rebuild/")
+    assert "Nothing changed" in submit(as_bob, "agents/pilot/versions/rebuild/")
     archive_record(pilot, by=BY)
     assert "is archived" in submit(as_bob, "agents/pilot/versions/rebuild/")
 
@@ -420,9 +422,9 @@ def test_the_back_url_must_be_on_this_site(as_bob, prompt):
 def test_a_record_lists_the_prompts_that_use_it(as_bob, prompt, soul, by_alice):
     roll_back([prompt_of(prompt.agent)], by=by_alice, note="Back.")
     html = page(as_bob, "souls/calm/")
-    assert "In which prompts" in html
+    assert "Used in" in html
     assert f'href="/w/harbour/prompts/{prompt.pk}/versions/2/"' in html
-    assert "from version 1 on" in page(as_bob, f"holdings/soul/{soul.pk}/")
+    assert "since version 1" in page(as_bob, f"holdings/soul/{soul.pk}/")
 
 
 def test_an_edit_shows_how_many_prompts_it_rebuilt(as_bob, prompt, soul, settings):
@@ -436,4 +438,4 @@ def test_an_edit_shows_how_many_prompts_it_rebuilt(as_bob, prompt, soul, setting
 def test_an_edit_that_cannot_be_built_shows_an_error(as_bob, pilot, prompt, soul):
     Agent.unscoped.filter(pk=pilot.pk).update(layout="gone")
     form = {"label": "Calm", "text": "Be wise.", "revision": "2"}
-    assert "could not be built and stays as it was" in submit(as_bob, "souls/calm/edit/", form)
+    assert "could not be built and is unchanged" in submit(as_bob, "souls/calm/edit/", form)

@@ -113,9 +113,9 @@ def test_files_in_force_are_shown_in_the_order_they_are_read(reader, as_bob):
 
 
 def test_an_agent_without_a_source_says_why(agent, source, as_bob):
-    assert "Nobody has chosen a source for it yet." in as_bob.get(context_url(agent)).content.decode()
+    assert "No source selected yet." in as_bob.get(context_url(agent)).content.decode()
     choose_context(agent, None, "plain", working_directory="", expected=agent.revision, by=BY)
-    assert "It was decided that it reads no files." in as_bob.get(context_url(agent)).content.decode()
+    assert "Set to read no files." in as_bob.get(context_url(agent)).content.decode()
 
 
 def test_a_working_directory_outside_the_source_is_reported(reader, source, as_bob, root):
@@ -145,7 +145,7 @@ def test_a_withheld_file_is_shown_here_and_on_the_agents_own_page(reader, source
     page = response.content.decode()
     assert [file.path for file in response.context["unusable_files"]] == ["AGENTS.md"]
     assert "Withheld: 1 file" in page
-    assert "Revision 1 is in force, but no prompt holds it." in page
+    assert "Revision 1 is live, but no prompt contains it." in page
     assert response.context["effective_context"].files[0].text == GOOD
     own = as_bob.get(context_url(reader)[: -len("context/")]).content.decode()
     assert "1 file of this agent is withheld" in own
@@ -177,7 +177,7 @@ def test_pending_and_missing_files_are_shown(workspace, agent, root, as_bob):
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=BY)
     response = as_bob.get(context_url(agent))
     assert {file.path for file in response.context["pending_files"]} == {"AGENTS.md", skill}
-    assert "Waits for someone" in response.content.decode()
+    assert "Waiting for a decision" in response.content.decode()
     approve_file_at(source)
     (root / "AGENTS.md").unlink()
     refreshed(source)
@@ -202,8 +202,8 @@ def test_hidden_and_dropped_skills_are_shown_with_reasons(reader, source, root, 
     approve_file_at(source, twin)
     approve_file_at(source, odd)
     page = as_bob.get(context_url(reader)).content.decode()
-    assert "The same name wins from" in page
-    assert "Dropped" in page
+    assert "The skill of the same name in" in page
+    assert "Excluded" in page
     assert "The name must equal its folder" in page
 
 
@@ -372,7 +372,7 @@ def test_a_harness_that_the_source_does_not_use_is_rejected(agent, workspace, ro
     narrow = make_source(workspace, root, "Narrow", harnesses=["plain"])
     response = as_bob.post(context_url(agent, "choose/"), form_data(agent, narrow, harness="moltis"))
     assert response.status_code == 422
-    assert "does not use this rule set" in str(response.context["form"].errors["harness"])
+    assert "does not use these discovery rules" in str(response.context["form"].errors["harness"])
 
 
 def test_every_invalid_field_is_reported_at_once(agent, workspace, root, as_bob):
@@ -405,7 +405,7 @@ def test_the_later_of_two_editors_sees_a_conflict_and_can_save_again(reader, sou
     edit_record(reader, {"description": "Meanwhile."}, expected=reader.revision, by=BY)
     response = as_bob.post(context_url(reader, "choose/"), late)
     assert response.status_code == 409
-    assert "Someone changed this agent after you opened the page." in response.content.decode()
+    assert "This agent changed after you opened the page." in response.content.decode()
     assert get_reader(as_bob, reader).harness.name == "plain"
     again = late | {"revision": response.context["form"]["revision"].value()}
     assert as_bob.post(context_url(reader, "choose/"), again).status_code == 302
@@ -421,7 +421,7 @@ def test_viewers_and_reviewers_see_the_context_and_cannot_choose(reader, source,
     join(workspace, person, role)
     browser = signed_in(person)
     page = browser.get(context_url(reader)).content.decode()
-    assert "Files in force" in page
+    assert "Live files" in page
     assert context_url(reader, "choose/") not in page
     assert browser.post(context_url(reader, "choose/"), form_data(reader, source)).status_code == 403
     assert browser.post(context_url(reader, "inherit/")).status_code == 403

@@ -84,12 +84,12 @@ def test_the_inbox_the_library_and_the_file_page_say_for_whom_a_skill_is_valid(s
     assert "Valid for Pia." in page
     assert not_valid in page
     page = as_alice.get(f"/w/{workspace.slug}/files/{file_at(source, PATH).pk}/").content.decode()
-    assert "For which agents it is valid" in page
-    assert "By the rules of opal:" in page
+    assert "Agents for which it is valid" in page
+    assert "With the rules of opal:" in page
     approve_file_at(source, PATH)
     page = as_alice.get(f"/w/{workspace.slug}/skills/").content.decode()
     assert "Valid for Pia." in page
-    assert "Left out by the rules of Olga." in page
+    assert "Excluded by the rules of Olga." in page
 
 
 def test_the_api_says_for_whom_a_skill_is_valid(source, workspace, admin, key_for):

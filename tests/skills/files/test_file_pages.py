@@ -112,11 +112,11 @@ def test_a_quarantined_revision_is_shown_with_glyphs_reasons_and_the_text_in_for
     page = as_bob.get(file_url(poisoned)).content.decode()
     assert "Revision 2 is in quarantine" in page
     assert "A control character makes text read in another order than it is written." in page
-    assert "Revision 1 is in force, but no prompt holds it." in page
+    assert "Revision 1 is live, but no prompt contains it." in page
     assert OVERRIDE in page
     assert "\u202e" not in page
     assert "\u200b" not in page
-    assert "In force: revision 1" in page
+    assert "Live: revision 1" in page
 
 
 def test_findings_link_to_their_lines_and_the_diff_starts_from_the_revision_in_force(poisoned, as_bob):
@@ -125,7 +125,7 @@ def test_findings_link_to_their_lines_and_the_diff_starts_from_the_revision_in_f
     page = response.content.decode()
     assert f'href="{file_url(poisoned, "revisions/2/")}#L{finding["line"]}"' in page
     assert [revision.number for revision in response.context["pair"]] == [1, 2]
-    assert "What changed from revision 1, which is in force, to revision 2" in page
+    assert "Changes from revision 1, which is live, to revision 2" in page
 
 
 def test_a_change_in_force_is_compared_with_the_last_approved_revision(source, root, as_bob):
@@ -135,29 +135,26 @@ def test_a_change_in_force_is_compared_with_the_last_approved_revision(source, r
         refreshed(source)
     response = as_bob.get(file_url(file_at(source)))
     assert [revision.number for revision in response.context["pair"]] == [1, 3]
-    assert "the last agreed to" in response.content.decode()
+    assert "the last approved one" in response.content.decode()
 
 
 def test_a_new_file_shows_its_text_and_no_diff(source, as_bob):
     response = as_bob.get(file_url(file_at(source)))
     assert response.context["pair"] is None
-    assert (
-        "Nobody has looked at it yet. This revision is in force, but no prompt holds it."
-        in response.content.decode()
-    )
+    assert "Not refreshed yet. This revision is live, but no prompt contains it." in response.content.decode()
 
 
 def test_text_that_is_not_in_force_is_labelled(tea, as_bob):
     page = as_bob.get(file_url(tea)).content.decode()
-    assert "Not in force: revision 1" in page
-    assert "In force: revision" not in page
+    assert "Not live: revision 1" in page
+    assert "Live: revision" not in page
 
 
 def test_a_binary_file_shows_escaped_bytes_and_the_problem(source, root, as_bob):
     write(root / "AGENTS.md", b"Fine.\nThen \xff not.\n")
     refreshed(source)
     page = as_bob.get(file_url(file_at(source))).content.decode()
-    assert "It cannot be used as it is" in page
+    assert "This file cannot be used" in page
     assert "is not UTF-8" in page
     assert "Then \\xff not." in as_bob.get(file_url(file_at(source), "revisions/2/")).content.decode()
 
@@ -165,11 +162,11 @@ def test_a_binary_file_shows_escaped_bytes_and_the_problem(source, root, as_bob)
 def test_a_missing_file_says_so_and_whether_its_removal_was_approved(source, root, as_bob):
     (root / "AGENTS.md").unlink()
     refreshed(source)
-    assert "Agree that it is gone" in as_bob.get(file_url(file_at(source))).content.decode()
+    assert "Accept deletion" in as_bob.get(file_url(file_at(source))).content.decode()
     approve_file_at(source)
     page = as_bob.get(file_url(file_at(source))).content.decode()
-    assert "Someone has agreed to that." in page
-    assert "Agree that it is gone" not in page
+    assert "The deletion was accepted." in page
+    assert "Accept deletion" not in page
 
 
 def test_the_newest_revision_was_last_seen_by_the_last_refresh(source, root, as_bob):
@@ -200,7 +197,7 @@ def test_an_erased_revision_has_a_page_that_says_so(source, as_bob):
     file = file_at(source)
     Content.unscoped.filter(digest=file.newest.digest).update(data=None)
     for page in ("", "revisions/1/"):
-        assert "Its words were erased" in as_bob.get(file_url(file, page)).content.decode()
+        assert "The text was erased" in as_bob.get(file_url(file, page)).content.decode()
     assert as_bob.get(file_url(file, "revisions/1/raw/")).status_code == 404
 
 
@@ -252,7 +249,7 @@ def test_the_number_of_queries_does_not_grow_with_the_history(source, root, as_b
 def test_approving_settles_the_revision_that_was_viewed(source, as_bob):
     file = file_at(source)
     response = as_bob.post(file_url(file, "adopt/"), {"digest": file.newest.digest}, follow=True)
-    assert "Adopted: AGENTS.md." in response.content.decode()
+    assert "Approved: AGENTS.md." in response.content.decode()
     assert (reload_file(file).state, reload_file(file).is_settled) == ("current", True)
     by_bob = AuditEvent.unscoped.filter(actor_label="bob@example.com")
     assert by_bob.filter(verb="adopted", kind="file").count() == 1
@@ -262,13 +259,13 @@ def test_a_digest_that_was_not_viewed_is_not_approved(source, as_bob):
     file = file_at(source)
     for digest in ("", "0" * 64, "x" * 5_000):
         response = as_bob.post(file_url(file, "adopt/"), {"digest": digest}, follow=True)
-        assert "has changed since you looked at it" in response.content.decode(), digest
+        assert "changed after you opened this page" in response.content.decode(), digest
         assert not reload_file(file).is_settled, digest
 
 
 def test_a_quarantined_revision_cannot_be_approved(poisoned, as_bob):
     response = as_bob.post(file_url(poisoned, "adopt/"), {"digest": poisoned.newest.digest}, follow=True)
-    assert "Waive its findings first" in response.content.decode()
+    assert "Allow its findings first" in response.content.decode()
     assert reload_file(poisoned).in_force.content.text == GOOD
 
 
@@ -277,8 +274,8 @@ def test_a_file_is_ignored_and_unignored(source, as_bob):
     as_bob.post(file_url(file, "ignore/"))
     assert (reload_file(file).state, reload_file(file).in_force) == ("ignored", None)
     page = as_bob.get(file_url(file)).content.decode()
-    assert "leave it out of every prompt" in page
-    assert "Heed again" in page
+    assert "left out of all prompts" in page
+    assert "Stop ignoring" in page
     as_bob.post(file_url(file, "heed/"))
     assert (reload_file(file).state, reload_file(file).in_force.number) == ("new", 1)
 
@@ -304,7 +301,7 @@ def test_a_reviewer_waives_with_a_reason_and_a_last_day(poisoned, as_reviewer):
     page = as_reviewer.get(file_url(poisoned)).content.decode()
     assert "A quotation." in page
     assert "rita@example.com" in page
-    assert "Use it all the same" not in page
+    assert "Allow anyway" not in page
 
 
 BAD_WAIVERS = {
@@ -335,14 +332,14 @@ def test_a_waiver_applies_only_to_the_viewed_content(poisoned, root, as_reviewer
     write(root / POISONED, POISON + "And worse.\n")
     refreshed(poisoned.source)
     response = as_reviewer.post(file_url(poisoned, "waive/"), data, follow=True)
-    assert "has changed since you looked at it" in response.content.decode()
+    assert "changed after you opened this page" in response.content.decode()
     assert reload_file(poisoned).in_force.number == 1
 
 
 def test_nothing_is_waived_where_nothing_is_in_quarantine(source, as_alice):
     file = file_at(source)
     response = as_alice.post(file_url(file, "waive/"), waiver_data(file), follow=True)
-    assert "Nothing of this file is in quarantine." in response.content.decode()
+    assert "This file is not in quarantine." in response.content.decode()
 
 
 def test_a_waiver_can_be_ended(poisoned, as_reviewer):
@@ -352,7 +349,7 @@ def test_a_waiver_can_be_ended(poisoned, as_reviewer):
     assert reload_file(poisoned).state == "quarantined"
     page = as_reviewer.get(file_url(poisoned)).content.decode()
     assert "Ended" in page
-    assert "End it" not in page
+    assert "End this allowance?" not in page
     assert as_reviewer.post(file_url(poisoned, "waivers/999999/end/")).status_code == 404
 
 
@@ -369,13 +366,13 @@ def test_a_waiver_of_another_file_is_not_ended_here(poisoned, as_reviewer):
 
 def test_trust_is_requested_granted_and_lost_after_a_change(tea, as_bob, root):
     page = as_bob.get(file_url(tea)).content.decode()
-    assert "Trust and adopt" in page
-    assert "no agent gets it before someone trusts it" in page
+    assert "Trust and approve" in page
+    assert "agents cannot use it until someone trusts it" in page
     as_bob.post(file_url(tea, "adopt/"), {"digest": tea.newest.digest})
-    assert "Trusted as it is now" in as_bob.get(file_url(tea)).content.decode()
+    assert "Trusted in its current form" in as_bob.get(file_url(tea)).content.decode()
     write_skill(root, "tea", description="Makes coffee.")
     refreshed(tea.source)
-    assert "Lost: it has changed since someone trusted it" in as_bob.get(file_url(tea)).content.decode()
+    assert "No longer: it changed since it was trusted" in as_bob.get(file_url(tea)).content.decode()
 
 
 def test_each_harness_shows_its_verdict_on_a_skill(source, root, as_bob):
@@ -385,12 +382,12 @@ def test_each_harness_shows_its_verdict_on_a_skill(source, root, as_bob):
         verdict.harness: verdict for verdict in as_bob.get(file_url(file_at(source, TEA))).context["verdicts"]
     }
     assert {name: verdict.label for name, verdict in verdicts.items()} == {
-        "opal": "Dropped",
-        "pi": "Kept with a warning",
+        "opal": "Excluded",
+        "pi": "Allowed with a warning",
         "moltis": "Kept",
-        "openclaw": "Kept with a warning",
-        "claude-code": "Kept with a warning",
-        "plain": "Dropped",
+        "openclaw": "Allowed with a warning",
+        "claude-code": "Allowed with a warning",
+        "plain": "Excluded",
     }
     assert verdicts["opal"].reasons
 
@@ -404,7 +401,7 @@ def test_skills_with_the_same_name_are_listed_with_the_winner(tea, as_bob, works
     refreshed(tea.source)
     response = as_bob.get(file_url(tea))
     page = response.content.decode()
-    assert "Others of the same name" in page
+    assert "Other skills with the same name" in page
     assert other in page
     assert [(one.slug, winner.location) for one, winner in response.context["winners"]] == [
         ("pilot", "written here")

@@ -77,7 +77,7 @@ def test_states_kinds_and_digests_are_rendered():
 def test_a_line_of_very_many_chunks_is_cut_with_a_note():
     html = glyphs("a\u200b" * 5_000)
     assert html.count("dr-glyph") == 1_001
-    assert "The rest of this line is not drawn" in html
+    assert "The rest of this line is not shown" in html
 
 
 # --- one text ------------------------------------------------------------------------------------------

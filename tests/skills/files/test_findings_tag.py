@@ -110,7 +110,7 @@ def test_every_kind_of_record_shows_findings(workspace, as_bob, chosen):
     ]
     for kind, key in chosen(records):
         page = as_bob.get(f"/w/{workspace.slug}/{kind}/{key}/").content.decode()
-        assert "Look at this text before you rely on it" in page, kind
+        assert "Check this text before you use it" in page, kind
         assert "⟦U+200B⟧" in page, kind
 
 

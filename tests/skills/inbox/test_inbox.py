@@ -128,7 +128,7 @@ def test_pending_files_are_shown_by_severity_with_reasons(source, inbox, as_bob)
     assert "makes text read in another order" in page
     assert "Byte 21 (0xFF) is not UTF-8." in page
     assert "no longer at its source" in page
-    assert "Revision 1 is in force, but no prompt holds it." in page
+    assert "Revision 1 is live, but no prompt contains it." in page
     # The status text is part of a poll response only.
     assert "Inbox updated" not in page
 
@@ -171,9 +171,9 @@ def test_files_of_an_archived_source_are_not_shown(source, inbox, as_bob):
 
 def test_an_empty_inbox_says_what_to_do_next(cabin, tmp_path, as_alice, as_bob):
     assert "Add a source" in as_alice.get(CABIN).content.decode()
-    assert "Once an admin registers a folder" in as_bob.get(CABIN).content.decode()
+    assert "when an admin adds a folder" in as_bob.get(CABIN).content.decode()
     refreshed(make_source(cabin, tmp_path))
-    assert "Nothing waits" in as_bob.get(CABIN).content.decode()
+    assert "All done" in as_bob.get(CABIN).content.decode()
 
 
 def test_state_source_and_search_filter_the_inbox_and_are_counted(source, inbox, as_bob, workspace, root):
@@ -196,7 +196,7 @@ def test_state_source_and_search_filter_the_inbox_and_are_counted(source, inbox,
     assert len(list_states(as_bob.get(inbox, {"state": "new", "source": other.slug}))) == 1
     assert list_states(as_bob.get(inbox, {"q": "INVALID/"})) == ["invalid"]
     assert list_states(as_bob.get(inbox, {"state": "missing", "q": "changed"})) == []
-    assert "Nothing matches" in as_bob.get(inbox, {"q": "zzz"}).content.decode()
+    assert "No results" in as_bob.get(inbox, {"q": "zzz"}).content.decode()
     assert list_states(as_bob.get(inbox, {"source": "elsewhere"})) == []
 
 
@@ -232,7 +232,7 @@ def test_the_inbox_counts_the_agents_a_skill_is_assigned_to(cabin, tmp_path, as_
         "found": 0,
     }
     assert "read by all agents" in response.content.decode()
-    assert "No prompt holds it until someone trusts it." in response.content.decode()
+    assert "Not used in prompts until someone trusts it." in response.content.decode()
 
 
 def test_refusals_of_the_last_refresh_are_shown_unless_they_have_a_row(source, inbox, as_bob, root):
@@ -385,7 +385,7 @@ def test_only_the_checked_files_are_approved(source, inbox, as_bob):
     response = as_bob.post(
         f"{inbox}adopt/", {"pick": [get_checkbox_value(file) for file in picked]}, follow=True
     )
-    assert "2 files adopted." in response.content.decode()
+    assert "2 files approved." in response.content.decode()
     assert list_states(response) == ["quarantined", "invalid", "new"]
 
 
@@ -409,8 +409,8 @@ def test_a_file_that_changed_meanwhile_is_refused_and_the_others_are_approved(so
         f"{inbox}adopt/", {"pick": [get_checkbox_value(changed), get_checkbox_value(new)]}, follow=True
     )
     page = response.content.decode()
-    assert "changed/AGENTS.md: The file has changed since you looked at it." in page
-    assert "1 file adopted." in page
+    assert "changed/AGENTS.md: The file changed after you opened this page." in page
+    assert "1 file approved." in page
     assert list_states(response) == ["quarantined", "invalid", "missing", "changed"]
     assert file_at(source, "changed/AGENTS.md").agreed.number == 1
 
@@ -418,7 +418,7 @@ def test_a_file_that_changed_meanwhile_is_refused_and_the_others_are_approved(so
 def test_a_quarantined_file_cannot_be_approved_from_the_inbox(source, inbox, as_bob):
     file = file_at(source, "quarantined/AGENTS.md")
     response = as_bob.post(f"{inbox}adopt/", {"pick": [get_checkbox_value(file)]}, follow=True)
-    assert "Waive its findings first" in response.content.decode()
+    assert "Allow its findings first" in response.content.decode()
     assert file_at(source, "quarantined/AGENTS.md").in_force.number == 1
 
 
@@ -429,7 +429,7 @@ ODD_CHOICES: list[list[str]] = [[], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["
 def test_malformed_selections_settle_nothing(source, inbox, as_bob, chosen):
     for picks in chosen(ODD_CHOICES):
         response = as_bob.post(f"{inbox}adopt/", {"pick": picks}, follow=True)
-        assert "Tick the files that you want to adopt." in response.content.decode(), picks
+        assert "Select the files that you want to approve." in response.content.decode(), picks
         assert list_states(response) == STATES, picks
 
 
@@ -437,7 +437,7 @@ def test_a_foreign_file_cannot_be_selected(source, inbox, as_bob, elsewhere, roo
     theirs = make_source(elsewhere, root / "new")
     refreshed(theirs)
     response = as_bob.post(f"{inbox}adopt/", {"pick": [get_checkbox_value(file_at(theirs))]}, follow=True)
-    assert "Tick the files" in response.content.decode()
+    assert "Select the files" in response.content.decode()
     assert not file_at(theirs).is_settled
 
 

@@ -17,7 +17,7 @@ from tests.skills.files.file_samples import GOOD, POISON, file_at, write
 
 pytestmark = pytest.mark.django_db
 SKILL = ".agents/skills/folder/SKILL.md"
-HELD, NOT_HELD = "Prompts hold this revision.", "This revision is in force, but no prompt holds it."
+HELD, NOT_HELD = "This revision is live in prompts.", "This revision is live, but no prompt contains it."
 
 
 @pytest.fixture
@@ -100,18 +100,18 @@ def test_a_file_that_can_no_longer_be_read_stays_only_where_prompts_hold_it(sour
         os.symlink("/etc/hostname", path)
     refreshed(source)
     build(agent)
-    assert get_usage(as_alice, source) == "Revision 1 stays in force, unchanged."
+    assert get_usage(as_alice, source) == "Prompts keep using revision 1."
     agent.refresh_from_db()
     choose_context(agent, None, "pi", working_directory="", expected=agent.revision, by=BY)
     build(agent)
-    assert get_usage(as_alice, source) == "Revision 1 is in force, but no prompt holds it."
+    assert get_usage(as_alice, source) == "Revision 1 is live, but no prompt contains it."
 
 
 def test_a_revision_that_is_not_built_yet_is_not_held(source, root, as_alice):
     agent = make_reader(source)
     write(root / "AGENTS.md", GOOD + "Knock first.\n")
     refreshed(source)
-    assert get_usage(as_alice, source) == "Revision 2 is in force, but prompts still hold revision 1."
+    assert get_usage(as_alice, source) == "Revision 2 is live, but prompts still contain revision 1."
     build(agent)
     assert get_usage(as_alice, source) == HELD
 

@@ -88,8 +88,13 @@ def test_the_tab_and_the_prompts_agree(reader):
 
 def test_a_hidden_skill_is_shown_with_the_winner(reader, as_bob):
     page = as_bob.get(f"/w/harbour/agents/{reader.slug}/skills/").content.decode()
-    assert "The same name wins from" in page
-    for label in ("Attached to this agent", "For every agent", "Found by its rules", "Handed to this agent"):
+    assert "The skill of the same name in" in page
+    for label in (
+        "Attached to this agent",
+        "For every agent",
+        "Found by its discovery rules",
+        "Assigned to this agent",
+    ):
         assert label in page
     assert "foreign" not in page
 
@@ -106,7 +111,7 @@ def test_an_agent_without_skills_shows_how_to_get_some(elsewhere, as_mallory):
     agent = make_agent(elsewhere, "pilot")
     page = as_mallory.get(f"/w/elsewhere/agents/{agent.slug}/skills/").content.decode()
     assert "No skills" in page
-    assert "It reads no folder." in page
+    assert "It reads no folders." in page
 
 
 def test_the_reader_of_one_agent_equals_its_reader_among_all(workspace, reader):

@@ -106,7 +106,7 @@ def test_the_list_shows_records_and_discovered_skills(workspace, source, as_bob)
     make_skill(workspace, "brew", description="Brews.")
     page = as_bob.get(f"/w/{workspace.slug}/skills/").content.decode()
     unescaped = html.unescape(page)
-    for text in ("Brews.", "Written here", "Makes tea.", "House files", f"{HERE}/tea/SKILL.md"):
+    for text in ("Brews.", "Written in Dramatis", "Makes tea.", "House files", f"{HERE}/tea/SKILL.md"):
         assert text in unescaped
     file = get_skill_file(source, f"{HERE}/tea")
     assert f"/w/{workspace.slug}/files/{file.pk}/" in page
@@ -221,8 +221,8 @@ def test_skills_with_the_same_name_are_marked_and_the_record_wins(workspace, sou
     assert (first.agent_count, second.agent_count, written.is_for_all) == (1, 1, True)
     page = re.sub(r"\s+", " ", as_bob.get(f"/w/{workspace.slug}/skills/").content.decode())
     assert "Same name ×3" in page
-    assert "Wins for 1 agent." in page
-    assert "Hidden for 1 agent by the one written here." in page
+    assert "Used for 1 agent." in page
+    assert "Overridden for 1 agent by the skill written in Dramatis." in page
 
 
 def test_among_discovered_skills_the_harness_decides(workspace, source, as_bob):
@@ -289,7 +289,7 @@ def test_a_skill_page_shows_agents_findings_and_skills_of_the_same_name(workspac
     page = as_bob.get(f"/w/{workspace.slug}/skills/tea/").content.decode()
     for text in (
         "Reader",
-        "Found under the same name",
+        "Discovered with the same name",
         f"{GITHUB}/tea/SKILL.md",
         "⟦U+200B⟧",
         "/skills/tea/export/",
@@ -326,7 +326,7 @@ def test_a_skill_is_exported_as_a_folder_that_the_reference_accepts(workspace, a
 def test_a_skill_too_large_for_a_file_says_so(workspace, as_bob):
     make_skill(workspace, "tea", body="🫖" * 70_000)
     response = as_bob.get(f"/w/{workspace.slug}/skills/tea/export/", follow=True)
-    assert "does not fit into a file" in response.content.decode()
+    assert "cannot be written as a file" in response.content.decode()
 
 
 # --- live validation ------------------------------------------------------------------------------------
@@ -426,11 +426,11 @@ def test_viewers_may_not_check_and_get_is_rejected(workspace, bob, as_bob, as_ma
 
 def test_the_trust_policy_is_shown_and_owners_change_it(workspace, source, as_alice):
     address = f"/w/{workspace.slug}/skills/"
-    assert "wait until someone trusts" in as_alice.get(address).content.decode()
+    assert "need approval before agents can use them" in as_alice.get(address).content.decode()
     assert get_skill_file(source, f"{HERE}/wait").in_force is None
     as_alice.post(f"{address}trust/policy/", {"needed": "0"})
     assert get_skill_file(source, f"{HERE}/wait").in_force is not None
-    assert "as soon as they are sound" in as_alice.get(address).content.decode()
+    assert "as soon as they pass the scan" in as_alice.get(address).content.decode()
     as_alice.post(f"{address}trust/policy/", {"needed": "1", "in_use": "remove"})
     assert get_skill_file(source, f"{HERE}/wait").in_force is None
     events = AuditEvent.objects.in_workspace(workspace).filter(kind="workspace", verb="edited")
@@ -440,7 +440,10 @@ def test_the_trust_policy_is_shown_and_owners_change_it(workspace, source, as_al
 def test_the_trust_policy_rejects_editors_and_invalid_values(workspace, source, as_bob, as_alice):
     address = f"/w/{workspace.slug}/skills/trust/policy/"
     assert as_bob.post(address, {"needed": "0"}).status_code == 403
-    assert "Use them without asking" not in as_bob.get(f"/w/{workspace.slug}/skills/").content.decode()
+    assert (
+        "Trust discovered skills automatically"
+        not in as_bob.get(f"/w/{workspace.slug}/skills/").content.decode()
+    )
     as_alice.post(address, {"needed": "maybe"})
     workspace.refresh_from_db()
     assert workspace.skills_need_trust

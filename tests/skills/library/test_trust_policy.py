@@ -75,7 +75,10 @@ def test_skills_in_use_are_removed_only_on_request_and_named(workspace, reader, 
 def test_without_untrusted_skills_in_use_nothing_is_asked(workspace, reader, as_alice):
     source = reader.context.uses.get().source
     approve_file_at(source, ".agents/skills/tea/SKILL.md")
-    assert "Found skills now wait until someone trusts them." in post(as_alice, workspace).content.decode()
+    assert (
+        "Discovered skills now need approval before agents use them."
+        in post(as_alice, workspace).content.decode()
+    )
     assert needs_trust(workspace)
     assert list_used(reader) == ["soup", "tea"]
 

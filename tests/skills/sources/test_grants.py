@@ -99,7 +99,7 @@ def test_the_form_names_the_roots_and_refuses_others_under_the_field(workspace, 
     assert str(root) in as_operator.get(f"{GRANTS}add/").content.decode()
     answer = as_operator.post(f"{GRANTS}add/", {"workspace": workspace.pk, "path": "/etc"})
     assert answer.status_code == 200
-    assert "below none of the roots" in " ".join(answer.context["adminform"].form.errors["path"])
+    assert "not below any of the roots" in " ".join(answer.context["adminform"].form.errors["path"])
     assert not SourceGrant.objects.in_workspace(workspace).exists()
 
 
@@ -182,7 +182,7 @@ def run_command(*args):
 def test_a_folder_is_granted_from_the_command_line(workspace, root):
     assert f"{workspace.name} may read {root}/team" in run_command("grant_source", "harbour", f"{root}/team")
     assert last_event(workspace).verb == "granted"
-    with pytest.raises(CommandError, match="none of the roots"):
+    with pytest.raises(CommandError, match="any of the roots"):
         run_command("grant_source", "harbour", "/etc")
     with pytest.raises(CommandError, match="no workspace “nowhere”"):
         run_command("grant_source", "nowhere", str(root))

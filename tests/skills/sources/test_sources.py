@@ -208,11 +208,11 @@ def test_the_source_and_its_first_run_come_together_or_not_at_all(workspace, sou
 
 BAD_INPUT: list[tuple[str, object, str]] = [
     ("label", "", "This field is required."),
-    ("grant", "", "Choose the folder that operators granted."),
+    ("grant", "", "Choose a folder that operators allowed."),
     ("grant", "999999", "Select a valid choice."),
-    ("folder", "../other", "Names may not be empty, . or .. in a path"),
-    ("folder", "/etc", "Write a path below the granted folder"),
-    ("harnesses", [], "Choose at least one of the rule sets."),
+    ("folder", "../other", "Names in a path cannot be empty, . or .."),
+    ("folder", "/etc", "Enter a path below the allowed folder"),
+    ("harnesses", [], "Select at least one set of discovery rules."),
     ("harnesses", ["unheard-of"], "unheard-of is not one of the available choices."),
     ("adoption", "never", "never is not one of the available choices."),
     ("refresh_minutes", "0", "greater than or equal to 1"),
@@ -316,7 +316,7 @@ def test_restoring_a_revision_requests_a_refresh(source, as_alice):
 def test_rules_that_an_agent_works_by_stay(source, as_alice, agent, by_alice):
     choose_context(agent, source, "pi", working_directory="", expected=agent.revision, by=by_alice)
     answer = as_alice.post(address(source, "edit/"), edited(source))
-    assert "Still in use: Pilot (pi)." in answer.context["form"].errors["harnesses"][0]
+    assert "In use by: Pilot (pi)." in answer.context["form"].errors["harnesses"][0]
     source.refresh_from_db()
     assert "pi" in source.harnesses
 
@@ -324,7 +324,7 @@ def test_rules_that_an_agent_works_by_stay(source, as_alice, agent, by_alice):
 def test_a_source_that_agents_read_is_not_archived(source, as_alice, agent, by_alice):
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=by_alice)
     answer = as_alice.post(address(source, "archive/"), follow=True)
-    assert "Still used by Pilot" in page_text(answer)
+    assert "In use by Pilot" in page_text(answer)
     source.refresh_from_db()
     assert not source.is_archived
     with pytest.raises(RecordInUse, match="Pilot"):
@@ -355,7 +355,7 @@ def test_a_rescan_evaluates_the_known_files_again(workspace, tree):
 def test_the_list_shows_state_files_and_readers(source, as_alice, agent, by_alice, workspace):
     choose_context(agent, source, "plain", working_directory="", expected=agent.revision, by=by_alice)
     page = page_text(as_alice.get(f"/w/{workspace.slug}/sources/"))
-    assert "Not looked at yet" in page
+    assert "Not refreshed yet" in page
     refreshed(source)
     page = page_text(as_alice.get(f"/w/{workspace.slug}/sources/"))
     assert all(text in page for text in ("Done", "2 new", "Pilot", "Every 15 minutes", str(source.grant)))
@@ -405,7 +405,7 @@ def test_files_are_narrowed_by_state(source, as_alice):
     page = page_text(as_alice.get(address(source, "?state=invalid")))
     assert "1–1 of 1" in page
     assert "deep/AGENTS.md" not in page
-    assert "None in this state" in page_text(as_alice.get(address(source, "?state=missing")))
+    assert "No files in this state" in page_text(as_alice.get(address(source, "?state=missing")))
     assert "1–2 of 2" in page_text(as_alice.get(address(source, "?state=made-up&page=x")))
 
 
@@ -416,7 +416,7 @@ def test_a_withdrawn_root_is_reported_and_its_files_stay(source, as_alice, setti
     page = page_text(as_alice.get(address(source)))
     assert run.status == "failed"
     assert "Operators no longer allow this folder" in page
-    assert "What was found before stays in use" in page
+    assert "The previous files stay in use" in page
     assert ContextFile.objects.in_workspace(source.workspace_id).filter(in_force__isnull=False).count() == 2
 
 
@@ -472,7 +472,7 @@ def test_the_end_of_a_refresh_updates_the_files(source, as_viewer):
     refreshed(source)
     over = page_text(live(as_viewer, source, seen=signature, ended=ended, state="new"))
     assert 'id="source-results" hx-swap-oob="outerHTML"' in over
-    assert "Look finished: Done." in over
+    assert "Refresh finished: Done." in over
     assert "deep/AGENTS.md" in over
     # The links contain the parameters of the page, not those of the live request.
     assert "seen=" not in over.partition("source-results")[2]

@@ -282,7 +282,7 @@ def test_refused_files_of_a_good_zip_are_shown_with_their_reasons(source, as_bob
     [
         (b"not a zip at all", "It is not a zip archive, or its end is missing."),
         (archive(Part("AGENTS.md"), Part("b.md"))[:-1], "does not end where it says"),
-        (archive(Part("../a.md"), Part("/b.md")), "None of its files can be taken."),
+        (archive(Part("../a.md"), Part("/b.md")), "None of these files can be accepted."),
         (b"", "This file is empty."),
     ],
     ids=["no-zip", "cut-off", "all-refused", "empty"],
@@ -315,7 +315,7 @@ def test_an_upload_to_a_folder_is_refused_with_a_reason(workspace, tmp_path, set
     answer = upload(as_bob, folder, write_zip(FILES.items()))
     assert answer.status_code == 302
     page = as_bob.get(answer["Location"]).content.decode()
-    assert "The files of this source lie in a folder." in page
+    assert "The files of this source are in a folder." in page
 
 
 # --- body size -----------------------------------------------------------------------------------------
