@@ -106,7 +106,9 @@ def test_a_release_has_packages_notes_sbom_and_checksums(tmp_path):
         names = archive.getnames()
     assert f"dramatis_client-{version}/pyproject.toml" in names
     with tarfile.open(paths[f"dramatis-client-{version}.tgz"]) as archive:
-        package = json.load(archive.extractfile("package/package.json"))
+        member = archive.extractfile("package/package.json")
+        assert member is not None
+        package = json.load(member)
         names = archive.getnames()
     assert (package["name"], package["version"]) == ("@dramatis/client", version)
     assert "package/dist/index.js" in names
