@@ -1,6 +1,6 @@
 """REST resources of agents, identities, souls, user profiles, channels and tools."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.models import Prefetch, QuerySet
 from django.urls import URLPattern
@@ -39,6 +39,7 @@ from personas.models import (
     UserProfile,
     Workspace,
 )
+from personas.persona_files.api import PersonaFileOperations
 from personas.records.services import FieldValues
 from personas.roles import Permission
 from personas.selectors import (
@@ -195,10 +196,15 @@ class NamedResource(RecordResource[Any]):
     create_only_fields = ("slug",)
     optional_fields = ("slug",)
     schema_overrides = {"slug": slug_schema()}
+    # Name of the Markdown file that a record is imported from and exported to.
+    file_name: ClassVar[str]
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Any:
         model: type[Named] = self.model  # type: ignore[assignment]  # these are all named
         return create_named_record(model, call.workspace, values, by=call.actor, message=message)
+
+    def extra_urls(self) -> list[URLPattern]:
+        return PersonaFileOperations(self, self.file_name).urls()
 
 
 class IdentityResource(NamedResource):
@@ -206,6 +212,7 @@ class IdentityResource(NamedResource):
 
     model = Identity
     name, singular = "identities", "identity"
+    file_name = "IDENTITY.md"
     has_compiled_lookup = True
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Identity]:
@@ -217,6 +224,7 @@ class SoulResource(NamedResource):
 
     model = Soul
     name, singular = "souls", "soul"
+    file_name = "SOUL.md"
     has_compiled_lookup = True
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Soul]:
@@ -228,6 +236,7 @@ class UserProfileResource(NamedResource):
 
     model = UserProfile
     name, singular = "user-profiles", "user profile"
+    file_name = "USER.md"
     has_compiled_lookup = True
     search_fields = ("label", "slug", "name")
 

@@ -39,6 +39,7 @@ class ApiRequest:
         return self.headers.get("If-Match")
 
 
+JSON_TYPE = "application/json"
 OperationHandler = Callable[..., ApiResponse]
 
 
@@ -58,6 +59,8 @@ class Operation:
     answer: Schema | None = None
     status: int = 200
     body: Schema | None = None
+    # Media type of the request body. The handler gets the parsed value of JSON, and the text of other types.
+    body_type: str = JSON_TYPE
     query: Mapping[str, Schema] = field(default_factory=dict)
     # Names of the parameters in `query` that are required.
     required_params: Sequence[str] = ()
@@ -73,8 +76,8 @@ class Operation:
     example: Any = None
     body_example: Any = None
     tag: str = ""
-    # For the OpenAPI document: additional responses that are not errors, such as 304, and additional media
-    # types of the normal response.
+    # For the OpenAPI document: additional responses that are not errors, such as 304. `extra_content` has the
+    # media types of the normal response other than JSON; without `answer` there is no JSON.
     extra_responses: Sequence[tuple[int, Mapping[str, Any]]] = ()
     extra_content: Mapping[str, Any] = field(default_factory=dict)
 

@@ -105,6 +105,23 @@ UNSUPPORTED_MEDIA_TYPE = Problem(
 )
 
 
+def parse_text_body(request: HttpRequest | Request, media_type: str, validator: Draft202012Validator) -> str:
+    """Return the text of a body that is not JSON. It must be UTF-8 and match the schema."""
+    content_type = (request.content_type or "").partition(";")[0].strip().lower()
+    if content_type != media_type:
+        detail = f"Send {media_type}."
+        error = FieldError(detail, header="Content-Type")
+        raise ProblemError(Problem(415, "unsupported_media_type", detail, [error]))
+    try:
+        text: str = request.body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        detail = f"The body is not UTF-8: byte {error.start} cannot be read."
+        raise ProblemError(Problem(400, "bad_request", detail)) from None
+    if errors := find_schema_errors(validator, text):
+        raise ProblemError(validation_problem(errors))
+    return text
+
+
 def parse_json_body(request: HttpRequest | Request, validator: Draft202012Validator) -> Any:
     content_type = (request.content_type or "").partition(";")[0].strip().lower()
     if content_type != "application/json":

@@ -1,6 +1,7 @@
 """Base view of the API: authentication, rate limit, permission, query and body checks, then the operation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from hashlib import sha256
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
+from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
@@ -19,10 +21,10 @@ from personas.api.authentication import ApiClient, authenticate
 from personas.api.exception_handler import exception_to_problem, validation_problem
 from personas.api.idempotency import IDEMPOTENCY_HEADER, run_idempotent
 from personas.api.key_limits import check_key_limits, limit_changes
-from personas.api.operations import ApiRequest, Operation
+from personas.api.operations import JSON_TYPE, ApiRequest, Operation
 from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, ProblemError
 from personas.api.rate_limits import charge_rate_limit
-from personas.api.request_body import parse_json_body
+from personas.api.request_body import parse_json_body, parse_text_body
 from personas.api.responses import ApiResponse
 from personas.api.schema import Schema
 from personas.api.validation import build_validator, find_schema_errors, parse_utc_datetime
@@ -105,7 +107,7 @@ class ApiView(APIView):
     def build_request(self, request: Request, operation: Operation, caller: ApiClient) -> ApiRequest:
         return ApiRequest(
             caller=caller,
-            body=parse_json_body(request, operation.body_validator) if operation.body_validator else None,
+            body=parse_body(request, operation),
             query=parse_query_params(request.query_params, operation.query, operation.required_params),
             headers=request.headers,
             request_id=get_request_id(request),
@@ -134,6 +136,14 @@ class ApiView(APIView):
                 headers={"Allow": ", ".join(self.allowed_methods)},
             )
         )
+
+
+def parse_body(request: Request, operation: Operation) -> Any:
+    if operation.body_validator is None:
+        return None
+    if operation.body_type != JSON_TYPE:
+        return parse_text_body(request, operation.body_type, operation.body_validator)
+    return parse_json_body(request, operation.body_validator)
 
 
 def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
@@ -177,9 +187,26 @@ def endpoint(route: str, name: str, **operations: Operation) -> URLPattern:
     view: type[ApiView] = type(
         f"{name.title().replace('-', '')}View",
         (ApiView,),
-        {"operations": by_method, "http_method_names": allowed, "__doc__": "An address of the API."},
+        {
+            "operations": by_method,
+            "http_method_names": allowed,
+            "renderer_classes": list_renderers(operations.values()),
+            "__doc__": "An address of the API.",
+        },
     )
     return path(route, login_not_required(view.as_view()), name=name)
+
+
+def list_renderers(operations: Iterable[Operation]) -> tuple[type[BaseRenderer], ...]:
+    """Return the renderers of a view, for content negotiation. Responses are already rendered."""
+    media_types = dict.fromkeys(name for operation in operations for name in operation.extra_content)
+    return (*map(build_renderer, media_types), JSONRenderer)
+
+
+@cache
+def build_renderer(media_type: str) -> type[BaseRenderer]:
+    renderer: type[BaseRenderer] = type("MediaRenderer", (BaseRenderer,), {"media_type": media_type})
+    return renderer
 
 
 def get_api_view(pattern: URLPattern) -> type[ApiView] | None:

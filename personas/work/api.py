@@ -6,11 +6,12 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
+from personas.agents.api import AgentResource
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import Problem, ProblemError
 from personas.api.record_resource import RecordResource
-from personas.api.responses import ApiResponse, no_content_response
+from personas.api.responses import ApiResponse, json_response, no_content_response
 from personas.api.schema import (
     array_schema,
     boolean_schema,
@@ -25,9 +26,10 @@ from personas.models import Agent, Responsibility, Task, TaskStatus, Workspace
 from personas.records.services import FieldValues, archive_record
 from personas.roles import Permission
 from personas.selectors import list_responsibilities, list_tasks
-from personas.work.services import add_responsibility, create_task, tick_step
+from personas.work.services import add_responsibility, create_task, order_responsibilities, tick_step
 
 REMOVE_REFUSAL = "A bot removes responsibilities only with a key that is limited to its agents."
+MAX_RESPONSIBILITIES = 1_000
 AGENT_FILTER = {"agent": slug_schema(description="Only those of this agent.")}
 STEPS_SCHEMA = array_schema(
     object_schema(
@@ -79,8 +81,43 @@ class ResponsibilityResource(RecordResource[Responsibility]):
         archive_record(responsibility, by=call.actor)
         return no_content_response()
 
+    def order(self, call: ApiRequest, agent: str) -> ApiResponse:
+        """Put the responsibilities of an agent in order, and return them."""
+        row = AgentResource().find_record(call, agent)
+        order_responsibilities(row, call.body["ids"], by=call.actor)
+        rows = self.get_queryset(call.workspace).filter(agent=row, archived_at=None)
+        return json_response({"items": [self.to_json(row) for row in rows]})
+
     def extra_urls(self) -> list[URLPattern]:
         return [
+            endpoint(
+                "agents/<slug:agent>/responsibilities:order",
+                "responsibilities-order",
+                post=Operation(
+                    self.order,
+                    "Order the responsibilities of an agent",
+                    operation_id="orderResponsibilities",
+                    permission=Permission.EDIT,
+                    touches=self.write_touches,
+                    body=object_schema(
+                        {
+                            "ids": array_schema(
+                                integer_schema(1),
+                                most=MAX_RESPONSIBILITIES,
+                                uniqueItems=True,
+                                description="The id of each active responsibility, in the new order.",
+                            )
+                        }
+                    ),
+                    body_example={"ids": [7, 3, 5]},
+                    answer=object_schema({"items": {"type": "array", "items": self.response_schema()}}),
+                    tag=self.name,
+                    is_retryable=True,
+                    refusals={404: "not_found", 409: "refused"},
+                    note="Prompts have responsibilities in this order. 409 if `ids` are not exactly the "
+                    "active responsibilities of the agent.",
+                ),
+            ),
             endpoint(
                 "agents/<slug:agent>/responsibilities:remove",
                 "responsibilities-remove",
@@ -97,7 +134,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
                     is_retryable=True,
                     refusals={404: "not_found"},
                 ),
-            )
+            ),
         ]
 
 

@@ -45,7 +45,9 @@ def order_responsibilities(agent: Agent, order: Sequence[int], *, by: Actor) -> 
     agent = lock_record(agent)
     responsibilities = {row.pk: row for row in agent.responsibilities.filter(archived_at=None)}
     if sorted(order) != sorted(responsibilities):
-        raise DomainError(_("The responsibilities changed in the meantime. Reload the page, then sort them."))
+        raise DomainError(
+            _("These are not all active responsibilities of the agent. Load them again, then sort them.")
+        )
     renumber_responsibilities([responsibilities[pk] for pk in order], "Put in order", by=by)
 
 

@@ -33,6 +33,7 @@ TAG_DESCRIPTIONS = {
     "skills": "Instructions that agents load on demand, as records of the workspace.",
     "discovered-skills": "Skills that were discovered as SKILL.md files in sources.",
     "sources": "Folders, or files pushed through the API, that context files and skills come from.",
+    "rule-sets": "What each harness reads in sources: which files, where, and in which order.",
     "context-files": "Files found in sources, such as AGENTS.md, with their findings and decisions.",
     "prompts": "Fetch and render prompts. This is what bots call.",
     "prompt-versions": "The numbered, immutable versions of prompts: text, provenance, differences.",
@@ -42,6 +43,8 @@ TAG_DESCRIPTIONS = {
     "releases": "Versions that move to production together, after approval where it is required.",
     "erasures": "Removal of the data of a person from records, versions and the ledger.",
     "impact": "What an unsaved change would do to prompts. Nothing is stored.",
+    "layouts": "The formats of prompts, with their sections in order.",
+    "search": "Search over everything in the workspace.",
     "prompt-settings": "Settings of prompts on four levels: workspace, channel, agent, agent on a channel.",
 }
 

@@ -124,7 +124,7 @@ def build_operation(pattern: URLPattern, operation: Operation) -> dict[str, Any]
     if operation.body is not None:
         content: dict[str, Any] = {"schema": operation.body}
         content |= {"example": operation.body_example} if operation.body_example is not None else {}
-        document["requestBody"] = {"required": True, "content": {"application/json": content}}
+        document["requestBody"] = {"required": True, "content": {operation.body_type: content}}
     return document
 
 

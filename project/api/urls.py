@@ -17,6 +17,7 @@ RESOURCE_MODULES = (
     "skills.library.agent_api",
     "skills.library.found_api",
     "skills.sources.api",
+    "skills.rule_sets.api",
     "skills.files.api",
     "skills.files.action_api",
     "skills.agent_context.api",
@@ -26,6 +27,7 @@ RESOURCE_MODULES = (
     "prompts.versions.prompts_api",
     "prompts.versions.api",
     "prompts.provenance.api",
+    "prompts.provenance.usage_api",
     "prompts.versions.diff_api",
     "prompts.versions.sizes_api",
     "prompts.integrity.api",
@@ -38,6 +40,8 @@ RESOURCE_MODULES = (
     "prompts.preview.api",
     "prompts.preview.impact_api",
     "prompts.settings.api",
+    "prompts.settings.layouts_api",
+    "prompts.search.api",
 )
 
 urlpatterns: list[URLPattern] = [

@@ -26,6 +26,7 @@ RANK_PREFIX, RANK_INSIDE, RANK_ARCHIVED = 0, 1, 2
 RESULT_COLUMNS = ("result_kind", "result_key", "result_title", "result_about", "result_rank")
 VERSION_PATTERN = re.compile(r"(?P<name>.*?)\s*(?P<mark>\bv)?(?P<number>\d{1,9})", re.IGNORECASE)
 DIGEST_PATTERN = re.compile(r"[0-9a-f]{6,64}")
+VERSION_KIND = "versions"
 EMPTY_COLUMN = Value("", TextField())
 
 
@@ -39,6 +40,9 @@ class SearchResult:
     icon: str
     group: str | Promise
     rank: int = RANK_INSIDE
+    # Name of the search kind, or `versions`, and what identifies the row in URLs; empty for an action.
+    kind: str = ""
+    key: str = ""
 
 
 def search_workspace(workspace: Workspace, query: str, is_allowed: PermissionTest) -> list[SearchResult]:
@@ -125,7 +129,9 @@ def build_record_result(
     hint = _("Archived") if rank == RANK_ARCHIVED else about
     label = title if len(title) < MAX_TITLE_LENGTH else f"{title[: MAX_TITLE_LENGTH - 1]}…"
     url = reverse(kind.route, args=args)
-    return SearchResult(label, "" if hint == title else hint, url, kind.icon, kind.group, rank)
+    return SearchResult(
+        label, "" if hint == title else hint, url, kind.icon, kind.group, rank, kind.name, key
+    )
 
 
 def list_studio_results(workspace: Workspace, rows: Iterable[Any]) -> Iterator[SearchResult]:
@@ -174,4 +180,13 @@ def filter_by_digest(rows: QuerySet[PromptVersion], prefix: str) -> QuerySet[Pro
 
 def build_version_result(workspace: Workspace, version: PromptVersion) -> SearchResult:
     url = reverse("versions:detail", args=[workspace.slug, version.prompt_id, version.number])
-    return SearchResult(str(version), version.digest[:12], url, "version", _("Versions"), RANK_PREFIX)
+    return SearchResult(
+        str(version),
+        version.digest[:12],
+        url,
+        "version",
+        _("Versions"),
+        RANK_PREFIX,
+        VERSION_KIND,
+        version.digest,
+    )

@@ -7,7 +7,6 @@ from zipfile import ZipFile
 
 from django.db.models import Prefetch, Q, QuerySet
 from django.urls import URLPattern
-from rest_framework.renderers import BaseRenderer, JSONRenderer
 
 from personas.api.authentication import ApiClient
 from personas.api.exception_handler import validation_problem
@@ -17,7 +16,7 @@ from personas.api.problems import FieldError, ProblemError
 from personas.api.record_resource import RecordResource
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import Schema, array_schema, line_schema, object_schema, slug_schema
-from personas.api.views import endpoint, get_api_view
+from personas.api.views import endpoint
 from personas.errors import InvalidInput
 from personas.models import Agent, Workspace
 from personas.records.services import FieldValues
@@ -52,16 +51,6 @@ IMPORT_SCHEMA = object_schema(
     required=["text"],
 )
 IMPORT_EXAMPLE = {"text": "---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n"}
-
-
-class MarkdownRenderer(BaseRenderer):
-    """Makes content negotiation accept `text/markdown`.
-
-    It does not render anything, because the view returns the finished response body.
-    """
-
-    media_type = MARKDOWN_TYPE
-    format = "md"
 
 
 def build_import_url(skills: "SkillResource") -> URLPattern:
@@ -129,7 +118,7 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
     }
     note = "Markdown, unless application/json is what you accept."
     path = f"skills/<{skills.lookup_converter}:key>"
-    patterns = [
+    return [
         endpoint(
             f"{path}/file",
             "skills-file",
@@ -155,10 +144,6 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
             ),
         ),
     ]
-    for pattern in patterns:
-        if view := get_api_view(pattern):
-            view.renderer_classes = (MarkdownRenderer, JSONRenderer)
-    return patterns
 
 
 def render_skill_file(skill: Skill) -> bytes:

@@ -47,7 +47,7 @@ class HarnessRules:
         return [kind for kind in FILE_KINDS if kind in kinds]
 
 
-def list_rule_sets(workspace: Workspace) -> QuerySet[RuleSet]:
+def list_rule_sets(workspace: Workspace | int) -> QuerySet[RuleSet]:
     return RuleSet.objects.in_workspace(workspace).order_by("harness")
 
 

@@ -12,7 +12,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from personas.actors import Actor
 from personas.errors import DomainError, EditConflict, InvalidInput
+from personas.models import Workspace
 from personas.records.services import restore_record
 from personas.records.views import RecordPages, post_only
 from personas.roles import Permission
@@ -129,7 +131,7 @@ class RuleSetPages(RecordPages[RuleSet]):
         before = self.find(request, key)
         response = super().revert(request, key, number)
         if self.find(request, key).revision != before.revision:
-            self.request_refreshes(request, key)
+            request_rule_refreshes(request.workspace, key, by=request.actor)
         return response
 
     # --- helpers ----------------------------------------------------------------------------------------
@@ -141,17 +143,8 @@ class RuleSetPages(RecordPages[RuleSet]):
 
     def redirect_to_detail(self, request: WorkspaceRequest, key: str, *, is_changed: bool) -> HttpResponse:
         if is_changed:
-            self.request_refreshes(request, key)
+            request_rule_refreshes(request.workspace, key, by=request.actor)
         return redirect("rule-sets:detail", request.workspace.slug, key)
-
-    def request_refreshes(self, request: WorkspaceRequest, key: str) -> None:
-        """Request a refresh of each source that uses these rules."""
-        for source in self.get_harness_rules(request, key).sources:
-            try:
-                enqueue_refresh_run(request_refresh(source, cause="rules", by=request.actor))
-            except DomainError:
-                # The source was archived in the meantime and needs no refresh.
-                continue
 
     def build_urls(self, request: WorkspaceRequest, key: str) -> dict[str, Any]:
         page_urls = {
@@ -179,6 +172,16 @@ class RuleSetPages(RecordPages[RuleSet]):
 
 
 LINKED_PAGES = ("detail", "edit", "history")
+
+
+def request_rule_refreshes(workspace: Workspace, harness: str, *, by: Actor) -> None:
+    """Request a refresh of each source that uses the rules of this harness."""
+    for source in list_harness_rules(workspace, [harness])[0].sources:
+        try:
+            enqueue_refresh_run(request_refresh(source, cause="rules", by=by))
+        except DomainError:
+            # The source was archived in the meantime and needs no refresh.
+            continue
 
 
 def format_rules(rules: dict[str, Any]) -> str:

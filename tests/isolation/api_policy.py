@@ -46,6 +46,10 @@ PERMISSIONS: dict[str, Permission] = {
     "DELETE sources-one": SOURCES,
     "POST sources-restore": SOURCES,
     "POST sources-restore-revision": SOURCES,
+    "PUT rule-sets-one": SOURCES,
+    "DELETE rule-sets-one": SOURCES,
+    "POST rule-sets-restore": SOURCES,
+    "POST rule-sets-restore-revision": SOURCES,
 }
 # Bots may read everything except users, keys and text that is not approved.
 NOT_FOR_BOTS = {
@@ -56,6 +60,7 @@ NOT_FOR_BOTS = {
     "GET invitations-list",
     "GET invitations-one",
     "GET audit-list",
+    "GET search",
     "GET erasures-list",
     "GET erasures-one",
     "GET found-skills-trust",
@@ -127,6 +132,10 @@ GROUPS = {
     "members": "workspace",
     "invitations": "workspace",
     "erasures": "workspace",
+    "rule-sets": "workspace",
+    "usages": "workspace",
+    "search": "workspace",
+    "layouts": "agent",
     "versions": "prompt",
     **dict.fromkeys(("labels", "prompt-labels", "releases", "ledger", "replay"), "label"),
     **dict.fromkeys(("prompt", "prompt-text", "render", "batch-get"), "label"),

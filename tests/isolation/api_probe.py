@@ -29,10 +29,12 @@ def call(caller: Caller, method: str, path: str, body: Any = None, headers: Mapp
     mail.outbox = []
     rate_limits.PROCESS_LIMITER.clear()
     authorization = {"Authorization": f"Bearer {caller.secret}"} if caller.secret else {}
-    data = b"" if body is None else json.dumps(body).encode()
+    # A body that is not JSON is given as text.
+    content_type = "text/markdown" if isinstance(body, str) else "application/json"
+    data = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
     with recorded_writes(written_tables), recorded_logs() as recorder:
         response: Any = caller.client.generic(
-            method, path, data, content_type="application/json", headers=authorization | dict(headers)
+            method, path, data, content_type=content_type, headers=authorization | dict(headers)
         )
     return Answer(
         status=response.status_code,

@@ -99,6 +99,8 @@ EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
         for kind in NEW
         for verb in ("archive", "restore", "approve", "reject")
     },
+    ("responsibilities-order", "ids"): RowReference("responsibilities", "pk"),
+    ("usages-list", "id"): RowReference("souls", "pk"),
     # The caller's own tools, not records of the workspace.
     ("render", "tools"): None,
 }
@@ -118,7 +120,11 @@ PLAIN_NAMES = """
     token_budget total total_characters until updated_since valid_from valid_until values verb verbs vibe
     working_directory
 """
-PLAIN = frozenset(PLAIN_NAMES.split())
+RULE_SET_NAMES = """
+    caps depth entries file_bytes folder_entries global_folder off paths rules seconds skip_folders take
+    total_bytes
+"""
+PLAIN = frozenset((PLAIN_NAMES + RULE_SET_NAMES).split())
 # A reported digest is stored as sent and not trusted.
 # In a batch each item is rejected separately.
 ACCEPTED = {

@@ -161,7 +161,27 @@ def responsibility_title(stage: Stage, home: str) -> Any:
     return {"title": stage.row(home, "responsibilities").title}
 
 
+def file_rows(kind: str, text: str) -> dict[str, Row]:
+    """Rows of the kinds of records that are imported from and exported to Markdown files."""
+    plain = {"key": row(kind)}
+    return {
+        f"POST {kind}-import": Row(body=constant({"label": "Fresh", "text": text}), narrow=403),
+        f"GET {kind}-file": Row(plain, narrow=403),
+        f"PUT {kind}-file": Row(plain, body=constant(text), narrow=403),
+    }
+
+
+def ordered_duties(stage: Stage, home: str) -> Any:
+    agent = stage.row(home, "agents")
+    rows = agent.responsibilities.filter(archived_at=None)
+    return {"ids": list(rows.order_by("-position", "-pk").values_list("pk", flat=True))}
+
+
 PERSONAS: dict[str, Row] = {
+    **file_rows("identities", "---\nname: Fresh\n---\n\nFresh.\n"),
+    **file_rows("souls", "Fresh.\n"),
+    **file_rows("user-profiles", "---\nname: Fresh\n---\n\nFresh.\n"),
+    "POST responsibilities-order": Row(AGENT, body=ordered_duties, changes=False),
     "POST agents-import": Row(body=constant({"name": "Fresh", "role": "You are Fresh."}), narrow=403),
     "POST memories-import": Row(body=constant(["Fresh."]), narrow=403),
     "POST memories-approve": Row({"key": row("memories", variant="proposed")}, narrow=403),
@@ -214,6 +234,7 @@ def pick_files(stage: Stage, home: str) -> Any:
     return {"files": [{"id": file.pk, "digest": file.newest.digest}]}
 
 
+PLAIN_RULES = {"key": "plain"}
 SKILLS: dict[str, Row] = {
     "POST skills-import": Row(body=constant({"text": TEXT}), narrow=403),
     "GET skills-file": Row({"key": row("skills")}),
@@ -247,6 +268,16 @@ SKILLS: dict[str, Row] = {
         others=dict.fromkeys(("bot", "editor", "bot of elsewhere"), 403),
     ),
     "GET source-grants-list": Row(narrow=403),
+    "GET rule-sets-list": Row(narrow=403),
+    # Every workspace has all rule sets, customised or built-in: their names are not secret.
+    "GET rule-sets-one": Row(values=PLAIN_RULES, narrow=403),
+    "PUT rule-sets-one": Row(
+        values=PLAIN_RULES, body=constant({"rules": [{"kind": "context", "paths": ["F.md"]}]}), narrow=403
+    ),
+    "DELETE rule-sets-one": Row(values=PLAIN_RULES, narrow=403),
+    "POST rule-sets-restore": Row(values=PLAIN_RULES, changes=False, narrow=403),
+    "GET rule-sets-revisions": Row(values=PLAIN_RULES, narrow=403),
+    "POST rule-sets-restore-revision": Row(values={**PLAIN_RULES, "number": "1"}, changes=False, narrow=403),
     "GET context-files-list": Row(),
     "GET context-files-one": Row(FILE),
     "GET context-files-revisions": Row(FILE),
@@ -351,6 +382,9 @@ PROMPTS: dict[str, Row] = {
     # The record is a soul, which such keys cannot read.
     "POST preview": Row(body=preview_body, changes=False, narrow=403, others={"owner on channels": 403}),
     "POST impact": Row(body=edited_soul, changes=False, narrow=403),
+    "GET usages-list": Row(query=lambda s, h: {"kind": "soul", "id": s.row(h, "souls").pk}, narrow=403),
+    "GET layouts-list": Row(),
+    "GET search": Row(query=constant({"q": "a"}), narrow=403),
     "GET prompt-settings-list": Row(narrow=403),
     "GET prompt-settings-workspace": Row(narrow=403),
     "PUT prompt-settings-workspace": Row(body=constant({"token_budget": 900}), narrow=403),

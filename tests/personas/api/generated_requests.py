@@ -30,6 +30,11 @@ GOOD, BAD = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
 ALTERED = {GOOD: 2, BAD: 3}
 
 
+@schemathesis.serializer("text/markdown")
+def serialize_text(context: Any, value: Any) -> bytes:
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else str(value).encode()
+
+
 @dataclass
 class Outcome:
     """Counts of requests and statuses, and the violations of the schema."""

@@ -1,5 +1,6 @@
 """Test data: one of every object, so that generated requests can name existing ones."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,8 +20,11 @@ from prompts.erasure.services import erase_record
 from prompts.labels.services import move_label
 from prompts.models import AgentPrompt, LabelMove
 from prompts.releases.services import approve_release, request_release
+from skills.discovery.harness_json import harness_to_json
+from skills.discovery.harnesses import HARNESSES
 from skills.files.services import waive_findings
 from skills.models import ContextFile, RefreshRun, SourceGrant
+from skills.rule_sets.services import save_rules
 from tests.factories import (
     BY,
     join,
@@ -123,6 +127,8 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "DELETE /api/v1/channels/{key}": make_channel(workspace, slug="free").slug,
         "DELETE /api/v1/tools/{key}": make_tool(workspace, name="free").name,
         **bulk_ids(workspace, agent),
+        "rule-sets.key": "plain",
+        "query of GET /api/v1/usages": {"kind": "soul", "id": soul.pk},
         "POST /api/v1/memories/{key}:restore": revoke_memory(make_memory(workspace), by=BY).pk,
         "POST /api/v1/agents/{key}:restore": archive_record(make_agent(workspace, slug="gone"), by=BY).slug,
     }
@@ -139,7 +145,7 @@ def bulk_ids(workspace: Workspace, agent: Agent) -> Names:
         "tools": make_tool(workspace, name="bulk"),
         "skills": make_skill(workspace, name="bulk"),
         "memories": make_memory(workspace, text="Bulk."),
-        "responsibilities": make_responsibility(agent, title="Bulk"),
+        "responsibilities": make_responsibility(make_agent(workspace, slug="bulk-duty"), title="Bulk"),
         "tasks": make_task(workspace),
     }
     names = {
@@ -150,7 +156,13 @@ def bulk_ids(workspace: Workspace, agent: Agent) -> Names:
     revoked = revoke_memory(make_memory(workspace, text="Revoked."), by=BY)
     proposed = make_memory(workspace, text="Proposed.", state=MemoryState.PROPOSED)
     decisions = {f"/api/v1/memories:{verb} ids": [proposed.pk] for verb in ("approve", "reject")}
-    return {**names, **decisions, "/api/v1/memories:restore ids": [revoked.pk]}
+    duties = agent.responsibilities.values_list("pk", flat=True)
+    return {
+        **names,
+        **decisions,
+        "/api/v1/memories:restore ids": [revoked.pk],
+        "/api/v1/agents/{agent}/responsibilities:order ids": list(duties),
+    }
 
 
 def files(workspace: Workspace, agent: Agent) -> Names:
@@ -167,6 +179,8 @@ def files(workspace: Workspace, agent: Agent) -> Names:
     gone = make_pushed(workspace, "Gone")
     held = RefreshRun(workspace=workspace, source=gone, status="held", missing=1, missing_paths=["AGENTS.md"])
     held.save()
+    rules = harness_to_json(replace(HARNESSES["plain"], off=("skill",)))
+    save_rules(workspace, "plain", rules, expected_revision=0, by=BY)
     grant = SourceGrant(workspace=workspace, path="/srv/granted")
     grant.save()
     return {

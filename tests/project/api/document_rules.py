@@ -8,27 +8,14 @@ from typing import Any
 Document = dict[str, Any]
 METHODS = ("get", "post", "put", "patch", "delete")
 OPERATION_ID = re.compile(r"([a-z]+)(?:[A-Z][a-z]+)+")
-VERBS = {
-    *(
-        "accept",
-        "approve",
-        "archive",
-        "assign",
-        "complete",
-        "confirm",
-        "copy",
-        "create",
-        "delete",
-        "diff",
-        "end",
-        "get",
-    ),
-    *("ignore", "import", "list", "move", "override", "preview", "protect", "publish", "push", "rebuild"),
-    *("refresh", "reject", "remove", "render", "replace", "replay", "report", "resend", "restore", "revoke"),
-    *("rotate", "set", "supersede", "unignore", "unpin", "update", "verify", "waive", "withdraw"),
-    # batchGet, whose second word is part of the verb.
-    *("batch", "rollback"),
-}
+# Of batchGet, the second word is part of the verb.
+VERB_NAMES = """
+    accept approve archive assign batch complete confirm copy create delete diff end get ignore import list
+    move order override preview protect publish push rebuild refresh reject remove render replace replay
+    report resend reset restore revoke rollback rotate search set supersede unignore unpin update verify
+    waive withdraw
+"""
+VERBS = frozenset(VERB_NAMES.split())
 WRONG_ARTICLE = re.compile(r"\b[Aa] (?!user|unique)[aeiou]\w*|\b[Aa]n (?![aeiou]|[A-Z]|SHA|hour)\w+")
 
 
