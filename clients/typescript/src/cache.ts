@@ -70,13 +70,6 @@ export class PromptCache {
     return entry;
   }
 
-  /** Remove a refused prompt's entries; after 401 remove all entries of the API key. */
-  async evict(key: PromptKey, problem: Problem): Promise<void> {
-    if (problem.status === UNAUTHORIZED) return this.clear();
-    this.index.remove(key);
-    await this.#options.store?.remove(key);
-  }
-
   async clear(): Promise<void> {
     this.index.clear();
     await this.#options.store?.clear();
@@ -89,15 +82,23 @@ export class PromptCache {
     return entry;
   }
 
-  /** Return the cached copy and delay the next request to the server; throw the error if there is no copy. */
-  serveStale(key: PromptKey, copy: CacheEntry | undefined, error: DramatisError): CacheEntry {
+  /** Return the copy if the server is unavailable, and delay the next request; throw if there is no copy. */
+  async handleFailure(key: PromptKey, copy: CacheEntry | undefined, error: unknown): Promise<CacheEntry> {
+    if (isFinal(error)) await this.#evict(key, error);
     // Read again: another call may have evicted or replaced the entry while this one waited.
     const entry = this.index.get(key);
-    if (!entry) throw error;
+    if (!entry || isFinal(error) || !(error instanceof DramatisError)) throw error;
     if (entry !== copy) return entry;
     const delayed = delayRetry(entry, this.#options.clock(), error instanceof Problem ? error.retryAfter : null);
     this.index.put(key, delayed);
     return delayed;
+  }
+
+  /** Remove a refused prompt's entries; after 401 remove all entries of the API key. */
+  async #evict(key: PromptKey, problem: Problem): Promise<void> {
+    if (problem.status === UNAUTHORIZED) return this.clear();
+    this.index.remove(key);
+    await this.#options.store?.remove(key);
   }
 
   #fetchOnce(key: PromptKey): Promise<FetchResult> {
@@ -130,12 +131,7 @@ export class PromptCache {
       const response = await this.#options.transport.send(promptRequest(key, known.keys()), attempts);
       return { entry: await this.storeResponse(key, response, known), isConfirmed: true };
     } catch (error) {
-      if (isFinal(error)) {
-        await this.evict(key, error);
-        throw error;
-      }
-      if (error instanceof DramatisError) return { entry: this.serveStale(key, copy, error), isConfirmed: false };
-      throw error;
+      return { entry: await this.handleFailure(key, copy, error), isConfirmed: false };
     }
   }
 }

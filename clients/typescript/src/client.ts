@@ -1,5 +1,6 @@
 /** The client of one server with one API key. */
 
+import { type BatchResult, MAX_BATCH_SIZE, fetchBatch } from "./batch.ts";
 import { PromptCache, isFinal } from "./cache.ts";
 import { DiskStore } from "./disk_store.ts";
 import { hashText } from "./hashes.ts";
@@ -74,6 +75,8 @@ export class Client {
   readonly #cache: PromptCache;
   readonly #attempts: number;
   readonly #clock: () => number;
+  readonly #warn: (message: string) => void;
+  readonly #waitUntil: ClientOptions["waitUntil"];
 
   constructor(options: ClientOptions = {}) {
     const key = requireSetting("key", options.key, "DRAMATIS_KEY");
@@ -81,7 +84,8 @@ export class Client {
     this.#attempts = options.attempts ?? 3;
     if (this.#attempts < 1) throw new TypeError("At least one attempt is needed.");
     this.#clock = options.clock ?? (() => Date.now() / 1000);
-    const warn = options.warn ?? ((message: string) => console.warn(message));
+    this.#waitUntil = options.waitUntil;
+    const warn = (this.#warn = options.warn ?? ((message: string) => console.warn(message)));
     const store = options.store ?? (options.cacheDir === undefined ? undefined : new DiskStore(options.cacheDir));
     this.#transport = new Transport({
       url: this.url,
@@ -119,6 +123,17 @@ export class Client {
     return parsePrompt(response.content, response.etag, this.#clock());
   }
 
+  /** Fetch many prompts with one request for each 50, and cache them; a failure of one leaves the others. */
+  async batchGet(names: readonly PromptName[]): Promise<BatchResult[]> {
+    const keys = names.map((name) => toKey(name));
+    const results: BatchResult[] = [];
+    for (let start = 0; start < keys.length; start += MAX_BATCH_SIZE) {
+      const part = keys.slice(start, start + MAX_BATCH_SIZE);
+      results.push(...(await fetchBatch(this.#cache, part, this.#clock, (request) => this.#call(request))));
+    }
+    return results;
+  }
+
   /** Report the digest of the text that was used: the prompt's, or `text` if the bot changed it. */
   async report(prompt: Prompt, { text, requestId }: { text?: string; requestId?: string } = {}): Promise<JsonObject> {
     const response = await this.#call(
@@ -131,6 +146,18 @@ export class Client {
       }),
     );
     return response.json();
+  }
+
+  /** Report without waiting; a failure is only a warning. */
+  reportInBackground(prompt: Prompt, onFailure: () => void = () => undefined): void {
+    const report = this.report(prompt).then(
+      () => undefined,
+      (error: unknown) => {
+        this.#warn(`The report of ${prompt.agent} on ${prompt.channel} failed: ${String(error)}`);
+        onFailure();
+      },
+    );
+    this.#waitUntil?.(report);
   }
 
   /** Propose a memory of one agent, or of all agents; retries create one record. */
@@ -152,6 +179,12 @@ export class Client {
       description: requireText(document["description"] ?? ""),
       body: requireText(document["body"]),
     }));
+  }
+
+  /** Mark a step of a task, counted from 0, as done or open; return the task. */
+  async completeStep(task: number, step: number, isDone = true): Promise<JsonObject> {
+    const path = `tasks/${quoteSegment(task)}/steps/${quoteSegment(step)}:complete`;
+    return (await this.#call(postRequest(path, { is_done: isDone }))).json();
   }
 
   /** Wait until no request for a prompt is running. */

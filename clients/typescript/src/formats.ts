@@ -3,9 +3,15 @@
 import type { JsonObject } from "./json.ts";
 import type { Prompt } from "./prompts.ts";
 
-export interface ChatMessage {
-  readonly role: string;
+/** A message to send together with the prompt. */
+export interface Message {
+  readonly role: "user" | "assistant";
   readonly content: string;
+}
+
+export interface ChatMessage {
+  role: "system" | "user" | "assistant";
+  content: string;
 }
 
 export interface OpenAIChatTool {

@@ -1,12 +1,13 @@
 /** A prompt, parsed from the server's JSON and checked against its digest. */
 
-import { encodeText, decodeText, hashText } from "./hashes.ts";
+import { type Bytes, decodeText, encodeText, hashText } from "./hashes.ts";
 import { type JsonObject, listOf, requireNumber, requireObject, requireText } from "./json.ts";
 import { Unreachable } from "./problems.ts";
 import {
   type AnthropicTool,
   type Attributes,
   type ChatMessage,
+  type Message,
   type OpenAIChatTool,
   type OpenAIResponsesTool,
   type SystemBlock,
@@ -65,7 +66,7 @@ export interface PromptFields {
   readonly segments: readonly Segment[];
   readonly tools: readonly Tool[];
   /** Messages to send together with the prompt. */
-  readonly messages: readonly ChatMessage[];
+  readonly messages: readonly Message[];
   readonly slots: JsonObject;
   readonly tokens: Tokens;
   readonly warnings: readonly string[];
@@ -140,7 +141,7 @@ export async function parsePrompt(content: Uint8Array, etag: string, fetchedAt: 
 }
 
 /** Return the bytes to cache of a prompt that arrived inside another document. */
-export function encodePrompt(document: JsonObject): Uint8Array {
+export function encodePrompt(document: JsonObject): Bytes {
   return encodeText(JSON.stringify(document));
 }
 
@@ -235,9 +236,10 @@ function parseTool(value: unknown): Tool {
   });
 }
 
-function parseMessage(value: unknown): ChatMessage {
+function parseMessage(value: unknown): Message {
   const item = requireObject(value);
-  return Object.freeze({ role: requireText(item["role"]), content: requireText(item["content"]) });
+  const role = requireText(item["role"]) as Message["role"];
+  return Object.freeze({ role, content: requireText(item["content"]) });
 }
 
 function parseTokens(item: JsonObject): Tokens {
