@@ -32,18 +32,8 @@ PENDING = {
     "blocks, tools and messages",
     "a text that is cacheable to its end",
     "the address names agent, channel and label",
-    "the fallback is used without a server and a copy",
-    "a copy takes precedence over the fallback",
-    "the fallback is used after 429, 5xx and a proxy's 404",
-    "a refusal is thrown despite a fallback",
-    "an empty fallback is a fallback",
     "a version is requested and cached apart from the label",
-    "a longer ttl asks less often",
-    "a shorter ttl asks more often",
     "a ttl of 0 waits for the server",
-    "simultaneous first calls share one request",
-    "simultaneous calls of an old copy share one request",
-    "a refusal of a shared request is thrown to every caller",
 }
 FORMATS = {example["name"]: example for example in BEHAVIOUR["formats"]}
 RETRY_AFTER = "Retry-After"
@@ -126,7 +116,7 @@ class Stage:
 
     def call_at_the_same_time(self, step: Mapping[str, Any]) -> list[Any]:
         arguments = dict(step.get("with", {}))
-        if step["call"] == "prompt":
+        if step["call"] == "get_prompt":
             arguments = {"agent": "pilot", "channel": "deck", **arguments}
         times = step.get("times", 1)
         if isinstance(self.client, AsyncDriver):

@@ -66,7 +66,7 @@ class Stage {
   async callOnce(method: string, args: Record<string, unknown>): Promise<unknown> {
     assert.ok(this.client);
     try {
-      if (method === "prompt") return await this.client.getPrompt({ agent: "pilot", channel: "deck", ...args });
+      if (method === "get_prompt") return await this.client.getPrompt({ agent: "pilot", channel: "deck", ...args });
       if (method === "remember") return await this.client.remember(String(args["text"]));
     } catch (error) {
       return error;
