@@ -31,7 +31,6 @@ CASES = {case["name"]: case for case in BEHAVIOUR["cases"]}
 PENDING = {
     "blocks, tools and messages",
     "a text that is cacheable to its end",
-    "the address names agent, channel and label",
     "a version is requested and cached apart from the label",
     "a ttl of 0 waits for the server",
 }
