@@ -21,6 +21,8 @@ pytestmark = [
 ]
 WRITERS = "tests/prompts/versions/test_numbering.py"
 FAILED_WRITES = "tests/isolation/test_failed_writes.py"
+CHANGED_ROWS = "tests/prompts/integrity/test_verify.py"
+MANY_FLIPS = "test_thousands_of_bytes_flipped_in_the_database_are_found[5000]"
 # The arguments of pytest, by name.
 SUITES: dict[str, tuple[str, ...]] = {
     "distributed database": ("tests/citus/test_distributed.py",),
@@ -36,7 +38,8 @@ SUITES: dict[str, tuple[str, ...]] = {
     "R3 edits": ("tests/promises/test_many_edits.py",),
     "R4 workers": ("tests/promises/test_killed_workers.py",),
     "R4 servers": ("tests/promises/test_killed_servers.py", "-k", "not sqlite"),
-    "R9 changed rows": ("tests/prompts/integrity/test_verify.py",),
+    # 248 changed bytes in the database, and 5,800 in memory: each one in the database is a verification.
+    "R9 changed rows": (CHANGED_ROWS, "--deselect", f"{CHANGED_ROWS}::{MANY_FLIPS}"),
     "R9 long record": ("tests/promises/test_long_record.py",),
     "R11 revocation": ("tests/personas/api/test_revocation.py",),
     "R14 statements": (WRITERS, "-k", "not writers and not collide"),
