@@ -3,7 +3,7 @@
 import { type PromptCache, isFinal } from "./cache.ts";
 import { type CacheEntry, canRevalidate, toPrompt } from "./entries.ts";
 import { encodeText } from "./hashes.ts";
-import { type JsonObject, isObject, requireNumber, requireObject } from "./json.ts";
+import { type JsonObject, requireNumber, requireObject } from "./json.ts";
 import { DramatisError, Unreachable } from "./problems.ts";
 import { type Prompt, encodePrompt } from "./prompts.ts";
 import { type ApiRequest, type PromptKey, postRequest } from "./requests.ts";
@@ -57,11 +57,17 @@ function splitBatch(response: ApiResponse, copies: readonly (CacheEntry | undefi
 }
 
 function toResponse(result: JsonObject, copy: CacheEntry | undefined): ApiResponse {
-  const status = requireNumber(result["status"]);
-  if (isObject(result["prompt"])) return new ApiResponse(status, new Headers(), encodePrompt(result["prompt"]));
-  if (status === 304) return new ApiResponse(status, new Headers({ ETag: copy?.prompt.etag ?? "" }), new Uint8Array());
-  const headers = new Headers({ "Content-Type": "application/problem+json" });
-  return new ApiResponse(status, headers, encodeText(JSON.stringify(result["problem"] ?? null)));
+  switch (result["status"]) {
+    case "served":
+      return new ApiResponse(200, new Headers(), encodePrompt(requireObject(result["prompt"])));
+    case "not_modified":
+      return new ApiResponse(304, new Headers({ ETag: copy?.prompt.etag ?? "" }), new Uint8Array());
+    default: {
+      const problem = requireObject(result["problem"]);
+      const headers = new Headers({ "Content-Type": "application/problem+json" });
+      return new ApiResponse(requireNumber(problem["status"]), headers, encodeText(JSON.stringify(problem)));
+    }
+  }
 }
 
 async function storeResult(

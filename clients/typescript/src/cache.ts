@@ -6,6 +6,7 @@ import { DramatisError, Problem } from "./problems.ts";
 import type { Prompt } from "./prompts.ts";
 import { type PromptKey, promptRequest } from "./requests.ts";
 import type { ApiResponse } from "./responses.ts";
+import type { CallOptions } from "./settings.ts";
 import type { SealedStore } from "./store.ts";
 import type { Transport } from "./transport.ts";
 
@@ -16,7 +17,6 @@ const FINAL_STATUSES = new Set([UNAUTHORIZED, 403, 404, 410]);
 export interface CacheOptions {
   readonly transport: Transport;
   readonly store: SealedStore | undefined;
-  readonly attempts: number;
   readonly clock: () => number;
   readonly warn: (message: string) => void;
   /** Keeps the runtime alive until a refresh has ended, as `ctx.waitUntil` of Workers does. */
@@ -41,15 +41,15 @@ export class PromptCache {
   }
 
   /** Return a usable cached prompt at once; otherwise wait for the server. */
-  async getPrompt(key: PromptKey, ttl?: number): Promise<Prompt> {
+  async getPrompt(key: PromptKey, options: CallOptions, ttl?: number): Promise<Prompt> {
     const now = this.#options.clock();
     const entry = this.index.get(key);
     const action = entry ? chooseAction(entry, now, ttl) : "fetch";
     if (!entry || action === "fetch") {
-      const fetched = await this.#fetchOnce(key);
+      const fetched = await this.#fetchOnce(key, options);
       return fetched.isConfirmed ? fetched.entry.prompt : toPrompt(fetched.entry, this.#options.clock(), ttl);
     }
-    if (action === "serve and refresh") this.#refresh(key);
+    if (action === "serve and refresh") this.#refresh(key, options);
     return toPrompt(entry, now, ttl);
   }
 
@@ -101,19 +101,19 @@ export class PromptCache {
     await this.#options.store?.remove(key);
   }
 
-  #fetchOnce(key: PromptKey): Promise<FetchResult> {
+  #fetchOnce(key: PromptKey, options: CallOptions): Promise<FetchResult> {
     const name = keyText(key);
     const running = this.#requests.get(name);
     if (running) return running;
-    const request = this.#fetch(key).finally(() => this.#requests.delete(name));
+    const request = this.#fetch(key, options).finally(() => this.#requests.delete(name));
     this.#requests.set(name, request);
     return request;
   }
 
   /** Fetch in the background. A refusal evicts the entry, so that the next call throws it. */
-  #refresh(key: PromptKey): void {
+  #refresh(key: PromptKey, options: CallOptions): void {
     if (this.#requests.has(keyText(key))) return;
-    const refresh = this.#fetchOnce(key).then(
+    const refresh = this.#fetchOnce(key, options).then(
       () => undefined,
       (error: unknown) =>
         this.#options.warn(`The prompt of ${key.agent} on ${key.channel} is not cached any longer: ${String(error)}`),
@@ -122,13 +122,13 @@ export class PromptCache {
   }
 
   /** Fetch from the server; if it is unavailable, return the cached copy (stale-if-error). */
-  async #fetch(key: PromptKey): Promise<FetchResult> {
+  async #fetch(key: PromptKey, options: CallOptions): Promise<FetchResult> {
     const copy = await this.load(key);
     const known = this.index.listByEtag(key, this.#options.clock());
     try {
       // No retries if there is a cached copy to return.
-      const attempts = copy ? 1 : this.#options.attempts;
-      const response = await this.#options.transport.send(promptRequest(key, known.keys()), attempts);
+      const request = promptRequest(key, known.keys());
+      const response = await this.#options.transport.send(request, copy ? { ...options, attempts: 1 } : options);
       return { entry: await this.storeResponse(key, response, known), isConfirmed: true };
     } catch (error) {
       return { entry: await this.handleFailure(key, copy, error), isConfirmed: false };

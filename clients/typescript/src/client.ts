@@ -9,22 +9,19 @@ import { DramatisError, Problem, Unreachable } from "./problems.ts";
 import { Prompt, buildFallback, parsePrompt } from "./prompts.ts";
 import { type ApiRequest, type PromptKey, getRequest, postRequest, promptPath, quoteSegment, validateServerUrl } from "./requests.ts";
 import type { ApiResponse } from "./responses.ts";
+import { type CallOptions, mergeCallOptions, readSettings } from "./settings.ts";
 import { type PromptStore, SealedStore } from "./store.ts";
 import { Transport } from "./transport.ts";
 
-export interface ClientOptions {
+export interface ClientOptions extends Partial<CallOptions> {
   /** The server's address; default: the variable DRAMATIS_URL. */
   readonly url?: string;
   /** The API key; default: the variable DRAMATIS_KEY. */
   readonly key?: string;
-  /** A folder for copies of the prompts, for runtimes with files. */
+  /** A folder for copies of the prompts, for runtimes with files; default: the variable DRAMATIS_CACHE_DIR. */
   readonly cacheDir?: string;
   /** Where copies are kept instead of a folder. */
   readonly store?: PromptStore;
-  /** How often a call is tried; default 3. */
-  readonly attempts?: number;
-  /** Milliseconds for one attempt; default 5000. */
-  readonly timeoutMs?: number;
   /** Milliseconds before the first retry, doubled for each further one; default 250. */
   readonly retryDelayMs?: number;
   /** Keeps the runtime alive until a refresh has ended: `ctx.waitUntil` of Workers. */
@@ -43,7 +40,7 @@ export interface PromptName {
   readonly label?: string;
 }
 
-export interface PromptOptions extends PromptName {
+export interface PromptOptions extends PromptName, Partial<CallOptions> {
   /** A version that the label points to, or has pointed to. */
   readonly version?: number;
   /** The text to use if the server is unavailable and there is no copy. A refusal is thrown nevertheless. */
@@ -73,31 +70,28 @@ export class Client {
   readonly url: string;
   readonly #transport: Transport;
   readonly #cache: PromptCache;
-  readonly #attempts: number;
+  readonly #options: CallOptions;
   readonly #clock: () => number;
   readonly #warn: (message: string) => void;
   readonly #waitUntil: ClientOptions["waitUntil"];
 
   constructor(options: ClientOptions = {}) {
-    const key = requireSetting("key", options.key, "DRAMATIS_KEY");
-    this.url = validateServerUrl(requireSetting("url", options.url, "DRAMATIS_URL"));
-    this.#attempts = options.attempts ?? 3;
-    if (this.#attempts < 1) throw new TypeError("At least one attempt is needed.");
+    const settings = readSettings(options);
+    this.url = validateServerUrl(settings.url);
+    this.#options = settings;
     this.#clock = options.clock ?? (() => Date.now() / 1000);
     this.#waitUntil = options.waitUntil;
     const warn = (this.#warn = options.warn ?? ((message: string) => console.warn(message)));
-    const store = options.store ?? (options.cacheDir === undefined ? undefined : new DiskStore(options.cacheDir));
+    const store = options.store ?? (settings.cacheDir ? new DiskStore(settings.cacheDir) : undefined);
     this.#transport = new Transport({
       url: this.url,
-      key,
-      timeoutMs: options.timeoutMs ?? 5_000,
+      key: settings.key,
       retryDelayMs: options.retryDelayMs ?? 250,
       fetch: options.fetch ?? ((...args) => globalThis.fetch(...args)),
     });
     this.#cache = new PromptCache({
       transport: this.#transport,
-      store: store && new SealedStore(store, this.url, key, warn),
-      attempts: this.#attempts,
+      store: store && new SealedStore(store, this.url, settings.key, warn),
       clock: this.#clock,
       warn,
       waitUntil: options.waitUntil,
@@ -109,7 +103,7 @@ export class Client {
     this.#requireOpen();
     const key = toKey(options);
     try {
-      return await this.#cache.getPrompt(key, options.ttl);
+      return await this.#cache.getPrompt(key, mergeCallOptions(this.#options, options), options.ttl);
     } catch (error) {
       if (options.fallback === undefined || !(error instanceof DramatisError) || isFinal(error)) throw error;
       return buildFallback(key, options.fallback, this.#clock());
@@ -117,35 +111,41 @@ export class Client {
   }
 
   /** Render the prompt with facts of this call, by their names in the API; always requests the server. */
-  async render({ agent, channel, label = PRODUCTION }: PromptName, facts: JsonObject = {}): Promise<Prompt> {
+  async render(
+    { agent, channel, label = PRODUCTION }: PromptName,
+    facts: JsonObject = {},
+    options: Partial<CallOptions> = {},
+  ): Promise<Prompt> {
     const path = `${promptPath({ agent, channel })}:render`;
-    const response = await this.#call(postRequest(path, { label, ...facts }));
+    const response = await this.#call(postRequest(path, { label, ...facts }), options);
     return parsePrompt(response.content, response.etag, this.#clock());
   }
 
   /** Fetch many prompts with one request for each 50, and cache them; a failure of one leaves the others. */
-  async batchGet(names: readonly PromptName[]): Promise<BatchResult[]> {
+  async batchGet(names: readonly PromptName[], options: Partial<CallOptions> = {}): Promise<BatchResult[]> {
     const keys = names.map((name) => toKey(name));
     const results: BatchResult[] = [];
     for (let start = 0; start < keys.length; start += MAX_BATCH_SIZE) {
       const part = keys.slice(start, start + MAX_BATCH_SIZE);
-      results.push(...(await fetchBatch(this.#cache, part, this.#clock, (request) => this.#call(request))));
+      results.push(...(await fetchBatch(this.#cache, part, this.#clock, (request) => this.#call(request, options))));
     }
     return results;
   }
 
   /** Report the digest of the text that was used: the prompt's, or `text` if the bot changed it. */
-  async report(prompt: Prompt, { text, requestId }: { text?: string; requestId?: string } = {}): Promise<JsonObject> {
-    const response = await this.#call(
-      postRequest("prompts:report", {
-        agent: prompt.agent,
-        channel: prompt.channel,
-        digest: text === undefined ? prompt.servedDigest : await hashText(text),
-        ...(prompt.ledgerId ? { ledger_id: prompt.ledgerId } : {}),
-        ...(requestId ? { request_id: requestId } : {}),
-      }),
-    );
-    return response.json();
+  async report(
+    prompt: Prompt,
+    { text, requestId }: { readonly text?: string; readonly requestId?: string } = {},
+    options: Partial<CallOptions> = {},
+  ): Promise<JsonObject> {
+    const body = {
+      agent: prompt.agent,
+      channel: prompt.channel,
+      digest: text === undefined ? prompt.servedDigest : await hashText(text),
+      ...(prompt.ledgerId ? { ledger_id: prompt.ledgerId } : {}),
+      ...(requestId ? { request_id: requestId } : {}),
+    };
+    return (await this.#call(postRequest("prompts:report", body), options)).json();
   }
 
   /** Report without waiting; a failure is only a warning. */
@@ -161,8 +161,12 @@ export class Client {
   }
 
   /** Propose a memory of one agent, or of all agents; retries create one record. */
-  async remember(text: string, { agent = null, ...facts }: { agent?: string | null; [fact: string]: unknown } = {}): Promise<Memory> {
-    const response = await this.#call(postRequest("memories", { text, agent, ...facts }));
+  async remember(
+    text: string,
+    { agent = null, ...facts }: { readonly agent?: string | null; readonly [fact: string]: unknown } = {},
+    options: Partial<CallOptions> = {},
+  ): Promise<Memory> {
+    const response = await this.#call(postRequest("memories", { text, agent, ...facts }), options);
     return parseRecord(response, (document) => ({
       id: requireNumber(document["id"]),
       text: requireText(document["text"]),
@@ -172,8 +176,9 @@ export class Client {
   }
 
   /** Return the full instructions of one of the agent's skills. */
-  async skill(agent: string, name: string): Promise<Skill> {
-    const response = await this.#call(getRequest(`agents/${quoteSegment(agent)}/skills/${quoteSegment(name)}`));
+  async skill(agent: string, name: string, options: Partial<CallOptions> = {}): Promise<Skill> {
+    const request = getRequest(`agents/${quoteSegment(agent)}/skills/${quoteSegment(name)}`);
+    const response = await this.#call(request, options);
     return parseRecord(response, (document) => ({
       name: requireText(document["name"]),
       description: requireText(document["description"] ?? ""),
@@ -182,9 +187,14 @@ export class Client {
   }
 
   /** Mark a step of a task, counted from 0, as done or open; return the task. */
-  async completeStep(task: number, step: number, isDone = true): Promise<JsonObject> {
+  async completeStep(
+    task: number,
+    step: number,
+    isDone = true,
+    options: Partial<CallOptions> = {},
+  ): Promise<JsonObject> {
     const path = `tasks/${quoteSegment(task)}/steps/${quoteSegment(step)}:complete`;
-    return (await this.#call(postRequest(path, { is_done: isDone }))).json();
+    return (await this.#call(postRequest(path, { is_done: isDone }), options)).json();
   }
 
   /** Wait until no request for a prompt is running. */
@@ -203,9 +213,9 @@ export class Client {
   }
 
   /** Send a request and return the successful response, or throw. A 401 clears the prompt cache. */
-  async #call(request: ApiRequest): Promise<ApiResponse> {
+  async #call(request: ApiRequest, options: Partial<CallOptions>): Promise<ApiResponse> {
     this.#requireOpen();
-    const response = await this.#transport.send(request, this.#attempts);
+    const response = await this.#transport.send(request, mergeCallOptions(this.#options, options));
     if (response.isSuccess) return response;
     const error = response.toError();
     if (error instanceof Problem && error.status === 401) await this.#cache.clear();
@@ -217,12 +227,6 @@ function toKey({ agent, channel, label = PRODUCTION, version }: PromptOptions): 
   // Rejects names that would change the path before anything is cached.
   promptPath({ agent, channel });
   return { agent, channel, label, version: version ?? null };
-}
-
-function requireSetting(name: string, value: string | undefined, variable: string): string {
-  const setting = (value ?? globalThis.process?.env?.[variable] ?? "").trim();
-  if (!setting) throw new TypeError(`Pass \`${name}\` or set ${variable}.`);
-  return setting;
 }
 
 function parseRecord<T>(response: ApiResponse, parse: (document: JsonObject) => T): T {

@@ -14,4 +14,5 @@ export type {
 } from "./formats.ts";
 export { DramatisError, type FieldError, Problem, Unreachable } from "./problems.ts";
 export { type Block, Prompt, type PromptFields, type Segment, type Tokens, type Tool } from "./prompts.ts";
+export type { CallOptions } from "./settings.ts";
 export type { PromptStore } from "./store.ts";

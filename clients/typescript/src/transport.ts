@@ -3,6 +3,7 @@
 import { Unreachable } from "./problems.ts";
 import type { ApiRequest } from "./requests.ts";
 import { ApiResponse } from "./responses.ts";
+import type { CallOptions } from "./settings.ts";
 
 /** A longer Retry-After is thrown to the caller instead of delaying it. */
 const MAX_DELAY_MS = 30_000;
@@ -11,7 +12,6 @@ const RETRYABLE_STATUSES = new Set([429, 502, 503, 504]);
 export interface TransportOptions {
   readonly url: string;
   readonly key: string;
-  readonly timeoutMs: number;
   readonly retryDelayMs: number;
   readonly fetch: typeof globalThis.fetch;
 }
@@ -34,9 +34,9 @@ export class Transport {
   }
 
   /** Send a request, with retries after passing failures; throw Unreachable if there is no response. */
-  async send(request: ApiRequest, attempts: number): Promise<ApiResponse> {
+  async send(request: ApiRequest, { attempts, timeoutMs }: CallOptions): Promise<ApiResponse> {
     for (let attempt = 0; ; attempt++) {
-      const result = await this.#sendOnce(request);
+      const result = await this.#sendOnce(request, timeoutMs);
       const delay = getRetryDelay(result, attempt, this.#options.retryDelayMs);
       if (delay === null || attempt >= attempts - 1 || this.isClosed) {
         if (result instanceof ApiResponse) return result;
@@ -47,8 +47,8 @@ export class Transport {
     }
   }
 
-  async #sendOnce(request: ApiRequest): Promise<ApiResponse | Error> {
-    const { url, key, timeoutMs, fetch } = this.#options;
+  async #sendOnce(request: ApiRequest, timeoutMs: number): Promise<ApiResponse | Error> {
+    const { url, key, fetch } = this.#options;
     const controller = new AbortController();
     const abort = (): void => controller.abort(this.#closing.signal.reason);
     const timer = setTimeout(() => controller.abort(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);

@@ -14,11 +14,11 @@ function batch(...results: unknown[]): StubResponse {
 }
 
 function found(text: string, channel: string, version = 1): unknown {
-  return { agent: "pilot", channel, status: 200, prompt: promptDocument(text, version, { channel }) };
+  return { agent: "pilot", channel, label: "production", status: "served", prompt: promptDocument(text, version, { channel }) };
 }
 
 function refused(status: number, code: string, channel: string): unknown {
-  return { agent: "pilot", channel, status, problem: problemDocument(status, code) };
+  return { agent: "pilot", channel, label: "production", status: "failed", problem: problemDocument(status, code) };
 }
 
 test("a batch fills the cache", async (t) => {
@@ -39,7 +39,7 @@ test("a known version is not downloaded again", async (t) => {
   const server = await startServer(t);
   let now = 1_000;
   const client = makeClient(t, server, { clock: () => now });
-  server.respondWith(batch(found("Be brave.", "deck")), batch({ agent: "pilot", channel: "deck", status: 304, ledger_id: 42 }));
+  server.respondWith(batch(found("Be brave.", "deck")), batch({ agent: "pilot", channel: "deck", label: "production", status: "not_modified", ledger_id: 42 }));
   await client.batchGet([DECK]);
   now = 2_000;
   const [result] = await client.batchGet([DECK]);

@@ -1,6 +1,9 @@
 /** All calls but fetch: requests, retries and errors; and the options of a client. */
 
 import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
 
@@ -149,7 +152,8 @@ test("an address with other parts is rejected", () => {
 test("address and key come from the environment unless they are passed", async (t) => {
   const server = await startServer(t);
   server.respondWith({ prompt: "Be brave." });
-  assert.throws(() => new Client(), /DRAMATIS_KEY/);
+  assert.throws(() => new Client(), /DRAMATIS_URL/);
+  assert.throws(() => new Client({ url: server.url }), /DRAMATIS_KEY/);
   process.env["DRAMATIS_URL"] = server.url;
   process.env["DRAMATIS_KEY"] = ` ${KEY}\n`;
   t.after(() => {
@@ -160,6 +164,48 @@ test("address and key come from the environment unless they are passed", async (
   t.after(() => client.close());
   await client.getPrompt(DECK);
   assert.equal(server.requests[0]?.headers["authorization"], `Bearer ${KEY}`);
+});
+
+test("folder, attempts and timeout come from the environment unless they are passed", async (t) => {
+  const server = await startServer(t);
+  const folder = await mkdtemp(join(tmpdir(), "dramatis-"));
+  const variables = { DRAMATIS_CACHE_DIR: folder, DRAMATIS_ATTEMPTS: "2", DRAMATIS_TIMEOUT: "0.1" };
+  Object.assign(process.env, variables);
+  t.after(async () => {
+    for (const name of Object.keys(variables)) delete process.env[name];
+    await rm(folder, { recursive: true });
+  });
+  server.respondWith({ prompt: "Be brave." });
+  await makeClient(t, server).getPrompt(DECK);
+  assert.equal((await readdir(folder)).length, 1);
+  server.respondWith({ prompt: "Be brave.", delay: 5 });
+  await assert.rejects(makeClient(t, server, { cacheDir: "" }).getPrompt(DECK), /no answer in 100 ms/);
+  assert.equal(server.requests.length, 3);
+  await assert.rejects(makeClient(t, server, { cacheDir: "" }).getPrompt({ ...DECK, attempts: 1, timeoutMs: 50 }), /50 ms/);
+  assert.equal(server.requests.length, 4);
+  process.env["DRAMATIS_TIMEOUT"] = "soon";
+  assert.throws(() => makeClient(t, server), /DRAMATIS_TIMEOUT must be a number/);
+});
+
+test("attempts and timeout of one call", async (t) => {
+  const server = await startServer(t);
+  server.respondWith({ status: 502 });
+  const client = makeClient(t, server);
+  await assert.rejects(client.render(DECK, {}, { attempts: 1 }));
+  await assert.rejects(client.skill("pilot", "tea", { attempts: 2 }));
+  await assert.rejects(client.remember("Likes tea.", {}, { attempts: 1 }));
+  await assert.rejects(client.completeStep(4, 0, true, { attempts: 1 }));
+  assert.equal(server.requests.length, 5);
+  await assert.rejects(client.skill("pilot", "tea", { attempts: 0 }), TypeError);
+  await assert.rejects(client.skill("pilot", "tea", { timeoutMs: 0 }), TypeError);
+});
+
+test("a step is marked", async (t) => {
+  const server = await startServer(t);
+  server.respondWith({ status: 200, content_type: JSON_TYPE, body: '{"number":4}' });
+  assert.deepEqual(await makeClient(t, server).completeStep(4, 0), { number: 4 });
+  assert.equal(server.requests[0]?.path, "/api/v1/tasks/4/steps/0:complete");
+  assert.deepEqual(JSON.parse(server.requests[0]?.body ?? ""), { is_done: true });
 });
 
 test("the key is never shown", async (t) => {
