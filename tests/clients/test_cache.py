@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dramatis_client import Problem, Unreachable
+from dramatis_client import Block, Problem, Unreachable
 from dramatis_client.cache import PromptCache
 from tests.clients.drivers import BlockingDriver, ClientFactory, Driver, set_clock
 from tests.clients.stub_server import (
@@ -41,6 +41,7 @@ UNAVAILABLE = {
     ),
     "other words": prompt_response("Be bold.", served_digest=hash_text("Be brave.")),
     "no text": prompt_response("Be bold.", text=None),
+    "other blocks": prompt_response("Be bold.", blocks=[]),
     "deep": StubResponse(200, b"[" * 100_000, {"Content-Type": "application/json"}),
     "unchanged, but what": StubResponse(304, headers={"ETag": 'W/"somebody else"'}),
     "hangs up": None,
@@ -61,8 +62,8 @@ def test_all_fields_of_a_prompt_are_parsed(stub_server, make_client):
     prompt = make_client(stub_server.url).prompt()
     assert (prompt.version, prompt.ledger_id, prompt.etag) == (1, 41, make_etag("Be brave."))
     assert (prompt.agent, prompt.channel, prompt.label) == ("pilot", "deck", "production")
-    assert prompt.blocks == ("Be ", "brave.")
-    assert "".join(prompt.blocks) == prompt.text
+    assert prompt.blocks == (Block("Be ", "release", True), Block("brave.", "turn", False))
+    assert "".join([block.text for block in prompt.blocks]) == prompt.text
     assert prompt.segments[0].section == "soul"
     assert not prompt.is_stale
     assert stub_server.requests[0].path == "/api/v1/agents/pilot/channels/deck/prompt?label=production"

@@ -183,7 +183,7 @@ def test_the_fallback_is_used_without_a_copy_and_later_calls_are_not_retried(
     prompt = client.prompt(fallback="You are a pilot.")
     assert (prompt.text, prompt.is_fallback, prompt.is_stale) == ("You are a pilot.", True, True)
     assert (prompt.agent, prompt.channel, prompt.version, prompt.ledger_id) == ("pilot", "deck", 0, 0)
-    assert "".join(prompt.blocks) == prompt.text
+    assert "".join([block.text for block in prompt.blocks]) == prompt.text
     assert len(stub_server.requests) == 3
     assert client.prompt(fallback="Other.").text == "Other."
     assert len(stub_server.requests) == 4

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from personas.agents.services import create_named_record
 from personas.api_keys.format import ADMIN
 from personas.api_keys.services import create_key, revoke_key
 from personas.models import Memory, MemoryState, Task, Workspace
+from prompts.assembly.layouts import LAYOUTS
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
 from prompts.models import LedgerEntry
@@ -25,7 +27,7 @@ from prompts.serving import ledger_writer
 from skills.models import PushedFile, Source, SourceKind
 from tests.clients.drivers import AsyncDriver, BlockingDriver, ClientFactory, Driver, set_clock
 from tests.clients.live import LiveServer
-from tests.factories import BY, make_memory, make_skill, make_task
+from tests.factories import BY, make_memory, make_profile, make_skill, make_task
 from tests.prompts.served_digests import is_recorded
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.workers import wait_for
@@ -85,7 +87,7 @@ def test_fetches_and_304_responses_are_recorded(stage, make_client_of):
         assert "Be brave." in prompt.text, kind
         assert prompt.version == 1
         assert prompt.blocks
-        assert "".join(prompt.blocks) == prompt.text
+        assert "".join([block.text for block in prompt.blocks]) == prompt.text
         assert "".join([prompt.text[one.start : one.end] for one in prompt.segments]) == prompt.text
         set_clock(client, time.time() + LATER_SECONDS)
         client.prompt()
@@ -184,6 +186,31 @@ def files_are_pushed_and_removed(client: Driver, source: Source) -> None:
     client.call("push", source.slug, {"AGENTS.md": text}, is_complete=True)
     rows = PushedFile.objects.in_workspace(source.workspace_id).select_related("content")
     assert [(row.path, row.content.text) for row in rows] == [("AGENTS.md", text)]
+
+
+def test_a_time_filled_by_the_client_gives_the_bytes_of_the_server(stage, make_client_of):
+    client = make_client_of(BlockingDriver)
+    times = [
+        datetime(2026, 12, 23, 0, 5, 9, tzinfo=UTC),
+        datetime(2027, 7, 4, 23, 59, tzinfo=timezone(-timedelta(hours=9, minutes=30))),
+    ]
+    zones = ["", "Asia/Kathmandu"]
+    for layout, zone in [(layout, zone) for layout in LAYOUTS for zone in zones]:
+        profile = make_profile(stage.workspace, timezone=zone) if zone else None
+        stage.change_layout(layout, user_profile=profile)
+        prompt = client.prompt(ttl=0)
+        assert prompt.layout == layout
+        for now in times:
+            rendered = client.call("render", "pilot", "deck", now=now)
+            filled = prompt.fill(now=now)
+            assert (filled.text, filled.blocks, filled.segments) == (
+                rendered.text,
+                rendered.blocks,
+                rendered.segments,
+            ), (layout, zone)
+        has_time = layout in {"dramatis", "nova", "pi"}
+        assert (prompt.fill(now=times[0]).text != prompt.text) is has_time, layout
+    assert client.call("report", client.prompt(ttl=0).fill(now=times[0]))["is_last_served"]
 
 
 @pytest.fixture

@@ -3,19 +3,21 @@
 from dramatis_client.async_client import AsyncClient
 from dramatis_client.client import Client
 from dramatis_client.facts import RenderFacts
-from dramatis_client.problems import DramatisError, FieldError, Problem, Unreachable
-from dramatis_client.prompts import CacheBoundary, Message, Prompt, Segment
+from dramatis_client.problems import DramatisError, FieldError, NotFillable, Problem, Unreachable
+from dramatis_client.prompt_parts import Block, Message, Segment
+from dramatis_client.prompts import Prompt
 from dramatis_client.records import Memory, Skill
 from dramatis_client.version import __version__
 
 __all__ = [
     "AsyncClient",
-    "CacheBoundary",
+    "Block",
     "Client",
     "DramatisError",
     "FieldError",
     "Memory",
     "Message",
+    "NotFillable",
     "Problem",
     "Prompt",
     "RenderFacts",

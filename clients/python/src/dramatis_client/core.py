@@ -97,11 +97,11 @@ class ClientCore:
     def report(
         self, prompt: Prompt, text: str | None, request_id: str, options: CallOptions
     ) -> Plan[dict[str, Any]]:
-        used_text = prompt.text if text is None else text
         body: dict[str, Any] = {
             "agent": prompt.agent,
             "channel": prompt.channel,
-            "digest": sha256(used_text.encode()).hexdigest(),
+            # Of a filled prompt, the text that was served: the time does not make it another text.
+            "digest": prompt.served_digest if text is None else sha256(text.encode()).hexdigest(),
         }
         # A fallback was not served, so it has no ledger row.
         if prompt.ledger_id:

@@ -12,6 +12,10 @@ class Unreachable(DramatisError):
     """No response, or one that does not come from Dramatis, such as a proxy's error page."""
 
 
+class NotFillable(DramatisError):
+    """The text cannot be filled without the server; `render` can."""
+
+
 @dataclass(frozen=True)
 class FieldError:
     """What is wrong with one value, and where it is in the request."""

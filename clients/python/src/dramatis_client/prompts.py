@@ -2,41 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from itertools import accumulate, pairwise
 from typing import Any
 
+from dramatis_client import formats
 from dramatis_client.problems import Unreachable
-
-
-@dataclass(frozen=True)
-class Segment:
-    """One section's range in the text, in characters; `slot` names the slot that the call filled, if any."""
-
-    section: str
-    volatility: str
-    start: int
-    end: int
-    slot: str | None
-    is_cacheable: bool
-
-
-@dataclass(frozen=True)
-class CacheBoundary:
-    """An offset in the text, in characters, for a provider's prompt cache; text before it is more stable."""
-
-    offset: int
-    volatility: str
-
-
-@dataclass(frozen=True)
-class Message:
-    """A message to send together with the prompt."""
-
-    role: str
-    text: str
+from dramatis_client.prompt_parts import Block, Message, Segment
+from dramatis_client.time_slots import apply_replacements, find_replacements, shift_offset, to_local_time
 
 
 @dataclass(frozen=True)
@@ -56,7 +31,8 @@ class Prompt:
     served_digest: str
     layout: str
     segments: tuple[Segment, ...]
-    cache_boundaries: tuple[CacheBoundary, ...]
+    # The text in pieces; joined, they are the text.
+    blocks: tuple[Block, ...]
     # Tool definitions in the format of a provider's API.
     tools: tuple[Mapping[str, Any], ...]
     messages: tuple[Message, ...]
@@ -73,16 +49,79 @@ class Prompt:
     is_fallback: bool = False
 
     @property
-    def blocks(self) -> tuple[str, ...]:
-        """The text split at its cache boundaries, for providers that take a prompt in blocks."""
-        offsets = [item.offset for item in self.cache_boundaries if 0 < item.offset < len(self.text)]
-        cuts = [0, *offsets, len(self.text)]
-        return tuple([self.text[start:end] for start, end in pairwise(cuts) if end > start])
-
-    @property
     def has_slots(self) -> bool:
         """Whether the text holds slot values, such as the time of the request."""
         return any(segment.slot for segment in self.segments)
+
+    def fill(self, *, now: datetime) -> "Prompt":
+        """Return the prompt with another time, as the server would render it; raise NotFillable if unsure.
+
+        `served_digest` and `ledger_id` stay those of the text that was served.
+        """
+        new = to_local_time(now, str(self.slots.get("timezone") or ""))
+        replacements = find_replacements(self.text, self.segments, self.slots, new)
+        if not replacements:
+            return self
+        text = apply_replacements(self.text, replacements)
+        ends = [shift_offset(end, replacements) for end in accumulate(len(one.text) for one in self.blocks)]
+        values = {"now": new.now.isoformat(), "timezone": new.timezone, "zone": new.zone}
+        return replace(
+            self,
+            text=text,
+            segments=tuple(
+                replace(
+                    one, start=shift_offset(one.start, replacements), end=shift_offset(one.end, replacements)
+                )
+                for one in self.segments
+            ),
+            blocks=tuple(
+                replace(one, text=text[start:end])
+                for one, (start, end) in zip(self.blocks, pairwise([0, *ends]), strict=True)
+            ),
+            slots={**self.slots, **{name: value for name, value in values.items() if value}},
+        )
+
+    def to_openai(self, *, role: str = "system") -> list[dict[str, Any]]:
+        """Return `messages` of OpenAI's chat completions: the text, then the messages of the prompt."""
+        return formats.build_openai_messages(self.text, self.messages, role)
+
+    def to_openai_tools(self) -> list[dict[str, Any]]:
+        """Return `tools` of OpenAI's chat completions."""
+        return formats.build_openai_tools(self.tools)
+
+    def to_responses_tools(self) -> list[dict[str, Any]]:
+        """Return `tools` of OpenAI's responses API."""
+        return formats.build_responses_tools(self.tools)
+
+    def to_anthropic(self, *, max_marks: int = 1) -> list[dict[str, Any]]:
+        """Return `system` of Anthropic's messages API.
+
+        One mark is at the end of the longest cacheable text; further ones are at the cacheable ends before.
+        """
+        return formats.build_anthropic_blocks(self.blocks, max_marks)
+
+    def to_anthropic_tools(self) -> list[dict[str, Any]]:
+        """Return `tools` of Anthropic's messages API."""
+        return formats.build_anthropic_tools(self.tools)
+
+    def to_langchain(self, *, max_marks: int = 0) -> list[Any]:
+        """Return LangChain messages; with marks, the system message has Anthropic's blocks."""
+        return formats.build_langchain_messages(self.text, self.blocks, self.messages, max_marks)
+
+    def trace_metadata(self) -> dict[str, str | int | bool]:
+        """Return attributes for a trace: OpenTelemetry's of generative AI, and our own. They have no text."""
+        names: dict[str, str | int | bool] = {
+            "gen_ai.prompt.name": f"{self.agent}.{self.channel}",
+            "gen_ai.agent.name": self.agent,
+            "dramatis.label": self.label,
+        }
+        if self.is_fallback:
+            return names | {"dramatis.is_fallback": True}
+        return names | {
+            "gen_ai.prompt.version": str(self.version),
+            "dramatis.digest": self.digest,
+            "dramatis.ledger_id": self.ledger_id,
+        }
 
 
 def parse_prompt(content: bytes, etag: str, fetched_at: datetime) -> Prompt:
@@ -94,6 +133,8 @@ def parse_prompt(content: bytes, etag: str, fetched_at: datetime) -> Prompt:
         raise Unreachable("The answer is not a prompt.") from error
     if sha256(prompt.text.encode()).hexdigest() != prompt.served_digest:
         raise Unreachable("The prompt was changed on its way: its digest does not fit.")
+    if "".join([block.text for block in prompt.blocks]) != prompt.text:
+        raise Unreachable("The blocks of the prompt are not its text.")
     return prompt
 
 
@@ -109,7 +150,7 @@ def build_fallback_prompt(agent: str, channel: str, label: str, text: str, now: 
         served_digest=sha256(text.encode()).hexdigest(),
         layout="",
         segments=(),
-        cache_boundaries=(),
+        blocks=(Block(text, "release", True),),
         tools=(),
         messages=(),
         slots={},
@@ -125,9 +166,6 @@ def build_fallback_prompt(agent: str, channel: str, label: str, text: str, now: 
 
 def _build_prompt(document: Mapping[str, Any], etag: str, fetched_at: datetime) -> Prompt:
     digest = _require_text(document["digest"])
-    blocks = tuple([_require_text(item["text"]) for item in document["blocks"]])
-    levels = [_require_text(item["volatility"]) for item in document["blocks"]]
-    ends = list(accumulate(len(block) for block in blocks))
     return Prompt(
         agent=_require_text(document["agent"]),
         channel=_require_text(document["channel"]),
@@ -138,8 +176,13 @@ def _build_prompt(document: Mapping[str, Any], etag: str, fetched_at: datetime) 
         served_digest=_require_text(document["served_digest"]),
         layout=_require_text(document["layout"]),
         segments=tuple([_build_segment(item) for item in document["segments"]]),
-        cache_boundaries=tuple(
-            [CacheBoundary(end, level) for end, level in zip(ends[:-1], levels[:-1], strict=True)]
+        blocks=tuple(
+            [
+                Block(
+                    _require_text(item["text"]), _require_text(item["volatility"]), bool(item["is_cacheable"])
+                )
+                for item in document["blocks"]
+            ]
         ),
         tools=tuple(document.get("tools") or ()),
         messages=tuple(
