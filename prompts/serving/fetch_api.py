@@ -20,7 +20,7 @@ from personas.api.key_limits import Touches
 from personas.api.operations import Operation, raise_not_implemented
 from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, ProblemError
 from personas.api.rate_limits import charge_rate_limit
-from personas.api.schema import datetime_schema, slug_schema
+from personas.api.schema import datetime_schema, integer_schema, slug_schema
 from personas.api_keys.last_used import record_key_use
 from personas.errors import InvalidInput
 from prompts.models import PRODUCTION
@@ -36,6 +36,7 @@ from prompts.serving import (
 )
 from prompts.serving.http_params import (
     JSON_TYPES,
+    MAX_VERSION,
     TEXT_TYPES,
     negotiate_content_type,
     parse_if_none_match,
@@ -267,6 +268,11 @@ FETCH_OPTIONS: dict[str, Any] = {
     "query": {
         "label": slug_schema(maxLength=40, default=PRODUCTION),
         "at": datetime_schema(description="What the label pointed at then."),
+        "version": integer_schema(
+            1,
+            MAX_VERSION,
+            description="The number of a version that the label points or pointed to; not with `at`.",
+        ),
     },
     "extra_responses": [(304, {"description": "You have this version already."})],
     "refusals": {410: "erased"},

@@ -1,6 +1,7 @@
 """Parse the query string and the headers Accept and If-None-Match of a fetch."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from urllib.parse import parse_qsl
@@ -12,7 +13,8 @@ from personas.api.problems import FieldError, Problem, ProblemError
 from prompts.models import PRODUCTION
 from prompts.serving import PromptRequest
 
-ALLOWED_PARAMETERS = ("label", "at")
+ALLOWED_PARAMETERS = ("label", "at", "version")
+MAX_VERSION = 2**31 - 1
 MAX_PARAMETERS = 20
 TIMESTAMP_HINT = "Name a moment with its offset from UTC, such as 2026-03-07T14:55:05Z."
 # URL decoding turns an unescaped plus sign of a UTC offset into a space: `12:00:00 02:00`.
@@ -24,8 +26,11 @@ def parse_prompt_request(agent: str, channel: str, query: str) -> PromptRequest:
     """Parse path and query string of a fetch. Results are cached, because bots repeat the same URLs."""
     check_no_key_in_url(f"{agent}/{channel}?{query}")
     parameters = parse_query_values(query)
+    label = parameters.get("label", PRODUCTION)
+    if "version" in parameters:
+        return PromptRequest(agent, channel, label, version=parse_version_parameter(parameters))
     at = parse_at_parameter(parameters["at"]) if "at" in parameters else None
-    return PromptRequest(agent, channel, parameters.get("label", PRODUCTION), at)
+    return PromptRequest(agent, channel, label, at)
 
 
 def parse_query_values(query: str) -> dict[str, str]:
@@ -50,6 +55,17 @@ def parse_query_values(query: str) -> dict[str, str]:
     if errors:
         raise ProblemError(validation_problem(errors))
     return parameters
+
+
+def parse_version_parameter(parameters: Mapping[str, str]) -> int:
+    text = parameters["version"]
+    if "at" in parameters:
+        message = "Give `at` or `version`, but not both."
+    elif text.isascii() and text.isdigit() and len(text) <= 10 and 0 < int(text) <= MAX_VERSION:
+        return int(text)
+    else:
+        message = "Give the number of a version, such as 3."
+    raise ProblemError(validation_problem([build_parameter_error(message, "version")]))
 
 
 def parse_at_parameter(text: str) -> datetime:

@@ -229,7 +229,8 @@ def insert_ledger_row(
 
 
 def get_pointer_kind(prompt_request: PromptRequest) -> str:
-    if prompt_request.at is not None:
+    # A version by number is checked like one of the past: that the label has pointed to it stays true.
+    if prompt_request.is_pinned:
         return "past"
     return LATEST if prompt_request.label == LATEST else "label"
 

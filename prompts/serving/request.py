@@ -68,7 +68,8 @@ class CallContext:
 class PromptRequest:
     """A request for the prompt of an agent on a channel, at the version that the label points to.
 
-    With `at`, the version is the one that the label pointed to at that time.
+    With `at`, the version is the one that the label pointed to at that time. With `version`, it is the one
+    with this number, if the label points or pointed to it.
     """
 
     agent: str
@@ -76,6 +77,12 @@ class PromptRequest:
     label: str = PRODUCTION
     at: datetime | None = None
     action: str = FETCH
+    version: int | None = None
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the request names its version, by time or number, instead of following the label."""
+        return self.at is not None or self.version is not None
 
     @property
     def has_valid_slugs(self) -> bool:
@@ -87,11 +94,15 @@ class PromptRequest:
     def recorded_label(self) -> str:
         """The label as the ledger stores it.
 
-        With `at`, the time is appended: `production@2026-03-07T14:55:05Z`. Label names contain no @.
+        With `at` or `version`, that is appended: `production@2026-03-07T14:55:05Z`, `production@v3`. Label
+        names contain no @.
         """
-        if self.at is None:
+        if self.at is not None:
+            suffix = f"@{self.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        elif self.version is not None:
+            suffix = f"@v{self.version}"
+        else:
             return self.label
-        suffix = f"@{self.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         return f"{self.label[: MAX_LABEL_LENGTH - len(suffix)]}{suffix}"
 
 

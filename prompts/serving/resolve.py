@@ -38,9 +38,9 @@ class Resolution:
     channel_id: int
     version_id: int
     erasures: int
-    # Content digest of the report of the last build; empty for a request for a time in the past.
+    # Content digest of the report of the last build; empty for a request that names its version.
     report: str
-    # The warnings of that report; None for a request for a time in the past.
+    # The warnings of that report; None for a request that names its version.
     current_warnings: ReportWarnings | None
     # Whether the version is that of the last build.
     is_latest: bool
@@ -120,19 +120,15 @@ def build_resolution(client_fields: dict[str, Any], prompt_request: PromptReques
     # Read the erasure counter before the version: an erasure in between is then detected as a new one.
     erasures = get_erasure_number(workspace_id)
     prompt = find_requested_prompt(workspace_id, prompt_request)
-    version_id = (
-        get_version_id_at(prompt, prompt_request)
-        if prompt_request.at
-        else get_current_version_id(prompt, prompt_request.label)
-    )
+    version_id = get_version_id(prompt, prompt_request)
     return Resolution(
         prompt_id=prompt.pk,
         agent_id=prompt.agent_id,
         channel_id=prompt.channel_id,
         version_id=version_id,
         erasures=erasures,
-        report="" if prompt_request.at else prompt.report,
-        current_warnings=load_current_warnings(prompt) if not prompt_request.at else None,
+        report="" if prompt_request.is_pinned else prompt.report,
+        current_warnings=None if prompt_request.is_pinned else load_current_warnings(prompt),
         is_latest=version_id == prompt.latest_id,
         agent=prompt_request.agent,
         channel=prompt_request.channel,
@@ -190,6 +186,30 @@ def find_requested_prompt(workspace_id: int, prompt_request: PromptRequest) -> A
     if prompt is None:
         raise PromptNotFound
     return prompt
+
+
+def get_version_id(prompt: AgentPrompt, prompt_request: PromptRequest) -> int:
+    if prompt_request.at is not None:
+        return get_version_id_at(prompt, prompt_request)
+    if prompt_request.version is not None:
+        return get_numbered_version_id(prompt, prompt_request.label, prompt_request.version)
+    return get_current_version_id(prompt, prompt_request.label)
+
+
+def get_numbered_version_id(prompt: AgentPrompt, label: str, number: int) -> int:
+    """Return the id of the version with this number, if the label points to it or has pointed to it.
+
+    So a key that is limited to a label gets only what this label has released. Every version has been the
+    latest.
+    """
+    versions = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, number=number)
+    if label != LATEST:
+        moves = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
+        versions = versions.filter(pk__in=moves.values("version"))
+    version_id = versions.values_list("pk", flat=True).first()
+    if version_id is None:
+        raise PromptNotFound(f"The label “{label}” has never pointed to version {number} of this prompt.")
+    return version_id
 
 
 def get_current_version_id(prompt: AgentPrompt, label: str) -> int:
