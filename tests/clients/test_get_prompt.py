@@ -220,6 +220,23 @@ def test_a_used_fallback_is_reported_without_a_ledger_row(stub_server, make_clie
     assert b"ledger_id" not in stub_server.requests[-1].body
 
 
+# --- version -------------------------------------------------------------------------------------------
+
+
+def test_a_pinned_version_is_cached_apart_from_the_label(stub_server, make_client, tmp_path):
+    client = make_client(stub_server.url, cache_dir=tmp_path)
+    stub_server.respond_with(prompt_response("Be bold.", 2), prompt_response("Be brave.", 1))
+    assert client.prompt().version == 2
+    assert client.prompt(version=1).text == "Be brave."
+    assert stub_server.requests[-1].path.endswith("?label=production&version=1")
+    assert "if-none-match" not in stub_server.requests[-1].headers
+    assert (client.prompt().version, client.prompt(version=1).version) == (2, 1)
+    assert len(stub_server.requests) == 2
+    stub_server.stop()
+    again = make_client(stub_server.url, cache_dir=tmp_path)
+    assert (again.prompt(version=1).version, again.prompt().version) == (1, 2)
+
+
 # --- ttl, timeout and attempts -------------------------------------------------------------------------
 
 
@@ -250,7 +267,7 @@ def test_a_ttl_of_zero_asks_the_server_at_every_call(stub_server, make_client):
 
 
 @pytest.mark.parametrize(
-    "options", [{"ttl": -1}, {"ttl": float("nan")}, {"timeout": 0}, {"attempts": 0}], ids=str
+    "options", [{"version": 0}, {"ttl": -1}, {"ttl": float("nan")}, {"timeout": 0}, {"attempts": 0}], ids=str
 )
 def test_a_wrong_option_is_rejected(options, stub_server, make_client):
     with pytest.raises(ValueError, match=next(iter(options)).removesuffix("s")):

@@ -107,6 +107,18 @@ def report_detects_changed_text(client: Driver) -> None:
     assert not other["is_last_served"], type(client)
 
 
+def test_a_version_is_pinned(stage, make_client_of):
+    stage.edit("Be bold.")
+    for kind in KINDS:
+        client = make_client_of(kind)
+        assert "Be brave." in client.prompt(version=1).text, kind
+        assert "Be bold." in client.prompt().text, kind
+        with pytest.raises(Problem) as refused:
+            client.prompt(version=3)
+        assert refused.value.status == 404, kind
+    assert [row.label for row in stage.rows] == ["production@v1", "production"] * len(KINDS)
+
+
 def test_a_new_version_is_fetched_in_the_background_and_so_is_a_roll_back(stage, make_client_of):
     clients = [make_client_of(kind) for kind in KINDS]
     for client in clients:

@@ -59,6 +59,7 @@ class AsyncClient:
         channel: str,
         *,
         label: str = PRODUCTION,
+        version: int | None = None,
         fallback: str | None = None,
         ttl: float | None = None,
         timeout: float | None = None,
@@ -66,12 +67,15 @@ class AsyncClient:
     ) -> Prompt:
         """Return the labelled prompt, from the cache if it is fresh enough; raise only without a copy.
 
-        `fallback` is the text to use if there is no copy and the server is unavailable. `ttl` replaces the
-        server's max-age, in seconds; 0 asks the server at every call.
+        `version` pins a version that the label points or pointed to. `fallback` is the text to use if there
+        is no copy and the server is unavailable. `ttl` replaces the server's max-age, in seconds; 0 asks the
+        server at every call.
         """
         options = CallOptions(timeout, attempts)
         return await self._run(
-            self._core.get_prompt(agent, channel, label=label, fallback=fallback, ttl=ttl, options=options)
+            self._core.get_prompt(
+                agent, channel, label=label, version=version, fallback=fallback, ttl=ttl, options=options
+            )
         )
 
     async def render(

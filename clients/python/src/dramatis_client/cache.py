@@ -51,7 +51,9 @@ class PromptCache:
             if fallback is None or is_final(error):
                 raise
             log.warning("The fallback is used for %s on %s: %s", key.agent, key.channel, error)
-            return build_fallback_prompt(*key, fallback, to_datetime(self.clock()))
+            return build_fallback_prompt(
+                key.agent, key.channel, key.label, fallback, to_datetime(self.clock())
+            )
 
     def find_prompt(self, key: PromptKey, options: CallOptions, ttl: float | None) -> Plan[Prompt]:
         """Return a usable cached prompt at once; otherwise wait for the server."""

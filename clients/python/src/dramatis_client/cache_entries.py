@@ -25,6 +25,13 @@ class PromptKey(NamedTuple):
     agent: str
     channel: str
     label: str
+    version: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The parts as text: of the file name, and of what is signed."""
+        parts = (self.agent, self.channel, self.label, self.version)
+        return [str(part) for part in parts if part is not None]
 
 
 class CacheAction(Enum):

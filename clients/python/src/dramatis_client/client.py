@@ -64,6 +64,7 @@ class Client:
         channel: str,
         *,
         label: str = PRODUCTION,
+        version: int | None = None,
         fallback: str | None = None,
         ttl: float | None = None,
         timeout: float | None = None,
@@ -71,12 +72,15 @@ class Client:
     ) -> Prompt:
         """Return the labelled prompt, from the cache if it is fresh enough; raise only without a copy.
 
-        `fallback` is the text to use if there is no copy and the server is unavailable. `ttl` replaces the
-        server's max-age, in seconds; 0 asks the server at every call.
+        `version` pins a version that the label points or pointed to. `fallback` is the text to use if there
+        is no copy and the server is unavailable. `ttl` replaces the server's max-age, in seconds; 0 asks the
+        server at every call.
         """
         options = CallOptions(timeout, attempts)
         return self._run(
-            self._core.get_prompt(agent, channel, label=label, fallback=fallback, ttl=ttl, options=options)
+            self._core.get_prompt(
+                agent, channel, label=label, version=version, fallback=fallback, ttl=ttl, options=options
+            )
         )
 
     def render(

@@ -48,13 +48,16 @@ class ClientCore:
         channel: str,
         *,
         label: str,
+        version: int | None,
         fallback: str | None,
         ttl: float | None,
         options: CallOptions,
     ) -> Plan[Prompt]:
+        if version is not None and version < 1:
+            raise ValueError("The version must be at least 1.")
         if ttl is not None and not ttl >= 0:
             raise ValueError("The ttl must be at least 0 seconds.")
-        return self.cache.get_prompt(PromptKey(agent, channel, label), options, ttl, fallback)
+        return self.cache.get_prompt(PromptKey(agent, channel, label, version), options, ttl, fallback)
 
     def render(
         self, agent: str, channel: str, label: str, facts: Mapping[str, Any], options: CallOptions

@@ -32,7 +32,7 @@ class DiskCache:
         self.folder = folder / sha256(f"{url}\0{api_key}".encode()).hexdigest()[:32]
 
     def path(self, key: PromptKey) -> Path:
-        return self.folder / (sha256("\0".join(key).encode()).hexdigest()[:32] + SUFFIX)
+        return self.folder / (sha256("\0".join(key.names).encode()).hexdigest()[:32] + SUFFIX)
 
     def read(self, key: PromptKey) -> CacheEntry | None:
         try:
@@ -92,7 +92,7 @@ class DiskCache:
             raise
 
     def _sign(self, key: PromptKey, header: dict[str, object], content: bytes) -> str:
-        signed_values = [*key, header["etag"], header["fetched_at"], header["checked_at"]]
+        signed_values = [*key.names, header["etag"], header["fetched_at"], header["checked_at"]]
         return hmac.new(
             self._mac_key, json.dumps(signed_values).encode() + b"\n" + content, sha256
         ).hexdigest()

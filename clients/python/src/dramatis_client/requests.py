@@ -44,10 +44,13 @@ def post_request(path: str, body: Any) -> Request:
     return Request("POST", ROOT + path, headers=headers, content=encode_json(body))
 
 
-def prompt_request(agent: str, channel: str, label: str, etags: Iterable[str] = ()) -> Request:
+def prompt_request(
+    agent: str, channel: str, label: str, version: int | None = None, etags: Iterable[str] = ()
+) -> Request:
     known_etags = ", ".join(etags)
     headers = {"If-None-Match": known_etags} if known_etags else {}
-    return Request("GET", ROOT + prompt_path(agent, channel), {"label": label}, headers)
+    params = {"label": label} if version is None else {"label": label, "version": str(version)}
+    return Request("GET", ROOT + prompt_path(agent, channel), params, headers)
 
 
 def prompt_path(agent: str, channel: str) -> str:
