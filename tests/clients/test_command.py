@@ -2,13 +2,18 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from dramatis_client.command import main
+from dramatis_client import __version__
+from dramatis_client.command import build_parser, main
+from dramatis_client.command.completion import list_commands
+from dramatis_client.command.parser import EXIT_CODES
 from tests.clients.drivers import KEY
 from tests.clients.stub_server import StubResponse, StubServer, hash_text, problem_response, prompt_response
 
@@ -17,9 +22,12 @@ NOTHING_WRONG = {"run": {}, "taken": 1, "refused": [], "quarantined": [], "inval
 
 
 @pytest.fixture(autouse=True)
-def settings(stub_server: StubServer, monkeypatch: pytest.MonkeyPatch, short_delays: None) -> None:
+def settings(
+    stub_server: StubServer, monkeypatch: pytest.MonkeyPatch, short_delays: None, tmp_path: Path
+) -> None:
     monkeypatch.setenv("DRAMATIS_URL", stub_server.url)
     monkeypatch.setenv("DRAMATIS_KEY", KEY)
+    monkeypatch.setenv("DRAMATIS_CACHE_DIR", str(tmp_path / "copies"))
 
 
 def json_response(value: object, status: int = 200) -> StubResponse:
@@ -34,6 +42,37 @@ def test_fetch_prints_the_exact_text(stub_server, capfdbinary):
     assert out == text.encode()
     assert err == b"dramatis: note: The layout has no place for plan.\n"
     assert stub_server.requests[0].path.endswith("/channels/deck/prompt?label=latest")
+
+
+def test_fetch_prints_the_last_copy_while_the_server_is_unavailable(stub_server, capfd, monkeypatch):
+    stub_server.respond_with(prompt_response("Be brave."))
+    assert main(["fetch", "pilot", "deck"]) == 0
+    assert main(["fetch", "pilot", "deck", "--version", "1"]) == 0
+    assert stub_server.requests[-1].path.endswith("?label=production&version=1")
+    # The text of the copy may show an old time, so the server is asked for all of it.
+    assert main(["fetch", "pilot", "deck"]) == 0
+    assert "if-none-match" not in stub_server.requests[-1].headers
+    stub_server.stop()
+    capfd.readouterr()
+    assert main(["fetch", "pilot", "deck"]) == 0
+    output = capfd.readouterr()
+    assert output.out == "Be brave."
+    assert "The server is unavailable. This is the copy of 20" in output.err
+    assert main(["fetch", "pilot", "deck", "--no-copy"]) == 3
+    assert main(["fetch", "pilot", "mast"]) == 3
+    stub_server.start()
+    stub_server.respond_with(problem_response(404, "not_found"))
+    assert main(["fetch", "pilot", "deck"]) == 1
+    stub_server.stop()
+    assert main(["fetch", "pilot", "deck"]) == 3
+
+
+def test_fetch_keeps_no_copy_if_there_is_no_folder(stub_server, capfd, monkeypatch):
+    stub_server.respond_with(prompt_response("Be brave."))
+    monkeypatch.delenv("DRAMATIS_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    assert main(["fetch", "pilot", "deck"]) == 0
+    assert capfd.readouterr().out == "Be brave."
 
 
 def test_fetch_prints_all_fields_as_json(stub_server, capfd):
@@ -106,7 +145,7 @@ def test_push_sends_the_files_of_the_dry_run(stub_server, capfd, tmp_path):
     assert main(["push", "house", str(tmp_path), "--dry-run"]) == 0
     output = capfd.readouterr()
     assert output.out.split() == ["9", "AGENTS.md"]
-    assert "1 files would be pushed. Files that the source has besides are let go." in output.err
+    assert "1 files would be pushed. Other files of the source are removed." in output.err
     assert not stub_server.requests
     stub_server.respond_with(json_response(NOTHING_WRONG, 202))
     assert main(["push", "house", str(tmp_path)]) == 0
@@ -212,3 +251,101 @@ def test_it_runs_as_a_program(stub_server):
         command, env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, check=False, timeout=30
     )
     assert (result.returncode, result.stdout) == (0, b"Be brave.")
+
+
+# --- doctor and completion -----------------------------------------------------------------------------
+
+
+def test_doctor_checks_settings_server_key_and_prompt(stub_server, capfd):
+    stub_server.respond_with(problem_response(403, "out_of_scope"), prompt_response("Be brave."))
+    assert main(["doctor", "pilot", "deck"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["ok"] * 5
+    assert lines[-1] == "ok    prompt: version 1, 9 characters, ledger row 41"
+    assert KEY not in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("response", "exit_code", "found"),
+    [
+        (problem_response(401, "bad_key"), 1, "fail  key: 401 bad_key. Check DRAMATIS_KEY"),
+        (StubResponse(404, b"<h1>default backend</h1>"), 3, "fail  server: Something else than Dramatis"),
+        (problem_response(503, "unavailable"), 3, "fail  server: 503 unavailable"),
+        (None, 3, "fail  server: There is no answer from the server"),
+    ],
+)
+def test_doctor_names_what_is_wrong(response, exit_code, found, stub_server, capfd):
+    stub_server.respond_with(response)
+    assert main(["doctor", "pilot", "deck"]) == exit_code
+    output = capfd.readouterr().out
+    assert found in output
+    assert "prompt:" not in output
+
+
+def test_doctor_warns_of_an_open_address_and_a_folder_that_cannot_be_written(
+    stub_server, capfd, monkeypatch, tmp_path
+):
+    stub_server.respond_with(json_response({"items": []}))
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DRAMATIS_CACHE_DIR", str(tmp_path / "file"))
+    assert main(["doctor"]) == 1
+    assert "fail  copies:" in capfd.readouterr().out
+    monkeypatch.setenv("DRAMATIS_CACHE_DIR", str(tmp_path / "copies"))
+    monkeypatch.setenv("http_proxy", stub_server.url)
+    assert main(["--url", "http://dramatis.example.com", "doctor"]) == 0
+    assert "warn  address: http://dramatis.example.com is not encrypted" in capfd.readouterr().out
+
+
+def complete_in_bash(script: Path, *words: str) -> list[str]:
+    """Return what bash offers for the last word."""
+    listed = " ".join([f"'{word}'" for word in words])
+    program = (
+        f"source {script}; COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _dramatis; "
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True, timeout=20)
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_options_and_shells(capfd, tmp_path):
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "dramatis.bash"
+    script.write_text(capfd.readouterr().out)
+    assert complete_in_bash(script, "dramatis", "pu") == ["push", "pull"]
+    assert complete_in_bash(script, "dramatis", "--u") == ["--url"]
+    assert complete_in_bash(script, "dramatis", "--url", "x", "fetch", "pilot", "--no") == ["--no-copy"]
+    assert complete_in_bash(script, "dramatis", "completion", "") == ["bash", "zsh", "fish", "--help"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_command_and_option_is_in_each_script(shell, capfd, tmp_path):
+    assert main(["completion", shell]) == 0
+    script = capfd.readouterr().out
+    commands = list_commands(build_parser())
+    assert {command.name for command in commands} >= {"pull", "push", "diff", "replay", "fetch", "doctor"}
+    for command in commands:
+        assert command.help
+        assert command.name in script
+        for option in command.options:
+            assert option.flag.removeprefix("--") in script
+    if program := shutil.which(shell):
+        (tmp_path / "script").write_text(script)
+        subprocess.run([program, "-n", str(tmp_path / "script")], check=True, timeout=20)
+
+
+def test_help_and_readme_have_the_exit_codes(capfd):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capfd.readouterr().out
+    readme = (Path(__file__).parents[2] / "clients" / "python" / "README.md").read_text()
+    codes = re.findall(r"^  (\d)  (.+)$", EXIT_CODES, re.MULTILINE)
+    assert [code for code, _ in codes] == ["0", "1", "2", "3"]
+    for code, meaning in codes:
+        assert f"  {code}  {meaning}" in shown
+        assert f"| {code} | {meaning} |" in readme
+
+
+def test_the_version_is_printed(capfd):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capfd.readouterr().out == f"dramatis-client {__version__}\n"

@@ -189,4 +189,6 @@ def test_a_time_without_zone_is_rejected(prompt):
 def test_every_slot_of_the_server_is_known_to_the_client():
     assert LAYOUTS
     assert TIMELESS_SLOTS | set(TIME_FORMATS) == set(SLOT_RENDERERS)
+    with_time = {name for name, render in SLOT_RENDERERS.items() if "now" in render.__code__.co_names}
+    assert with_time == set(TIME_FORMATS)
     assert not TIMELESS_SLOTS & set(TIME_FORMATS)

@@ -91,6 +91,12 @@ ELSEWHERE = {
     ("clients/python/README.md", r"dramatis diff "): (
         "tests/clients/test_command.py::test_diff_prints_changed_lines"
     ),
+    ("clients/python/README.md", r"dramatis doctor "): (
+        "tests/clients/test_command.py::test_doctor_checks_settings_server_key_and_prompt"
+    ),
+    ("clients/python/README.md", r'eval "\$\(dramatis completion bash\)"'): (
+        "tests/clients/test_command.py::test_bash_completes_commands_options_and_shells"
+    ),
 }
 # Not run; names and options are checked nevertheless (documented_commands.py).
 NOWHERE = {

@@ -37,6 +37,8 @@ class PromptCache:
         self.disk = disk
         self.attempts = attempts
         self.clock = clock
+        # Whether requests carry the ETags of the copies, so that an unchanged text is not downloaded again.
+        self.is_revalidating = True
 
     def get_prompt(
         self, key: PromptKey, options: CallOptions, ttl: float | None, fallback: str | None
@@ -102,7 +104,7 @@ class PromptCache:
     def fetch(self, key: PromptKey, options: CallOptions) -> Plan[Prompt]:
         """Fetch from the server; if it is unavailable, return the cached copy (stale-if-error)."""
         entry = self.index.get(key) or (yield from self.load_from_disk(key))
-        known_entries = self.index.list_by_etag(key, self.clock())
+        known_entries = self.index.list_by_etag(key, self.clock()) if self.is_revalidating else {}
         request = requests.prompt_request(*key, etags=known_entries)
         try:
             # No retries if there is a cached copy to return.

@@ -21,9 +21,11 @@ MONTHS = (
 TIMELESS_SLOTS = frozenset(
     {
         *("dramatis.task", "dramatis.background", "dramatis.planning", "dramatis.error", "dramatis.call"),
-        *("moltis.runtime", "nova.task", "nova.background"),
+        *("dramatis.tool_calling", "dramatis.tool_guidelines", "dramatis.tools"),
+        *("moltis.guidelines", "moltis.introduction", "moltis.memory_hint", "moltis.runtime"),
+        *("moltis.tool_calling", "moltis.tool_schemas", "nova.task", "nova.background"),
         *("opal.identity", "opal.append", "opal.guidelines", "opal.planning"),
-        *("pi.tools", "pi.guidelines", "pi.replace", "pi.append", "ptc.tools", "ptc.error"),
+        *("pi.tools", "pi.guidelines", "pi.replace", "pi.append", "pi.skills", "ptc.tools", "ptc.error"),
     }
 )
 

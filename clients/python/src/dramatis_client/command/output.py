@@ -1,10 +1,13 @@
-"""Format responses as lines for a terminal, with control characters escaped."""
+"""Print text, JSON and notes, and format responses as lines with control characters escaped."""
 
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dramatis_client.problems import FieldError, Problem
 
+EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, EXIT_UNAVAILABLE = 0, 1, 2, 3
 LINE_MARKS = {"added": "+", "removed": "-"}
 
 
@@ -60,3 +63,22 @@ def join_messages(issues: Sequence[Mapping[str, Any]]) -> str:
 def has_rejected_files(result: Mapping[str, Any]) -> bool:
     """Return whether pushed files were rejected; files that no rule reads do not count."""
     return bool(result["refused"] or result["quarantined"] or result["invalid"])
+
+
+def print_json(value: Any) -> int:
+    return print_text(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def print_text(text: str) -> int:
+    """Write UTF-8 bytes unchanged, whatever the terminal's encoding and line ends."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.buffer.flush()
+    return EXIT_DONE
+
+
+def print_notes(lines: Sequence[str], exit_code: int) -> int:
+    """Write lines to standard error and return the exit code."""
+    for line in lines:
+        sys.stderr.write(f"dramatis: {line}\n")
+    return exit_code
