@@ -314,11 +314,12 @@ def lock(choice: argparse.Namespace, rest: list[str]) -> int:
         "--python-version",
         "3.11",
     )
-    compile_ += ("--generate-hashes", "--no-header", "--no-annotate", "pyproject.toml", *rest)
-    run_or_exit(*compile_, "--group", "embedded", "-o", "requirements/run.txt")
+    compile_ += ("--generate-hashes", "--no-header", "--no-annotate", *rest)
+    run_or_exit(*compile_, "pyproject.toml", "--group", "embedded", "-o", "requirements/run.txt")
     for lock_name in ("test", "dev"):
         run_or_exit(
             *compile_,
+            "pyproject.toml",
             "--group",
             lock_name,
             "-c",
@@ -326,6 +327,17 @@ def lock(choice: argparse.Namespace, rest: list[str]) -> int:
             "-o",
             f"requirements/{lock_name}.txt",
         )
+    # What the tests of the Python client install into an environment of their own.
+    client = "clients/python/pyproject.toml"
+    run_or_exit(
+        *compile_,
+        client,
+        "--all-extras",
+        "--group",
+        f"{client}:adapters",
+        "-o",
+        "requirements/adapters.txt",
+    )
     return 0
 
 
