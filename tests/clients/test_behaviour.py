@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dramatis_client import DramatisError, Problem, Unreachable
+from dramatis_client.cache_entries import PromptKey
 from dramatis_client.disk_cache import DiskCache
 from tests.clients.drivers import KEY, AsyncDriver, BlockingDriver, ClientFactory, Driver, set_clock
 from tests.clients.stub_server import (
@@ -27,13 +28,6 @@ from tests.clients.stub_server import (
 
 BEHAVIOUR = json.loads((Path(__file__).parents[2] / "clients" / "behaviour.json").read_text())
 CASES = {case["name"]: case for case in BEHAVIOUR["cases"]}
-# Cases that the Python client does not pass yet. The set must become empty: a case that passes is reported.
-PENDING = {
-    "blocks, tools and messages",
-    "a text that is cacheable to its end",
-    "a version is requested and cached apart from the label",
-    "a ttl of 0 waits for the server",
-}
 FORMATS = {example["name"]: example for example in BEHAVIOUR["formats"]}
 RETRY_AFTER = "Retry-After"
 
@@ -184,15 +178,9 @@ def check_fields(result: Any, expected: Mapping[str, Any]) -> None:
             assert (actual.timestamp() if isinstance(actual, datetime) else actual) == value, field
 
 
-def mark_pending(name: str, request: pytest.FixtureRequest) -> None:
-    if name in PENDING:
-        request.applymarker(pytest.mark.xfail(strict=True, reason="PENDING: the Python client lacks this"))
-
-
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.usefixtures("short_delays")
-def test_the_client_behaves_as_described(name, request, stub_server, make_client, tmp_path):
-    mark_pending(name, request)
+def test_the_client_behaves_as_described(name, stub_server, make_client, tmp_path):
     case = CASES[name]
     stage = Stage(stub_server, make_client, tmp_path if case.get("has_folder") else None)
     for number, step in enumerate(case["steps"], 1):
@@ -211,46 +199,38 @@ def test_every_case_has_its_own_name():
     assert len(CASES) == len(BEHAVIOUR["cases"])
 
 
-def test_only_cases_of_a_later_version_are_pending():
-    described = [*BEHAVIOUR["cases"], *BEHAVIOUR["formats"]]
-    assert {case["name"] for case in described if case.get("since") == "python-2"} >= PENDING
-
-
 @pytest.mark.parametrize("name", FORMATS)
-def test_prompts_are_converted_as_described(name, request, stub_server, make_client_of_kind):
-    mark_pending(name, request)
+def test_prompts_are_converted_as_described(name, stub_server, make_client_of_kind):
     example = FORMATS[name]
     stub_server.respond_with(prompt_response(example["text"], example["version"], **example["changes"]))
     prompt: Any = make_client_of_kind(BlockingDriver, stub_server.url).prompt()
     assert prompt.to_openai() == example["openai"]
     assert prompt.to_openai_tools() == example["openai_tools"]
-    assert prompt.to_openai_tools(api="responses") == example["openai_responses_tools"]
+    assert prompt.to_responses_tools() == example["openai_responses_tools"]
     for max_marks, blocks in example["anthropic"].items():
         assert prompt.to_anthropic(max_marks=int(max_marks)) == blocks
     assert prompt.to_anthropic() == example["anthropic"]["1"]
     assert prompt.to_anthropic_tools() == example["anthropic_tools"]
-    assert prompt.trace_attributes() == example["trace_attributes"]
+    assert prompt.trace_metadata() == example["trace_attributes"]
 
 
 @pytest.mark.parametrize("number", range(len(BEHAVIOUR["files"])))
 def test_files_have_the_described_names_and_signatures(number, tmp_path):
     example = BEHAVIOUR["files"][number]
     cache = DiskCache(tmp_path, example["url"], BEHAVIOUR["key"])
-    parts = tuple(map(str, example["prompt"].values()))
+    key = PromptKey(**example["prompt"])
     header = json.loads(example["header"])
-    assert cache.path(parts) == tmp_path / example["path"]  # type: ignore[arg-type]  # with a version: pending
-    assert cache._sign(parts, header, example["content"].encode()) == header["seal"]  # type: ignore[arg-type]
+    assert cache.path(key) == tmp_path / example["path"]
+    assert cache._sign(key, header, example["content"].encode()) == header["seal"]
     assert json.dumps(header) == example["header"]
 
 
 @pytest.mark.planted
 @pytest.mark.usefixtures("short_delays")
-def test_a_client_that_trusts_proxies_is_detected(
-    request, stub_server, make_client_of_kind, tmp_path, monkeypatch
-):
+def test_a_client_that_trusts_proxies_is_detected(stub_server, make_client_of_kind, tmp_path, monkeypatch):
     monkeypatch.setattr("dramatis_client.cache.is_final", lambda error: True)
     make_client = partial(make_client_of_kind, BlockingDriver)
     with pytest.raises(Unreachable):
         test_the_client_behaves_as_described(
-            "a proxy's responses use the copy", request, stub_server, make_client, tmp_path
+            "a proxy's responses use the copy", stub_server, make_client, tmp_path
         )
