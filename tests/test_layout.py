@@ -42,6 +42,18 @@ WHERE_IS = [
     ),
     ("Where is a nova agent imported?", "agent_file", "personas/agents/agent_file.py", "import_agent"),
     (
+        "Where are the adapters of the Python client for agent frameworks?",
+        "adapters",
+        "clients/python/src/dramatis_client/adapters/prompt_source.py",
+        "PromptSource",
+    ),
+    (
+        "Where is a prompt converted for a model provider?",
+        "formats",
+        "clients/python/src/dramatis_client/formats.py",
+        "build_anthropic_blocks",
+    ),
+    (
         "Where are connections of slow clients closed?",
         "request_limits",
         "project/request_limits/connections.py",
