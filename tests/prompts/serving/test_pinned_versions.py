@@ -12,7 +12,7 @@ from prompts.labels.services import move_label
 from prompts.models import LedgerEntry, PromptVersion
 from prompts.replay.services import replay_entry
 from prompts.serving import resolve
-from tests.factories import BY, make_memory
+from tests.factories import BY, make_channel, make_memory
 from tests.prompts.serving.fetch_stage import (
     ENTRY_POINTS,
     FetchResponse,
@@ -96,6 +96,7 @@ def test_the_scopes_of_the_key_hold(stage):
     assert fetch_version(limited, 1, label="beta").status == 404
     assert fetch_version(limited, 2).status == 403
     assert fetch_version(limited, 2, label="latest").status == 403
+    make_channel(stage.workspace, "mast")
     other, other_secret = create_key(stage.workspace, "Mast", {"channels": ["mast"]}, by=BY)
     assert fetch_version(Stage(stage.workspace, stage.agent, other, other_secret), 2).status == 403
     revoke_key(key, by=BY)

@@ -62,7 +62,10 @@ class PromptCache:
         entry, now = self.index.get(key), self.clock()
         action = entry.choose_action(now, ttl) if entry else CacheAction.FETCH
         if entry is None or action is CacheAction.FETCH:
-            return (yield from self.fetch_once(key, options))
+            entry = yield from self.fetch_once(key, options)
+            # The server has confirmed it during this call, or was unavailable.
+            is_confirmed = entry.checked_at >= now
+            return entry.to_prompt(self.clock(), None if is_confirmed else ttl)
         if action is CacheAction.SERVE_AND_REFRESH:
             yield from self.start_refresh(key)
         return entry.to_prompt(now, ttl)
@@ -71,7 +74,7 @@ class PromptCache:
         if self.index.begin_refresh(key):
             yield StartBackground(lambda: self.refresh(key), lambda: self.index.end_refresh(key))
 
-    def fetch_once(self, key: PromptKey, options: CallOptions) -> Plan[Prompt]:
+    def fetch_once(self, key: PromptKey, options: CallOptions) -> Plan[CacheEntry]:
         """Fetch with single flight: concurrent callers wait for the first one's request."""
         while True:
             flight, is_leader = self.index.join_flight(key, options)
@@ -85,8 +88,8 @@ class PromptCache:
         # None if this caller is cancelled meanwhile: then another one makes the request.
         outcome: FlightResult = None
         try:
-            outcome = prompt = yield from self.fetch(key, options)
-            return prompt
+            outcome = entry = yield from self.fetch(key, options)
+            return entry
         except Exception as error:
             outcome = error
             raise
@@ -101,7 +104,7 @@ class PromptCache:
         except DramatisError as error:
             log.warning("The prompt of %s on %s is not refreshed: %s", key.agent, key.channel, error)
 
-    def fetch(self, key: PromptKey, options: CallOptions) -> Plan[Prompt]:
+    def fetch(self, key: PromptKey, options: CallOptions) -> Plan[CacheEntry]:
         """Fetch from the server; if it is unavailable, return the cached copy (stale-if-error)."""
         entry = self.index.get(key) or (yield from self.load_from_disk(key))
         known_entries = self.index.list_by_etag(key, self.clock()) if self.is_revalidating else {}
@@ -124,7 +127,7 @@ class PromptCache:
 
     def store_response(
         self, key: PromptKey, response: Response, known_entries: dict[str, CacheEntry]
-    ) -> Plan[Prompt]:
+    ) -> Plan[CacheEntry]:
         now = self.clock()
         if response.status == 304 and (known := known_entries.get(response.headers.get("etag", ""))):
             entry = known.revalidate(response, now)
@@ -137,7 +140,7 @@ class PromptCache:
         if self.disk and is_new:
             disk = self.disk
             yield DiskAccess(lambda: disk.write(key, entry))
-        return entry.to_prompt(now)
+        return entry
 
     def load_from_disk(self, key: PromptKey) -> Plan[CacheEntry | None]:
         if not self.disk:
@@ -148,13 +151,13 @@ class PromptCache:
             self.index.put(key, entry)
         return entry
 
-    def serve_stale(self, key: PromptKey, entry: CacheEntry, error: DramatisError) -> Prompt:
+    def serve_stale(self, key: PromptKey, entry: CacheEntry, error: DramatisError) -> CacheEntry:
         """Return the cached copy and delay the next request to the server."""
         now = self.clock()
         # Another thread may have refreshed the entry meanwhile; then there is nothing to delay.
         delayed = entry if entry.is_fresh(now) else entry.delay_retry(compute_retry_time(now, error))
         self.index.put(key, delayed)
-        return delayed.to_prompt(now)
+        return delayed
 
     def evict(self, key: PromptKey, error: DramatisError) -> Plan[None]:
         """Remove this prompt's entries; after 401 remove all entries of the API key."""

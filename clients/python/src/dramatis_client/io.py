@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from dramatis_client.prompts import Prompt
+from dramatis_client.cache_entries import CacheEntry
 from dramatis_client.requests import Request
 from dramatis_client.responses import Response
 
@@ -47,8 +47,8 @@ class StartBackground:
     on_done: Callable[[], None]
 
 
-# What a shared request brought: a prompt, the error to raise, or None if its caller gave up.
-FlightResult: TypeAlias = Prompt | Exception | None
+# What a shared request brought: an entry, the error to raise, or None if its caller gave up.
+FlightResult: TypeAlias = CacheEntry | Exception | None
 Flight: TypeAlias = "Future[FlightResult]"
 
 
