@@ -51,6 +51,8 @@ class ProseField(models.TextField[str, str]):
 
     def validate(self, value: Any, model_instance: models.Model | None) -> None:
         super().validate(value, model_instance)
+        if not self.blank and not value.strip():
+            raise ValidationError(self.error_messages["blank"], code="blank")
         if self.max_length is not None and len(value) > self.max_length:
             message = _("Too long: %(size)d characters. The limit is %(limit)d.")
             raise ValidationError(message, "max_length", {"size": len(value), "limit": self.max_length})

@@ -188,10 +188,12 @@ class AgentResource(RecordResource[Agent]):
 
 
 class NamedResource(RecordResource[Any]):
-    """Base class for records with a label and a slug.
+    """Base class for records with a name and a slug.
 
-    If a create request contains no slug, the slug is derived from the label.
+    If a create request contains no slug, the slug is derived from the name.
     """
+
+    api_names = {"label": "name"}
 
     create_only_fields = ("slug",)
     optional_fields = ("slug",)
@@ -208,9 +210,13 @@ class NamedResource(RecordResource[Any]):
 
 
 class IdentityResource(NamedResource):
-    """Identities: an agent's name, emoji, creature and vibe."""
+    """Identities: an agent's name, emoji, creature and vibe.
+
+    `name` is that of the record in lists; `display_name` is the name of the agent in prompts.
+    """
 
     model = Identity
+    api_names = {"label": "name", "name": "display_name"}
     name, singular = "identities", "identity"
     file_name = "IDENTITY.md"
     has_compiled_lookup = True
@@ -232,9 +238,13 @@ class SoulResource(NamedResource):
 
 
 class UserProfileResource(NamedResource):
-    """User profiles: the persons that agents serve."""
+    """User profiles: the persons that agents serve.
+
+    `name` is that of the record in lists; `display_name` is the name of the person in prompts.
+    """
 
     model = UserProfile
+    api_names = {"label": "name", "name": "display_name"}
     name, singular = "user-profiles", "user profile"
     file_name = "USER.md"
     has_compiled_lookup = True

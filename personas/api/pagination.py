@@ -12,7 +12,7 @@ from personas.api.exception_handler import validation_problem
 from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.responses import ApiResponse, datetime_json, json_response
-from personas.api.schema import Schema, integer_schema, text_schema
+from personas.api.schema import Schema, enum_schema, integer_schema, text_schema
 
 M = TypeVar("M", bound=Model)
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
@@ -68,6 +68,12 @@ def decode_cursor(cursor: str) -> int:
     return int(text[1:])
 
 
+ANY = "any"
+ARCHIVED_PARAM = enum_schema(
+    ["false", "true", ANY],
+    default="false",
+    description="Whether archived rows are listed: none, only they, all.",
+)
 FIELDS_PARAM = text_schema(
     400,
     pattern=r"^[a-z_]+(?:,[a-z_]+)*$",

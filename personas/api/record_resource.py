@@ -1,5 +1,7 @@
 """REST resource for one kind of record: list, create, read, update, replace, archive, restore, revisions."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from django.db.models import Q, QuerySet
@@ -12,6 +14,8 @@ from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import (
+    ANY,
+    ARCHIVED_PARAM,
     FIELDS_PARAM,
     PAGINATION_PARAMS,
     page_response,
@@ -26,7 +30,6 @@ from personas.api.schema import (
     Schema,
     any_object_schema,
     datetime_schema,
-    enum_schema,
     integer_schema,
     line_schema,
     object_schema,
@@ -34,6 +37,7 @@ from personas.api.schema import (
 )
 from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
+from personas.errors import InvalidInput
 from personas.models import Record, Revision
 from personas.records.services import (
     FieldValues,
@@ -48,10 +52,9 @@ from personas.roles import Permission
 from personas.selectors import list_revisions
 
 R = TypeVar("R", bound=Record)
-LIVE, ARCHIVED, ALL = "live", "archived", "all"
 LIST_PARAMS: dict[str, Schema] = {
     "q": line_schema(200, least=1, description="Words to look for."),
-    "state": enum_schema([LIVE, ARCHIVED, ALL], default=LIVE, description="In use, archived, or both."),
+    "archived": ARCHIVED_PARAM,
     "updated_since": datetime_schema(description="Only rows changed at this moment or later."),
     "fields": FIELDS_PARAM,
     **PAGINATION_PARAMS,
@@ -106,8 +109,8 @@ class RecordResource(RecordBulk[R]):
 
     def index(self, call: ApiRequest) -> ApiResponse:
         rows = self.apply_filters(self.list_visible(call.caller), call)
-        state = call.query["state"]
-        rows = rows if state == ALL else rows.filter(archived_at__isnull=state == LIVE)
+        if (archived := call.query["archived"]) != ANY:
+            rows = rows.filter(archived_at__isnull=archived == "false")
         if since := call.query.get("updated_since"):
             rows = rows.filter(updated_at__gte=since)
         if text := call.query.get("q", "").strip():
@@ -123,7 +126,8 @@ class RecordResource(RecordBulk[R]):
 
     def add(self, call: ApiRequest) -> ApiResponse:
         values, message = self.parse_values(call, is_new=True)
-        record = self.create(call, values, message)
+        with self.api_error_names():
+            record = self.create(call, values, message)
         return self.record_response(self.reload(record), status=201, Location=self.get_url(record))
 
     def read(self, call: ApiRequest, key: Any) -> ApiResponse:
@@ -141,7 +145,8 @@ class RecordResource(RecordBulk[R]):
             check_if_match(record, call.if_match)
             values, message = self.parse_values(call)
             values = self.complete_values(record, values)
-            saved = edit_record(record, values, expected=record.revision, by=call.actor, message=message)
+            with self.api_error_names():
+                saved = edit_record(record, values, expected=record.revision, by=call.actor, message=message)
         return self.record_response(self.reload(saved))
 
     def replace(self, call: ApiRequest, key: Any) -> ApiResponse:
@@ -175,7 +180,8 @@ class RecordResource(RecordBulk[R]):
         if not 0 < number < 2**31 or not list_revisions(record).filter(number=number).exists():
             raise Http404
         self.check_agent_kept(call, record, number)
-        saved = restore_revision(record, number, expected=record.revision, by=call.actor)
+        with self.api_error_names():
+            saved = restore_revision(record, number, expected=record.revision, by=call.actor)
         return self.record_response(self.reload(saved))
 
     def check_agent_kept(self, call: ApiRequest, record: R, number: int) -> None:
@@ -193,6 +199,14 @@ class RecordResource(RecordBulk[R]):
             raise out_of_scope_error()
 
     # --- helpers ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def api_error_names(self) -> Iterator[None]:
+        """Report errors of services under the names of the API."""
+        try:
+            yield
+        except InvalidInput as error:
+            raise self.rename_error_fields(error) from error
 
     def reload(self, record: R) -> R:
         """Load the record again, together with the related rows that its JSON contains."""
@@ -224,7 +238,7 @@ class RecordResource(RecordBulk[R]):
     def field_json(self, record: R, name: str) -> Any:
         if name in self.link_lists:
             return self.link_list_json(record, name)
-        value = getattr(record, name)
+        value = getattr(record, self.get_field_name(name))
         if name in self.links and value is not None:
             return getattr(value, self.links[name][1])
         return value
@@ -251,7 +265,7 @@ class RecordResource(RecordBulk[R]):
                 errors.append(FieldError("There is no such record here.", json_pointer([name])))
         if errors:
             raise ProblemError(validation_problem(errors))
-        return values, message
+        return {self.get_field_name(name): value for name, value in values.items()}, message
 
     def parse_value(self, call: ApiRequest, name: str, value: Any, expected: Schema) -> Any:
         if name in self.links:

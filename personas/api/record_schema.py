@@ -19,6 +19,7 @@ from personas.api.schema import (
     object_schema,
     slug_schema,
 )
+from personas.errors import InvalidInput
 from personas.models import Record
 from personas.roles import Permission
 
@@ -35,6 +36,8 @@ class RecordSchema:
     lookup_field: ClassVar[str] = "slug"
     lookup_converter: ClassVar[str] = "slug"
     search_fields: ClassVar[tuple[str, ...]] = ("label", "slug")
+    # Names of model fields in the API, where they differ. All attributes below use the names of the API.
+    api_names: ClassVar[Mapping[str, str]] = {}
     # Fields that can be set only when a record is created.
     create_only_fields: ClassVar[tuple[str, ...]] = ()
     # Fields that the model requires, but a request may omit when it creates a record: a service sets them.
@@ -61,10 +64,30 @@ class RecordSchema:
     bots_may_remove: ClassVar[bool] = False
     filters: ClassVar[Mapping[str, Schema]] = {}
 
+    @property
+    def content_names(self) -> list[str]:
+        """The names of the content fields of the model in the API."""
+        return [self.get_api_name(field) for field in self.model.content]
+
+    def get_api_name(self, field: str) -> str:
+        return self.api_names.get(field, field)
+
+    def get_field_name(self, name: str) -> str:
+        """Return the model field of a name in the API."""
+        return next((field for field, api_name in self.api_names.items() if api_name == name), name)
+
+    def rename_error_fields(self, error: InvalidInput) -> InvalidInput:
+        """Return the error of a service with the names of the API. A name may be a path: `steps.0.title`."""
+        errors = {}
+        for field, messages in error.errors.items():
+            first, dot, rest = field.partition(".")
+            errors[f"{self.get_api_name(first)}{dot}{rest}"] = messages
+        return InvalidInput(errors)
+
     def writable_fields(self) -> dict[str, Schema]:
         """Return the schemas of the fields that a request body may contain, by field name."""
         fields: dict[str, Schema] = {}
-        for name in (*self.create_only_fields, *self.model.content):
+        for name in (*self.create_only_fields, *self.content_names):
             if name not in self.derived_fields and name not in fields:
                 fields[name] = self.schema_overrides.get(name) or self.column_schema(name)
         return (
@@ -75,11 +98,11 @@ class RecordSchema:
 
     def extra_fields(self) -> Mapping[str, Schema]:
         return {
-            name: schema for name, schema in self.schema_overrides.items() if name not in self.model.content
+            name: schema for name, schema in self.schema_overrides.items() if name not in self.content_names
         }
 
     def column_schema(self, name: str) -> Schema:
-        field = self.model._meta.get_field(name)
+        field = self.model._meta.get_field(self.get_field_name(name))
         if isinstance(field, ForeignKey):
             return (
                 nullable_schema(self.link_schema(*self.links[name]))
@@ -102,8 +125,9 @@ class RecordSchema:
     def required_fields(self) -> list[str]:
         """Return the names of the fields that are required to create a record."""
         names = []
+        columns = {self.get_api_name(column.name): column for column in self.model._meta.concrete_fields}
         for name in self.writable_fields():
-            field = next((column for column in self.model._meta.concrete_fields if column.name == name), None)
+            field = columns.get(name)
             is_needed = field is not None and not field.blank and not field.has_default()
             if is_needed and name not in self.optional_fields:
                 names.append(name)

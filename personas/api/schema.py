@@ -15,7 +15,11 @@ CONTROL_CHARACTERS = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 LINE_PATTERN = f"^[^{CONTROL_CHARACTERS}]*$"
 # Surrounding whitespace is stripped, so a required line needs at least one other character.
 NONBLANK_LINE_PATTERN = rf"^[^{CONTROL_CHARACTERS}]*[^\s{CONTROL_CHARACTERS}][^{CONTROL_CHARACTERS}]*$"
-PROSE_PATTERN = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$"
+PROSE_CONTROL_CHARACTERS = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f"
+PROSE_PATTERN = f"^[^{PROSE_CONTROL_CHARACTERS}]*$"
+# A required text begins with any whitespace, then has another character: this takes no backtracking.
+SPACES = r"\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+NONBLANK_PROSE_PATTERN = rf"^[{SPACES}]*[^\s{PROSE_CONTROL_CHARACTERS}][^{PROSE_CONTROL_CHARACTERS}]*$"
 SLUG_PATTERN = r"^[a-z0-9]+(?:-[a-z0-9]+)*$"
 NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 MAX_INTEGER = 2**63 - 1
@@ -30,7 +34,7 @@ def line_schema(most: int, *, least: int = 0, **more: Any) -> Schema:
 
 
 def prose_schema(most: int, *, least: int = 0, **more: Any) -> Schema:
-    return text_schema(most, least=least, **more)
+    return text_schema(most, pattern=NONBLANK_PROSE_PATTERN if least else PROSE_PATTERN, least=least, **more)
 
 
 def slug_schema(**more: Any) -> Schema:

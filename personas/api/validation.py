@@ -113,6 +113,8 @@ def build_field_errors(error: ValidationError) -> Iterator[FieldError]:
 
 
 def describe_schema_error(error: ValidationError) -> str:
+    if error.validator == "pattern" and isinstance(error.instance, str) and not error.instance.strip():
+        return "This must not be empty."
     message = ERROR_MESSAGES.get(str(error.validator), "This has characters that do not fit here.")
     return message if isinstance(message, str) else message(error.validator_value, error.instance)
 

@@ -13,7 +13,7 @@ from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_resource import RecordResource
 from personas.api.responses import ApiResponse, json_response
 from personas.api.schema import (
-    PROSE_PATTERN,
+    NONBLANK_PROSE_PATTERN,
     Schema,
     array_schema,
     datetime_schema,
@@ -26,6 +26,7 @@ from personas.api.schema import (
     slug_schema,
 )
 from personas.api.views import endpoint
+from personas.errors import InvalidInput
 from personas.memories.memory_file import (
     DEFAULT_SOURCE,
     LIST_KEY,
@@ -36,6 +37,7 @@ from personas.memories.memory_file import (
 )
 from personas.memories.services import (
     approve_memory,
+    can_activate_memories,
     create_memory,
     reinstate_memory,
     reject_memory,
@@ -52,7 +54,7 @@ ENTRY_SCHEMA: Schema = {
     "type": ["string", "object"],
     "minLength": 1,
     "maxLength": MAX_TEXT,
-    "pattern": PROSE_PATTERN,
+    "pattern": NONBLANK_PROSE_PATTERN,
     "properties": {
         **{key: prose_schema(MAX_TEXT, least=1) for key in TEXT_KEYS},
         "source": nullable_schema(line_schema(300, description=f"“{DEFAULT_SOURCE}” when absent.")),
@@ -75,7 +77,7 @@ IMPORTED_SCHEMA = object_schema(
         "index": integer_schema(description="Position of the entry in the file, from 0."),
         "id": integer_schema(1, description="The memory with this text."),
         "text": {"type": "string"},
-        "state": enum_schema(MemoryState.values),
+        "status": enum_schema(MemoryState.values),
     }
 )
 IMPORT_RESULT_SCHEMA = object_schema(
@@ -97,10 +99,16 @@ class MemoryResource(RecordResource[Memory]):
     has_compiled_lookup = True
     lookup_field, lookup_converter = "pk", "int"
     search_fields = ("text", "source")
-    create_only_fields = ("state",)
+    api_names = {"state": "status"}
+    create_only_fields = ("status",)
     derived_fields = ("superseded_by",)
     links = {"agent": (Agent, "slug")}
-    schema_overrides = {"state": enum_schema(["active", "proposed"], default="active")}
+    schema_overrides = {
+        "status": enum_schema(
+            ["active", "proposed"],
+            description="If absent: `proposed` for bots that may not activate memories, else `active`.",
+        )
+    }
     read_only_fields = {"author": {"type": "string"}, "superseded_by": nullable_schema(integer_schema(1))}
     agent_path = "agent__slug"
     read_touches = write_touches = Touches.AGENT
@@ -108,7 +116,7 @@ class MemoryResource(RecordResource[Memory]):
     bots_may_add = True
     filters = {
         "agent": slug_schema(description="Only memories of this agent, and those that all share."),
-        "belief": enum_schema(MemoryState.values, description="Only memories in this state."),
+        "status": enum_schema(MemoryState.values, description="Only memories with this status."),
     }
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Memory]:
@@ -120,14 +128,17 @@ class MemoryResource(RecordResource[Memory]):
     def apply_filters(self, rows: QuerySet[Memory], call: ApiRequest) -> QuerySet[Memory]:
         if agent := call.query.get("agent"):
             rows = rows.filter(Q(agent__slug=agent) | Q(agent=None))
-        if belief := call.query.get("belief"):
-            rows = rows.filter(state=belief)
+        if status := call.query.get("status"):
+            rows = rows.filter(state=status)
         return rows
 
     def extra_json(self, record: Memory) -> dict[str, object]:
         return {"author": record.author_label, "superseded_by": record.superseded_by_id}
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Memory:
+        if values.get("state") == MemoryState.ACTIVE and not can_activate_memories(call.actor):
+            detail = "This key may only propose memories. Active ones need a key with the verb `activate`."
+            raise InvalidInput.on("status", detail)
         return create_memory(call.workspace, values, by=call.actor, message=message)
 
     def archive(self, call: ApiRequest, record: Memory) -> None:
@@ -243,7 +254,7 @@ class MemoryResource(RecordResource[Memory]):
 
 def imported_memory_json(entry: ImportedMemory) -> dict[str, Any]:
     memory = entry.memory
-    return {"index": entry.index, "id": memory.pk, "text": memory.text, "state": memory.state}
+    return {"index": entry.index, "id": memory.pk, "text": memory.text, "status": memory.state}
 
 
 urlpatterns = MemoryResource().urls()

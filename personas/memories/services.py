@@ -20,12 +20,17 @@ def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, messa
     A bot whose key has the action `activate` creates active memories. The audit log shows these with a verb
     of their own.
     """
-    if by.is_bot and not by.can_activate_memories:
+    if not can_activate_memories(by):
         values = values | {"state": MemoryState.PROPOSED}
     state = values.get("state", MemoryState.ACTIVE)
     verb = UNAPPROVED_VERB if by.is_bot and state == MemoryState.ACTIVE else "created"
     authored = values | {"author": by.user, "author_label": by.label}
     return create_record(Memory, workspace, authored, by=by, message=message, verb=verb)
+
+
+def can_activate_memories(actor: Actor) -> bool:
+    """Whether the actor may create active memories. Bots propose them, unless their key has `activate`."""
+    return not actor.is_bot or actor.can_activate_memories
 
 
 @atomic_with_hooks()

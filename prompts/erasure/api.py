@@ -37,7 +37,7 @@ ERASURE_SCHEMA = object_schema(
         "reason": TEXT_SCHEMA,
         "person": TEXT_SCHEMA,
         "at": datetime_schema(),
-        "state": enum_schema(
+        "status": enum_schema(
             ErasureProgress.values,
             description="The text is erased in both states. While prompts are being rebuilt, fetches of "
             "those that contained it get 410.",
@@ -90,7 +90,7 @@ def erasure_json(erasure: Erasure) -> dict[str, Any]:
         "reason": erasure.reason,
         "person": erasure.person_label,
         "at": datetime_json(erasure.at),
-        "state": erasure.state.value,
+        "status": erasure.state.value,
         "versions": len(erasure.versions),
     }
 

@@ -82,7 +82,8 @@ def parse_draft(call: ApiRequest, body: Mapping[str, Any], pointer: str) -> Reco
         values, _ = resource.parse_values(replace(call, body=body["values"]))
         return build_record_draft(call, resource, record, values)
     except InvalidInput as error:
-        raise build_nested_problem(pointer, list_invalid_fields(error)) from error
+        renamed = resource.rename_error_fields(error)
+        raise build_nested_problem(pointer, list_invalid_fields(renamed)) from error
     except ProblemError as error:
         if not error.problem.errors:
             raise

@@ -43,7 +43,7 @@ DIFF_LINE_SCHEMA: Schema = object_schema(
 SECTION_DIFF_SCHEMA = object_schema(
     {
         "name": TEXT_SCHEMA,
-        "state": enum_schema(["same", "changed", "added", "removed"]),
+        "status": enum_schema(["same", "changed", "added", "removed"]),
         "is_moved": boolean_schema(),
         "tokens_before": integer_schema(),
         "tokens_after": integer_schema(),
@@ -126,7 +126,7 @@ def version_diff_json(diff: VersionDiff, before: str, after: str) -> dict[str, A
 def section_diff_json(section: SectionDiff) -> dict[str, Any]:
     return {
         "name": section.name,
-        "state": section.state,
+        "status": section.state,
         "is_moved": section.is_moved,
         "tokens_before": section.tokens_before,
         "tokens_after": section.tokens_after,

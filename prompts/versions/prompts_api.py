@@ -10,14 +10,13 @@ from django.urls import URLPattern
 from personas.api.authentication import ApiClient
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
-from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.pagination import ANY, ARCHIVED_PARAM, PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
     array_schema,
     boolean_schema,
     datetime_schema,
     digest_schema,
-    enum_schema,
     integer_schema,
     nullable_schema,
     object_schema,
@@ -47,8 +46,12 @@ PROMPT_SCHEMA = object_schema(
         "agent": TEXT_SCHEMA,
         "channel": TEXT_SCHEMA,
         "layout": TEXT_SCHEMA,
-        "is_live": boolean_schema(description="The agent is in use and speaks on the channel."),
-        "is_held": boolean_schema(description="Production stays where it was put, until someone releases."),
+        "is_archived": boolean_schema(
+            description="Whether the agent or the channel is archived, or the agent has left the channel."
+        ),
+        "is_pinned": boolean_schema(
+            description="Whether production stays on its version until someone releases again."
+        ),
         "latest": nullable_schema(LATEST_VERSION_SCHEMA),
         "labels": array_schema(LABEL_SCHEMA),
         "problem": {"type": "string", "description": "Why the last build left everything as it was."},
@@ -73,9 +76,7 @@ REBUILD_SCHEMA = object_schema(
 LIST_PARAMETERS = {
     "agent": slug_schema(description="Only those of this agent."),
     "channel": slug_schema(description="Only those on this channel."),
-    "state": enum_schema(
-        ["live", "all"], default="live", description="Only those in use, or all there ever were."
-    ),
+    "archived": ARCHIVED_PARAM,
     **PAGINATION_PARAMS,
 }
 
@@ -85,8 +86,8 @@ def index(call: ApiRequest) -> ApiResponse:
     for name, field in (("agent", "agent__slug"), ("channel", "channel__slug")):
         if name in call.query:
             rows = rows.filter(**{field: call.query[name]})
-    if call.query["state"] == "live":
-        rows = rows.filter(is_live=True)
+    if (archived := call.query["archived"]) != ANY:
+        rows = rows.filter(is_live=archived == "false")
     page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
     return page_response(call, page, prompts_json(call.caller, page.rows))
 
@@ -110,8 +111,8 @@ def prompt_json(prompt: AgentPrompt, labels: list[dict[str, Any]], pending: int)
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,
         "layout": prompt.agent.layout,
-        "is_live": prompt.is_live,
-        "is_held": prompt.is_held,
+        "is_archived": not prompt.is_live,
+        "is_pinned": prompt.is_held,
         "latest": prompt.latest and latest_version_json(prompt.latest),
         "labels": labels,
         "problem": prompt.problem,

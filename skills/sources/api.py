@@ -59,12 +59,15 @@ CONFIRMATION_SCHEMA = object_schema(
     {"run": integer_schema(1, description="The held run whose missing files you have seen.")}
 )
 GRANT_SCHEMA = object_schema({"path": TEXT_SCHEMA, "note": TEXT_SCHEMA})
-NO_SCHEDULE_MESSAGE = "Pushed files are looked at when they come; leave the minutes out."
+NO_SCHEDULE_MESSAGE = "Pushed files are read when they are pushed; leave this out."
+# Names in the API of the values of `acceptance`.
+ACCEPTANCES = {"automatic": Adoption.AUTOMATIC, "manual": Adoption.BY_HAND}
+ACCEPTANCE_NAMES = {adoption: name for name, adoption in ACCEPTANCES.items()}
 SOURCE_PROPERTIES: dict[str, Schema] = {
     "slug": slug_schema(),
     "kind": enum_schema(SourceKind.values, default=str(SourceKind.FOLDER), description="Set once, for good."),
-    "grant": nullable_schema(
-        line_schema(1_000, least=1, description="The path that operators granted; null if pushed.")
+    "allowed_folder": nullable_schema(
+        line_schema(1_000, least=1, description="The path of an allowed folder; null if files are pushed.")
     ),
     "location": line_schema(
         1_000,
@@ -78,13 +81,13 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
         default=list(HARNESSES),
         description="Rule sets.",
     ),
-    "adoption": enum_schema(
-        Adoption.values,
-        description="Whether sound revisions are used at once. When absent: automatic for a folder, by_hand "
-        "for pushed files.",
+    "acceptance": enum_schema(
+        ACCEPTANCES,
+        description="Whether valid revisions are used at once, or after someone accepts them. If absent: "
+        "automatic for a folder, manual for pushed files.",
     ),
     "refresh_minutes": nullable_schema(
-        integer_schema(1, 10_080, description="How often workers look; null: only when someone asks.")
+        integer_schema(1, 10_080, description="Minutes between refresh runs; null: only on request.")
     ),
     "allow_hard_links": boolean_schema(
         default=False,
@@ -103,13 +106,19 @@ class SourceResource(RecordResource[Source]):
     model = Source
     name, singular = "sources", "source"
     has_bulk_actions = False
+    api_names = {
+        "label": "name",
+        "source_kind": "kind",
+        "grant": "allowed_folder",
+        "adoption": "acceptance",
+    }
     search_fields = ("label", "slug", "folder", "grant__path")
     create_only_fields = ("slug", "kind")
     optional_fields = ("slug",)
     schema_overrides = SOURCE_PROPERTIES
     read_only_fields = {
         "files": refresh_api.COUNTS_SCHEMA | {"description": "How many of its files are in which state."},
-        "looked_at": nullable_schema(datetime_schema()),
+        "refreshed_at": nullable_schema(datetime_schema()),
         "last_run": nullable_schema(integer_schema(1)),
         "held": nullable_schema(HOLD_SCHEMA),
     }
@@ -150,31 +159,27 @@ class SourceResource(RecordResource[Source]):
             self.count_files(record.workspace, [record])
         return {
             "files": record.file_states,
-            "looked_at": record.refreshed_at and datetime_json(record.refreshed_at),
+            "refreshed_at": record.refreshed_at and datetime_json(record.refreshed_at),
             "last_run": record.last_run_id,
             "held": {"run": record.hold.pk, "missing": record.hold.missing} if record.hold else None,
         }
 
     def field_json(self, record: Source, name: str) -> Any:
-        if name == "kind":
-            return record.source_kind
-        if name == "grant":
+        if name == "allowed_folder":
             return record.grant.path if record.grant else None
+        if name == "acceptance":
+            return ACCEPTANCE_NAMES[Adoption(record.adoption)]
         return super().field_json(record, name)
 
     def parse_value(self, call: ApiRequest, name: str, value: Any, expected: Schema) -> Any:
-        if name != "grant" or value is None:
+        if name == "acceptance":
+            return ACCEPTANCES[value]
+        if name != "allowed_folder" or value is None:
             return super().parse_value(call, name, value, expected)
         grant = list_grants(call.workspace).filter(path=value).first()
         if grant is None:
             raise LookupError(value)
         return grant
-
-    def parse_values(self, call: ApiRequest, *, is_new: bool = False) -> tuple[FieldValues, str]:
-        values, message = super().parse_values(call, is_new=is_new)
-        if "kind" in values:
-            values["source_kind"] = values.pop("kind")
-        return values, message
 
     def complete_values(self, record: Source, values: FieldValues) -> FieldValues:
         if record.source_kind == SourceKind.PUSHED:
@@ -196,7 +201,7 @@ class SourceResource(RecordResource[Source]):
 
     def replace(self, call: ApiRequest, key: Any) -> ApiResponse:
         default = get_default_adoption(self.find_record(call, key).source_kind)
-        call.body = {"adoption": str(default), **call.body}
+        call.body = {"acceptance": ACCEPTANCE_NAMES[default], **call.body}
         return super().replace(call, key)
 
     @transaction.atomic

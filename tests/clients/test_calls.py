@@ -14,7 +14,7 @@ from tests.clients.drivers import KEY, BlockingDriver, set_clock
 from tests.clients.stub_server import StubResponse, not_modified_response, problem_response, prompt_response
 
 JSON = {"Content-Type": "application/json"}
-MEMORY = StubResponse(201, b'{"id":7,"text":"Likes tea.","agent":"pilot","state":"proposed"}', JSON)
+MEMORY = StubResponse(201, b'{"id":7,"text":"Likes tea.","agent":"pilot","status":"proposed"}', JSON)
 SKILL = StubResponse(
     200, b'{"agent":"pilot","name":"tea","description":"Makes tea.","body":"Boil water."}', JSON
 )
@@ -69,7 +69,7 @@ def test_a_passing_failure_is_retried_with_the_same_idempotency_key(
 ):
     stub_server.respond_with(RETRYABLE[reason], RETRYABLE[reason], MEMORY)
     memory = make_client(stub_server.url).call("remember", "Likes tea.", agent="pilot")
-    assert (memory.id, memory.state) == (7, "proposed")
+    assert (memory.id, memory.status) == (7, "proposed")
     keys = [request.headers["idempotency-key"] for request in stub_server.requests]
     assert len(keys) == 3
     assert len(set(keys)) == 1

@@ -199,8 +199,8 @@ def test_diff_prints_changed_lines(stub_server, capfd):
         {"kind": "removed", "before": 2, "after": None, "text": "Be brave."},
         {"kind": "added", "before": None, "after": 2, "text": "Be bold.\x1b[2J"},
     ]
-    section = {"name": "soul", "state": "changed", "is_moved": False, "lines": lines, "withheld": ""}
-    same = {"name": "tools", "state": "same", "is_moved": False, "lines": [], "withheld": ""}
+    section = {"name": "soul", "status": "changed", "is_moved": False, "lines": lines, "withheld": ""}
+    same = {"name": "tools", "status": "same", "is_moved": False, "lines": [], "withheld": ""}
     stub_server.respond_with(json_response({"sections": [section, same]}))
     assert main(["diff", "a" * 64, "b" * 64]) == 0
     assert capfd.readouterr().out == "@@ soul (changed)\n- Be brave.\n+ Be bold.\\u001b[2J\n"

@@ -84,9 +84,9 @@ def constant(value: Any) -> Body:
 # Bodies that create a record of each kind.
 NEW: dict[str, Body] = {
     "agents": lambda s, h: {"slug": "fresh", "name": "Fresh", "identity": s.key(h, "identities")},
-    "identities": constant({"label": "Fresh", "name": "Ada"}),
-    "souls": constant({"label": "Fresh", "text": "Calm."}),
-    "user-profiles": constant({"label": "Fresh"}),
+    "identities": constant({"name": "Fresh", "display_name": "Ada"}),
+    "souls": constant({"name": "Fresh", "text": "Calm."}),
+    "user-profiles": constant({"name": "Fresh"}),
     "channels": constant({"slug": "fresh", "name": "Fresh"}),
     "tools": constant({"name": "fresh", "description": "Fresh."}),
     "memories": lambda s, h: {"text": "Fresh."} | of_agent(s, h),
@@ -98,7 +98,7 @@ NEW: dict[str, Body] = {
         "body": "Do.",
         "agents": [s.key(h, "agents")],
     },
-    "sources": lambda s, h: {"label": "Fresh", "grant": s.row(h, "grants").path},
+    "sources": lambda s, h: {"name": "Fresh", "allowed_folder": s.row(h, "grants").path},
 }
 FIXED = {"agents": {"slug"}, "channels": {"slug"}, "responsibilities": {"agent"}}
 # Shared kinds: a key limited to one agent can neither read nor write them, or can only read them.

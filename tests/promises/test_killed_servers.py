@@ -104,7 +104,7 @@ def test_ledger_rows_written_after_the_response_are_found_missing(installation):
 
 def add_soul(installation: Installation, web: Web) -> httpx.Response:
     headers = {"Authorization": f"Bearer {installation.facts['editor']}", "Idempotency-Key": "one"}
-    return httpx.post(f"{web.url}/api/v1/souls", json={"label": "Only once"}, headers=headers, timeout=30)
+    return httpx.post(f"{web.url}/api/v1/souls", json={"name": "Only once"}, headers=headers, timeout=30)
 
 
 @pytest.mark.hard

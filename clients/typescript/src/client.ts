@@ -54,7 +54,7 @@ export interface Memory {
   readonly id: number;
   readonly text: string;
   readonly agent: string | null;
-  readonly state: string;
+  readonly status: string;
 }
 
 /** A skill with its full instructions. */
@@ -171,7 +171,7 @@ export class Client {
       id: requireNumber(document["id"]),
       text: requireText(document["text"]),
       agent: typeof document["agent"] === "string" ? document["agent"] : null,
-      state: requireText(document["state"]),
+      status: requireText(document["status"]),
     }));
   }
 

@@ -17,7 +17,7 @@ const JSON_TYPE = "application/json";
 const MEMORY: StubResponse = {
   status: 201,
   content_type: JSON_TYPE,
-  body: '{"id":7,"text":"Likes tea.","agent":"pilot","state":"proposed"}',
+  body: '{"id":7,"text":"Likes tea.","agent":"pilot","status":"proposed"}',
 };
 const SKILL: StubResponse = {
   status: 200,
@@ -77,7 +77,7 @@ test("a passing failure is retried with the same idempotency key", async (t) => 
     const before = server.requests.length;
     server.respondWith(failure, failure, MEMORY);
     const memory = await client.remember("Likes tea.", { agent: "pilot" });
-    assert.deepEqual([memory.id, memory.state], [7, "proposed"]);
+    assert.deepEqual([memory.id, memory.status], [7, "proposed"]);
     const keys = server.requests.slice(before).map((request) => request.headers["idempotency-key"]);
     assert.equal(keys.length, 3, JSON.stringify(failure));
     assert.equal(new Set(keys).size, 1);

@@ -30,7 +30,7 @@ def unreadable(name: str, body: bytes, path: str = "souls") -> BadRequest:
     return BadRequest(name, 400, "bad_json", body, path=path)
 
 
-SOUL = {"label": "Calm"}
+SOUL = {"name": "Calm"}
 AGENT = {"slug": "nova", "name": "Nova"}
 MANY_NAMES = b"{" + b",".join(b'"%d":1' % number for number in range(90_000)) + b',"89999":1}'
 # Long, with the invalid character at the very end.
@@ -40,29 +40,29 @@ BAD = [
     # Without a body there is no content type.
     BadRequest("nothing", 415, "unsupported_media_type", b"", where="Content-Type"),
     unreadable("only a space", b" "),
-    unreadable("half an object", b'{"label": "Calm"'),
-    unreadable("two values", b'{"label": "a"} {"label": "b"}'),
+    unreadable("half an object", b'{"name": "Calm"'),
+    unreadable("two values", b'{"name": "a"} {"name": "b"}'),
     unreadable("a form", b"label=Calm"),
     unreadable("single quotes", b"{'label': 'Calm'}"),
-    unreadable("a trailing comma", b'{"label": "Calm",}'),
-    unreadable("a comment", b'{"label": "Calm"} // said I'),
-    unreadable("a byte order mark", b'\xef\xbb\xbf{"label": "Calm"}'),
-    unreadable("UTF-16", '{"label": "Calm"}'.encode("utf-16")),
-    unreadable("bad UTF-8", b'{"label": "\xff\xfe"}'),
-    unreadable("overlong UTF-8", b'{"label": "\xc0\xaf"}'),
-    unreadable("a raw control character", b'{"label": "a\x01b"}'),
-    unreadable("NaN", b'{"label": NaN}'),
-    unreadable("Infinity", b'{"label": Infinity}'),
-    unreadable("minus Infinity", b'{"label": -Infinity}'),
-    unreadable("a number beyond all", b'{"label": 1e999}'),
-    unreadable("a huge integer", b'{"label": ' + b"9" * 5_000 + b"}"),
-    unreadable("a long fraction", b'{"label": 0.' + b"1" * 5_000 + b"e400}"),
-    unreadable("a name twice", b'{"label": "a", "label": "b"}'),
+    unreadable("a trailing comma", b'{"name": "Calm",}'),
+    unreadable("a comment", b'{"name": "Calm"} // said I'),
+    unreadable("a byte order mark", b'\xef\xbb\xbf{"name": "Calm"}'),
+    unreadable("UTF-16", '{"name": "Calm"}'.encode("utf-16")),
+    unreadable("bad UTF-8", b'{"name": "\xff\xfe"}'),
+    unreadable("overlong UTF-8", b'{"name": "\xc0\xaf"}'),
+    unreadable("a raw control character", b'{"name": "a\x01b"}'),
+    unreadable("NaN", b'{"name": NaN}'),
+    unreadable("Infinity", b'{"name": Infinity}'),
+    unreadable("minus Infinity", b'{"name": -Infinity}'),
+    unreadable("a number beyond all", b'{"name": 1e999}'),
+    unreadable("a huge integer", b'{"name": ' + b"9" * 5_000 + b"}"),
+    unreadable("a long fraction", b'{"name": 0.' + b"1" * 5_000 + b"e400}"),
+    unreadable("a name twice", b'{"name": "a", "name": "b"}'),
     unreadable("a name twice, deep", b'{"steps": [{"title": "a", "title": "b"}]}', "tasks"),
     unreadable("100,000 names and one of them twice", MANY_NAMES),
     unreadable("half a character twice as a name", b'{"\\ud800": 1, "\\ud800": 2}'),
-    unreadable("half a character", b'{"label": "\\ud83d"}'),
-    unreadable("the other half", b'{"label": "\\udc00x"}'),
+    unreadable("half a character", b'{"name": "\\ud83d"}'),
+    unreadable("the other half", b'{"name": "\\udc00x"}'),
     unreadable("half a character as a name", b'{"\\ud800": 1}'),
     unreadable("5,000 nested arrays", b"[" * 5_000 + b"]" * 5_000),
     unreadable("5,000 open arrays", b"[" * 5_000),
@@ -74,11 +74,11 @@ BAD = [
     invalid_value("a word", "Calm", ""),
     invalid_value("a number", 7, ""),
     invalid_value("true", True, ""),
-    invalid_value("nothing in it", {}, "/label"),
-    invalid_value("a number for a word", {"label": 7}, "/label"),
-    invalid_value("null for a word", {"label": None}, "/label"),
-    invalid_value("a list for a word", {"label": ["Calm"]}, "/label"),
-    invalid_value("an object for a word", {"label": {"$ne": ""}}, "/label"),
+    invalid_value("nothing in it", {}, "/name"),
+    invalid_value("a number for a word", {"name": 7}, "/name"),
+    invalid_value("null for a word", {"name": None}, "/name"),
+    invalid_value("a list for a word", {"name": ["Calm"]}, "/name"),
+    invalid_value("an object for a word", {"name": {"$ne": ""}}, "/name"),
     invalid_value("a word for a truth", {"is_done": "yes"}, "/is_done", "tasks/1/steps/0:complete"),
     invalid_value("a number for a truth", {"is_done": 1}, "/is_done", "tasks/1/steps/0:complete"),
     invalid_value("a word for a list", AGENT | {"tools": "read"}, "/tools", "agents"),
@@ -89,11 +89,13 @@ BAD = [
     invalid_value("a negative id", {"by": -1}, "/by", "memories/1:supersede"),
     invalid_value("an id beyond the column", {"by": 2**63}, "/by", "memories/1:supersede"),
     # --- invalid text -------------------------------------------------------------------------------------
-    invalid_value("an empty label", {"label": ""}, "/label"),
-    invalid_value("spaces for a label", {"label": "   "}, "/label"),
-    invalid_value("a label too long", {"label": "x" * 81}, "/label"),
+    invalid_value("an empty name", {"name": ""}, "/name"),
+    invalid_value("spaces for a name", {"name": "   "}, "/name"),
+    invalid_value("spaces for a text", {"text": "  \n "}, "/text", "memories"),
+    invalid_value("spaces for an imported text", ["   "], "/0", "memories:import"),
+    invalid_value("a name too long", {"name": "x" * 81}, "/name"),
     invalid_value("a text too long", SOUL | {"text": "x" * 60_001}, "/text"),
-    invalid_value("a line break in a line", {"label": "a\nb"}, "/label"),
+    invalid_value("a line break in a line", {"name": "a\nb"}, "/name"),
     invalid_value("NUL", SOUL | {"text": "a\0b"}, "/text"),
     invalid_value("a bell", SOUL | {"text": "a\x07b"}, "/text"),
     invalid_value("a C1 control character", SOUL | {"text": "a\x85b"}, "/text"),
@@ -101,8 +103,10 @@ BAD = [
     invalid_value("a slug with dots", AGENT | {"slug": "../etc"}, "/slug", "agents"),
     invalid_value("a reserved slug", AGENT | {"slug": "new"}, "/slug", "agents"),
     invalid_value("a layout nobody knows", AGENT | {"layout": "word"}, "/layout", "agents"),
-    invalid_value("a state nobody knows", {"text": "Tea.", "state": "believed"}, "/state", "memories"),
-    invalid_value("a state one may not choose", {"text": "Tea.", "state": "revoked"}, "/state", "memories"),
+    invalid_value("a status nobody knows", {"text": "Tea.", "status": "believed"}, "/status", "memories"),
+    invalid_value(
+        "a status one may not choose", {"text": "Tea.", "status": "revoked"}, "/status", "memories"
+    ),
     invalid_value(
         "a moment without offset",
         {"text": "T", "valid_from": "2026-03-07T10:00:00"},
@@ -124,12 +128,10 @@ BAD = [
         "a schema nested too deeply", {"name": "r", "parameters": "[" * 9_000}, "/parameters", "tools"
     ),
     invalid_value(
-        "a timezone nobody keeps", {"label": "G", "timezone": "Mars/Base"}, "/timezone", "user-profiles"
+        "a timezone nobody keeps", {"name": "G", "timezone": "Mars/Base"}, "/timezone", "user-profiles"
     ),
-    invalid_value(
-        "front matter that is no YAML", {"label": "G", "extra": "a: [1"}, "/extra", "user-profiles"
-    ),
-    invalid_value("a line made to be read for long", {"label": HURTFUL}, "/label"),
+    invalid_value("front matter that is no YAML", {"name": "G", "extra": "a: [1"}, "/extra", "user-profiles"),
+    invalid_value("a line made to be read for long", {"name": HURTFUL}, "/name"),
     invalid_value("a last line break", {"name": "read\n"}, "/name", "tools"),
     invalid_value(
         "a list made to be compared for long",
@@ -145,7 +147,7 @@ BAD = [
     invalid_value("a name with a slash", SOUL | {"a/b~c": 1}, "/a~1b~0c"),
     invalid_value("__proto__", SOUL | {"__proto__": {}}, "/__proto__"),
     # --- HTTP: size, content type, method, URL, headers ---------------------------------------------------
-    BadRequest("2 MB", 413, "body_too_large", b'{"label": "' + b"x" * 2_000_000 + b'"}'),
+    BadRequest("2 MB", 413, "body_too_large", b'{"name": "' + b"x" * 2_000_000 + b'"}'),
     BadRequest(
         "a form's content type",
         415,
@@ -153,9 +155,9 @@ BAD = [
         b"label=Calm",
         kind="application/x-www-form-urlencoded",
     ),
-    BadRequest("text", 415, "unsupported_media_type", b'{"label": "C"}', kind="text/plain"),
+    BadRequest("text", 415, "unsupported_media_type", b'{"name": "C"}', kind="text/plain"),
     BadRequest("XML", 415, "unsupported_media_type", b"<label/>", kind="application/xml"),
-    BadRequest("no content type", 415, "unsupported_media_type", b'{"label": "C"}', kind=""),
+    BadRequest("no content type", 415, "unsupported_media_type", b'{"name": "C"}', kind=""),
     BadRequest("a strange method", 405, "method_not_allowed", b"{}", method="PUT"),
     BadRequest("an address that leads nowhere", 404, "not_found", b"{}", path="ghosts"),
     BadRequest(
@@ -204,7 +206,7 @@ BAD = [
         "an Idempotency-Key of spaces",
         400,
         "bad_request",
-        b'{"label": "C"}',
+        b'{"name": "C"}',
         path="souls#idempotency",
         where="Idempotency-Key",
     ),

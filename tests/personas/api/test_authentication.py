@@ -67,9 +67,9 @@ def test_an_admin_key_has_the_current_role_of_its_creator(
 ) -> None:
     api = key_for(workspace, bob)
     membership = Membership.objects.in_workspace(workspace).get(user=bob)
-    assert api.post("souls", {"label": "Calm"}).status_code == 201
+    assert api.post("souls", {"name": "Calm"}).status_code == 201
     change_role(membership, Role.VIEWER, by=Actor.person(alice))
-    assert api.post("souls", {"label": "Wild"}).json()["code"] == "out_of_scope"
+    assert api.post("souls", {"name": "Wild"}).json()["code"] == "out_of_scope"
     assert api.get("souls").status_code == 200
     remove_member(membership, by=Actor.person(alice))
     assert api.get("souls").status_code == 401
@@ -84,7 +84,7 @@ def test_a_rate_limit_budget_runs_out_and_refills(admin: Api, settings: Any) -> 
     refused = admin.get("souls")
     assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
     assert int(refused["Retry-After"]) in range(25, 31)
-    assert admin.post("souls", {"label": "Calm"}).status_code == 201
+    assert admin.post("souls", {"name": "Calm"}).status_code == 201
 
 
 def test_a_workspace_has_its_own_rate_limit_budget(settings: Any) -> None:
@@ -191,8 +191,8 @@ def test_idempotency_keys_belong_to_one_api_key(
     admin: Api, key_for: Any, workspace: Workspace, bob: User
 ) -> None:
     other = key_for(workspace, bob)
-    first = admin.post("souls", {"label": "Calm"}, Idempotency_Key="one").json()
-    second = other.post("souls", {"label": "Calm"}, Idempotency_Key="one").json()
+    first = admin.post("souls", {"name": "Calm"}, Idempotency_Key="one").json()
+    second = other.post("souls", {"name": "Calm"}, Idempotency_Key="one").json()
     assert first["slug"] != second["slug"]
 
 

@@ -30,8 +30,8 @@ HARD_KEYS = 100
 
 @pytest.mark.django_db
 def test_a_retry_gets_the_first_response(admin: Api, workspace: Workspace) -> None:
-    first = admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
-    again = admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
+    first = admin.post("souls", {"name": "Calm"}, Idempotency_Key="one")
+    again = admin.post("souls", {"name": "Calm"}, Idempotency_Key="one")
     assert (first.status_code, again.status_code, again.content) == (201, 201, first.content)
     assert again["ETag"] == first["ETag"]
     assert again["Idempotency-Replayed"] == "true"
@@ -41,15 +41,15 @@ def test_a_retry_gets_the_first_response(admin: Api, workspace: Workspace) -> No
 @pytest.mark.promise("R12")
 @pytest.mark.django_db
 def test_another_body_is_refused(admin: Api) -> None:
-    admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
-    other = admin.post("souls", {"label": "Wild"}, Idempotency_Key="one")
+    admin.post("souls", {"name": "Calm"}, Idempotency_Key="one")
+    other = admin.post("souls", {"name": "Wild"}, Idempotency_Key="one")
     assert (other.status_code, other.json()["code"]) == (422, "key_reused")
 
 
 @pytest.mark.django_db
 def test_idempotency_keys_are_separate_per_url(admin: Api) -> None:
-    assert admin.post("souls", {"label": "Calm"}, Idempotency_Key="one").status_code == 201
-    assert admin.post("identities", {"label": "Fox"}, Idempotency_Key="one").status_code == 201
+    assert admin.post("souls", {"name": "Calm"}, Idempotency_Key="one").status_code == 201
+    assert admin.post("identities", {"name": "Fox"}, Idempotency_Key="one").status_code == 201
 
 
 @pytest.mark.django_db
@@ -61,8 +61,8 @@ def test_an_error_response_is_not_stored(admin: Api, workspace: Workspace) -> No
 @pytest.mark.django_db
 def test_responses_are_stored_for_a_day(admin: Api, workspace: Workspace) -> None:
     with time_machine.travel(timezone.now() - timedelta(hours=25)):
-        admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
-    admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
+        admin.post("souls", {"name": "Calm"}, Idempotency_Key="one")
+    admin.post("souls", {"name": "Calm"}, Idempotency_Key="one")
     assert Soul.objects.in_workspace(workspace).count() == 2
     assert idempotency.delete_expired_responses(timedelta()) == 1
 
@@ -231,11 +231,11 @@ def test_a_retry_of_a_running_request_gets_409(admin: Api, workspace: Workspace)
     with ThreadPoolExecutor(1) as pool:
         holding = pool.submit(hold)
         is_held.wait(30)
-        answer = admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
+        answer = admin.post("souls", {"name": "Calm"}, Idempotency_Key="one")
         may_go.set()
         holding.result()
     assert (answer.status_code, answer.json()["code"], answer["Retry-After"]) == (409, "in_progress", "1")
-    assert admin.post("souls", {"label": "Calm"}, Idempotency_Key="one").status_code == 201
+    assert admin.post("souls", {"name": "Calm"}, Idempotency_Key="one").status_code == 201
 
 
 @pytest.mark.promise("R12")
@@ -246,5 +246,5 @@ def test_without_the_stored_response_a_retry_creates_two_records(
 ) -> None:
     monkeypatch.setattr(idempotency, "store_response", lambda *args: None)
     for _ in range(2):
-        admin.post("souls", {"label": "Calm"}, Idempotency_Key="one")
+        admin.post("souls", {"name": "Calm"}, Idempotency_Key="one")
     assert Soul.objects.in_workspace(workspace).count() == 2

@@ -57,7 +57,7 @@ def test_a_key_for_some_channels_or_labels_writes_nothing_that_all_prompts_share
     key, name = key_for(workspace, alice, **limit), next(iter(limit))
     writes = [
         ("POST", "memories", {"text": "Likes tea.", "agent": "pilot"}),
-        ("POST", "souls", {"label": "Calm", "text": "Breathe."}),
+        ("POST", "souls", {"name": "Calm", "text": "Breathe."}),
         ("PATCH", "agents/pilot", {"instructions": "Steer."}),
         ("PUT", "prompt-settings/agents/pilot", {"token_budget": 900}),
         ("POST", "agents/pilot/prompts:rebuild", None),
@@ -81,7 +81,7 @@ def test_limits_apply_together(key_for, workspace, alice, agents):
 def test_a_bot_on_one_channel_proposes_memories(key_for, workspace, alice, agents):
     bot = key_for(workspace, alice, BOT, channels=["deck"], labels=["staging"])
     answer = bot.post("memories", {"text": "Likes tea.", "agent": "pilot"})
-    assert (answer.status_code, answer.json()["state"]) == (201, "proposed")
+    assert (answer.status_code, answer.json()["status"]) == (201, "proposed")
     trusted = key_for(workspace, alice, BOT, channels=["deck"], verbs=["write", "activate"])
     assert "channels" in refused(trusted.post("memories", {"text": "Likes rum.", "agent": "pilot"}))
 
@@ -180,11 +180,11 @@ def test_a_complete_push_removes_only_files_of_its_own_key(key_for, workspace, a
 
 
 def test_new_pushed_sources_are_adopted_by_hand(admin: Api):
-    made = admin.post("sources", {"label": "House", "kind": "pushed"}).json()
+    made = admin.post("sources", {"name": "House", "kind": "pushed"}).json()
     assert made["adoption"] == "by_hand"
-    chosen = admin.post("sources", {"label": "Trusted", "kind": "pushed", "adoption": "automatic"}).json()
+    chosen = admin.post("sources", {"name": "Trusted", "kind": "pushed", "acceptance": "automatic"}).json()
     assert chosen["adoption"] == "automatic"
-    put = admin.call("PUT", f"sources/{made['slug']}", {"label": "House"}, If_Match="*")
+    put = admin.call("PUT", f"sources/{made['slug']}", {"name": "House"}, If_Match="*")
     assert put.json()["adoption"] == "by_hand"
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_record_is_created_changed_archived_and_restored(admin: Api) -> None:
-    created = admin.post("souls", {"label": "Calm", "text": "Breathe."})
+    created = admin.post("souls", {"name": "Calm", "text": "Breathe."})
     assert created.status_code == 201, created.content
     assert created["Location"] == "/api/v1/souls/calm"
     assert created.json()["text"] == "Breathe."
@@ -34,7 +34,7 @@ def test_a_record_is_created_changed_archived_and_restored(admin: Api) -> None:
     assert changed["ETag"] != etag
     assert admin.delete("souls/calm", changed["ETag"]).status_code == 204
     assert admin.get("souls").json()["items"] == []
-    assert [row["slug"] for row in admin.get("souls?state=archived").json()["items"]] == ["calm"]
+    assert [row["slug"] for row in admin.get("souls?archived=true").json()["items"]] == ["calm"]
     back = admin.post("souls/calm:restore")
     assert back.json()["is_archived"] is False
     history = admin.get("souls/calm/revisions").json()["items"]
@@ -53,8 +53,10 @@ def test_a_change_requires_if_match(admin: Api, workspace: Workspace) -> None:
 
 
 def test_put_resets_missing_fields(admin: Api) -> None:
-    created = admin.post("identities", {"label": "Fox", "name": "Mira", "vibe": "dry"})
-    put = admin.call("PUT", "identities/fox", {"label": "Fox", "name": "Mira"}, If_Match=created["ETag"])
+    created = admin.post("identities", {"name": "Fox", "display_name": "Mira", "vibe": "dry"})
+    put = admin.call(
+        "PUT", "identities/fox", {"name": "Fox", "display_name": "Mira"}, If_Match=created["ETag"]
+    )
     assert (put.status_code, put.json()["vibe"]) == (200, "")
 
 
@@ -101,11 +103,11 @@ def test_lists_come_in_pages(admin: Api, workspace: Workspace) -> None:
 def test_bots_propose_and_do_not_edit(bot: Api, admin: Api, workspace: Workspace) -> None:
     make_agent(workspace, slug="mira")
     proposed = bot.post("memories", {"text": "Likes tea.", "agent": "mira"})
-    assert proposed.json()["state"] == "proposed", proposed.content
-    assert bot.post("souls", {"label": "Mine"}).json()["code"] == "out_of_scope"
+    assert proposed.json()["status"] == "proposed", proposed.content
+    assert bot.post("souls", {"name": "Mine"}).json()["code"] == "out_of_scope"
     number = proposed.json()["id"]
     assert bot.post(f"memories/{number}:approve").status_code == 403
-    assert admin.post(f"memories/{number}:approve").json()["state"] == "active"
+    assert admin.post(f"memories/{number}:approve").json()["status"] == "active"
 
 
 def test_a_key_for_one_agent_sees_no_other(

@@ -111,7 +111,9 @@ def test_a_file_is_imported_through_the_api(admin, workspace):
     assert answer.status_code == 200, answer.content
     body = answer.json()
     assert (body["created_count"], body["skipped_count"], body["ignored_keys"]) == (2, 1, ["id"])
-    assert [(row["index"], row["text"], row["state"]) for row in body["skipped"]] == [(2, TEXTS[0], "active")]
+    assert [(row["index"], row["text"], row["status"]) for row in body["skipped"]] == [
+        (2, TEXTS[0], "active")
+    ]
     events = AuditEvent.objects.in_workspace(workspace).filter(kind="memory", verb="created")
     assert events.count() == 2
 

@@ -26,18 +26,26 @@ def get_memory(workspace):
 def test_a_key_without_the_action_proposes(key_for, workspace, alice):
     for scopes in ({}, {"verbs": ["read", "write"]}):
         bot = key_for(workspace, alice, BOT, **scopes)
-        answer = bot.post("memories", {"text": FACT, "state": "active"})
-        assert (answer.status_code, answer.json()["state"]) == (201, "proposed"), answer.content
+        for body in ({"text": FACT}, {"text": FACT, "status": "proposed"}):
+            answer = bot.post("memories", body)
+            assert (answer.status_code, answer.json()["status"]) == (201, "proposed"), answer.content
     verbs = AuditEvent.objects.in_workspace(workspace).filter(kind="memory").values_list("verb", flat=True)
     assert set(verbs) == {"created"}
+
+
+def test_a_key_without_the_action_is_told_that_it_cannot_write_an_active_memory(key_for, workspace, alice):
+    answer = key_for(workspace, alice, BOT).post("memories", {"text": FACT, "status": "active"})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/status")
+    assert "`activate`" in answer.json()["detail"]
+    assert not Memory.objects.in_workspace(workspace).exists()
 
 
 def test_a_trusted_bot_writes_active_memories_that_the_audit_log_can_filter(
     key_for, workspace, alice, as_alice
 ):
     bot = key_for(workspace, alice, BOT, verbs=TRUSTED)
-    assert bot.post("memories", {"text": FACT}).json()["state"] == "active"
-    assert bot.post("memories", {"text": "Maybe.", "state": "proposed"}).json()["state"] == "proposed"
+    assert bot.post("memories", {"text": FACT}).json()["status"] == "active"
+    assert bot.post("memories", {"text": "Maybe.", "status": "proposed"}).json()["status"] == "proposed"
     events = AuditEvent.objects.in_workspace(workspace).filter(kind="memory").order_by("pk")
     assert [(event.verb, event.actor_label) for event in events] == [
         ("created without approval", "bot:Key 1"),
@@ -51,7 +59,7 @@ def test_a_trusted_bot_writes_active_memories_that_the_audit_log_can_filter(
 def test_a_trusted_bot_is_limited_to_its_agents(key_for, workspace, alice):
     make_agent(workspace, "mira"), make_agent(workspace, "nils")
     bot = key_for(workspace, alice, BOT, verbs=TRUSTED, agents=["mira"])
-    assert bot.post("memories", {"text": FACT, "agent": "mira"}).json()["state"] == "active"
+    assert bot.post("memories", {"text": FACT, "agent": "mira"}).json()["status"] == "active"
     for body in ({"text": FACT}, {"text": FACT, "agent": "nils"}, {"text": FACT, "agent": None}):
         assert bot.post("memories", body).status_code == 422, body
     assert get_memory(workspace).agent.slug == "mira"
@@ -132,7 +140,7 @@ def test_a_reviewed_agent_needs_its_release_review(key_for, workspace, people, l
     release(workspace, stage.prompt, *people)
     before = stage.fetch().text
     bot = key_for(workspace, people[0].user, BOT, verbs=TRUSTED)
-    assert bot.post("memories", {"text": FACT, "agent": target}).json()["state"] == "active"
+    assert bot.post("memories", {"text": FACT, "agent": target}).json()["status"] == "active"
     rebuild_agents(workspace, [stage.agent.pk])
     assert FACT in stage.fetch(label="latest").text
     assert FACT not in stage.fetch().text

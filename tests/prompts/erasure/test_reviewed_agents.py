@@ -300,10 +300,10 @@ def test_the_api_returns_the_state_of_an_erasure(stage, admin, settings):
     settings.DRAMATIS_BUILD_AT_ONCE = 0
     body = {"kind": "memory", "record": stage.memory.pk, "reason": "She asked for it."}
     answer = admin.post("erasures", body)
-    assert (answer.status_code, answer.json()["state"]) == (202, "rebuilding")
+    assert (answer.status_code, answer.json()["status"]) == (202, "rebuilding")
     finish_erasure(stage.workspace.pk, answer.json()["id"])
     again = admin.get(answer["Location"])
-    assert again.json() == answer.json() | {"state": "done"}
+    assert again.json() == answer.json() | {"status": "done"}
     assert admin.get("erasures").json()["items"] == [again.json()]
     settings.DRAMATIS_BUILD_AT_ONCE = 20
     assert admin.post("erasures", body | {"record": stage.other.pk}).status_code == 201

@@ -89,11 +89,11 @@ def test_production_goes_back_and_follows_again(admin: Api, bot: Api, grown: Dec
     problem(admin.post(f"{LABELS}/production:rollback", {"note": " "}), 422, "invalid")
     assert good(admin.post(f"{LABELS}/production:rollback", {"note": "Too kind"}))["number"] == 2
     assert good(admin.post(f"{LABELS}/production:rollback", {"note": "x", "to": 1}))["number"] == 1
-    assert good(admin.get("prompts?agent=pilot"))["items"][0]["is_held"] is True
+    assert good(admin.get("prompts?agent=pilot"))["items"][0]["is_pinned"] is True
     for action, body in (("unpin", None), ("rollback", {"note": "x"})):
         problem(bot.post(f"{LABELS}/production:{action}", body), 403, "out_of_scope")
     assert good(admin.post(f"{LABELS}/production:unpin"))["number"] == 3
-    assert good(admin.get("prompts?agent=pilot"))["items"][0]["is_held"] is False
+    assert good(admin.get("prompts?agent=pilot"))["items"][0]["is_pinned"] is False
     assert admin.post(f"{LABELS}/canary:rollback", {"note": "x"}).status_code == 404
 
 

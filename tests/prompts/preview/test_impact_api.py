@@ -87,7 +87,7 @@ def test_asking_stores_nothing(admin: Api, deck: Deck) -> None:
 FEW_KINDS: list[dict[str, Any]] = [
     {"kind": "agent", "key": "pilot", "values": {"tools": ["read"]}},
     {"kind": "channel", "key": "deck", "values": {"name": "Upper deck"}},
-    {"kind": "identity", "values": {"label": "Fox"}},
+    {"kind": "identity", "values": {"name": "Fox"}},
     {"kind": "memory", "values": {"text": "Has a cat.", "agent": "pilot"}},
     {"kind": "responsibility", "values": {"title": "Steer", "text": "Well.", "agent": "pilot"}},
     {"kind": "skill", "key": "knots", "values": {"description": "Ties other knots."}},
@@ -101,7 +101,7 @@ MORE_KINDS: list[dict[str, Any]] = [
         "kind": "skill",
         "values": {"name": "sails", "description": "Sets sails.", "body": "Up.", "agents": ["cook"]},
     },
-    {"kind": "user_profile", "values": {"label": "Guest", "name": "Gus"}},
+    {"kind": "user_profile", "values": {"name": "Guest", "display_name": "Gus"}},
 ]
 
 
@@ -145,7 +145,7 @@ def test_values_are_validated_by_the_schema_of_their_record(
         ({"kind": "agent", "key": "pilot", "values": {"soul": foreign.slug}}, "/values/soul"),
         ({"kind": "agent", "key": "pilot", "values": {"tools": ["no-such"]}}, "/values/tools"),
         ({"kind": "memory", "key": memory.pk, "values": {"agent": "no-such"}}, "/values/agent"),
-        ({"kind": "user_profile", "values": {"label": "G", "timezone": "Moon/Far"}}, "/values/timezone"),
+        ({"kind": "user_profile", "values": {"name": "G", "timezone": "Moon/Far"}}, "/values/timezone"),
     ):
         payload, prefix = (body, "") if path == "impact" else ({**PILOT, "record": body}, "/record")
         result = problem(admin.post(path, payload), 422, "invalid")

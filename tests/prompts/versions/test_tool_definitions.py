@@ -194,7 +194,7 @@ def test_a_changed_definition_is_in_the_diff(desk: Desk, as_alice: Client, admin
     peek = as_alice.get(desk.version_url(new.number, "peek/")).content.decode()
     assert "read_file" in peek
     body = good(admin.get(f"prompt-versions/{new.digest}/diff?against={old.digest}"))
-    states = {tool["name"]: tool["state"] for tool in body["tools"]}
+    states = {tool["name"]: tool["status"] for tool in body["tools"]}
     assert states == {"read_file": "changed", "list_files": "same"}
     assert body["token_delta"] == new.tokens - old.tokens
     assert any("2,000 lines" in line["text"] for line in body["tools"][0]["lines"])

@@ -144,7 +144,7 @@ def test_two_versions_are_compared(admin: Api, deck: Deck) -> None:
     deck.reword("Be wise.")
     old, new = deck.version(1).digest, deck.version(2).digest
     answer = admin.get(f"prompt-versions/{new}/diff?against={old}")
-    [soul] = [one for one in good(answer)["sections"] if one["state"] != "same"]
+    [soul] = [one for one in good(answer)["sections"] if one["status"] != "same"]
     kinds = [(line["kind"], line["text"]) for line in soul["lines"] if line["kind"] != "same"]
     assert kinds == [("removed", "Be brave."), ("added", "Be wise.")]
     assert answer["Cache-Control"] == REVALIDATE

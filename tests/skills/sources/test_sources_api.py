@@ -74,10 +74,10 @@ def stored(source: Source) -> dict[str, bytes]:
 
 def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: SourceGrant) -> None:
     assert admin.get("allowed-folders").json()["items"] == [{"path": grant.path, "note": "The shelf"}]
-    created = admin.post("sources", {"label": "Shelf", "grant": grant.path, "message": "Ours"})
+    created = admin.post("sources", {"name": "Shelf", "allowed_folder": grant.path, "message": "Ours"})
     assert created.status_code == 201, created.content
     response = created.json()
-    assert (response["slug"], response["kind"], response["grant"], response["refresh_minutes"]) == (
+    assert (response["slug"], response["kind"], response["allowed_folder"], response["refresh_minutes"]) == (
         "shelf",
         "folder",
         grant.path,
@@ -85,10 +85,10 @@ def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: Sour
     )
     assert response["last_run"] is not None
     assert admin.get("sources/shelf/revisions").json()["items"][0]["message"] == "Ours"
-    changed = admin.patch("sources/shelf", {"harnesses": ["opal"], "adoption": "by_hand"}, created["ETag"])
-    assert (changed.json()["harnesses"], changed.json()["adoption"]) == (["opal"], "by_hand")
+    changed = admin.patch("sources/shelf", {"harnesses": ["opal"], "acceptance": "manual"}, created["ETag"])
+    assert (changed.json()["harnesses"], changed.json()["acceptance"]) == (["opal"], "manual")
     back = admin.call("POST", "sources/shelf/revisions/1:restore", If_Match=changed["ETag"])
-    assert back.json()["adoption"] == "automatic"
+    assert back.json()["acceptance"] == "automatic"
     assert admin.delete("sources/shelf", back["ETag"]).status_code == 204
     assert admin.post("sources/shelf:refresh").json()["code"] == "archived"
     assert admin.post("sources/shelf:restore").json()["is_archived"] is False
@@ -96,18 +96,18 @@ def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: Sour
 
 def test_an_edit_requests_a_refresh(admin: TrueApi, pushed: Source, workspace: Workspace) -> None:
     before = RefreshRun.objects.in_workspace(workspace).count()
-    changed = admin.patch(f"sources/{pushed.slug}", {"label": "Renamed"}, f'"{pushed.revision}"')
+    changed = admin.patch(f"sources/{pushed.slug}", {"name": "Renamed"}, f'"{pushed.revision}"')
     assert RefreshRun.objects.in_workspace(workspace).count() == before + 1
     assert changed.json()["last_run"] == RefreshRun.objects.in_workspace(workspace).latest("pk").pk
     run_refresh(changed.json()["last_run"], workspace.pk)
-    admin.patch(f"sources/{pushed.slug}", {"label": "Renamed"}, changed["ETag"])
+    admin.patch(f"sources/{pushed.slug}", {"name": "Renamed"}, changed["ETag"])
     assert RefreshRun.objects.in_workspace(workspace).count() == before + 1
 
 
 @pytest.mark.parametrize(
     ("values", "pointer"),
     [
-        ({"kind": "folder"}, "/grant"),
+        ({"kind": "folder"}, "/allowed_folder"),
         ({"kind": "cloud"}, "/kind"),
         ({"kind": "pushed", "folder": "a"}, "/folder"),
         ({"kind": "pushed", "location": "srv/app"}, "/location"),
@@ -117,21 +117,21 @@ def test_an_edit_requests_a_refresh(admin: TrueApi, pushed: Source, workspace: W
         ({"kind": "pushed", "harnesses": ["none"]}, "/harnesses/0"),
         ({"kind": "pushed", "refresh_minutes": 0}, "/refresh_minutes"),
         ({"kind": "pushed", "source_kind": "folder"}, "/source_kind"),
-        ({"grant": "/no/such"}, "/grant"),
+        ({"allowed_folder": "/no/such"}, "/allowed_folder"),
     ],
 )
 def test_an_invalid_value_is_reported_with_its_field(
     admin: TrueApi, values: dict[str, Any], pointer: str
 ) -> None:
-    refused = admin.post("sources", {"label": "Shelf"} | values)
+    refused = admin.post("sources", {"name": "Shelf"} | values)
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, pointer)
 
 
 def test_a_source_keeps_its_kind(admin: TrueApi, pushed: Source) -> None:
     response = admin.patch(f"sources/{pushed.slug}", {"kind": "folder"}, "*")
     assert response.json()["errors"][0]["pointer"] == "/kind"
-    put = admin.put(f"sources/{pushed.slug}", {"label": "Pushed"}, "*").json()
-    assert (put["kind"], put["grant"], put["refresh_minutes"]) == ("pushed", None, None)
+    put = admin.put(f"sources/{pushed.slug}", {"name": "Pushed"}, "*").json()
+    assert (put["kind"], put["allowed_folder"], put["refresh_minutes"]) == ("pushed", None, None)
 
 
 def test_rules_that_agents_go_by_are_not_taken_from_a_source(
@@ -149,12 +149,13 @@ def test_sources_grants_and_runs_of_other_workspaces_are_not_found(
 ) -> None:
     SourceGrant(workspace=elsewhere, path=f"{grant.path}/theirs").save()
     one, other = (
-        admin.post("sources", {"label": "A", "grant": f"{grant.path}/{name}"}) for name in ("theirs", "no")
+        admin.post("sources", {"name": "A", "allowed_folder": f"{grant.path}/{name}"})
+        for name in ("theirs", "no")
     )
     assert without_id(one) == without_id(other)
     requested = [
         ("GET", "", None),
-        ("PATCH", "", {"label": "Mine"}),
+        ("PATCH", "", {"name": "Mine"}),
         ("DELETE", "", None),
         ("POST", ":refresh", {}),
         ("POST", ":restore", {}),
@@ -184,7 +185,7 @@ def test_only_those_who_manage_sources_make_them(
     viewer = make_user("Vera")
     join(workspace, viewer, "viewer")
     for caller in (editor, bot, key_for(workspace, viewer)):
-        assert caller.post("sources", {"label": "A", "kind": "pushed"}).status_code == 403
+        assert caller.post("sources", {"name": "A", "kind": "pushed"}).status_code == 403
         assert caller.delete(f"sources/{pushed.slug}", "*").status_code == 403
         assert caller.get("allowed-folders").status_code == 403
         assert caller.get(f"sources/{pushed.slug}").status_code == 200
@@ -201,8 +202,8 @@ def test_a_limited_key_sees_what_its_agents_read(
     assert [row["slug"] for row in narrow_admin.get("sources").json()["items"]] == [pushed.slug]
     assert narrow_admin.get("sources/other").status_code == 404
     assert narrow_admin.post(f"sources/{pushed.slug}:refresh").status_code == 202
-    assert narrow_admin.post("sources", {"label": "A", "kind": "pushed"}).status_code == 403
-    assert narrow_admin.patch(f"sources/{pushed.slug}", {"label": "Mine"}, "*").status_code == 403
+    assert narrow_admin.post("sources", {"name": "A", "kind": "pushed"}).status_code == 403
+    assert narrow_admin.patch(f"sources/{pushed.slug}", {"name": "Mine"}, "*").status_code == 403
     assert narrow_admin.delete(f"sources/{pushed.slug}", "*").status_code == 403
     assert narrow_admin.post(f"sources/{pushed.slug}:restore").status_code == 403
     assert (
@@ -266,7 +267,7 @@ def test_a_crowded_folder_is_named_in_the_run(
         (crowd / f"{number}").touch()
     (tmp_path / "later").mkdir()
     (tmp_path / "later" / "AGENTS.md").write_text(GOOD)
-    created = admin.post("sources", {"label": "Crowd", "grant": grant.path}).json()
+    created = admin.post("sources", {"name": "Crowd", "allowed_folder": grant.path}).json()
     run_refresh(created["last_run"], workspace.pk)
     run = admin.get(f"sources/crowd/runs/{created['last_run']}").json()
     assert (run["status"], run["cut_folders"], run["seen"]) == ("done", ["crowd"], 1)
@@ -278,13 +279,13 @@ def test_hard_links_are_read_only_if_the_source_allows_them(
 ) -> None:
     (tmp_path / "other.md").write_text(GOOD)
     os.link(tmp_path / "other.md", tmp_path / "AGENTS.md")
-    created = admin.post("sources", {"label": "Shelf", "grant": grant.path})
+    created = admin.post("sources", {"name": "Shelf", "allowed_folder": grant.path})
     assert created.json()["allow_hard_links"] is False
     run = run_refresh(created.json()["last_run"], workspace.pk)
     assert [(refusal["path"], refusal["rule"]) for refusal in run.refusals] == [("AGENTS.md", "hard-link")]
     changed = admin.patch("sources/shelf", {"allow_hard_links": True}, created["ETag"]).json()
     assert run_refresh(changed["last_run"], workspace.pk).outcome == {"new": 1}
-    refused = admin.post("sources", {"label": "P", "kind": "pushed", "allow_hard_links": True})
+    refused = admin.post("sources", {"name": "P", "kind": "pushed", "allow_hard_links": True})
     assert refused.json()["errors"][0]["pointer"] == "/allow_hard_links"
 
 
@@ -402,7 +403,7 @@ def test_a_body_of_more_than_a_mebibyte_is_refused(bot: TrueApi, pushed: Source)
 
 
 def test_a_folder_takes_no_pushes(bot: TrueApi, admin: TrueApi, grant: SourceGrant) -> None:
-    admin.post("sources", {"label": "Shelf", "grant": grant.path})
+    admin.post("sources", {"name": "Shelf", "allowed_folder": grant.path})
     response = bot.put("sources/shelf/files/AGENTS.md", {"text": GOOD})
     assert (response.status_code, response.json()["code"]) == (409, "not_pushed")
 

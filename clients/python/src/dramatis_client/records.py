@@ -12,11 +12,11 @@ class Memory:
     id: int
     text: str
     agent: str | None
-    state: str
+    status: str
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Memory":
-        return cls(int(document["id"]), str(document["text"]), document.get("agent"), str(document["state"]))
+        return cls(int(document["id"]), str(document["text"]), document.get("agent"), str(document["status"]))
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,10 @@ def format_diff(diff: Mapping[str, Any]) -> Iterator[str]:
     """Yield the changed lines of each section, marked with + and -."""
     for section in diff["sections"]:
         lines = [line for line in section["lines"] if line["kind"] in LINE_MARKS]
-        if section["state"] == "same" and not section["is_moved"]:
+        if section["status"] == "same" and not section["is_moved"]:
             continue
         moved = ", moved" if section["is_moved"] else ""
-        yield f"@@ {escape(section['name'])} ({escape(section['state'])}{moved})"
+        yield f"@@ {escape(section['name'])} ({escape(section['status'])}{moved})"
         yield from [f"{LINE_MARKS[line['kind']]} {escape(line['text'])}" for line in lines]
         if section["withheld"]:
             yield escape(section["withheld"])
