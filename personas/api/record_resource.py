@@ -24,7 +24,14 @@ from personas.api.pagination import (
 )
 from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_bulk import RecordBulk
-from personas.api.record_schema import get_default_value, to_camel_case, with_article
+from personas.api.record_schema import (
+    RESOURCES_BY_KIND,
+    get_default_value,
+    remove_unchanged_values,
+    serialize_snapshots,
+    to_camel_case,
+    with_article,
+)
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
     Schema,
@@ -65,7 +72,9 @@ REVISION_SCHEMA = object_schema(
         "author": {"type": "string"},
         "message": {"type": "string"},
         "at": datetime_schema(),
-        "data": any_object_schema(description="The content of that revision; links are ids."),
+        "data": any_object_schema(
+            description="The content of that revision, with the names and values of the record's own JSON."
+        ),
     }
 )
 CHANGE_ERROR_CODES = {
@@ -143,6 +152,7 @@ class RecordResource(RecordBulk[R]):
         with atomic_with_hooks():
             record = self.find_locked(call, key)
             check_if_match(record, call.if_match)
+            self.remove_read_only_values(call, record)
             values, message = self.parse_values(call)
             values = self.complete_values(record, values)
             with self.api_error_names():
@@ -158,6 +168,13 @@ class RecordResource(RecordBulk[R]):
         call.body = {**defaults, **call.body}
         return self.change(call, key)
 
+    def remove_read_only_values(self, call: ApiRequest, record: R) -> None:
+        """Remove the values from the body that cannot be changed. Raise 422 for those that differ."""
+        names = self.read_only_schemas().keys() & call.body.keys()
+        if names:
+            current = self.to_json(record) | {name: call.body.get(name) for name in self.volatile_fields}
+            call.body = remove_unchanged_values(call.body, current, names)
+
     def remove(self, call: ApiRequest, key: Any) -> ApiResponse:
         record = self.find_writable(call, key)
         check_if_match(record, call.if_match)
@@ -172,7 +189,14 @@ class RecordResource(RecordBulk[R]):
         page = paginate_rows(
             rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
         )
-        return page_response(call, page, [revision_json(row) for row in page.rows])
+        snapshots = serialize_snapshots(
+            self,
+            call.workspace,
+            [row.data for row in page.rows],
+            can_access_agent=call.caller.can_access_agent,
+        )
+        rows_json = [revision_json(row, data) for row, data in zip(page.rows, snapshots, strict=True)]
+        return page_response(call, page, rows_json)
 
     def restore_to_revision(self, call: ApiRequest, key: Any, number: int) -> ApiResponse:
         record = self.find_writable(call, key)
@@ -291,6 +315,7 @@ class RecordResource(RecordBulk[R]):
         return [rows_by_name[name] for name in names]
 
     def urls(self) -> list[URLPattern]:
+        RESOURCES_BY_KIND[self.model.kind] = self
         route, tag, one = self.name, self.name, with_article(self.singular)
         noun, plural = to_camel_case(self.singular), to_camel_case(self.name)
         row_route = f"{route}/<{self.lookup_converter}:key>"
@@ -409,11 +434,11 @@ class RecordResource(RecordBulk[R]):
         ]
 
 
-def revision_json(row: Revision) -> dict[str, Any]:
+def revision_json(row: Revision, data: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "number": row.number,
         "author": row.author_label,
         "message": row.message,
         "at": datetime_json(row.at),
-        "data": row.data,
+        "data": data,
     }

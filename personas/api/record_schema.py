@@ -1,12 +1,17 @@
 """JSON schemas for a kind of record, derived from its Django model and attributes of its resource class."""
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.db.models import ForeignKey
 
+from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches
+from personas.api.problems import FieldError, ProblemError, json_pointer
+from personas.api.responses import datetime_json
 from personas.api.schema import (
     Schema,
     array_schema,
@@ -20,10 +25,17 @@ from personas.api.schema import (
     slug_schema,
 )
 from personas.errors import InvalidInput
-from personas.models import Record
+from personas.models import Record, Workspace
 from personas.roles import Permission
+from personas.tenancy.models import WorkspaceOwned
 
 MESSAGE_SCHEMA = line_schema(200, description="Why; it stands in the history.")
+
+Snapshot = Mapping[str, Any]
+# A linked model, and its field that identifies a linked row in JSON.
+Link = tuple[type[WorkspaceOwned], str]
+# The values of the identifying field by id, for each link.
+LinkNames = Mapping[Link, Mapping[int, Any]]
 
 
 class RecordSchema:
@@ -52,6 +64,8 @@ class RecordSchema:
     schema_overrides: ClassVar[Mapping[str, Schema]] = {}
     # Additional fields of responses, which cannot be written.
     read_only_fields: ClassVar[Mapping[str, Schema]] = {}
+    # Those of them that may change while the ETag does not. PUT accepts any value of them.
+    volatile_fields: ClassVar[tuple[str, ...]] = ()
     # Django lookup path from the record to the slug of its agent. It filters the records for keys that are
     # limited to some agents. If it is empty, such keys get 403.
     agent_path: ClassVar[str] = ""
@@ -75,6 +89,17 @@ class RecordSchema:
     def get_field_name(self, name: str) -> str:
         """Return the model field of a name in the API."""
         return next((field for field, api_name in self.api_names.items() if api_name == name), name)
+
+    @property
+    def snapshot_links(self) -> Mapping[str, Link]:
+        """The links whose ids are in snapshots, and the field that identifies a linked row in JSON."""
+        return {**self.links, **self.link_lists}
+
+    def stored_value_json(self, name: str, value: Any) -> Any:
+        """Return a value of a snapshot as the record's own JSON has it."""
+        if isinstance(value, str) and self.writable_fields().get(name, {}).get("format") == "date-time":
+            return datetime_json(datetime.fromisoformat(value))
+        return value
 
     def rename_error_fields(self, error: InvalidInput) -> InvalidInput:
         """Return the error of a service with the names of the API. A name may be a path: `steps.0.title`."""
@@ -138,7 +163,15 @@ class RecordSchema:
         if not is_new:
             fields = {name: schema for name, schema in fields.items() if name not in self.create_only_fields}
         required = [name for name in self.required_fields() if name in fields] if is_complete else []
+        if is_complete and not is_new:
+            fields |= self.read_only_schemas()
         return object_schema(fields | {"message": MESSAGE_SCHEMA}, required)
+
+    def read_only_schemas(self) -> dict[str, Schema]:
+        """Return the fields that PUT accepts only unchanged: a client may send back what GET returns."""
+        writable = set(self.writable_fields()) - set(self.create_only_fields)
+        fields: dict[str, Schema] = self.response_schema()["properties"]
+        return {name: schema | {"readOnly": True} for name, schema in fields.items() if name not in writable}
 
     def response_schema(self) -> Schema:
         writable = {name: relax_schema(schema) for name, schema in self.writable_fields().items()}
@@ -195,3 +228,79 @@ def get_default_value(schema: Schema) -> Any:
     if "enum" in schema:
         return schema["enum"][0]
     return {"string": "", "array": [], "boolean": False, "object": {}, "integer": 0}[kind]
+
+
+def remove_unchanged_values(
+    body: Mapping[str, Any], current: Mapping[str, Any], names: Iterable[str]
+) -> dict[str, Any]:
+    """Return the body without its read-only values. Raise 422 for those that differ from the current ones."""
+    read_only = set(names)
+    errors = [
+        FieldError(f"{name} is read-only. Leave it out, or send it as it is.", json_pointer([name]))
+        for name, value in body.items()
+        if name in read_only and value != current[name]
+    ]
+    if errors:
+        raise ProblemError(validation_problem(errors))
+    return {name: value for name, value in body.items() if name not in read_only}
+
+
+# The resource of each kind of record. Resources register themselves when their URLs are built.
+RESOURCES_BY_KIND: dict[str, RecordSchema] = {}
+
+
+def serialize_snapshots(
+    resource: RecordSchema,
+    workspace: Workspace,
+    snapshots: Sequence[Snapshot | None],
+    *,
+    can_access_agent: Callable[[str], bool] = lambda _: True,
+) -> list[dict[str, Any] | None]:
+    """Return snapshots with the field names of the API, and slugs or names instead of the ids of links.
+
+    The links of all snapshots are loaded with one query per kind of linked record. A link to an agent that
+    the client may not access becomes null.
+    """
+    names = load_link_names(resource, workspace, [data for data in snapshots if data])
+    for (model, _), by_id in names.items():
+        if getattr(model, "kind", "") == "agent":
+            by_id |= {pk: None for pk, name in by_id.items() if not can_access_agent(name)}
+    return [None if data is None else serialize_snapshot(resource, data, names) for data in snapshots]
+
+
+def load_link_names(
+    resource: RecordSchema, workspace: Workspace, snapshots: Iterable[Snapshot]
+) -> dict[Link, dict[int, Any]]:
+    ids: dict[Link, set[int]] = defaultdict(set)
+    for data in snapshots:
+        for field, value in data.items():
+            link = resource.snapshot_links.get(resource.get_api_name(field))
+            if link is not None:
+                ids[link] |= set(value) if isinstance(value, list) else {value} - {None}
+    return {
+        (model, attribute): dict(
+            model.objects.in_workspace(workspace).filter(pk__in=pks).values_list("pk", attribute)
+        )
+        for (model, attribute), pks in ids.items()
+    }
+
+
+def serialize_snapshot(resource: RecordSchema, data: Snapshot, names: LinkNames) -> dict[str, Any]:
+    result = {}
+    for field, value in data.items():
+        name = resource.get_api_name(field)
+        link = resource.snapshot_links.get(name)
+        result[name] = (
+            resource.stored_value_json(name, value) if link is None else name_links(value, names[link])
+        )
+    if "archived" in result:
+        # Events about archiving have this value only.
+        result["is_archived"] = result.pop("archived")
+    return result
+
+
+def name_links(value: Any, names_by_id: Mapping[int, Any]) -> Any:
+    """Return the names of linked records. Records that are not found are left out of a list."""
+    if isinstance(value, list):
+        return [names_by_id[pk] for pk in value if names_by_id.get(pk) is not None]
+    return None if value is None else names_by_id.get(value)

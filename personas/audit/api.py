@@ -1,5 +1,7 @@
 """REST resource of audit events (read only)."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from django.urls import URLPattern
@@ -7,6 +9,7 @@ from django.urls import URLPattern
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
+from personas.api.record_schema import RESOURCES_BY_KIND, Snapshot, serialize_snapshots
 from personas.api.responses import ApiResponse, datetime_json
 from personas.api.schema import (
     any_object_schema,
@@ -18,7 +21,7 @@ from personas.api.schema import (
     page_schema,
 )
 from personas.api.views import endpoint
-from personas.models import AuditEvent
+from personas.models import AuditEvent, Workspace
 from personas.roles import Permission
 from personas.selectors import list_audit_events
 
@@ -51,11 +54,32 @@ def api_list_audit_events(call: ApiRequest) -> ApiResponse:
     # Events about API keys contain the scopes and prefixes of the keys. As on the page, only a client that
     # may manage keys gets these.
     can_see_keys = Permission.MANAGE_KEYS in call.caller.permissions
-    rows_json = [audit_event_json(row, is_hidden=row.kind == "key" and not can_see_keys) for row in page.rows]
+    changes = serialize_changes(call.workspace, page.rows)
+    rows_json = [
+        audit_event_json(row, *((None, None) if row.kind == "key" and not can_see_keys else changes[row.pk]))
+        for row in page.rows
+    ]
     return page_response(call, page, rows_json)
 
 
-def audit_event_json(row: AuditEvent, *, is_hidden: bool) -> dict[str, Any]:
+def serialize_changes(
+    workspace: Workspace, rows: Iterable[AuditEvent]
+) -> dict[int, tuple[Snapshot | None, Snapshot | None]]:
+    """Return the values before and after each event, by its id. Records have the names of the API."""
+    rows_by_kind: dict[str, list[AuditEvent]] = defaultdict(list)
+    for row in rows:
+        rows_by_kind[row.kind].append(row)
+    changes: dict[int, tuple[Snapshot | None, Snapshot | None]] = {}
+    for kind, events in rows_by_kind.items():
+        snapshots: list[Snapshot | None] = [data for event in events for data in (event.before, event.after)]
+        if resource := RESOURCES_BY_KIND.get(kind):
+            snapshots = [*serialize_snapshots(resource, workspace, snapshots)]
+        for event, before, after in zip(events, snapshots[::2], snapshots[1::2], strict=True):
+            changes[event.pk] = before, after
+    return changes
+
+
+def audit_event_json(row: AuditEvent, before: Snapshot | None, after: Snapshot | None) -> dict[str, Any]:
     return {
         "id": row.pk,
         "verb": row.verb,
@@ -63,8 +87,8 @@ def audit_event_json(row: AuditEvent, *, is_hidden: bool) -> dict[str, Any]:
         "object_id": row.object_id,
         "object": row.object_label,
         "actor": row.actor_label,
-        "before": None if is_hidden else row.before,
-        "after": None if is_hidden else row.after,
+        "before": before,
+        "after": after,
         "request_id": row.request_id,
         "at": datetime_json(row.at),
     }

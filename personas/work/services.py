@@ -90,5 +90,5 @@ def tick_step(task: Task, position: int, *, is_done: bool, by: Actor) -> Task:
         values["status"] = TaskStatus.IN_PROGRESS
     prefix = "Done" if is_done else "Reopened"
     message = f"{prefix}: {steps[position]['title']}"[:200]
-    verb = "ticked" if is_done else "reopened"
+    verb = "completed" if is_done else "reopened"
     return edit_record(task, values, expected=task.revision, by=by, message=message, verb=verb)

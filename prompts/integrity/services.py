@@ -34,7 +34,7 @@ def request_verification(workspace: Workspace, *, by: Actor) -> VerificationRun:
         return open_run
     run = VerificationRun(workspace=workspace, asked_label=by.label[:254])
     run.save(force_insert=True)
-    write_audit_event(workspace, "asked for", "verification", run.pk, "Verification", by=by)
+    write_audit_event(workspace, "requested", "verification", run.pk, "Verification", by=by)
     return run
 
 

@@ -220,7 +220,7 @@ def apply_label_moves(moves: Sequence[PlannedMove], *, by: Actor) -> list[LabelM
     for move, row in zip(moves, rows, strict=True):
         after = {"version": row.version.number if row.version else None, "note": move.note}
         # A label is removed by a member, or by an erasure.
-        verb = AUDIT_VERBS.get(move.reason, "moved") if row.version else "took off"
+        verb = AUDIT_VERBS.get(move.reason, "moved") if row.version else "removed label"
         write_audit_event(
             row.workspace_id,
             verb,

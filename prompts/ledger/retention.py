@@ -85,9 +85,7 @@ def expire_oldest_block(workspace_id: int, now: datetime) -> LedgerRollOff | Non
         # Delete in batches to stay below the statement timeout: a trigger checks every row, which is slow.
         list_block_entries(block).filter(pk__lte=ids[-1]).order_by().delete()
     after = {"rows": block.count, "first_id": block.first_id, "last_id": block.last_id, "months": months}
-    write_audit_event(
-        workspace_id, "rolled off", "ledger", block.pk, str(block), by=SYSTEM_ACTOR, after=after
-    )
+    write_audit_event(workspace_id, "expired", "ledger", block.pk, str(block), by=SYSTEM_ACTOR, after=after)
     return roll_off
 
 

@@ -170,7 +170,7 @@ def reject_release(release: Release, *, reason: str, by: Actor) -> Release:
 def withdraw_release(release: Release, *, by: Actor) -> Release:
     release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
     save_decision(release, ReleaseStatus.WITHDRAWN, by=by)
-    log_release_event(release, "withdrew", by=by)
+    log_release_event(release, "withdrawn", by=by)
     return release
 
 
@@ -240,7 +240,7 @@ def move_release_labels(release: Release, reason: MoveReason, *, by: Actor) -> R
     if release.decided_at is None:
         save_decision(release, ReleaseStatus.RELEASED, by=by)
     release.save()
-    log_release_event(release, "overrode" if release.is_override else "released", by=by)
+    log_release_event(release, "overridden" if release.is_override else "released", by=by)
     return release
 
 

@@ -12,6 +12,7 @@ from personas.api.key_limits import Touches, is_within_limit
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_list
 from personas.api.problems import FieldError, ProblemError, json_pointer
+from personas.api.record_schema import RESOURCES_BY_KIND, RecordSchema, remove_unchanged_values
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
     Schema,
@@ -83,11 +84,30 @@ LEVEL_SCHEMA = object_schema(
         "agent": nullable_schema(TEXT_SCHEMA),
         "channel": nullable_schema(TEXT_SCHEMA),
         **SETTING_SCHEMAS,
-        "revision": integer_schema(description="0 while nothing was ever said here."),
+        "revision": integer_schema(description="0 if nothing was ever set here."),
         "updated_at": nullable_schema(datetime_schema()),
         "etag": TEXT_SCHEMA,
     }
 )
+# PUT accepts these fields of a response only unchanged.
+READ_ONLY_SCHEMAS = {
+    name: schema | {"readOnly": True}
+    for name, schema in LEVEL_SCHEMA["properties"].items()
+    if name not in SETTING_SCHEMAS
+}
+
+
+class PromptSettingsSchema(RecordSchema):
+    """The names of prompt settings in the audit log. Their operations are those of a level, no record."""
+
+    model = PromptSettings
+    links = {"identity": (Identity, "slug"), "soul": (Soul, "slug"), "user_profile": (UserProfile, "slug")}
+
+    def stored_value_json(self, name: str, value: Any) -> Any:
+        return value
+
+
+RESOURCES_BY_KIND[PromptSettings.kind] = PromptSettingsSchema()
 
 
 def index(call: ApiRequest) -> ApiResponse:
@@ -130,6 +150,7 @@ def handle_level_settings(
     row = find_level_settings(call.workspace, agent, channel)
     if call.body is not None:
         check_etag(get_settings_etag(row), call.if_match)
+        call.body = remove_unchanged_values(call.body, settings_json(row, agent, channel), READ_ONLY_SCHEMAS)
         put_settings(
             call.workspace,
             parse_setting_values(call),
@@ -205,7 +226,7 @@ def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: 
             f"Replace the prompt settings of {where}",
             operation_id=f"replace{noun}PromptSettings",
             permission=Permission.EDIT,
-            body=object_schema(SETTING_SCHEMAS, required=()),
+            body=object_schema({**SETTING_SCHEMAS, **READ_ONLY_SCHEMAS}, required=()),
             is_conditional=True,
             note='What is not named is left to the level before. If-Match is "0" the first time.',
             **common,

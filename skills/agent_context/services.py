@@ -83,7 +83,7 @@ def choose_context(
     row.save()
     save_source_uses(row, uses)
     row = rows.get(pk=row.pk)
-    log_context_change(agent, "chose context", before, context_choice_json(row), by=by)
+    log_context_change(agent, "changed context", before, context_choice_json(row), by=by)
     return row
 
 
@@ -176,12 +176,14 @@ def inherit_context(agent: Agent, *, by: Actor) -> None:
         return
     before = context_choice_json(row)
     row.delete()
-    log_context_change(agent, "inherits context", before, None, by=by)
+    log_context_change(agent, "inherited context", before, None, by=by)
 
 
 def context_choice_json(row: AgentContext) -> dict[str, object]:
     """Return the values for the audit log."""
-    uses = [{"source": use.source_id, "scope": use.scope, "location": use.location} for use in row.uses.all()]
+    uses = [
+        {"source": use.source.slug, "scope": use.scope, "location": use.location} for use in row.uses.all()
+    ]
     return {"sources": uses, "harness": row.harness} | {name: getattr(row, name) for name in SETTING_NAMES}
 
 

@@ -22,6 +22,10 @@ from skills.sources.locks import lock_source
 
 MAX_WAIVER_PERIOD = timedelta(days=365)
 
+# Names in the API and the audit log of which agents get a discovered skill.
+SCOPES = {"where_found": Reach.FOUND, "all": Reach.ALL, "selected": Reach.CHOSEN}
+SCOPE_NAMES = {reach: name for name, reach in SCOPES.items()}
+
 
 class FileNotApprovable(DomainError):
     """The action is not possible for this file, for example because its newest revision is invalid."""
@@ -52,7 +56,7 @@ def approve_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
                 file.trusted_digest = file.newest.digest
         file.is_settled = True
 
-    return change_file(file, "adopted", approve, by=by)
+    return change_file(file, "accepted", approve, by=by)
 
 
 @transaction.atomic
@@ -75,7 +79,7 @@ def unignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
             file.newest_id is not None and file.newest_id == file.agreed_id,
         )
 
-    return change_file(file, "heeded", unignore, by=by)
+    return change_file(file, "unignored", unignore, by=by)
 
 
 @transaction.atomic
@@ -161,7 +165,7 @@ def assign_skill_file(file: ContextFile, reach: str, agents: Iterable[Agent], *,
     if before != after:
         write_audit_event(
             file.workspace_id,
-            "handed out",
+            "assigned",
             "file",
             file.pk,
             format_audit_label(file),
@@ -176,7 +180,10 @@ def assign_skill_file(file: ContextFile, reach: str, agents: Iterable[Agent], *,
 
 def reach_json(file: ContextFile) -> dict[str, Any]:
     links = FileAgent.objects.in_workspace(file.workspace_id).filter(file=file)
-    return {"reach": str(file.reach), "agents": sorted(links.values_list("agent_id", flat=True))}
+    return {
+        "scope": SCOPE_NAMES[Reach(file.reach)],
+        "agents": sorted(links.values_list("agent__slug", flat=True)),
+    }
 
 
 @transaction.atomic
@@ -265,7 +272,7 @@ def reload_file(file: ContextFile) -> ContextFile:
 
 
 def file_state_json(file: ContextFile) -> dict[str, Any]:
-    return {"state": str(file.state), "in_force": file.in_force.digest if file.in_force else None}
+    return {"status": str(file.state), "active_digest": file.in_force.digest if file.in_force else None}
 
 
 def format_audit_label(file: ContextFile) -> str:

@@ -29,7 +29,7 @@ from personas.roles import Permission
 from skills.agent_context.skill_validity import get_skill_validity
 from skills.api_helpers import TEXT_SCHEMA, get_agents_by_slug, row_or_404
 from skills.files.schema import filter_visible_files, list_assigned_slugs
-from skills.files.services import assign_skill_file, set_trust_requirement
+from skills.files.services import SCOPE_NAMES, SCOPES, assign_skill_file, set_trust_requirement
 from skills.library.api import WARNINGS_SCHEMA, SkillResource, import_response, problem_to_field_error
 from skills.library.list import FOUND_SKILL_FILTERS, get_found_description, get_found_state
 from skills.library.selectors import get_folder_name, list_found_skills
@@ -38,9 +38,6 @@ from skills.models import ContextFile, Reach, Verdict
 from skills.scanning import mask_secrets
 from skills.skill_format.parser import parse_skill
 
-# Names in the API of which agents get a discovered skill.
-SCOPES = {"where_found": Reach.FOUND, "all": Reach.ALL, "selected": Reach.CHOSEN}
-SCOPE_NAMES = {reach: name for name, reach in SCOPES.items()}
 # Names in the API of the values of the state filter; those that are not listed have the same name.
 STATUSES = {"pending": "waiting", "ignored": "aside"}
 STATUSES |= {state: state for state in FOUND_SKILL_FILTERS if state and state not in STATUSES.values()}

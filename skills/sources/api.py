@@ -1,6 +1,6 @@
 """REST API for sources, their refresh runs and source grants."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
@@ -32,9 +32,10 @@ from personas.errors import InvalidInput
 from personas.models import Workspace
 from personas.records.services import FieldValues, restore_record
 from personas.roles import Permission
+from personas.tenancy.models import WorkspaceOwned
 from skills.api_helpers import TEXT_SCHEMA, get_readable_source_ids, require_own_source
 from skills.discovery.harnesses import HARNESSES
-from skills.models import Adoption, Source, SourceKind
+from skills.models import Adoption, Source, SourceGrant, SourceKind
 from skills.refresh import api as refresh_api
 from skills.refresh.holds import confirm_removal
 from skills.refresh.runs import request_refresh
@@ -122,6 +123,7 @@ class SourceResource(RecordResource[Source]):
         "last_run": nullable_schema(integer_schema(1)),
         "held": nullable_schema(HOLD_SCHEMA),
     }
+    volatile_fields = tuple(read_only_fields)
     agent_path = "agent_contexts__agent__slug"
     read_touches = Touches.AGENT
     write_permission = Permission.MANAGE_SOURCES
@@ -170,6 +172,13 @@ class SourceResource(RecordResource[Source]):
         if name == "acceptance":
             return ACCEPTANCE_NAMES[Adoption(record.adoption)]
         return super().field_json(record, name)
+
+    @property
+    def snapshot_links(self) -> Mapping[str, tuple[type[WorkspaceOwned], str]]:
+        return {"allowed_folder": (SourceGrant, "path")}
+
+    def stored_value_json(self, name: str, value: Any) -> Any:
+        return ACCEPTANCE_NAMES[Adoption(value)] if name == "acceptance" else value
 
     def parse_value(self, call: ApiRequest, name: str, value: Any, expected: Schema) -> Any:
         if name == "acceptance":

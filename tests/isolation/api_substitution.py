@@ -151,8 +151,13 @@ BY_HAND: dict[str, list[tuple[Path, Mapping[str, Any], str, RowReference]]] = {
 
 
 def fields_of(schema: Schema, at: Path = ()) -> Iterator[tuple[Path, Schema]]:
-    """Yield every field of a body schema with its path; index 0 represents the items of a list."""
+    """Yield every field of a body schema with its path; index 0 represents the items of a list.
+
+    Read-only fields are left out: the server compares them and stores none.
+    """
     for name, field in schema.get("properties", {}).items():
+        if field.get("readOnly"):
+            continue
         yield (*at, name), field
         yield from fields_of(field, (*at, name))
         for alternative in field.get("anyOf", ()):

@@ -52,7 +52,7 @@ def test_memories_are_approved_together(admin, workspace, proposed):
     answer = admin.post("memories:approve", {"ids": [proposed[1].pk, proposed[0].pk]})
     assert answer.status_code == 200, answer.content
     assert [row["id"] for row in answer.json()["items"]] == [proposed[1].pk, proposed[0].pk]
-    assert {row["state"] for row in answer.json()["items"]} == {"active"}
+    assert {row["status"] for row in answer.json()["items"]} == {"active"}
     assert states_of(proposed) == ["active", "active"]
     events = AuditEvent.objects.in_workspace(workspace).filter(kind="memory", verb="approved")
     assert events.count() == 2
@@ -60,7 +60,7 @@ def test_memories_are_approved_together(admin, workspace, proposed):
 
 def test_memories_are_rejected_together_and_alone(admin, proposed):
     assert admin.post("memories:reject", ids_of(proposed[:1])).status_code == 200
-    assert admin.post(f"memories/{proposed[1].pk}:reject").json()["state"] == "revoked"
+    assert admin.post(f"memories/{proposed[1].pk}:reject").json()["status"] == "revoked"
     assert states_of(proposed) == ["revoked", "revoked"]
     again = admin.post("memories:reject", ids_of(proposed))
     assert (again.status_code, again.json()["code"]) == (409, "refused")

@@ -75,7 +75,7 @@ def test_a_verification_is_run_and_stored(history):
     assert run.state == VerificationState.DONE
     assert run.result["is_sound"]
     assert run.result["rows"]["versions"] == 15
-    assert AuditEvent.objects.in_workspace(history.workspace).filter(verb="asked for").count() == 1
+    assert AuditEvent.objects.in_workspace(history.workspace).filter(verb="requested").count() == 1
 
 
 def test_an_open_verification_is_reused(history):

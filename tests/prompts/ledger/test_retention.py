@@ -105,7 +105,7 @@ def test_a_block_expires_after_its_months_and_leaves_a_record(stage):
 
 def test_expired_rows_are_in_the_audit_log(stage):
     expire_blocks(stage.workspace.pk)
-    event = AuditEvent.objects.in_workspace(stage.workspace).get(verb="rolled off")
+    event = AuditEvent.objects.in_workspace(stage.workspace).get(verb="expired")
     assert (event.kind, event.object_label, event.actor_label) == ("ledger", "block 1", "dramatis")
     assert (event.after or {})["rows"] == 4
 

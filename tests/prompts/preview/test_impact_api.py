@@ -141,7 +141,7 @@ def test_values_are_validated_by_the_schema_of_their_record(
         ({"kind": "task", "values": {}}, "/kind"),
         (soul_of(deck, text=7), "/values/text"),
         (soul_of(deck, colour="red"), "/values/colour"),
-        ({"kind": "soul", "values": {}}, "/values/label"),
+        ({"kind": "soul", "values": {}}, "/values/name"),
         ({"kind": "agent", "key": "pilot", "values": {"soul": foreign.slug}}, "/values/soul"),
         ({"kind": "agent", "key": "pilot", "values": {"tools": ["no-such"]}}, "/values/tools"),
         ({"kind": "memory", "key": memory.pk, "values": {"agent": "no-such"}}, "/values/agent"),
@@ -158,7 +158,7 @@ def test_a_preview_is_of_a_prompt_and_a_layout_that_are_here(admin: Api, deck: D
         ({"agent": "no-such", "channel": "deck"}, "/agent"),
         ({"agent": "pilot", "channel": "no-such"}, "/channel"),
         ({**PILOT, "layout": "baroque"}, "/layout"),
-        ({**PILOT, "record": wrong}, "/record/values/label"),
+        ({**PILOT, "record": wrong}, "/record/values/name"),
     ):
         assert problem(admin.post("preview", payload), 422)["errors"][0]["pointer"] == pointer
 

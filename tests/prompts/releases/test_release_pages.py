@@ -232,7 +232,7 @@ def test_an_emergency_is_for_admins_has_a_reason_and_shows(admin, requested):
     html = page(admin, "releases/1/")
     assert "Released without approval by" in html
     assert "The old one insults people." in html
-    assert AuditEvent.unscoped.filter(verb="overrode").exists()
+    assert AuditEvent.unscoped.filter(verb="overridden").exists()
 
 
 def test_a_release_of_an_automatic_agent_needs_no_approval(as_bob, workspace, channels, soul, by_alice):

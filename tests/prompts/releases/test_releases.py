@@ -222,7 +222,7 @@ def test_an_override_needs_a_reason_and_shows(careful, workspace, by_alice):
         override_release(release, reason=" ", by=by_alice)
     override_release(release, reason="The old one insults people.", by=by_alice)
     assert production(careful) == 1
-    assert AuditEvent.unscoped.filter(verb="overrode", kind="release").exists()
+    assert AuditEvent.unscoped.filter(verb="overridden", kind="release").exists()
 
 
 def test_a_release_of_many_moves_all_or_none(careful, quick, workspace, by_alice, by_bob):

@@ -359,7 +359,7 @@ def test_several_sources_and_settings_are_chosen_in_order(
     assert again["ETag"] != first["ETag"]
     assert (again.json()["sources"], again.json()["file_names"]) == ([], ["AGENTS.md", "TEAM.md"])
     assert again.json()["pulled_skills_folder"] == "/home/user/skills"
-    event: Any = AuditEvent.objects.in_workspace(workspace).filter(verb="chose context").latest("pk")
+    event: Any = AuditEvent.objects.in_workspace(workspace).filter(verb="changed context").latest("pk")
     assert (event.before["sources"][1]["location"], event.after["sources"]) == ("/home/user/app", [])
 
 
