@@ -68,10 +68,10 @@ LIST_PARAMS: dict[str, Schema] = {
 }
 REVISION_SCHEMA = object_schema(
     {
-        "number": integer_schema(1),
+        "revision": integer_schema(1),
         "author": {"type": "string"},
         "message": {"type": "string"},
-        "at": datetime_schema(),
+        "created_at": datetime_schema(),
         "data": any_object_schema(
             description="The content of that revision, with the names and values of the record's own JSON."
         ),
@@ -436,9 +436,9 @@ class RecordResource(RecordBulk[R]):
 
 def revision_json(row: Revision, data: dict[str, Any] | None) -> dict[str, Any]:
     return {
-        "number": row.number,
+        "revision": row.number,
         "author": row.author_label,
         "message": row.message,
-        "at": datetime_json(row.at),
+        "created_at": datetime_json(row.at),
         "data": data,
     }

@@ -36,7 +36,7 @@ AUDIT_EVENT_SCHEMA = object_schema(
         "before": nullable_schema(any_object_schema()),
         "after": nullable_schema(any_object_schema()),
         "request_id": {"type": "string"},
-        "at": datetime_schema(),
+        "created_at": datetime_schema(),
     }
 )
 
@@ -90,7 +90,7 @@ def audit_event_json(row: AuditEvent, before: Snapshot | None, after: Snapshot |
         "before": before,
         "after": after,
         "request_id": row.request_id,
-        "at": datetime_json(row.at),
+        "created_at": datetime_json(row.at),
     }
 
 

@@ -161,10 +161,12 @@ class MemoryResource(RecordResource[Memory]):
 
     def supersede(self, call: ApiRequest, key: int) -> ApiResponse:
         record = self.find_writable(call, key)
-        successor = self.list_visible(call.caller).filter(pk=call.body["by"]).first()
+        successor = self.list_visible(call.caller).filter(pk=call.body["superseded_by"]).first()
         if successor is None:
             raise ProblemError(
-                validation_problem([FieldError("There is no such memory here.", json_pointer(["by"]))])
+                validation_problem(
+                    [FieldError("There is no such memory here.", json_pointer(["superseded_by"]))]
+                )
             )
         return self.record_response(self.reload(supersede_memory(record, successor, by=call.actor)))
 
@@ -244,7 +246,11 @@ class MemoryResource(RecordResource[Memory]):
                     operation_id="supersedeMemory",
                     permission=Permission.EDIT,
                     body=object_schema(
-                        {"by": integer_schema(1, description="The id of the memory that holds now.")}
+                        {
+                            "superseded_by": integer_schema(
+                                1, description="The id of the memory that replaces it."
+                            )
+                        }
                     ),
                     **common,
                 ),

@@ -35,8 +35,8 @@ ERASURE_SCHEMA = object_schema(
         "kind": enum_schema(MODELS),
         "record": integer_schema(1, description="Id of the erased record."),
         "reason": TEXT_SCHEMA,
-        "person": TEXT_SCHEMA,
-        "at": datetime_schema(),
+        "author": TEXT_SCHEMA,
+        "erased_at": datetime_schema(),
         "status": enum_schema(
             ErasureProgress.values,
             description="The text is erased in both states. While prompts are being rebuilt, fetches of "
@@ -88,8 +88,8 @@ def erasure_json(erasure: Erasure) -> dict[str, Any]:
         "kind": erasure.kind,
         "record": erasure.object_id,
         "reason": erasure.reason,
-        "person": erasure.person_label,
-        "at": datetime_json(erasure.at),
+        "author": erasure.person_label,
+        "erased_at": datetime_json(erasure.at),
         "status": erasure.state.value,
         "versions": len(erasure.versions),
     }

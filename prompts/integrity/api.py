@@ -21,19 +21,19 @@ CHECKED_VERSION_SCHEMA = object_schema(
     {
         "agent": TEXT_SCHEMA,
         "channel": TEXT_SCHEMA,
-        "number": integer_schema(1),
+        "version": integer_schema(1),
         "hash": TEXT_SCHEMA,
-        "is_sound": boolean_schema(),
-        "faults": array_schema(TEXT_SCHEMA, most=10_000),
+        "is_valid": boolean_schema(),
+        "errors": array_schema(TEXT_SCHEMA, most=10_000),
     }
 )
 VERIFICATION_SCHEMA = object_schema(
     {
         "digest": digest_schema(),
-        "is_sound": boolean_schema(description="No fault in any of the usages looked at."),
+        "is_valid": boolean_schema(description="No error in any of the checked usages."),
         "usages": array_schema(CHECKED_VERSION_SCHEMA, most=MAX_CHECKED_VERSIONS),
         "has_more": boolean_schema(
-            description=f"At most {MAX_CHECKED_VERSIONS} usages are looked at: name one for the others."
+            description=f"At most {MAX_CHECKED_VERSIONS} usages are checked: name one to check others."
         ),
     }
 )
@@ -46,9 +46,9 @@ def verify_digest(call: ApiRequest, key: str) -> ApiResponse:
     if not versions:
         raise Http404
     usages = [checked_version_json(version) for version in versions[:MAX_CHECKED_VERSIONS]]
-    is_sound = all(usage["is_sound"] for usage in usages)
+    is_valid = all(usage["is_valid"] for usage in usages)
     has_more = len(versions) > MAX_CHECKED_VERSIONS
-    return json_response({"digest": key, "is_sound": is_sound, "usages": usages, "has_more": has_more})
+    return json_response({"digest": key, "is_valid": is_valid, "usages": usages, "has_more": has_more})
 
 
 def checked_version_json(version: PromptVersion) -> dict[str, Any]:
@@ -56,10 +56,10 @@ def checked_version_json(version: PromptVersion) -> dict[str, Any]:
     return {
         "agent": version.prompt.agent.slug,
         "channel": version.prompt.channel.slug,
-        "number": version.number,
+        "version": version.number,
         "hash": version.hash,
-        "is_sound": not faults,
-        "faults": faults,
+        "is_valid": not faults,
+        "errors": faults,
     }
 
 

@@ -44,7 +44,7 @@ LABEL_USAGE_SCHEMA = object_schema(
 PROMPT_LABEL_SCHEMA = object_schema(
     {
         "name": TEXT_SCHEMA,
-        "number": integer_schema(1),
+        "version": integer_schema(1),
         "digest": digest_schema(),
         "moved_at": datetime_schema(),
         "etag": TEXT_SCHEMA,
@@ -54,13 +54,14 @@ LABEL_MOVE_SCHEMA = object_schema(
     {
         "sequence": integer_schema(1),
         "label": TEXT_SCHEMA,
-        "version": nullable_schema(VERSION_REF_SCHEMA),
+        "version": nullable_schema(integer_schema(1)),
+        "digest": nullable_schema(digest_schema()),
         "previous": nullable_schema(VERSION_REF_SCHEMA),
         "reason": TEXT_SCHEMA,
         "note": TEXT_SCHEMA,
         "release": nullable_schema(integer_schema(1)),
         "author": TEXT_SCHEMA,
-        "at": datetime_schema(),
+        "moved_at": datetime_schema(),
         "hash": digest_schema(),
         "previous_hash": TEXT_SCHEMA,
     }
@@ -213,13 +214,14 @@ def label_move_json(row: LabelMove) -> dict[str, Any]:
     return {
         "sequence": row.sequence,
         "label": row.label,
-        "version": row.version and version_ref_json(row.version),
+        "version": row.version and row.version.number,
+        "digest": row.version and row.version.digest,
         "previous": row.previous_version and version_ref_json(row.previous_version),
         "reason": row.reason,
         "note": row.note,
         "release": row.release and row.release.number,
         "author": row.author_label,
-        "at": datetime_json(row.at),
+        "moved_at": datetime_json(row.at),
         "hash": row.hash,
         "previous_hash": row.previous_hash,
     }

@@ -54,18 +54,18 @@ from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, versio
 KEY_SCHEMA = object_schema({"id": integer_schema(1), "name": TEXT_SCHEMA})
 LEDGER_ROW_FIELDS: dict[str, Schema] = {
     "id": integer_schema(1),
-    "at": datetime_schema(),
+    "served_at": datetime_schema(),
     "status": integer_schema(100, 599, description="200, or 304 when the caller had these words already."),
     "agent": TEXT_SCHEMA,
     "channel": TEXT_SCHEMA,
     "label": {"type": "string", "description": "With @ and a moment when the past was asked for."},
-    "version": VERSION_REF_SCHEMA,
+    **VERSION_REF_SCHEMA["properties"],
     "recorded_digest": digest_schema(
         description="Salted digest of the served bytes. The replay of the row has the salt."
     ),
     "size": integer_schema(),
     "request_id": TEXT_SCHEMA,
-    "reader": TEXT_SCHEMA,
+    "client": TEXT_SCHEMA,
     "key": nullable_schema(KEY_SCHEMA),
 }
 LEDGER_ROW_SCHEMA = object_schema(LEDGER_ROW_FIELDS)
@@ -77,7 +77,7 @@ LEDGER_ENTRY_SCHEMA = object_schema(
             description="The digests of these facts, which the seal covers: of each long value by its name, "
             "and of all short ones together as `values`. The time is stored in the row itself."
         ),
-        "seal": digest_schema(),
+        "hash": digest_schema(),
     }
 )
 OUTDATED_BOT_SCHEMA = object_schema(
@@ -86,10 +86,10 @@ OUTDATED_BOT_SCHEMA = object_schema(
         "agent": TEXT_SCHEMA,
         "channel": TEXT_SCHEMA,
         "label": TEXT_SCHEMA,
-        "held": VERSION_REF_SCHEMA,
-        "present": nullable_schema(VERSION_REF_SCHEMA),
-        "fetched_at": datetime_schema(),
-        "since": datetime_schema(description="Since when the label is no longer where the bot saw it."),
+        "last_served": VERSION_REF_SCHEMA,
+        "current": nullable_schema(VERSION_REF_SCHEMA),
+        "served_at": datetime_schema(),
+        "outdated_since": datetime_schema(description="When the label moved to another version."),
         "is_rolled_back": boolean_schema(),
         "ledger_id": integer_schema(1),
     }
@@ -156,7 +156,7 @@ def read_ledger_entry(call: ApiRequest, key: int) -> ApiResponse:
         **ledger_entry_json(entry),
         "slots": get_remaining_call_values(entry),
         "slot_digests": get_value_digests(entry.slots),
-        "seal": entry.seal,
+        "hash": entry.seal,
     }
     return json_response(body)
 
@@ -179,16 +179,16 @@ def get_visible_entry(call: ApiRequest, key: int) -> LedgerEntry:
 def ledger_entry_json(row: LedgerEntry) -> dict[str, Any]:
     return {
         "id": row.pk,
-        "at": datetime_json(row.at),
+        "served_at": datetime_json(row.at),
         "status": row.status,
         "agent": row.prompt.agent.slug,
         "channel": row.prompt.channel.slug,
         "label": row.label,
-        "version": version_ref_json(row.version),
+        **version_ref_json(row.version),
         "recorded_digest": row.served_digest,
         "size": row.size,
         "request_id": row.request_id,
-        "reader": row.reader_label,
+        "client": row.reader_label,
         "key": {"id": row.key.pk, "name": row.key.name} if row.key else None,
     }
 
@@ -210,10 +210,10 @@ def outdated_bot_json(bot: OutdatedBot) -> dict[str, Any]:
         "agent": bot.prompt.agent.slug,
         "channel": bot.prompt.channel.slug,
         "label": bot.label,
-        "held": version_ref_json(bot.fetched_version),
-        "present": bot.current_version and version_ref_json(bot.current_version),
-        "fetched_at": datetime_json(bot.fetched_at),
-        "since": datetime_json(bot.since),
+        "last_served": version_ref_json(bot.fetched_version),
+        "current": bot.current_version and version_ref_json(bot.current_version),
+        "served_at": datetime_json(bot.fetched_at),
+        "outdated_since": datetime_json(bot.since),
         "is_rolled_back": bot.is_rolled_back,
         "ledger_id": bot.ledger_id,
     }

@@ -25,7 +25,7 @@ class LastServedPrompt(NamedTuple):
     """The last fetch of a prompt by a key: ledger id, version number and digest of the version."""
 
     ledger_id: int
-    number: int
+    version: int
     digest: str
 
 
@@ -74,7 +74,7 @@ def report_digest(
         version=versions[0] if versions else None,
         ledger_id=entry.pk if entry else None,
         request_id=request_id,
-        is_last_handed=last_served is not None and last_served.number in [row.number for row in versions],
+        is_last_handed=last_served is not None and last_served.version in [row.number for row in versions],
     )
     report.save()
     labels_by_version = group_labels_by_version(prompt, list(get_prompt_labels(prompt)))

@@ -40,25 +40,25 @@ REPORT_FIELDS: dict[str, Schema] = {
     "agent": TEXT_SCHEMA,
     "channel": TEXT_SCHEMA,
     "digest": digest_schema(),
-    "is_version": boolean_schema(description="It is of some version of this prompt."),
+    "is_known_version": boolean_schema(description="It is of some version of this prompt."),
     "is_last_served": boolean_schema(description="It is the version that this key was served last."),
     "ledger_id": nullable_schema(integer_schema(1)),
     "request_id": TEXT_SCHEMA,
-    "at": datetime_schema(),
+    "created_at": datetime_schema(),
 }
 LAST_SERVED_SCHEMA = object_schema(
     {
         "ledger_id": integer_schema(1),
-        "number": integer_schema(1),
+        "version": integer_schema(1),
         "digest": digest_schema(),
     }
 )
-REPORT_SCHEMA = object_schema({**REPORT_FIELDS, "key": KEY_SCHEMA, "reporter": TEXT_SCHEMA})
+REPORT_SCHEMA = object_schema({**REPORT_FIELDS, "key": KEY_SCHEMA, "client": TEXT_SCHEMA})
 REPORT_RESULT_SCHEMA = object_schema(
     {
         **REPORT_FIELDS,
         "versions": array_schema(integer_schema(1), most=100_000, description="Their numbers, newest first."),
-        "labels": array_schema(TEXT_SCHEMA, description="That stand there now."),
+        "labels": array_schema(TEXT_SCHEMA, description="That point to one of these versions now."),
         "last_served": nullable_schema(LAST_SERVED_SCHEMA),
     }
 )
@@ -75,7 +75,7 @@ REPORT_REQUEST_SCHEMA = object_schema(
 LIST_PARAMETERS = {
     "agent": slug_schema(),
     "channel": slug_schema(),
-    "is_version": boolean_schema(),
+    "is_known_version": boolean_schema(),
     **PAGINATION_PARAMS,
 }
 
@@ -107,8 +107,8 @@ def index(call: ApiRequest) -> ApiResponse:
     for name in ("agent", "channel"):
         if name in call.query:
             rows = rows.filter(**{f"prompt__{name}__slug": call.query[name]})
-    if "is_version" in call.query:
-        rows = rows.filter(version__isnull=not call.query["is_version"])
+    if "is_known_version" in call.query:
+        rows = rows.filter(version__isnull=not call.query["is_known_version"])
     if is_scope_limited(call.caller):
         rows = rows.filter(prompt__in=list_visible_prompt_ids(call.caller))
     rows = rows.filter(key=call.caller.key) if call.caller.is_bot else rows
@@ -124,11 +124,11 @@ def report_fields_json(row: DigestReport) -> dict[str, Any]:
         "agent": row.prompt.agent.slug,
         "channel": row.prompt.channel.slug,
         "digest": row.digest,
-        "is_version": row.version_id is not None,
+        "is_known_version": row.version_id is not None,
         "is_last_served": row.is_last_handed,
         "ledger_id": row.ledger_id,
         "request_id": row.request_id,
-        "at": datetime_json(row.at),
+        "created_at": datetime_json(row.at),
     }
 
 
@@ -136,7 +136,7 @@ def digest_report_json(row: DigestReport) -> dict[str, Any]:
     return {
         **report_fields_json(row),
         "key": {"id": row.key.pk, "name": row.key.name},
-        "reporter": row.reporter_label,
+        "client": row.reporter_label,
     }
 
 

@@ -48,7 +48,7 @@ PREVIEW_SCHEMA = object_schema(
         "sections": array_schema(SECTION_SCHEMA, most=1_000),
         "blocks": {"type": "array", "items": BLOCK_SCHEMA},
         "segments": {"type": "array", "items": SEGMENT_SCHEMA},
-        "stretches": {"type": "array", "items": SPAN_SCHEMA},
+        "spans": {"type": "array", "items": SPAN_SCHEMA},
         "problems": {"type": "array", "items": TEXT_SCHEMA},
         "lost": {
             "type": "array",
@@ -125,7 +125,7 @@ def preview_json(call: ApiRequest, build: BuildResult) -> dict[str, Any]:
             for name, (characters, tokens) in build.sizes.items()
         ],
         **text_parts_json(prompt.text, prompt.segments),
-        "stretches": provenance_spans_json(call.workspace, prompt.segments),
+        "spans": provenance_spans_json(call.workspace, prompt.segments),
         "problems": [*prompt.report.problems, *collected.problems],
         "lost": list(prompt.report.lost),
         "cut": {part.name: part.cut for part in parts if part.cut},

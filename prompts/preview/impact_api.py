@@ -56,11 +56,13 @@ IMPACT_SCHEMA = object_schema(
         "distinct_diffs": integer_schema(),
         "unchanged": integer_schema(),
         "token_delta": INTEGER_SCHEMA,
-        "broken_prefixes": integer_schema(description="Prompts whose cached beginning would end earlier."),
+        "invalidated_cache_prefixes": integer_schema(
+            description="Prompts whose cached beginning would end earlier."
+        ),
         "rewritten_tokens": integer_schema(),
         "over_budget": integer_schema(),
         "new": array_schema(object_schema({"agent": TEXT_SCHEMA, "channel_name": TEXT_SCHEMA}), most=100_000),
-        "gone": array_schema(object_schema({"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA}), most=100_000),
+        "removed": array_schema(object_schema({"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA}), most=100_000),
         "problems": {"type": "array", "items": TEXT_SCHEMA},
         "groups": {"type": "array", "items": IMPACT_GROUP_SCHEMA},
     }
@@ -87,11 +89,11 @@ def impact_json(impact: Impact) -> dict[str, Any]:
         "distinct_diffs": len(impact.groups),
         "unchanged": impact.unchanged,
         "token_delta": impact.token_delta,
-        "broken_prefixes": impact.broken_prefixes,
+        "invalidated_cache_prefixes": impact.broken_prefixes,
         "rewritten_tokens": impact.rewritten_tokens,
         "over_budget": len(impact.over_budget),
         "new": [{"agent": agent.slug, "channel_name": channel} for agent, channel in impact.new],
-        "gone": [{"agent": prompt.agent.slug, "channel": prompt.channel.slug} for prompt in impact.gone],
+        "removed": [{"agent": prompt.agent.slug, "channel": prompt.channel.slug} for prompt in impact.gone],
         "problems": impact.problems,
         "groups": [
             impact_group_json(group, is_detailed=index < MAX_DETAILED_GROUPS)

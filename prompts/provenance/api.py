@@ -39,8 +39,8 @@ PROVENANCE_SCHEMA = object_schema(
         "digest": digest_schema(),
         "agent": TEXT_SCHEMA,
         "channel": TEXT_SCHEMA,
-        "number": integer_schema(1),
-        "stretches": {"type": "array", "items": SPAN_SCHEMA},
+        "version": integer_schema(1),
+        "spans": {"type": "array", "items": SPAN_SCHEMA},
     }
 )
 
@@ -52,8 +52,8 @@ def version_provenance(call: ApiRequest, key: str) -> ApiResponse:
         "digest": version.digest,
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,
-        "number": version.number,
-        "stretches": provenance_spans_json(call.workspace, require_unerased_segments(version)),
+        "version": version.number,
+        "spans": provenance_spans_json(call.workspace, require_unerased_segments(version)),
     }
     return etag_response(call, body, f"{key}-{version.pk}-provenance")
 

@@ -73,7 +73,7 @@ RELEASE_ITEM_SCHEMA = object_schema(
     {
         "agent": TEXT_SCHEMA,
         "channel": TEXT_SCHEMA,
-        "version": VERSION_REF_SCHEMA,
+        **VERSION_REF_SCHEMA["properties"],
         "before": nullable_schema(VERSION_REF_SCHEMA),
         "token_delta": nullable_schema({"type": "integer"}),
         "is_outdated": boolean_schema(description="Something was built since: the release will be voided."),
@@ -251,7 +251,7 @@ def release_item_json(item: ReleaseItem, *, is_outdated: bool) -> dict[str, Any]
     return {
         "agent": item.prompt.agent.slug,
         "channel": item.prompt.channel.slug,
-        "version": version_ref_json(item.version),
+        **version_ref_json(item.version),
         "before": item.before and version_ref_json(item.before),
         "token_delta": item.version.tokens - item.before.tokens if item.before else None,
         "is_outdated": is_outdated,

@@ -40,15 +40,15 @@ REPLAY_SCHEMA = object_schema(
         "channel": TEXT_SCHEMA,
         "label": TEXT_SCHEMA,
         "at": datetime_schema(),
-        "version": VERSION_REF_SCHEMA,
-        "digest": digest_schema(description="SHA-256 of the text below in UTF-8, computed now."),
+        **VERSION_REF_SCHEMA["properties"],
+        "served_digest": digest_schema(description="SHA-256 of the text below in UTF-8, computed now."),
         "salt": {
             "type": "string",
             "description": "Of the recorded digest. Empty in rows of earlier releases, which have no salt.",
         },
         "recorded_digest": digest_schema(
-            description="As it was recorded then: SHA-256 of `dramatis:salted:v1`, the salt and the digest, "
-            "each on a line of its own. If it does not match, there is no response."
+            description="As it was recorded then: SHA-256 of `dramatis:salted:v1`, the salt and "
+            "`served_digest`, each on a line of its own. If it does not match, there is no response."
         ),
         "text": TEXT_SCHEMA,
         "tools": nullable_schema(
@@ -58,7 +58,7 @@ REPLAY_SCHEMA = object_schema(
                 "description": "The tool definitions that were sent beside the text; null if erased.",
             }
         ),
-        "stretches": {"type": "array", "items": SPAN_SCHEMA},
+        "spans": {"type": "array", "items": SPAN_SCHEMA},
         "row": nullable_schema(LEDGER_ROW_SCHEMA),
         "moved_at": nullable_schema(datetime_schema(description="When the label came there.")),
     }
@@ -103,13 +103,13 @@ def build_replay_response(call: ApiRequest, replay: Replay) -> ApiResponse:
         "channel": replay.prompt.channel.slug,
         "label": replay.label,
         "at": datetime_json(replay.at),
-        "version": version_ref_json(replay.version),
-        "digest": replay.digest,
+        **version_ref_json(replay.version),
+        "served_digest": replay.digest,
         "salt": replay.salt,
         "recorded_digest": replay.recorded_digest,
         "text": replay.text,
         "tools": replay.tools,
-        "stretches": provenance_spans_json(call.workspace, replay.segments),
+        "spans": provenance_spans_json(call.workspace, replay.segments),
         "row": replay.entry and ledger_entry_json(replay.entry),
         "moved_at": replay.move and datetime_json(replay.move.at),
     }

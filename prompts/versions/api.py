@@ -68,7 +68,7 @@ VERSION_TOKENS_SCHEMA = object_schema(
 )
 VERSION_SUMMARY_SCHEMA = object_schema(
     {
-        "number": integer_schema(1),
+        "version": integer_schema(1),
         "digest": digest_schema(),
         "layout": TEXT_SCHEMA,
         "compiler": TEXT_SCHEMA,
@@ -114,9 +114,9 @@ VERSION_SCHEMA = object_schema(
 USAGE_PARAMETERS = {
     "agent": slug_schema(description="Only usages by this agent."),
     "channel": slug_schema(description="On this channel."),
-    "number": integer_schema(1, 2**31 - 1, description="With this number."),
+    "version": integer_schema(1, 2**31 - 1, description="With this version number."),
 }
-USAGE_LOOKUPS = {"agent": "prompt__agent__slug", "channel": "prompt__channel__slug", "number": "number"}
+USAGE_LOOKUPS = {"agent": "prompt__agent__slug", "channel": "prompt__channel__slug", "version": "number"}
 COMMON_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.PROMPT, "tag": "prompt-versions"}
 
 
@@ -158,7 +158,7 @@ def token_counts_json(version: PromptVersion) -> dict[str, int]:
 
 def version_summary_json(version: PromptVersion, labels: list[str]) -> dict[str, Any]:
     return {
-        "number": version.number,
+        "version": version.number,
         "digest": version.digest,
         "layout": version.layout,
         "compiler": version.compiler,

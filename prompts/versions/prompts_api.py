@@ -33,7 +33,7 @@ from prompts.versions.serializers import LABEL_SCHEMA, TEXT_SCHEMA, label_json
 
 LATEST_VERSION_SCHEMA = object_schema(
     {
-        "number": integer_schema(1),
+        "version": integer_schema(1),
         "digest": digest_schema(),
         "layout": TEXT_SCHEMA,
         "characters": integer_schema(),
@@ -65,7 +65,7 @@ REBUILD_SCHEMA = object_schema(
         "unchanged": integer_schema(),
         "failed": integer_schema(),
         "versions": array_schema(
-            object_schema({"channel": TEXT_SCHEMA, "number": integer_schema(1), "digest": digest_schema()}),
+            object_schema({"channel": TEXT_SCHEMA, "version": integer_schema(1), "digest": digest_schema()}),
             most=10_000,
         ),
         "problems": array_schema(
@@ -123,7 +123,7 @@ def prompt_json(prompt: AgentPrompt, labels: list[dict[str, Any]], pending: int)
 
 def latest_version_json(version: PromptVersion) -> dict[str, Any]:
     return {
-        "number": version.number,
+        "version": version.number,
         "digest": version.digest,
         "layout": version.layout,
         "characters": version.characters,
@@ -138,7 +138,7 @@ def rebuild_agent_prompts(call: ApiRequest, agent: str) -> ApiResponse:
     prompts = AgentPrompt.objects.in_workspace(call.workspace).filter(agent=row, is_live=True)
     problems = prompts.exclude(problem="").values_list("channel__slug", "problem")
     versions = [
-        {"channel": version.prompt.channel.slug, "number": version.number, "digest": version.digest}
+        {"channel": version.prompt.channel.slug, "version": version.number, "digest": version.digest}
         for version in result.versions
     ]
     body = {

@@ -23,11 +23,11 @@ from prompts.versions.selectors import (
 )
 
 TEXT_SCHEMA: Schema = {"type": "string"}
-VERSION_REF_SCHEMA = object_schema({"number": integer_schema(1), "digest": digest_schema()})
+VERSION_REF_SCHEMA = object_schema({"version": integer_schema(1), "digest": digest_schema()})
 LABEL_SCHEMA = object_schema(
     {
         "name": TEXT_SCHEMA,
-        "number": integer_schema(1),
+        "version": integer_schema(1),
         "digest": digest_schema(),
         "moved_at": datetime_schema(),
     }
@@ -45,7 +45,7 @@ CAUSE_SCHEMA = object_schema(
 USAGE_FIELDS: dict[str, Schema] = {
     "agent": TEXT_SCHEMA,
     "channel": TEXT_SCHEMA,
-    "number": integer_schema(1),
+    "version": integer_schema(1),
     "author": TEXT_SCHEMA,
     "message": TEXT_SCHEMA,
     "created_at": datetime_schema(),
@@ -58,7 +58,7 @@ USAGE_SCHEMA = object_schema(USAGE_FIELDS, description="A version of one prompt 
 
 
 def version_ref_json(version: PromptVersion) -> dict[str, Any]:
-    return {"number": version.number, "digest": version.digest}
+    return {"version": version.number, "digest": version.digest}
 
 
 def label_json(label: PromptLabel) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def version_usage_json(version: PromptVersion, prompt: AgentPrompt) -> dict[str,
     return {
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,
-        "number": version.number,
+        "version": version.number,
         "author": version.author_label,
         "message": version.message,
         "created_at": datetime_json(version.created_at),
@@ -95,7 +95,7 @@ def version_json(version: PromptVersion) -> dict[str, Any]:
     return {
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,
-        "number": version.number,
+        "version": version.number,
         "digest": version.digest,
         "layout": version.layout,
         "compiler": version.compiler,

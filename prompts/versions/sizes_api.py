@@ -54,7 +54,7 @@ SIZES_SCHEMA = object_schema(
     {
         "agent": TEXT_SCHEMA,
         "channel": TEXT_SCHEMA,
-        "number": integer_schema(1),
+        "version": integer_schema(1),
         "digest": digest_schema(),
         "characters": integer_schema(
             description="Of the text, as a fetch without slots sends it, and of the tool definitions."
@@ -79,7 +79,7 @@ def read_version_sizes(call: ApiRequest, agent: str, channel: str, number: int) 
     body = {
         "agent": prompt.agent.slug,
         "channel": prompt.channel.slug,
-        "number": version.number,
+        "version": version.number,
         "digest": version.digest,
         "characters": table.characters,
         "tokens": {"total": table.tokens, "text": table.text_tokens, "tools": table.tool_tokens},

@@ -43,7 +43,7 @@ from skills.models import ContextFile, FileAgent, FileRevision, FileState, Reach
 MAX_ITEMS = 100_000
 REVISION_SUMMARY_SCHEMA = object_schema(
     {
-        "number": integer_schema(1),
+        "revision": integer_schema(1),
         "digest": TEXT_SCHEMA,
         "size": integer_schema(),
         "verdict": enum_schema(Verdict.values),
@@ -98,7 +98,7 @@ FILE_DETAIL_SCHEMA = object_schema(
     }
 )
 REVISION_PROPERTIES: dict[str, Schema] = {
-    "number": integer_schema(1),
+    "revision": integer_schema(1),
     "digest": TEXT_SCHEMA,
     "size": integer_schema(),
     "verdict": enum_schema(Verdict.values),
@@ -158,12 +158,17 @@ def context_file_detail_json(call: ApiRequest, file: ContextFile) -> dict[str, A
 def revision_summary_json(revision: FileRevision | None) -> dict[str, Any] | None:
     if revision is None:
         return None
-    return {name: getattr(revision, name) for name in REVISION_SUMMARY_SCHEMA["properties"]}
+    return {
+        "revision": revision.number,
+        "digest": revision.digest,
+        "size": revision.size,
+        "verdict": revision.verdict,
+    }
 
 
 def file_revision_json(row: FileRevision) -> dict[str, Any]:
     return {
-        "number": row.number,
+        "revision": row.number,
         "digest": row.digest,
         "size": row.size,
         "verdict": row.verdict,

@@ -68,7 +68,7 @@ NAMES: dict[str, RowReference] = {
     "planning_tools": TOOL,
     "source": RowReference("sources"),
     "allowed_folder": RowReference("grants", "path", "path"),
-    "by": RowReference("memories", "pk"),
+    "superseded_by": RowReference("memories", "pk"),
     "id": RowReference("files", "pk"),
     "version": VERSION,
     "expected": VERSION,
@@ -111,14 +111,14 @@ PLAIN_NAMES = """
     disable_model_invocation display_name documentation_additional documentation_examples
     documentation_main email emoji entry error expires_at extra extra_skill_folders fields file_names
     files folder for_all_agents formatting guidelines harness harnesses has_context_files has_skills
-    hidden host in_use instructions is_background is_complete is_done is_protected is_required is_version
-    key kind label labels layout license limit limits list_sample location memories memory message
-    messages metadata mission mode name native_tools needs_review note notes now number omit_reference
-    overlap_hours parameters path per_file plan_path previous_error prompts pulled_skills_folder q reason
-    record refresh_minutes release_policy replace responsibilities role sample_data sandbox scope scopes
-    section_limits sections session signature since slug snippet sources state status steps
-    string_truncate text timezone title token_budget total total_characters until updated_since valid_from
-    valid_until values verb verbs vibe working_directory
+    hidden host in_use instructions is_background is_complete is_done is_known_version is_protected
+    is_required key kind label labels layout license limit limits list_sample location memories memory
+    message messages metadata mission mode name native_tools needs_review note notes now number
+    omit_reference overlap_hours parameters path per_file plan_path previous_error prompts
+    pulled_skills_folder q reason record refresh_minutes release_policy replace responsibilities role
+    sample_data sandbox scope scopes section_limits sections session signature since slug snippet sources
+    state status steps string_truncate text timezone title token_budget total total_characters until
+    updated_since valid_from valid_until values verb verbs vibe working_directory
 """
 RULE_SET_NAMES = """
     caps depth entries file_bytes folder_entries global_folder off paths rules seconds skip_folders take

@@ -189,7 +189,7 @@ PERSONAS: dict[str, Row] = {
     "POST memories-approve-many": Row(body=ids_of("memories", "proposed"), narrow=403),
     "POST memories-reject-many": Row(body=ids_of("memories", "proposed"), narrow=403),
     "POST memories-supersede": Row(
-        {"key": row("memories")}, body=lambda s, h: {"by": s.row(h, "memories", "spare").pk}
+        {"key": row("memories")}, body=lambda s, h: {"superseded_by": s.row(h, "memories", "spare").pk}
     ),
     # A bot needs a key that is limited to some agents.
     "POST responsibilities-remove": Row(

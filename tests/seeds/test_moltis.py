@@ -739,7 +739,7 @@ def test_sizes_grow_in_the_order_of_the_table(product: Product) -> None:
 
 
 def test_tool_schemas_and_project_context_are_the_biggest_contributors(product: Product) -> None:
-    number = get_version(product, "large")["number"]
+    number = get_version(product, "large")["version"]
     table = product.call("GET", f"agents/large/prompts/{CHANNEL}/versions/{number}/sizes")
     tokens = [row["tokens"] for row in table["contributors"]]
     assert tokens == sorted(tokens, reverse=True)
@@ -752,7 +752,7 @@ def test_tool_schemas_and_project_context_are_the_biggest_contributors(product: 
 
 
 def test_each_context_file_is_a_row_of_the_size_table(product: Product) -> None:
-    number = get_version(product, "large")["number"]
+    number = get_version(product, "large")["version"]
     table = product.call("GET", f"agents/large/prompts/{CHANNEL}/versions/{number}/sizes")
     paths = [row["path"] for row in table["contributors"] if row["sections"] == ["project_context"]]
     assert sorted(filter(None, paths)) == ["CLAUDE.md", "a/CLAUDE.md", "a/b/CLAUDE.md", "a/b/c/CLAUDE.md"]

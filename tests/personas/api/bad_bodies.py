@@ -85,9 +85,9 @@ BAD = [
     invalid_value("a number in a list", AGENT | {"tools": [7]}, "/tools/0", "agents"),
     invalid_value("one thing twice", AGENT | {"channels": ["web", "web"]}, "/channels", "agents"),
     invalid_value("201 things", AGENT | {"tools": [f"t{n}" for n in range(201)]}, "/tools", "agents"),
-    invalid_value("a fraction for an id", {"by": 1.5}, "/by", "memories/1:supersede"),
-    invalid_value("a negative id", {"by": -1}, "/by", "memories/1:supersede"),
-    invalid_value("an id beyond the column", {"by": 2**63}, "/by", "memories/1:supersede"),
+    invalid_value("a fraction for an id", {"superseded_by": 1.5}, "/superseded_by", "memories/1:supersede"),
+    invalid_value("a negative id", {"superseded_by": -1}, "/superseded_by", "memories/1:supersede"),
+    invalid_value("an id too large", {"superseded_by": 2**63}, "/superseded_by", "memories/1:supersede"),
     # --- invalid text -------------------------------------------------------------------------------------
     invalid_value("an empty name", {"name": ""}, "/name"),
     invalid_value("spaces for a name", {"name": "   "}, "/name"),

@@ -40,18 +40,18 @@ def grown(deck: Deck) -> Deck:
 def test_a_label_is_put_moved_and_taken_off(admin: Api, bot: Api, grown: Deck) -> None:
     at = f"{LABELS}/canary"
     put = admin.call("PUT", at, {"version": 1, "note": "Try it"}, If_Match='"0"')
-    assert (good(put)["number"], put["ETag"]) == (1, '"1"')
+    assert (good(put)["version"], put["ETag"]) == (1, '"1"')
     by_digest = {"version": grown.version(2).digest, "expected": grown.version(1).digest}
-    assert good(admin.call("PUT", at, by_digest))["number"] == 2
-    assert good(admin.call("PUT", at, {"version": 3, "expected": 2}))["number"] == 3
+    assert good(admin.call("PUT", at, by_digest))["version"] == 2
+    assert good(admin.call("PUT", at, {"version": 3, "expected": 2}))["version"] == 3
     assert good(bot.get(at))["digest"] == grown.version(3).digest
-    assert {row["name"]: row["number"] for row in good(bot.get(LABELS))["items"]} == {
+    assert {row["name"]: row["version"] for row in good(bot.get(LABELS))["items"]} == {
         "canary": 3,
         "production": 3,
     }
     moves = good(bot.get(f"{at}/moves"))["items"]
-    assert [(row["version"]["number"], row["note"]) for row in moves] == [(3, ""), (2, ""), (1, "Try it")]
-    assert moves[0]["previous"]["number"] == 2
+    assert [(row["version"], row["note"]) for row in moves] == [(3, ""), (2, ""), (1, "Try it")]
+    assert moves[0]["previous"]["version"] == 2
     problem(admin.call("DELETE", at), 428, "precondition_required")
     problem(admin.call("DELETE", at, If_Match='"2"'), 412, "precondition_failed")
     assert admin.call("DELETE", at, If_Match='"3"').status_code == 204
@@ -66,7 +66,7 @@ def test_a_label_move_needs_its_expected_version(admin: Api, grown: Deck) -> Non
     for body in ({"version": 2, "expected": None}, {"version": 2, "expected": 3}):
         problem(admin.call("PUT", at, body), 412, "precondition_failed")
     problem(admin.call("PUT", at, {"version": 2}, If_Match='"7"'), 412, "precondition_failed")
-    assert good(admin.get(at))["number"] == 1
+    assert good(admin.get(at))["version"] == 1
 
 
 def test_what_is_no_version_of_the_prompt_is_refused(admin: Api, grown: Deck, elsewhere_deck: Deck) -> None:
@@ -87,12 +87,12 @@ def test_production_goes_back_and_follows_again(admin: Api, bot: Api, grown: Dec
     problem(admin.call("PUT", f"{LABELS}/latest", {"version": 1, "expected": None}), 403, "not_allowed")
     problem(admin.call("DELETE", f"{LABELS}/production", If_Match='"3"'), 403, "not_allowed")
     problem(admin.post(f"{LABELS}/production:rollback", {"note": " "}), 422, "invalid")
-    assert good(admin.post(f"{LABELS}/production:rollback", {"note": "Too kind"}))["number"] == 2
-    assert good(admin.post(f"{LABELS}/production:rollback", {"note": "x", "to": 1}))["number"] == 1
+    assert good(admin.post(f"{LABELS}/production:rollback", {"note": "Too kind"}))["version"] == 2
+    assert good(admin.post(f"{LABELS}/production:rollback", {"note": "x", "to": 1}))["version"] == 1
     assert good(admin.get("prompts?agent=pilot"))["items"][0]["is_pinned"] is True
     for action, body in (("unpin", None), ("rollback", {"note": "x"})):
         problem(bot.post(f"{LABELS}/production:{action}", body), 403, "out_of_scope")
-    assert good(admin.post(f"{LABELS}/production:unpin"))["number"] == 3
+    assert good(admin.post(f"{LABELS}/production:unpin"))["version"] == 3
     assert good(admin.get("prompts?agent=pilot"))["items"][0]["is_pinned"] is False
     assert admin.post(f"{LABELS}/canary:rollback", {"note": "x"}).status_code == 404
 

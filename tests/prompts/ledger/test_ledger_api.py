@@ -56,7 +56,7 @@ def test_the_ledger_is_listed_newest_first_and_filtered(admin: Api, bot: Api, de
     [row] = rest["items"]
     assert (row["agent"], row["channel"], row["label"]) == ("pilot", "deck", "production")
     assert row["recorded_digest"] == first.row.served
-    assert row["version"]["digest"] == first.digest
+    assert row["digest"] == first.digest
     key = key_of(bot).pk
     for query, ids in {
         "agent=cook": [second.ledger_id],
@@ -87,11 +87,11 @@ def test_a_row_is_read_and_replayed_to_the_byte(admin: Api, bot: Api, deck: Deck
     assert "slots" in row
     data = good(admin.get(f"ledger/{served.ledger_id}/replay"))
     assert data["text"] == served.text
-    assert data["digest"] == served.served_digest
-    assert data["recorded_digest"] == served.row.served == salt_digest(data["digest"], data["salt"])
+    assert data["served_digest"] == served.served_digest
+    assert data["recorded_digest"] == served.row.served == salt_digest(data["served_digest"], data["salt"])
     assert data["row"] == {name: row[name] for name in data["row"]}
-    assert data["stretches"][-1]["end"] == len(served.text)
-    assert "soul" in {one["kind"] for one in data["stretches"]}
+    assert data["spans"][-1]["end"] == len(served.text)
+    assert "soul" in {one["kind"] for one in data["spans"]}
     bundle = good(admin.get(f"ledger/{served.ledger_id}/evidence"))
     checks = run_evidence_checks(bundle, None)
     assert checks
@@ -103,12 +103,9 @@ def test_a_timestamp_is_replayed_for_users_only(admin: Api, bot: Api, narrow: Ap
     deck.reword("Be wise.")
     base = "replay?agent=pilot&channel=deck"
     data = good(admin.get(f"{base}&at={before}"))
-    assert (data["version"]["number"], data["row"]) == (1, None)
+    assert (data["version"], data["row"]) == (1, None)
     assert "Be brave." in data["text"]
-    assert (
-        good(admin.get(f"{base}&label=latest&at={quote(timezone.now().isoformat())}"))["version"]["number"]
-        == 2
-    )
+    assert good(admin.get(f"{base}&label=latest&at={quote(timezone.now().isoformat())}"))["version"] == 2
     problem(admin.get(f"{base}&at=0131-12-29T11:14:13-19:34"), 404)
     good(admin.get("ledger?since=0131-12-29T11:14:13-19:34&until=9998-01-01T00:00:00%2B23:59"))
     problem(bot.get(f"{base}&at={before}"), 403, "out_of_scope")
@@ -207,8 +204,8 @@ def test_outdated_bots_are_listed(
     assert first["items"] + rest["items"] == data["items"]
     assert (rest["next_cursor"], data["next_cursor"]) == (None, None)
     assert {one["ledger_id"] for one in data["items"]} >= {fetched.ledger_id}
-    assert data["items"][0]["held"]["number"] == 1
-    assert data["items"][0]["present"]["number"] == 2
+    assert data["items"][0]["last_served"]["version"] == 1
+    assert data["items"][0]["current"]["version"] == 2
     assert [one["ledger_id"] for one in good(bot.get("ledger/outdated"))["items"]] == [fetched.ledger_id]
     assert good(narrow.get("ledger/outdated"))["items"] == []
     assert LedgerEntry.objects.in_workspace(deck.workspace).count() == 2

@@ -37,14 +37,14 @@ def report(api: Api, digest: str, agent: str = "pilot", **fields: Any) -> Any:
 def test_a_bot_learns_whether_it_is_up_to_date(bot: Api, admin: Api, deck: Deck) -> None:
     served = deck.fetch(bot)
     data = good(report(bot, served.digest, ledger_id=served.ledger_id, request_id="mine-1"), 201)
-    assert (data["is_version"], data["versions"], data["is_last_served"]) == (True, [1], True)
+    assert (data["is_known_version"], data["versions"], data["is_last_served"]) == (True, [1], True)
     assert data["labels"] == ["latest", "production"]
     assert data["last_served"]["ledger_id"] == served.ledger_id
     deck.reword("Be wise.")
     assert good(report(bot, served.digest), 201)["labels"] == []
     newer = deck.fetch(bot)
     data = good(report(bot, served.digest), 201)
-    assert (data["is_version"], data["is_last_served"]) == (True, False)
+    assert (data["is_known_version"], data["is_last_served"]) == (True, False)
     assert data["last_served"]["digest"] == newer.digest
 
 
@@ -58,11 +58,11 @@ def test_the_digest_of_the_served_bytes_matches_too(bot: Api, deck: Deck) -> Non
 
 def test_an_unknown_digest_is_stored_and_listed(bot: Api, admin: Api, deck: Deck) -> None:
     data = good(report(bot, "0" * 64), 201)
-    assert (data["is_version"], data["versions"], data["is_last_served"]) == (False, [], False)
+    assert (data["is_known_version"], data["versions"], data["is_last_served"]) == (False, [], False)
     assert data["last_served"] is None
-    [row] = good(admin.get("reports?is_version=false"))["items"]
-    assert (row["digest"], row["key"]["name"]) == ("0" * 64, row["reporter"].removeprefix("bot:"))
-    assert good(admin.get("reports?is_version=true"))["items"] == []
+    [row] = good(admin.get("reports?is_known_version=false"))["items"]
+    assert (row["digest"], row["key"]["name"]) == ("0" * 64, row["client"].removeprefix("bot:"))
+    assert good(admin.get("reports?is_known_version=true"))["items"] == []
 
 
 def test_a_retry_is_one_report(bot: Api, deck: Deck) -> None:
@@ -81,7 +81,7 @@ def test_foreign_and_missing_rows_give_the_same_error(
     theirs = deck.fetch(scoped(BOT))
     of_cook = deck.fetch(bot, "cook")
     data = good(report(bot, foreign.digest), 201)
-    assert data["is_version"] is False
+    assert data["is_known_version"] is False
     for number in (foreign.ledger_id, theirs.ledger_id, of_cook.ledger_id, of_cook.ledger_id + 100_000):
         answer = problem(report(bot, "0" * 64, ledger_id=number), 422, "invalid")
         assert answer["errors"][0]["pointer"] == "/ledger_id"

@@ -45,7 +45,7 @@ def test_impact_has_the_numbers_of_the_page(admin: Api, deck: Deck) -> None:
     page = compute_impact(deck.workspace, draft, list_affected_agents(deck.soul, draft))
     assert (body["prompts"], body["agents"], body["distinct_diffs"]) == (2, 2, 1)
     assert body["token_delta"] == page.token_delta
-    assert body["broken_prefixes"] == page.broken_prefixes
+    assert body["invalidated_cache_prefixes"] == page.broken_prefixes
     assert body["rewritten_tokens"] == page.rewritten_tokens
     [change] = body["groups"][0]["changes"]
     assert [(line["kind"], line["text"]) for line in change["lines"]] == [
@@ -121,7 +121,7 @@ def test_every_kind_of_record_can_be_drafted(admin: Api, deck: Deck, bodies: lis
         if body["kind"] in ("memory", "responsibility", "skill"):
             assert result["prompts"], body
     result = good(admin.post("impact", {"kind": "agent", "key": "pilot", "values": {"channels": ["bridge"]}}))
-    assert (result["new"], result["gone"]) == ([{"agent": "pilot", "channel_name": "Bridge"}], [PILOT])
+    assert (result["new"], result["removed"]) == ([{"agent": "pilot", "channel_name": "Bridge"}], [PILOT])
 
 
 @pytest.mark.parametrize("path", ["impact", pytest.param("preview", marks=pytest.mark.hard)])

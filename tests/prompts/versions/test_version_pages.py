@@ -245,7 +245,7 @@ def test_the_json_download_is_complete(as_bob, prompt, first, soul):
     data = json.loads(as_bob.get(f"/w/harbour/prompts/{prompt.pk}/versions/1/json/").content)
     assert "".join(segment.get("text", "") for segment in data["segments"]) == get_version_text(first)
     assert f"soul:{soul.pk}@1" in data["lockfile"]["parts"]
-    assert (data["number"], data["hash"]) == (1, first.hash)
+    assert (data["version"], data["hash"]) == (1, first.hash)
 
 
 def test_a_tampered_row_is_shown_as_such(as_bob, prompt):

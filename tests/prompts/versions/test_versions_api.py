@@ -36,9 +36,9 @@ def test_prompts_are_listed_with_their_labels(admin: Api, bot: Api, deck: Deck) 
     deck.reword("Be wise.")
     [cook, pilot] = sorted(good(admin.get("prompts"))["items"], key=lambda row: row["agent"])
     assert (cook["agent"], pilot["agent"], pilot["channel"]) == ("cook", "pilot", "deck")
-    assert pilot["latest"]["number"] == 2
+    assert pilot["latest"]["version"] == 2
     [label] = pilot["labels"]
-    assert (label["name"], label["number"], label["digest"]) == ("production", 2, pilot["latest"]["digest"])
+    assert (label["name"], label["version"], label["digest"]) == ("production", 2, pilot["latest"]["digest"])
     assert [row["agent"] for row in good(bot.get("prompts?agent=cook"))["items"]] == ["cook"]
     assert good(admin.get("prompts?channel=no-such"))["items"] == []
     first = good(admin.get("prompts?limit=1"))
@@ -63,11 +63,11 @@ def test_versions_of_a_prompt_come_newest_first(admin: Api, bot: Api, deck: Deck
     deck.reword("Be wise.")
     deck.reword("Be kind.")
     page = good(admin.get("agents/pilot/prompts/deck/versions?limit=2"))
-    assert [row["number"] for row in page["items"]] == [3, 2]
+    assert [row["version"] for row in page["items"]] == [3, 2]
     assert page["items"][0]["labels"] == ["latest", "production"]
     assert page["items"][0]["previous_hash"] == page["items"][1]["hash"]
     last = good(bot.get(f"agents/pilot/prompts/deck/versions?cursor={page['next_cursor']}"))
-    assert [row["number"] for row in last["items"]] == [1]
+    assert [row["version"] for row in last["items"]] == [1]
     assert good(admin.get("agents/pilot/prompts/deck/versions/2")) == page["items"][1]
     for address in ("versions/4", "versions/0", f"versions/{2**40}"):
         problem(admin.get(f"agents/pilot/prompts/deck/{address}"), 404, "not_found")
@@ -93,7 +93,7 @@ def test_several_versions_can_share_a_digest(admin: Api, narrow: Api, deck: Deck
     deck.reword("Be brave.")
     digest = deck.version(1).digest
     places = good(admin.get(f"prompt-versions/{digest}/usages"))["items"]
-    assert [(row["agent"], row["number"]) for row in places] == [
+    assert [(row["agent"], row["version"]) for row in places] == [
         ("pilot", 1),
         ("cook", 1),
         ("pilot", 3),
@@ -103,8 +103,8 @@ def test_several_versions_can_share_a_digest(admin: Api, narrow: Api, deck: Deck
     mine = good(narrow.get(f"prompt-versions/{digest}/usages"))["items"]
     assert {row["agent"] for row in mine} == {"cook"}
     assert good(narrow.get(f"prompt-versions/{digest}"))["first"]["agent"] == "cook"
-    chosen = good(admin.get(f"prompt-versions/{digest}/provenance?agent=cook&number=3"))
-    assert (chosen["agent"], chosen["number"]) == ("cook", 3)
+    chosen = good(admin.get(f"prompt-versions/{digest}/provenance?agent=cook&version=3"))
+    assert (chosen["agent"], chosen["version"]) == ("cook", 3)
     problem(narrow.get(f"prompt-versions/{digest}/provenance?agent=pilot"), 404)
 
 
@@ -131,9 +131,9 @@ def test_provenance_names_record_revision_and_author(admin: Api, deck: Deck) -> 
     answer = admin.get(f"prompt-versions/{version.digest}/provenance")
     body, text = good(answer), get_version_text(version)
     assert answer["Cache-Control"] == REVALIDATE
-    assert body["stretches"][0]["start"] == 0
-    assert body["stretches"][-1]["end"] == len(text)
-    [soul] = [span for span in body["stretches"] if span["kind"] == "soul"]
+    assert body["spans"][0]["start"] == 0
+    assert body["spans"][-1]["end"] == len(text)
+    [soul] = [span for span in body["spans"] if span["kind"] == "soul"]
     assert (soul["id"], soul["revision"], soul["author"]) == (str(deck.soul.pk), 2, "test")
     lines = text.split("\n")[soul["first_line"] - 1 : soul["last_line"]]
     assert "Be wise." in "\n".join(lines)
@@ -156,16 +156,16 @@ def test_a_sound_version_verifies_and_a_forged_one_does_not(admin: Api, bot: Api
     deck.reword("Be wise.")
     first = deck.version(1)
     body = good(bot.get(f"prompt-versions/{first.digest}/verify?agent=pilot"))
-    assert (body["is_sound"], [place["faults"] for place in body["usages"]]) == (True, [[]])
+    assert (body["is_valid"], [place["errors"] for place in body["usages"]]) == (True, [[]])
     for column, value in (("author_label", "somebody"), ("layout", "nova"), ("text_digest", "0" * 64)):
         with forged(first.pk, column, value):
             [place] = good(admin.get(f"prompt-versions/{first.digest}/verify?agent=pilot"))["usages"]
-            assert (place["is_sound"], bool(place["faults"])) == (False, True), column
+            assert (place["is_valid"], bool(place["errors"])) == (False, True), column
     second = deck.version(2)
     with forged(first.pk, "hash", "0" * 64):
         body = good(admin.get(f"prompt-versions/{second.digest}/verify?agent=pilot"))
-        assert not body["is_sound"]
-    assert good(admin.get(f"prompt-versions/{second.digest}/verify"))["is_sound"]
+        assert not body["is_valid"]
+    assert good(admin.get(f"prompt-versions/{second.digest}/verify"))["is_valid"]
 
 
 class forged:  # noqa: N801  # a context manager
@@ -216,7 +216,7 @@ def test_erased_versions_return_410(admin: Api, bot: Api, deck: Deck) -> None:
         problem(admin.get(f"prompt-versions/{digest}{address}"), 410, "erased")
     problem(admin.get(f"prompt-versions/{digest}", If_None_Match=etag), 410, "erased")
     problem(admin.get(f"prompt-versions/{other}/diff?against={digest}"), 410, "erased")
-    assert good(admin.get(f"prompt-versions/{digest}/verify"))["is_sound"]
+    assert good(admin.get(f"prompt-versions/{digest}/verify"))["is_valid"]
     assert good(bot.get(f"prompt-versions/{digest}"))["text"] is None
 
 

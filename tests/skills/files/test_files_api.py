@@ -120,7 +120,7 @@ def test_quarantined_text_is_shown_to_members_only(
     assert bot.get(f"context-files/{number}/revisions/2").status_code == 403
     assert admin.get(f"context-files/{number}/revisions/2").json()["text"] == POISON
     history = admin.get(f"context-files/{number}/revisions").json()["items"]
-    assert [(row["number"], row["verdict"]) for row in history] == [(2, "blocked"), (1, "good")]
+    assert [(row["revision"], row["verdict"]) for row in history] == [(2, "blocked"), (1, "good")]
     for missing in (0, 3, 2**31, 2**63):
         assert admin.get(f"context-files/{number}/revisions/{missing}").status_code == 404
 

@@ -55,7 +55,7 @@ def test_a_skill_is_created_assigned_and_versioned(admin: TrueApi, mira: Agent) 
     changed = admin.patch("skills/tea", {"body": "Boil fresh water.", "message": "Fresh"}, created["ETag"])
     assert (changed.json()["agents"], changed.json()["body"]) == (["mira"], "Boil fresh water.")
     history = admin.get("skills/tea/revisions").json()["items"]
-    assert [(row["number"], row["data"]["body"]) for row in history] == [
+    assert [(row["revision"], row["data"]["body"]) for row in history] == [
         (2, "Boil fresh water."),
         (1, "Boil water."),
     ]
