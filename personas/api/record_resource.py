@@ -318,7 +318,7 @@ class RecordResource(RecordBulk[R]):
         RESOURCES_BY_KIND[self.model.kind] = self
         route, tag, one = self.name, self.name, with_article(self.singular)
         noun, plural = to_camel_case(self.singular), to_camel_case(self.name)
-        row_route = f"{route}/<{self.lookup_converter}:key>"
+        row_route = f"{route}/<{self.lookup_converter}:{self.lookup_name}>"
         response_schema = self.response_schema()
         list_params = {**LIST_PARAMS, **self.filters}
         read_options: dict[str, Any] = {
@@ -422,7 +422,7 @@ class RecordResource(RecordBulk[R]):
                 ),
             ),
             endpoint(
-                f"{row_route}/revisions/<int:number>:restore",
+                f"{row_route}/revisions/<int:revision>:restore",
                 f"{tag}-restore-revision",
                 post=Operation(
                     self.restore_to_revision,

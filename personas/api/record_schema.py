@@ -79,6 +79,11 @@ class RecordSchema:
     filters: ClassVar[Mapping[str, Schema]] = {}
 
     @property
+    def lookup_name(self) -> str:
+        """The name of the path parameter that identifies a record."""
+        return "id" if self.lookup_field == "pk" else self.lookup_field
+
+    @property
     def content_names(self) -> list[str]:
         """The names of the content fields of the model in the API."""
         return [self.get_api_name(field) for field in self.model.content]

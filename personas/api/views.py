@@ -117,12 +117,14 @@ class ApiView(APIView):
     def run_operation(self, operation: Operation, call: ApiRequest, kwargs: dict[str, Any]) -> ApiResponse:
         name = call.headers.get(IDEMPOTENCY_HEADER)
         if name is None or not operation.is_retryable:
-            return operation.run(call, **kwargs)
+            return operation.run(call, *kwargs.values())
         # Include the API key in the scope of stored responses: another key might not be allowed to see them.
         scope = f"{call.caller.key.pk} {self.request.method} {call.path}"
         route = sha256(scope.encode()).hexdigest()
         body = self.request.body
-        return run_idempotent(call.workspace, route, name, body, lambda: operation.run(call, **kwargs))
+        return run_idempotent(
+            call.workspace, route, name, body, lambda: operation.run(call, *kwargs.values())
+        )
 
     def handle_exception(self, exc: Exception) -> HttpResponse:  # type: ignore[override]  # ours is no Response
         return problem_response(exception_to_problem(exc), self.request, exc)

@@ -223,7 +223,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "keys/<int:key>",
+        "keys/<int:id>",
         "keys-one",
         get=Operation(
             api_read_key,
@@ -237,7 +237,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "keys/<int:key>:rotate",
+        "keys/<int:id>:rotate",
         "keys-rotate",
         post=Operation(
             api_rotate_key,
@@ -250,7 +250,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "keys/<int:key>:revoke",
+        "keys/<int:id>:revoke",
         "keys-revoke",
         post=Operation(
             api_revoke_key, "Revoke an API key", operation_id="revokeKey", status=204, **KEY_WRITE_OPTIONS

@@ -242,7 +242,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "members/<int:key>",
+        "members/<int:id>",
         "members-one",
         get=Operation(
             api_read_member,
@@ -303,7 +303,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "invitations/<int:key>",
+        "invitations/<int:id>",
         "invitations-one",
         get=Operation(
             api_read_invitation,
@@ -315,7 +315,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "invitations/<int:key>:resend",
+        "invitations/<int:id>:resend",
         "invitations-resend",
         post=Operation(
             api_resend_invitation,
@@ -334,7 +334,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "invitations/<int:key>:withdraw",
+        "invitations/<int:id>:withdraw",
         "invitations-withdraw",
         post=Operation(
             api_withdraw_invitation,

@@ -213,7 +213,7 @@ class MemoryResource(RecordResource[Memory]):
                 ),
             ),
             endpoint(
-                "memories/<int:key>:approve",
+                "memories/<int:id>:approve",
                 "memories-approve",
                 post=Operation(
                     self.approve,
@@ -224,7 +224,7 @@ class MemoryResource(RecordResource[Memory]):
                 ),
             ),
             endpoint(
-                "memories/<int:key>:reject",
+                "memories/<int:id>:reject",
                 "memories-reject",
                 post=Operation(
                     self.reject,
@@ -238,7 +238,7 @@ class MemoryResource(RecordResource[Memory]):
             self.bulk_url("approve", self.approve_many, Permission.APPROVE),
             self.bulk_url("reject", self.reject_many, Permission.APPROVE),
             endpoint(
-                "memories/<int:key>:supersede",
+                "memories/<int:id>:supersede",
                 "memories-supersede",
                 post=Operation(
                     self.supersede,

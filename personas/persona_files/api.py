@@ -108,7 +108,7 @@ class PersonaFileOperations:
                 ),
             ),
             endpoint(
-                f"{name}/<{resource.lookup_converter}:key>/file",
+                f"{name}/<{resource.lookup_converter}:{resource.lookup_name}>/file",
                 f"{name}-file",
                 get=Operation(
                     self.export_file,

@@ -183,7 +183,7 @@ class TaskResource(RecordResource[Task]):
     def extra_urls(self) -> list[URLPattern]:
         return [
             endpoint(
-                "tasks/<int:key>/steps/<int:position>:complete",
+                "tasks/<int:number>/steps/<int:position>:complete",
                 "tasks-tick",
                 post=Operation(
                     self.complete_step,

@@ -127,7 +127,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "erasures/<int:key>",
+        "erasures/<int:id>",
         "erasures-one",
         get=Operation(
             erasure_detail,

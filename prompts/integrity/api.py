@@ -65,7 +65,7 @@ def checked_version_json(version: PromptVersion) -> dict[str, Any]:
 
 urlpatterns: list[URLPattern] = [
     endpoint(
-        "prompt-versions/<digest:key>/verify",
+        "prompt-versions/<digest:digest>/verify",
         "versions-verify",
         get=Operation(
             verify_digest,

@@ -245,7 +245,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "ledger/<int:key>",
+        "ledger/<int:id>",
         "ledger-one",
         get=Operation(
             read_ledger_entry,

@@ -90,7 +90,7 @@ def provenance_span_json(
 
 urlpatterns: list[URLPattern] = [
     endpoint(
-        "prompt-versions/<digest:key>/provenance",
+        "prompt-versions/<digest:digest>/provenance",
         "versions-provenance",
         get=Operation(
             version_provenance,

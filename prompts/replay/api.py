@@ -128,7 +128,7 @@ COMMON_OPTIONS: dict[str, Any] = {
 }
 urlpatterns: list[URLPattern] = [
     endpoint(
-        "ledger/<int:key>/replay",
+        "ledger/<int:id>/replay",
         "ledger-replay",
         get=Operation(
             replay_row_endpoint,
@@ -140,7 +140,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "ledger/<int:key>/evidence",
+        "ledger/<int:id>/evidence",
         "ledger-evidence",
         get=Operation(
             evidence_endpoint,

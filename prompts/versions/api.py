@@ -282,7 +282,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "prompt-versions/<digest:key>",
+        "prompt-versions/<digest:digest>",
         "versions-one",
         get=Operation(
             read_version,
@@ -296,7 +296,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "prompt-versions/<digest:key>/usages",
+        "prompt-versions/<digest:digest>/usages",
         "versions-places",
         get=Operation(
             list_version_usages,

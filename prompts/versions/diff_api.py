@@ -152,7 +152,7 @@ def moved_segment_json(segment: MovedSegment) -> dict[str, Any]:
 
 urlpatterns: list[URLPattern] = [
     endpoint(
-        "prompt-versions/<digest:key>/diff",
+        "prompt-versions/<digest:digest>/diff",
         "versions-diff",
         get=Operation(
             read_version_diff,

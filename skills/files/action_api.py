@@ -147,7 +147,7 @@ EDIT_OPTIONS: dict[str, Any] = {
     "tag": API_TAG,
 }
 APPROVE_OPTIONS = EDIT_OPTIONS | {"permission": Permission.APPROVE}
-FILE_ROUTE = "context-files/<int:key>"
+FILE_ROUTE = "context-files/<int:id>"
 urlpatterns: list[URLPattern] = [
     endpoint(
         "context-files:accept",

@@ -127,7 +127,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "context-files/<int:key>",
+        "context-files/<int:id>",
         "context-files-one",
         get=Operation(
             retrieve_context_file,
@@ -140,7 +140,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "context-files/<int:key>/revisions",
+        "context-files/<int:id>/revisions",
         "context-files-revisions",
         get=Operation(
             list_file_revisions,
@@ -154,7 +154,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "context-files/<int:key>/revisions/<int:number>",
+        "context-files/<int:id>/revisions/<int:revision>",
         "context-files-revision",
         get=Operation(
             retrieve_file_revision,

@@ -117,7 +117,7 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
         "tag": skills.name,
     }
     note = "Markdown, unless application/json is what you accept."
-    path = f"skills/<{skills.lookup_converter}:key>"
+    path = f"skills/<{skills.lookup_converter}:{skills.lookup_name}>"
     return [
         endpoint(
             f"{path}/file",

@@ -314,7 +314,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "discovered-skills/<int:key>",
+        "discovered-skills/<int:id>",
         "found-skills-one",
         get=Operation(
             retrieve_found_skill,
@@ -327,7 +327,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "discovered-skills/<int:key>:assign",
+        "discovered-skills/<int:id>:assign",
         "found-skills-assign",
         post=Operation(
             assign_found_skill,
@@ -339,7 +339,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "discovered-skills/<int:key>:copy",
+        "discovered-skills/<int:id>:copy",
         "found-skills-copy",
         post=Operation(
             copy_to_library,

@@ -202,7 +202,7 @@ class RuleSetResource(RecordResource[RuleSet]):
             "is_conditional": True,
             "refusals": CHANGE_ERROR_CODES,
         }
-        one = "rule-sets/<slug:key>"
+        one = "rule-sets/<slug:harness>"
         return [
             endpoint(
                 "rule-sets",
@@ -272,7 +272,7 @@ class RuleSetResource(RecordResource[RuleSet]):
                 ),
             ),
             endpoint(
-                f"{one}/revisions/<int:number>:restore",
+                f"{one}/revisions/<int:revision>:restore",
                 "rule-sets-restore-revision",
                 post=Operation(
                     self.restore_to_revision,

@@ -266,7 +266,7 @@ class SourceResource(RecordResource[Source]):
 
     def extra_urls(self) -> list[URLPattern]:
         options: dict[str, Any] = {"bots": True, "touches": self.read_touches, "tag": self.name}
-        base_path = "sources/<slug:key>"
+        base_path = "sources/<slug:slug>"
         list_operation = Operation(
             self.list_runs,
             "List the refresh runs of a source, newest first",
@@ -311,7 +311,7 @@ class SourceResource(RecordResource[Source]):
             endpoint(f"{base_path}:refresh", "sources-refresh", post=refresh_operation),
             endpoint(f"{base_path}:confirmRemoval", "sources-confirm-removal", post=confirm_operation),
             endpoint(f"{base_path}/runs", "sources-runs", get=list_operation),
-            endpoint(f"{base_path}/runs/<int:number>", "sources-run", get=detail_operation),
+            endpoint(f"{base_path}/runs/<int:run>", "sources-run", get=detail_operation),
             *build_push_urls(self.find_record),
         ]
 

@@ -93,7 +93,7 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
     }
     return [
         endpoint(
-            "sources/<slug:key>/files",
+            "sources/<slug:slug>/files",
             "sources-files",
             get=Operation(
                 resource.index,
@@ -107,7 +107,7 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
             ),
         ),
         endpoint(
-            "sources/<slug:key>/files:push",
+            "sources/<slug:slug>/files:push",
             "sources-files-push",
             post=Operation(
                 resource.push_many,
@@ -122,7 +122,7 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
             ),
         ),
         endpoint(
-            "sources/<slug:key>/files/<path:path>",
+            "sources/<slug:slug>/files/<path:path>",
             "sources-file",
             put=Operation(
                 resource.push_one,

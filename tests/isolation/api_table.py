@@ -123,6 +123,16 @@ def bulk_rows(kind: str, narrow: int) -> dict[str, Row]:
     }
 
 
+# The path parameters that identify records; the others have a slug.
+LOOKUP_NAMES = {
+    "tools": "name",
+    "skills": "name",
+    "tasks": "number",
+    "memories": "id",
+    "responsibilities": "id",
+}
+
+
 def family(kind: str) -> dict[str, Row]:
     """The operations that every kind of record has."""
     reads, writes = (403 if kind in SHARED else 0), (403 if kind in SHARED | READ_ONLY else 0)
@@ -131,7 +141,9 @@ def family(kind: str) -> dict[str, Row]:
         values = NEW[kind](stage, home)
         return {name: value for name, value in values.items() if name not in FIXED.get(kind, ())}
 
-    plain, spare, archived = ({"key": row(kind, variant=one)} for one in ("plain", "spare", "archived"))
+    plain, spare, archived = (
+        {LOOKUP_NAMES.get(kind, "slug"): row(kind, variant=one)} for one in ("plain", "spare", "archived")
+    )
     history = 403 if kind == "skills" else reads
     # Revisions of an agent contain the ids of all its channels.
     on_channels = {"owner on channels": 403, "bot on channels": 403} if kind == "agents" else {}
@@ -145,14 +157,14 @@ def family(kind: str) -> dict[str, Row]:
         f"POST {kind}-restore": Row(archived, narrow=UNSHARED.get(kind, writes)),
         **(bulk_rows(kind, UNSHARED.get(kind, writes)) if kind not in WITHOUT_BULK else {}),
         f"GET {kind}-revisions": Row(plain, narrow=history, others=on_channels),
-        f"POST {kind}-restore-revision": Row(plain, {"number": "1"}, narrow=writes),
+        f"POST {kind}-restore-revision": Row(plain, {"revision": "1"}, narrow=writes),
     }
 
 
 # --- members, keys, work -------------------------------------------------------------------------------
 
-KEY = {"key": row("keys")}
-MEMBER, INVITATION = {"key": row("members")}, {"key": row("invitations")}
+KEY = {"id": row("keys")}
+MEMBER, INVITATION = {"id": row("members")}, {"id": row("invitations")}
 LIMITED = ("owner on channels", "owner of labels")
 AGENT = {"agent": row("agents")}
 
@@ -163,7 +175,7 @@ def responsibility_title(stage: Stage, home: str) -> Any:
 
 def file_rows(kind: str, text: str) -> dict[str, Row]:
     """Rows of the kinds of records that are imported from and exported to Markdown files."""
-    plain = {"key": row(kind)}
+    plain = {"slug": row(kind)}
     return {
         f"POST {kind}-import": Row(body=constant({"label": "Fresh", "text": text}), narrow=403),
         f"GET {kind}-file": Row(plain, narrow=403),
@@ -184,18 +196,18 @@ PERSONAS: dict[str, Row] = {
     "POST responsibilities-order": Row(AGENT, body=ordered_duties, changes=False),
     "POST agents-import": Row(body=constant({"name": "Fresh", "role": "You are Fresh."}), narrow=403),
     "POST memories-import": Row(body=constant(["Fresh."]), narrow=403),
-    "POST memories-approve": Row({"key": row("memories", variant="proposed")}, narrow=403),
-    "POST memories-reject": Row({"key": row("memories", variant="proposed")}, narrow=403),
+    "POST memories-approve": Row({"id": row("memories", variant="proposed")}, narrow=403),
+    "POST memories-reject": Row({"id": row("memories", variant="proposed")}, narrow=403),
     "POST memories-approve-many": Row(body=ids_of("memories", "proposed"), narrow=403),
     "POST memories-reject-many": Row(body=ids_of("memories", "proposed"), narrow=403),
     "POST memories-supersede": Row(
-        {"key": row("memories")}, body=lambda s, h: {"superseded_by": s.row(h, "memories", "spare").pk}
+        {"id": row("memories")}, body=lambda s, h: {"superseded_by": s.row(h, "memories", "spare").pk}
     ),
     # A bot needs a key that is limited to some agents.
     "POST responsibilities-remove": Row(
         AGENT, body=responsibility_title, others={"bot": 403, "bot of elsewhere": 403}
     ),
-    "POST tasks-tick": Row({"key": row("tasks")}, {"position": "0"}, constant({"is_done": True})),
+    "POST tasks-tick": Row({"number": row("tasks")}, {"position": "0"}, constant({"is_done": True})),
     "GET keys-list": Row(narrow=403),
     # A key cannot create a key with more permissions than its own.
     "POST keys-list": Row(body=constant({"name": "Fresh"}), narrow=422, others=dict.fromkeys(LIMITED, 422)),
@@ -219,8 +231,8 @@ PERSONAS: dict[str, Row] = {
 
 # --- skills, sources, files ----------------------------------------------------------------------------
 
-FILE, SOURCE = {"key": row("files")}, {"key": row("sources")}
-FOUND, PUSHED = {"key": row("files", variant="skill")}, {"key": row("sources", variant="pushed")}
+FILE, SOURCE = {"id": row("files")}, {"slug": row("sources")}
+FOUND, PUSHED = {"id": row("files", variant="skill")}, {"slug": row("sources", variant="pushed")}
 TEXT = "---\nname: taken-in\ndescription: Taken.\n---\n\nDo.\n"
 
 
@@ -234,11 +246,11 @@ def pick_files(stage: Stage, home: str) -> Any:
     return {"files": [{"id": file.pk, "digest": file.newest.digest}]}
 
 
-PLAIN_RULES = {"key": "plain"}
+PLAIN_RULES = {"harness": "plain"}
 SKILLS: dict[str, Row] = {
     "POST skills-import": Row(body=constant({"text": TEXT}), narrow=403),
-    "GET skills-file": Row({"key": row("skills")}),
-    "GET skills-location": Row({"key": row("skills")}),
+    "GET skills-file": Row({"name": row("skills")}),
+    "GET skills-location": Row({"name": row("skills")}),
     "GET agent-skills-list": Row(AGENT),
     "GET agent-skills-one": Row({**AGENT, "name": row("skills")}),
     "GET found-skills-list": Row(),
@@ -254,7 +266,7 @@ SKILLS: dict[str, Row] = {
         SOURCE, body=lambda s, h: {"run": s.row(h, "runs", "held").pk}, narrow=403
     ),
     "GET sources-runs": Row(SOURCE),
-    "GET sources-run": Row({**SOURCE, "number": run_of_source}),
+    "GET sources-run": Row({**SOURCE, "run": run_of_source}),
     # The agent does not use the source that files are pushed to.
     "GET sources-files": Row(PUSHED, narrow=404),
     "POST sources-files-push": Row(
@@ -277,22 +289,24 @@ SKILLS: dict[str, Row] = {
     "DELETE rule-sets-one": Row(values=PLAIN_RULES, narrow=403),
     "POST rule-sets-restore": Row(values=PLAIN_RULES, changes=False, narrow=403),
     "GET rule-sets-revisions": Row(values=PLAIN_RULES, narrow=403),
-    "POST rule-sets-restore-revision": Row(values={**PLAIN_RULES, "number": "1"}, changes=False, narrow=403),
+    "POST rule-sets-restore-revision": Row(
+        values={**PLAIN_RULES, "revision": "1"}, changes=False, narrow=403
+    ),
     "GET context-files-list": Row(),
     "GET context-files-one": Row(FILE),
     "GET context-files-revisions": Row(FILE),
-    "GET context-files-revision": Row(FILE, {"number": "1"}),
+    "GET context-files-revision": Row(FILE, {"revision": "1"}),
     "POST context-files-adopt-many": Row(body=pick_files, narrow=403),
     "POST context-files-adopt": Row(FILE, body=with_digest("plain"), narrow=403),
     "POST context-files-ignore": Row(FILE, narrow=403),
-    "POST context-files-unignore": Row({"key": row("files", variant="ignored")}, narrow=403),
+    "POST context-files-unignore": Row({"id": row("files", variant="ignored")}, narrow=403),
     "POST context-files-waive": Row(
-        {"key": row("files", variant="quarantined")},
+        {"id": row("files", variant="quarantined")},
         body=with_digest("quarantined", reason="A quotation."),
         narrow=403,
     ),
     "POST context-files-end-waiver": Row(
-        {"key": row("files", variant="waived"), "waiver": row("waivers", variant="waived")}, narrow=403
+        {"id": row("files", variant="waived"), "waiver": row("waivers", variant="waived")}, narrow=403
     ),
     "GET agent-context": Row(AGENT),
     "PUT agent-context": Row(AGENT, body=constant({"source": None, "harness": "pi"})),
@@ -302,7 +316,7 @@ SKILLS: dict[str, Row] = {
 # --- prompts -------------------------------------------------------------------------------------------
 
 PROMPT = {**AGENT, "channel": row("channels")}
-VERSION, ENTRY = {"key": row("prompts", "latest.digest")}, {"key": row("ledger")}
+VERSION, ENTRY = {"digest": row("prompts", "latest.digest")}, {"id": row("ledger")}
 RELEASE = {"number": row("releases", "number")}
 LABEL = {**PROMPT, "label": label_of_prompt}
 PRODUCTION = {"label": "production"}
@@ -334,8 +348,8 @@ PROMPTS: dict[str, Row] = {
     "GET prompts-list": Row(),
     "POST prompts-rebuild": Row(AGENT),
     "GET versions-list": Row(PROMPT),
-    "GET versions-number": Row(PROMPT, {"number": "1"}),
-    "GET versions-sizes": Row(PROMPT, {"number": "1"}),
+    "GET versions-number": Row(PROMPT, {"version": "1"}),
+    "GET versions-sizes": Row(PROMPT, {"version": "1"}),
     "GET versions-one": Row(VERSION),
     "GET versions-places": Row(VERSION),
     "GET versions-provenance": Row(VERSION),
@@ -373,7 +387,7 @@ PROMPTS: dict[str, Row] = {
     "POST releases-withdraw": Row(RELEASE),
     "POST releases-publish": Row(RELEASE, others={}),
     "GET erasures-list": Row(narrow=403),
-    "GET erasures-one": Row({"key": row("erasures")}, narrow=403),
+    "GET erasures-one": Row({"id": row("erasures")}, narrow=403),
     "POST erasures-list": Row(
         body=lambda s, h: {"kind": "memory", "record": s.row(h, "memories").pk, "reason": "Asked for."},
         narrow=403,
