@@ -12,7 +12,7 @@ class UnknownLabel(DomainError):
 class ForeignVersion(DomainError):
     """The version belongs to another prompt."""
 
-    code = "strange_version"
+    code = "unknown_version"
 
 
 class NotAllowed(DomainError):
@@ -48,19 +48,19 @@ class NothingToRelease(DomainError):
 class NoPromptAtTime(DomainError):
     """The prompt did not exist at the requested time."""
 
-    code = "nothing_then"
+    code = "no_version_at_time"
 
 
 class FetchNotFound(DomainError):
     """The workspace has no served prompt with this ledger id or request id."""
 
-    code = "unknown_fetch"
+    code = "unknown_ledger_entry"
 
 
 class LedgerRowExpired(DomainError):
     """The ledger row was deleted at the end of its retention period."""
 
-    code = "rolled_off"
+    code = "expired"
 
 
 class PromptErased(DomainError):
@@ -72,4 +72,4 @@ class PromptErased(DomainError):
 class ReplayMismatch(DomainError):
     """The digest of the replayed text differs from the recorded one, so stored data was changed."""
 
-    code = "not_the_same"
+    code = "digest_mismatch"

@@ -114,5 +114,5 @@ def check_no_key_in_url(query: str) -> None:
 
 def invalid_key_error(**options: Any) -> ProblemError:
     return ProblemError(
-        Problem(401, "bad_key", "This key is not valid.", headers=AUTH_CHALLENGE_HEADERS, **options)
+        Problem(401, "invalid_key", "This key is not valid.", headers=AUTH_CHALLENGE_HEADERS, **options)
     )

@@ -19,18 +19,18 @@ AUTH_CHALLENGE_HEADERS = {"WWW-Authenticate": 'Bearer realm="Dramatis"'}
 RETRY_AFTER_HEADERS = {"Retry-After": "2"}
 # HTTP status by the code of a domain error. Codes that are not listed have the status 409.
 DOMAIN_ERROR_STATUSES = {
-    "bad_key": 401,
+    "invalid_key": 401,
     "out_of_scope": 403,
     "not_allowed": 403,
     "not_found": 404,
-    "unknown_fetch": 404,
+    "unknown_ledger_entry": 404,
     "no_version": 404,
-    "nothing_then": 404,
+    "no_version_at_time": 404,
     "erased": 410,
-    "rolled_off": 410,
+    "expired": 410,
     "unknown_label": 404,
-    "bad_bundle": 422,
-    "call_quota": 429,
+    "invalid_bundle": 422,
+    "call_quota_exceeded": 429,
     "email_not_sent": 503,
     "unavailable": 503,
 }

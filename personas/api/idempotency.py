@@ -77,7 +77,7 @@ def replay_response(stored: KeptAnswer, digest: str) -> ApiResponse:
         raise ProblemError(Problem(410, "erased", detail))
     if stored.body_digest != digest:
         error = FieldError("It was used for another body. Take a new one.", header=IDEMPOTENCY_HEADER)
-        raise ProblemError(Problem(422, "key_reused", error.detail, [error]))
+        raise ProblemError(Problem(422, "idempotency_key_reused", error.detail, [error]))
     headers = {**stored.headers, "Idempotency-Replayed": "true"}
     return ApiResponse(stored.status, bytes(stored.body), headers)
 

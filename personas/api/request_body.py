@@ -28,7 +28,7 @@ def parse_json_or_problem(data: bytes) -> Any:
     try:
         return parse_json(data)
     except BadJson as error:
-        raise ProblemError(Problem(400, "bad_json", str(error))) from None
+        raise ProblemError(Problem(400, "invalid_json", str(error))) from None
 
 
 def parse_json(data: bytes) -> Any:

@@ -29,16 +29,22 @@ UNVALIDATED_FIELDS = [
 ]
 
 
-class KeyEnded(DomainError):
-    """The key cannot be rotated, because it was revoked or has expired."""
+class KeyRevoked(DomainError):
+    """The key cannot be rotated, because it was revoked."""
 
-    code = "key_ended"
+    code = "key_revoked"
+
+
+class KeyExpired(DomainError):
+    """The key cannot be rotated, because it has expired."""
+
+    code = "key_expired"
 
 
 class NotKeyOwner(DomainError):
     """The admin key cannot be rotated, because it acts for another user."""
 
-    code = "not_yours"
+    code = "not_key_owner"
 
 
 @transaction.atomic
@@ -166,8 +172,10 @@ def _check_creator(workspace: Workspace, kind: str, by: Actor) -> None:
 
 
 def _check_rotation(key: ApiKey, now: datetime, by: Actor) -> None:
-    if key.revoked_at is not None or key.expires_at <= now:
-        raise KeyEnded(_("“%(key)s” is no longer valid. Create a new key instead.") % {"key": key})
+    if key.revoked_at is not None:
+        raise KeyRevoked(_("“%(key)s” was revoked. Create a new key instead.") % {"key": key})
+    if key.expires_at <= now:
+        raise KeyExpired(_("“%(key)s” has expired. Create a new key instead.") % {"key": key})
     # Rotation reveals the secret of the new key, so only the user for whom an admin key acts may rotate it.
     if key.kind == ADMIN and (by.user is None or by.user.pk != key.created_by_id):
         raise NotKeyOwner(

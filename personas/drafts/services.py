@@ -25,13 +25,13 @@ MAX_DRAFT_LENGTH = 400_000
 class DraftLimitExceeded(DomainError):
     """The member has too many drafts, or the draft is too long."""
 
-    code = "too_much_kept"
+    code = "too_many_drafts"
 
 
 class DraftChanged(DomainError):
     """The draft was deleted or changed after it was loaded."""
 
-    code = "draft_moved"
+    code = "draft_changed"
 
 
 @transaction.atomic

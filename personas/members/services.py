@@ -26,7 +26,7 @@ INVITATION_SALT = "personas.invitation"
 class BadInvitation(DomainError):
     """The invitation link is forged, expired, withdrawn, already used, or was sent to another address."""
 
-    code = "bad_invitation"
+    code = "invalid_invitation"
 
 
 @transaction.atomic

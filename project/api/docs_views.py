@@ -26,8 +26,8 @@ from project.api.urls import urlpatterns
 
 PROBLEM_ADVICE = {
     "bad_request": _("The request could not be read. The detail says why."),
-    "bad_json": _("Send JSON in UTF-8, without NaN or duplicate names, nested at most 64 levels deep."),
-    "bad_key": _("The key is missing, mistyped, expired or revoked. The response does not say which."),
+    "invalid_json": _("Send JSON in UTF-8, without NaN or duplicate names, nested at most 64 levels deep."),
+    "invalid_key": _("The key is missing, mistyped, expired or revoked. The response does not say which."),
     "out_of_scope": _(
         "The key is valid, but its kind, permissions, agents or its creator's role do not allow this."
     ),
@@ -41,6 +41,9 @@ PROBLEM_ADVICE = {
     "in_progress": _(
         "The first request with this Idempotency-Key is still running. Retry after the time in Retry-After."
     ),
+    "email_not_sent": _(
+        "The mail server did not accept the email. The invitation is open; send it again later."
+    ),
     "erased": _("The text was erased permanently."),
     "refused": _("A rule does not allow this. The detail says which."),
     "precondition_failed": _(
@@ -53,33 +56,36 @@ PROBLEM_ADVICE = {
     "invalid": _(
         "Each entry of errors names a value (pointer, parameter or header) and what is wrong with it."
     ),
-    "key_reused": _("An Idempotency-Key belongs to one body. Use a new one for a different body."),
+    "idempotency_key_reused": _(
+        "An Idempotency-Key belongs to one body. Use a new one for a different body."
+    ),
     "archived": _("The record is archived. Restore it first."),
-    "bad_bundle": _("The push was rejected as a whole. The detail names the file."),
-    "bad_invitation": _("The invitation is invalid, used or expired."),
-    "key_ended": _("The key has expired or was revoked. Create a new one."),
+    "invalid_bundle": _("The push was rejected as a whole. The detail names the file."),
+    "invalid_invitation": _("The invitation is invalid, used or expired."),
+    "key_revoked": _("The key was revoked and cannot be rotated. Create a new one."),
+    "key_expired": _("The key has expired and cannot be rotated. Create a new one."),
     "no_signing_key": _("The installation has no signing key. Contact its operators."),
-    "not_adoptable": _("The file has findings that someone must review first."),
+    "invalid_file_status": _("The file has findings that someone must review first."),
     "not_copyable": _("This skill cannot be copied from its source."),
     "not_erasable": _("Only memories and user profiles can be erased, and only once."),
     "not_exportable": _("This skill cannot be written as a file. The detail says why."),
-    "not_pushed": _("The files of this source come from a folder and cannot be pushed."),
-    "not_spoken": _("The agent is not on this channel. Choose one of its channels."),
-    "not_the_same": _("The rebuilt text differs from the recorded one. Verify the ledger."),
-    "not_yours": _("An admin key acts for its creator only."),
+    "not_a_push_source": _("The files of this source come from a folder and cannot be pushed."),
+    "channel_not_enabled": _("The agent is not on this channel. Choose one of its channels."),
+    "digest_mismatch": _("The rebuilt text differs from the recorded one. Verify the ledger."),
+    "not_key_owner": _("An admin key acts for its creator only."),
     "inputs_not_stored": _(
         "The version was built before versions stored their inputs. Release a newer version, or leave out "
         "data, mission, limits, tools as objects and directories."
     ),
-    "nothing_then": _("There was no version at that time, or the label did not point to one."),
+    "no_version_at_time": _("There was no version at that time, or the label did not point to one."),
     "nothing_to_release": _("The label already points to this version."),
     "release_closed": _("The release has already been decided."),
     "release_voided": _("Something changed after it was requested. Request a new release."),
-    "rolled_off": _("The row is older than the ledger's retention period and was deleted."),
-    "strange_version": _("The version belongs to another prompt."),
-    "unknown_fetch": _("The ledger has no such row."),
+    "expired": _("The row is older than the ledger's retention period and was deleted."),
+    "unknown_version": _("The version belongs to another prompt."),
+    "unknown_ledger_entry": _("The ledger has no such row."),
     "unknown_label": _("The prompt has no such label."),
-    "call_quota": _(
+    "call_quota_exceeded": _(
         "Wait for Retry-After, or send less data with calls. Fetches without call data are served meanwhile."
     ),
     "rate_limited": _("Retry after the time in Retry-After. RateLimit-Policy has the limit per minute."),
@@ -88,8 +94,8 @@ PROBLEM_ADVICE = {
         "The disk of the database is full. Nothing was changed. The operator must free some space."
     ),
     "unavailable": _("The ledger is unavailable, so no prompt can be served. Use your last copy and retry."),
-    "draft_moved": _("The draft was deleted or changed in the meantime. Read it again."),
-    "too_much_kept": _("The member has too many drafts, or the draft is too long. Discard some."),
+    "draft_changed": _("The draft was deleted or changed in the meantime. Read it again."),
+    "too_many_drafts": _("The member has too many drafts, or the draft is too long. Discard some."),
 }
 
 

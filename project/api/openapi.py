@@ -49,14 +49,14 @@ PROBLEM_SCHEMA = object_schema(
 # body, an Idempotency-Key or an If-Match header.
 COMMON_PROBLEMS = {
     400: "bad_request",
-    401: "bad_key",
+    401: "invalid_key",
     403: "out_of_scope",
     406: "not_acceptable",
     429: "rate_limited",
 }
 COMMON_PROBLEMS |= {500: "server_error", 503: "unavailable"}
 BODY_PROBLEMS = {408: "body_timeout", 413: "body_too_large", 415: "unsupported_media_type", 422: "invalid"}
-IDEMPOTENCY_PROBLEMS = {409: "in_progress", 422: "key_reused"}
+IDEMPOTENCY_PROBLEMS = {409: "in_progress", 422: "idempotency_key_reused"}
 PRECONDITION_PROBLEMS = {412: "precondition_failed", 428: "precondition_required"}
 
 

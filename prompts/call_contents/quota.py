@@ -35,7 +35,7 @@ RETURNING size
 class CallQuotaExceeded(DomainError):
     """The calls of the workspace have used up the daily quota of stored bytes."""
 
-    code = "call_quota"
+    code = "call_quota_exceeded"
 
     def __init__(self, quota: int, now: datetime) -> None:
         self.retry_after = get_seconds_to_midnight(now)

@@ -15,7 +15,7 @@ from prompts.inputs import CollectedInputs, DraftRecord, InputCollector, LoadedR
 class ChannelNotUsed(DomainError):
     """The agent is not assigned to the channel."""
 
-    code = "not_spoken"
+    code = "channel_not_enabled"
 
 
 @dataclass(frozen=True)

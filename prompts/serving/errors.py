@@ -17,7 +17,7 @@ class PromptRefused(DomainError):
 class InvalidKey(PromptRefused):
     """The key is unknown, expired or revoked; the message does not disclose which."""
 
-    code = "bad_key"
+    code = "invalid_key"
     default_message = "This key is not valid."
 
 

@@ -30,7 +30,7 @@ SCOPE_NAMES = {reach: name for name, reach in SCOPES.items()}
 class FileNotApprovable(DomainError):
     """The action is not possible for this file, for example because its newest revision is invalid."""
 
-    code = "not_adoptable"
+    code = "invalid_file_status"
 
 
 class StaleFileDigest(DomainError):

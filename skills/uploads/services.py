@@ -28,7 +28,7 @@ PATH_TAKEN_MESSAGE = "The source already holds a file or folder that many disks 
 class SourceNotPushable(DomainError):
     """Files cannot be pushed to a folder source."""
 
-    code = "not_pushed"
+    code = "not_a_push_source"
 
 
 class PushedFileNotFound(DomainError):
@@ -57,7 +57,7 @@ class Pusher:
 class InvalidBundle(DomainError):
     """The push was rejected as a whole and nothing was stored. `refusals` holds the reasons."""
 
-    code = "bad_bundle"
+    code = "invalid_bundle"
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         root_reason = next((refusal.reason for refusal in refusals if refusal.path == ROOT_PATH), "")

@@ -46,7 +46,7 @@ UNAVAILABLE = {
     "unchanged, but what": StubResponse(304, headers={"ETag": 'W/"somebody else"'}),
     "hangs up": None,
 }
-FINAL = {401: "bad_key", 403: "out_of_scope", 404: "not_found", 410: "erased"}
+FINAL = {401: "invalid_key", 403: "out_of_scope", 404: "not_found", 410: "erased"}
 
 
 def make_client_with_copy(stub_server: StubServer, make_client: ClientFactory, **options: object) -> Driver:
@@ -277,7 +277,7 @@ def test_a_bad_key_removes_every_copy_and_another_refusal_one(
     with pytest.raises(Problem):
         client.prompt("pilot", "deck")
     assert len(list(tmp_path.rglob("*.json"))) == 2
-    stub_server.respond_with(problem_response(401, "bad_key"))
+    stub_server.respond_with(problem_response(401, "invalid_key"))
     with pytest.raises(Problem):
         client.call("remember", "Likes tea.")
     assert not list(tmp_path.rglob("*.json"))

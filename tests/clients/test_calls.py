@@ -181,7 +181,7 @@ def test_a_slash_in_a_name_is_quoted(stub_server, make_client):
 def test_the_key_is_never_shown(stub_server, make_client, short_delays, caplog):
     caplog.set_level("DEBUG")
     client = make_client(stub_server.url)
-    stub_server.respond_with(problem_response(401, "bad_key"))
+    stub_server.respond_with(problem_response(401, "invalid_key"))
     with pytest.raises(Problem) as refused:
         client.prompt()
     stub_server.stop()

@@ -342,7 +342,7 @@ def test_a_revoked_key_loses_its_copies(stage, make_client_of, tmp_path):
         client.wait_for_refreshes()
         with pytest.raises(Problem) as refused:
             client.prompt()
-        assert (refused.value.status, refused.value.code) == (401, "bad_key"), kind
+        assert (refused.value.status, refused.value.code) == (401, "invalid_key"), kind
         assert not list(cache_folder(kind, tmp_path).rglob("*.json")), kind
 
 

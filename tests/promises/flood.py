@@ -192,7 +192,10 @@ class Flood:
     def _note(self, response: LoadResponse) -> None:
         with self._lock:
             self.statuses[response.request.kind, response.status] += 1
-            if (response.request.kind, response.status) == ("render", 429) and b"call_quota" in response.body:
+            if (response.request.kind, response.status) == (
+                "render",
+                429,
+            ) and b"call_quota_exceeded" in response.body:
                 self.quota_response = self.quota_response or response
 
 

@@ -214,7 +214,7 @@ def test_a_flood_takes_nothing_of_another_tenants_share(installation, record_pro
     assert best.ratio <= P99_RATIO
     assert stored <= QUOTA
     assert growth <= QUOTA * GROWTH_RATIO
-    assert flood.refusal["code"] == "call_quota"
+    assert flood.refusal["code"] == "call_quota_exceeded"
     assert "daily quota" in flood.refusal["detail"]
     assert 0 < flood.retry_after <= 86_400
     # Calls over the limit of one call.

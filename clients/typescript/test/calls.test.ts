@@ -212,7 +212,7 @@ test("the key is never shown", async (t) => {
   const server = await startServer(t);
   const warnings: string[] = [];
   const client = makeClient(t, server, { attempts: 1, warn: (message) => warnings.push(message) });
-  server.respondWith({ problem: 401, code: "bad_key" });
+  server.respondWith({ problem: 401, code: "invalid_key" });
   const refused = await client.getPrompt(DECK).catch((error: unknown) => error);
   await server.stop();
   const away = await client.getPrompt(DECK).catch((error: unknown) => error);

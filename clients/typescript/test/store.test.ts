@@ -137,7 +137,7 @@ test("a store that is passed keeps the copies", async (t) => {
   await server.stop();
   assert.equal((await makeClient(t, server, { store }).getPrompt(DECK)).text, "Be brave.");
   await server.start();
-  server.respondWith({ problem: 401, code: "bad_key" });
+  server.respondWith({ problem: 401, code: "invalid_key" });
   await assert.rejects(makeClient(t, server, { store }).getPrompt(DECK));
   assert.equal(store.values.size, 0);
 });

@@ -27,7 +27,7 @@ def invalid_value(name: str, value: Any, where: str, path: str = "souls", **opti
 
 
 def unreadable(name: str, body: bytes, path: str = "souls") -> BadRequest:
-    return BadRequest(name, 400, "bad_json", body, path=path)
+    return BadRequest(name, 400, "invalid_json", body, path=path)
 
 
 SOUL = {"name": "Calm"}

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.django_db
 def test_a_malformed_key_costs_no_query(header: str, client: Client, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(0):
         answer = client.get("/api/v1/souls", headers={"Authorization": header} if header else {})
-    assert (answer.status_code, answer.json()["code"]) == (401, "bad_key")
+    assert (answer.status_code, answer.json()["code"]) == (401, "invalid_key")
     assert answer["WWW-Authenticate"].startswith("Bearer")
 
 
@@ -168,7 +168,7 @@ def test_an_unauthenticated_request_is_rejected_before_the_body_is_parsed(client
             content_type="application/json",
             headers={"Authorization": f"Bearer {generate_key_secret()}"},
         )
-        assert (answer.status_code, answer.json()["code"]) == (401, "bad_key")
+        assert (answer.status_code, answer.json()["code"]) == (401, "invalid_key")
 
 
 def test_failed_fetches_count_towards_the_rate_limit(

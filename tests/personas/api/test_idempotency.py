@@ -43,7 +43,7 @@ def test_a_retry_gets_the_first_response(admin: Api, workspace: Workspace) -> No
 def test_another_body_is_refused(admin: Api) -> None:
     admin.post("souls", {"name": "Calm"}, Idempotency_Key="one")
     other = admin.post("souls", {"name": "Wild"}, Idempotency_Key="one")
-    assert (other.status_code, other.json()["code"]) == (422, "key_reused")
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
 
 
 @pytest.mark.django_db

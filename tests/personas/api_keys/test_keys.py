@@ -19,7 +19,14 @@ from personas.api_keys.format import (
     key_digest,
 )
 from personas.api_keys.scopes import BadScopes, is_in_scope, normalise_scopes
-from personas.api_keys.services import KeyEnded, create_key, revoke_key, rotate_key, save_last_used
+from personas.api_keys.services import (
+    KeyExpired,
+    KeyRevoked,
+    create_key,
+    revoke_key,
+    rotate_key,
+    save_last_used,
+)
 from personas.errors import InvalidInput
 from personas.models import ApiKey, AuditEvent
 from skills.scanning import compute_key_checksum, scan_text
@@ -243,8 +250,12 @@ def test_a_rotation_never_prolongs_the_old_key(key, by_alice):
 
 @pytest.mark.django_db
 def test_a_key_that_has_ended_is_not_rotated(key, workspace, by_alice):
+    key[0].expires_at = timezone.now()
+    key[0].save()
+    with pytest.raises(KeyExpired):
+        rotate_key(key[0], ends_at=timezone.now(), by=by_alice)
     revoke_key(key[0], by=by_alice)
-    with pytest.raises(KeyEnded):
+    with pytest.raises(KeyRevoked):
         rotate_key(key[0], ends_at=timezone.now(), by=by_alice)
     assert ApiKey.objects.in_workspace(workspace).count() == 1
 

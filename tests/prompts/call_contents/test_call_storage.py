@@ -218,7 +218,7 @@ def test_beyond_the_daily_quota_calls_with_data_are_refused_until_midnight(stage
         render(stage, append="second " + LONG_TEXT)
         response = render(stage, 429, append="third " + LONG_TEXT)
         problem = response.json()
-        assert (problem["code"], response["Retry-After"]) == ("call_quota", "7200")
+        assert (problem["code"], response["Retry-After"]) == ("call_quota_exceeded", "7200")
         assert "5,000 bytes" in problem["detail"]
         assert "DRAMATIS_CALL_BYTES_PER_DAY" in problem["detail"]
         assert len(stage.rows) == 2

@@ -185,7 +185,7 @@ def test_expired_rows_are_distinguished_from_unknown_rows(admin: Api, deck: Deck
     block.save()
     LedgerRollOff(workspace=deck.workspace, block=block, months=6, at=now, hash="0" * 64, **id_range).save()
     for address in ("", "/replay", "/evidence"):
-        problem(admin.get(f"ledger/{10**9 + 2}{address}"), 410, "rolled_off")
+        problem(admin.get(f"ledger/{10**9 + 2}{address}"), 410, "expired")
         problem(admin.get(f"ledger/{10**9 + 6}{address}"), 404, "not_found")
 
 

@@ -60,7 +60,7 @@ def test_only_a_bearer_key_is_accepted_and_others_take_no_query(stage, entry_poi
     for header in ("", "Bearer", "Bearer ", "Bearer x", "Basic {}", "{}", "Token {}", "Bearer é{}"):
         with CaptureQueriesContext(connection) as queries:
             response = send_fetch(entry_point, stage, AUTHORIZATION=header.format(stage.secret))
-        assert (response.status, problem_json(response)["code"]) == (401, "bad_key")
+        assert (response.status, problem_json(response)["code"]) == (401, "invalid_key")
         assert response.headers["WWW-Authenticate"].startswith("Bearer")
         assert len(queries) == 0
 

@@ -187,7 +187,7 @@ def test_an_unreadable_body_is_rejected(stage):
     bodies.append('{"append": "\\ud800"}')
     for body in bodies:
         answer = post(stage, RENDER, body)
-        assert (answer.status_code, answer.json()["code"]) == (400, "bad_json"), body
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_json"), body
     answer = post(stage, RENDER, "label=latest", content_type="application/x-www-form-urlencoded")
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
     assert Client().get(RENDER).status_code == Client().put(BATCH).status_code == 405
@@ -201,7 +201,7 @@ def test_a_render_is_refused_like_a_fetch(stage):
     for address in (RENDER, BATCH):
         body = {} if address == RENDER else {"prompts": [{"agent": "pilot", "channel": "deck"}]}
         answer = post(stage, address, body, "nonsense")
-        assert (answer.status_code, answer.json()["code"]) == (401, "bad_key")
+        assert (answer.status_code, answer.json()["code"]) == (401, "invalid_key")
         answer = post(stage, f"{address}?key={stage.secret}", body)
         assert answer.status_code == 422 or answer.json()["code"] == "bad_request"
         with statements_fail_at("INSERT INTO prompts_ledgerentry"):

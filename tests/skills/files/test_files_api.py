@@ -160,7 +160,7 @@ def test_several_files_are_approved_and_one_refusal_does_not_stop_the_others(
     assert result["accepted"] == [good]
     assert [(one["pointer"], one["code"]) for one in result["refused"]] == [
         ("/files/1", "conflict"),
-        ("/files/2", "not_adoptable"),
+        ("/files/2", "invalid_file_status"),
         ("/files/3", "not_found"),
         ("/files/4", "not_found"),
     ]
@@ -179,7 +179,7 @@ def test_findings_are_waived_with_a_reason_until_a_date(admin: TrueApi, pushed: 
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
     path, body = f"context-files/{number}", WAIVER | {"digest": get_seen_digest(admin, number)}
-    assert admin.post(f"{path}:accept", {"digest": body["digest"]}).json()["code"] == "not_adoptable"
+    assert admin.post(f"{path}:accept", {"digest": body["digest"]}).json()["code"] == "invalid_file_status"
     waived = admin.post(f"{path}:waive", body).json()
     assert (waived["text"], waived["waivers"][0]["reason"]) == (POISON, "A known sample.")
     assert waived["waivers"][0]["until"] == (timezone.now().date() + timedelta(days=30)).isoformat()

@@ -405,7 +405,7 @@ def test_a_body_of_more_than_a_mebibyte_is_refused(bot: TrueApi, pushed: Source)
 def test_a_folder_takes_no_pushes(bot: TrueApi, admin: TrueApi, grant: SourceGrant) -> None:
     admin.post("sources", {"name": "Shelf", "allowed_folder": grant.path})
     response = bot.put("sources/shelf/files/AGENTS.md", {"text": GOOD})
-    assert (response.status_code, response.json()["code"]) == (409, "not_pushed")
+    assert (response.status_code, response.json()["code"]) == (409, "not_a_push_source")
 
 
 def test_a_push_sent_twice_is_one_push(bot: TrueApi, pushed: Source) -> None:

@@ -1,0 +1,66 @@
+"""The names in the API: one spelling, one word per concept, with a planted fault for each rule."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from project.api.docs_views import PROBLEM_ADVICE, get_openapi_document
+from tests.project.api import vocabulary_rules
+
+Document = dict[str, Any]
+AGENTS = "/api/v1/agents"
+
+
+@pytest.fixture
+def document() -> Document:
+    """A copy of the document, which a test may change."""
+    return deepcopy(get_openapi_document())
+
+
+def test_paths_have_one_spelling(document: Document) -> None:
+    assert vocabulary_rules.find_odd_paths(document) == []
+
+
+@pytest.mark.parametrize(
+    "path", ["/souls/{key}", "/souls:hand-out", "/found_skills", "/souls/{slug}:Restore"]
+)
+def test_a_path_with_another_spelling_is_found(document: Document, path: str) -> None:
+    document["paths"][f"/api/v1{path}"] = {}
+    assert vocabulary_rules.find_odd_paths(document) == [f"/api/v1{path}"]
+
+
+def test_fields_have_their_standard_names(document: Document) -> None:
+    assert vocabulary_rules.find_former_fields(document) == []
+    assert vocabulary_rules.find_odd_fields(document) == []
+
+
+def test_a_field_with_a_former_name_is_found(document: Document) -> None:
+    parameter = {"name": "belief", "in": "query", "schema": {}}
+    document["paths"][AGENTS]["get"].setdefault("parameters", []).append(parameter)
+    document["components"]["schemas"]["Planted"] = {"items": {"properties": {"reader": {}}}}
+    assert [place.rpartition(": ")[2] for place in vocabulary_rules.find_former_fields(document)] == [
+        "belief",
+        "reader",
+    ]
+
+
+@pytest.mark.parametrize("name", ["moment", "createdAt", "created-at"])
+def test_a_field_with_another_spelling_is_found(document: Document, name: str) -> None:
+    document["components"]["schemas"]["Planted"] = {"properties": {name: {"format": "date-time"}}}
+    assert len(vocabulary_rules.find_odd_fields(document)) == 1
+
+
+def test_problem_codes_have_their_standard_names_and_advice(document: Document) -> None:
+    assert vocabulary_rules.find_former_codes(document) == []
+    codes = document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
+    assert set(codes) == set(PROBLEM_ADVICE)
+    codes.append("nothing_then")
+    assert vocabulary_rules.find_former_codes(document) == ["nothing_then"]
+
+
+def test_lists_have_items_and_a_cursor(document: Document) -> None:
+    assert vocabulary_rules.find_odd_lists(document) == []
+    content = document["paths"][AGENTS]["get"]["responses"]["200"]["content"]
+    content["application/json"]["schema"] = {"properties": {"data": {}}}
+    assert vocabulary_rules.find_odd_lists(document) == [f"GET {AGENTS}"]
