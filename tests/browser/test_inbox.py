@@ -91,8 +91,8 @@ def test_a_file_is_adopted_from_its_row_and_several_by_bulk_action(bobs: Visit, 
     bobs.go("inbox/")
     bobs.page.get_by_label("Choose new/AGENTS.md").check()
     bobs.page.get_by_label("Choose missing/AGENTS.md").check()
-    bobs.press("Approve selected")
-    bobs.sees_message("2 files approved.")
+    bobs.press("Accept selected")
+    bobs.sees_message("2 files accepted.")
     expect(bobs.page.get_by_role("row")).to_have_count(3)
 
 

@@ -91,7 +91,7 @@ class Product:
         """Grant a folder to the workspace, which only an operator can do."""
         self.has_written = True
         (self.folder / folder).mkdir(parents=True, exist_ok=True)
-        call_command("grant_source", self.workspace.slug, str(self.folder / folder), verbosity=0)
+        call_command("allow_folder", self.workspace.slug, str(self.folder / folder), verbosity=0)
 
     def refresh(self, source: str) -> None:
         """Request a refresh of the source by REST and run it as a worker would."""

@@ -385,7 +385,7 @@ def test_only_the_checked_files_are_approved(source, inbox, as_bob):
     response = as_bob.post(
         f"{inbox}adopt/", {"pick": [get_checkbox_value(file) for file in picked]}, follow=True
     )
-    assert "2 files approved." in response.content.decode()
+    assert "2 files accepted." in response.content.decode()
     assert list_states(response) == ["quarantined", "invalid", "new"]
 
 
@@ -410,7 +410,7 @@ def test_a_file_that_changed_meanwhile_is_refused_and_the_others_are_approved(so
     )
     page = response.content.decode()
     assert "changed/AGENTS.md: The file changed after you opened this page." in page
-    assert "1 file approved." in page
+    assert "1 file accepted." in page
     assert list_states(response) == ["quarantined", "invalid", "missing", "changed"]
     assert file_at(source, "changed/AGENTS.md").agreed.number == 1
 
@@ -429,7 +429,7 @@ ODD_CHOICES: list[list[str]] = [[], ["x:y"], ["1"], [":"], ["9" * 40 + ":a"], ["
 def test_malformed_selections_settle_nothing(source, inbox, as_bob, chosen):
     for picks in chosen(ODD_CHOICES):
         response = as_bob.post(f"{inbox}adopt/", {"pick": picks}, follow=True)
-        assert "Select the files that you want to approve." in response.content.decode(), picks
+        assert "Select the files that you want to accept." in response.content.decode(), picks
         assert list_states(response) == STATES, picks
 
 

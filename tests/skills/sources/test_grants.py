@@ -180,12 +180,12 @@ def run_command(*args):
 
 
 def test_a_folder_is_granted_from_the_command_line(workspace, root):
-    assert f"{workspace.name} may read {root}/team" in run_command("grant_source", "harbour", f"{root}/team")
+    assert f"{workspace.name} may read {root}/team" in run_command("allow_folder", "harbour", f"{root}/team")
     assert last_event(workspace).verb == "granted"
     with pytest.raises(CommandError, match="any of the roots"):
-        run_command("grant_source", "harbour", "/etc")
+        run_command("allow_folder", "harbour", "/etc")
     with pytest.raises(CommandError, match="no workspace “nowhere”"):
-        run_command("grant_source", "nowhere", str(root))
+        run_command("allow_folder", "nowhere", str(root))
 
 
 def test_a_source_is_refreshed_from_the_command_line(workspace, root):

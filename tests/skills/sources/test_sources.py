@@ -242,7 +242,7 @@ def test_without_a_grant_the_form_explains_what_an_operator_must_do(elsewhere, a
     page = page_text(as_mallory.get(f"/w/{elsewhere.slug}/sources/new/"))
     assert "DRAMATIS_SOURCE_ROOTS" in page
     assert "/operator/" in page
-    assert f"manage.py grant_source {elsewhere.slug}" in page
+    assert f"manage.py allow_folder {elsewhere.slug}" in page
     assert 'value="pushed" id="id_source_kind_1_0" checked' in page
 
 

@@ -1,4 +1,4 @@
-"""Management command: grant a folder to a workspace."""
+"""Management command: let a workspace read a folder."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -12,7 +12,7 @@ from skills.sources.grants import grant_folder
 
 
 class Command(BaseCommand):
-    help = "Grants a folder below one of DRAMATIS_SOURCE_ROOTS to a workspace."
+    help = "Lets a workspace read a folder below one of DRAMATIS_SOURCE_ROOTS."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("workspace", help="the workspace's address")
