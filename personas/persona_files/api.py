@@ -42,7 +42,9 @@ class PersonaFileOperations:
         """Create a record from a file."""
         resource, body = self.resource, dict(call.body)
         text, message = body.pop("text"), body.pop("message", "")
-        record = resource.create(call, parse_persona_file(self.model, text) | body, message)
+        values = {resource.get_field_name(name): value for name, value in body.items()}
+        with resource.api_error_names():
+            record = resource.create(call, parse_persona_file(self.model, text) | values, message)
         return resource.record_response(
             resource.reload(record), status=201, Location=resource.get_url(record)
         )
@@ -60,7 +62,7 @@ class PersonaFileOperations:
         return ApiResponse(200, text.encode(), headers, content_type=f"{MARKDOWN_TYPE}; charset=utf-8")
 
     def replace_from_file(self, call: ApiRequest, key: str) -> ApiResponse:
-        """Replace what the file has of a record; its label stays."""
+        """Replace what the file has of a record; its name stays."""
         resource = self.resource
         with atomic_with_hooks():
             record = resource.find_locked(call, key)
@@ -92,13 +94,13 @@ class PersonaFileOperations:
                     operation_id=f"import{noun}",
                     body=object_schema(
                         {
-                            "label": line_schema(80, least=1, description="The name of the record in lists."),
+                            "name": line_schema(80, least=1, description="The name of the record in lists."),
                             "text": FILE_SCHEMA | {"description": "The whole file."},
                             "message": MESSAGE_SCHEMA,
                         },
-                        required=["label", "text"],
+                        required=["name", "text"],
                     ),
-                    body_example={"label": "Fox", "text": FILE_EXAMPLES[self.file_name]},
+                    body_example={"name": "Fox", "text": FILE_EXAMPLES[self.file_name]},
                     status=201,
                     is_retryable=True,
                     note="Unknown keys at the beginning of the file are kept in `extra`."
@@ -134,7 +136,7 @@ class PersonaFileOperations:
                     body_example=FILE_EXAMPLES[self.file_name],
                     is_conditional=True,
                     refusals=CHANGE_ERROR_CODES,
-                    note="The body is the file itself. Keys that it does not have become empty; the label "
+                    note="The body is the file itself. Keys that it does not have become empty; the name "
                     "stays.",
                     **write_options,
                 ),

@@ -59,7 +59,7 @@ REPLAY_SCHEMA = object_schema(
             }
         ),
         "spans": {"type": "array", "items": SPAN_SCHEMA},
-        "row": nullable_schema(LEDGER_ROW_SCHEMA),
+        "ledger_entry": nullable_schema(LEDGER_ROW_SCHEMA),
         "moved_at": nullable_schema(datetime_schema(description="When the label came there.")),
     }
 )
@@ -110,7 +110,7 @@ def build_replay_response(call: ApiRequest, replay: Replay) -> ApiResponse:
         "text": replay.text,
         "tools": replay.tools,
         "spans": provenance_spans_json(call.workspace, replay.segments),
-        "row": replay.entry and ledger_entry_json(replay.entry),
+        "ledger_entry": replay.entry and ledger_entry_json(replay.entry),
         "moved_at": replay.move and datetime_json(replay.move.at),
     }
     return json_response(body)

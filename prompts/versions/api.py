@@ -271,7 +271,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        f"{VERSIONS_PATH}/<int:number>",
+        f"{VERSIONS_PATH}/<int:version>",
         "versions-number",
         get=Operation(
             read_version_by_number,

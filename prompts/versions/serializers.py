@@ -37,7 +37,7 @@ CAUSE_SCHEMA = object_schema(
         "kind": TEXT_SCHEMA,
         "id": nullable_schema(integer_schema()),
         "revision": nullable_schema(integer_schema()),
-        "by": TEXT_SCHEMA,
+        "author": TEXT_SCHEMA,
         "message": TEXT_SCHEMA,
     },
     description="What changed: a record at a revision, or why else it was built.",
@@ -85,7 +85,7 @@ def cause_json(cause: Mapping[str, Any]) -> dict[str, Any]:
         "kind": str(cause.get("kind", "")),
         "id": cause.get("id"),
         "revision": cause.get("revision"),
-        "by": str(cause.get("by", "")),
+        "author": str(cause.get("by", "")),
         "message": str(cause.get("message", "")),
     }
 

@@ -109,7 +109,7 @@ def contributor_json(row: ContributorLabel, *, has_name: bool) -> dict[str, Any]
 
 urlpatterns: list[URLPattern] = [
     endpoint(
-        f"{VERSIONS_PATH}/<int:number>/sizes",
+        f"{VERSIONS_PATH}/<int:version>/sizes",
         "versions-sizes",
         get=Operation(
             read_version_sizes,

@@ -78,7 +78,7 @@ WAIVER_SCHEMA = object_schema(
         "digest": TEXT_SCHEMA,
         "reason": TEXT_SCHEMA,
         "until": {"type": "string", "format": "date"},
-        "by": TEXT_SCHEMA,
+        "author": TEXT_SCHEMA,
         "created_at": datetime_schema(),
         "ended_at": nullable_schema(datetime_schema()),
     }
@@ -186,7 +186,7 @@ def waiver_json(waiver: Waiver) -> dict[str, Any]:
         "digest": waiver.digest,
         "reason": waiver.reason,
         "until": waiver.until.isoformat(),
-        "by": waiver.person_label,
+        "author": waiver.person_label,
         "created_at": datetime_json(waiver.created_at),
         "ended_at": waiver.ended_at and datetime_json(waiver.ended_at),
     }

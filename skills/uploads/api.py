@@ -218,7 +218,7 @@ def accept_push(
     enqueue_refresh_run(run)
     refused_paths = {refusal["path"] for refusal in refused}
     stored = {path: data for path, data in bundle.files if path not in refused_paths}
-    outcome = {"run": run_json(run, source), "taken": len(stored), "refused": refused}
+    outcome = {"run": run_json(run, source), "stored": len(stored), "refused": refused}
     return json_response(outcome | push_outcome_json(source, stored), 202, Location=get_run_url(run, source))
 
 

@@ -22,7 +22,7 @@ PUSH_REFUSAL_SCHEMA = object_schema({**POINTER_PROPERTIES, **REFUSAL_SCHEMA["pro
 PUSH_OUTCOME_SCHEMA: Schema = object_schema(
     {
         "run": RUN_SCHEMA,
-        "taken": integer_schema(description="How many files were stored."),
+        "stored": integer_schema(description="How many files were stored."),
         "refused": array_schema(
             PUSH_REFUSAL_SCHEMA,
             most=MAX_OUTCOME_ITEMS,

@@ -18,7 +18,7 @@ from tests.clients.drivers import KEY
 from tests.clients.stub_server import StubResponse, StubServer, hash_text, problem_response, prompt_response
 
 JSON = {"Content-Type": "application/json"}
-NOTHING_WRONG = {"run": {}, "taken": 1, "refused": [], "quarantined": [], "invalid": [], "unused": []}
+NOTHING_WRONG = {"run": {}, "stored": 1, "refused": [], "quarantined": [], "invalid": [], "unused": []}
 
 
 @pytest.fixture(autouse=True)
@@ -268,7 +268,7 @@ def test_doctor_checks_settings_server_key_and_prompt(stub_server, capfd):
 @pytest.mark.parametrize(
     ("response", "exit_code", "found"),
     [
-        (problem_response(401, "bad_key"), 1, "fail  key: 401 bad_key. Check DRAMATIS_KEY"),
+        (problem_response(401, "invalid_key"), 1, "fail  key: 401 invalid_key. Check DRAMATIS_KEY"),
         (StubResponse(404, b"<h1>default backend</h1>"), 3, "fail  server: Something else than Dramatis"),
         (problem_response(503, "unavailable"), 3, "fail  server: 503 unavailable"),
         (None, 3, "fail  server: There is no answer from the server"),

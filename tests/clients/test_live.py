@@ -194,7 +194,7 @@ def a_skill_is_loaded(client: Driver) -> None:
 def files_are_pushed_and_removed(client: Driver, source: Source) -> None:
     text = f"Be kinder, says {type(client).__name__}.\n"
     result = client.call("push", source.slug, {"AGENTS.md": "Be kind.\n", "SOUL.md": "Calm.\n"})
-    assert result["taken"] == 2
+    assert result["stored"] == 2
     client.call("push", source.slug, {"AGENTS.md": text}, is_complete=True)
     rows = PushedFile.objects.in_workspace(source.workspace_id).select_related("content")
     assert [(row.path, row.content.text) for row in rows] == [("AGENTS.md", text)]

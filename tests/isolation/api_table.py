@@ -177,7 +177,7 @@ def file_rows(kind: str, text: str) -> dict[str, Row]:
     """Rows of the kinds of records that are imported from and exported to Markdown files."""
     plain = {"slug": row(kind)}
     return {
-        f"POST {kind}-import": Row(body=constant({"label": "Fresh", "text": text}), narrow=403),
+        f"POST {kind}-import": Row(body=constant({"name": "Fresh", "text": text}), narrow=403),
         f"GET {kind}-file": Row(plain, narrow=403),
         f"PUT {kind}-file": Row(plain, body=constant(text), narrow=403),
     }

@@ -131,7 +131,9 @@ def texts(stage: Product, django_db_blocker: Any) -> dict[str, str]:
 def add_source(product: Product, name: str, location: str = "") -> None:
     """Create a source for a folder below the product's folder, and read its files."""
     product.grant(name)
-    product.create("sources", label=name, slug=name, grant=str(product.folder / name), location=location)
+    product.create(
+        "sources", name=name, slug=name, allowed_folder=str(product.folder / name), location=location
+    )
     product.refresh(name)
 
 
@@ -277,7 +279,8 @@ def test_identity_from_the_front_matter_on_disk(
 
 @IDENTITY_ROWS
 def test_identity_from_a_record(product: Product, fields: dict[str, str], output: str) -> None:
-    product.create("identities", label="Own", **fields)
+    values = {"display_name" if name == "name" else name: value for name, value in fields.items()}
+    product.create("identities", name="Own", **values)
     product.edit(f"agents/{BARE}", identity="own")
     assert product.fetch(BARE).startswith(f"{WITHOUT_TOOLS}\n\n{output}\n\n## Soul\n\n")
 
@@ -303,8 +306,8 @@ def test_soul_from_disk(native: str) -> None:
 
 
 def test_soul_from_a_record(product: Product) -> None:
-    product.create("identities", label="Own", name="Bramble")
-    product.create("souls", label="Brisk", text="Be brisk.")
+    product.create("identities", name="Own", display_name="Bramble")
+    product.create("souls", name="Brisk", text="Be brisk.")
     product.edit(f"agents/{BARE}", identity="own", soul="brisk")
     assert get_section(product.fetch(BARE), "## Soul") == "Be brisk."
 
@@ -320,7 +323,7 @@ def test_the_default_soul_is_used_when_the_file_is_absent_or_empty(
 
 @pytest.fixture
 def default_soul(product: Product) -> str:
-    product.create("identities", label="Own", name="Bramble")
+    product.create("identities", name="Own", display_name="Bramble")
     product.edit(f"agents/{BARE}", identity="own")
     return get_section(product.fetch(BARE), "## Soul")
 
@@ -363,7 +366,7 @@ def test_name_of_the_user_from_disk(native: str) -> None:
 
 
 def test_name_of_the_user_from_a_record(product: Product) -> None:
-    product.create("user-profiles", label="Ada", name="Ada")
+    product.create("user-profiles", name="Ada", display_name="Ada")
     product.edit(f"agents/{BARE}", user_profile="ada")
     assert "\n\nThe user's name is Ada.\n\n" in product.fetch(BARE)
 
@@ -701,7 +704,9 @@ def add_sized_agents(product: Product) -> None:
         text = SKILL_FILE.format(name=f"skill-{number}", description="What it does and when to use it.")
         product.write(f"sized/library/skill-{number}/SKILL.md", text)
     add_source(product, "sized", "/srv/project")
-    product.create("identities", label="Sized", name="Bramble", emoji="🦔", creature="hedgehog", vibe="dry")
+    product.create(
+        "identities", name="Sized", display_name="Bramble", emoji="🦔", creature="hedgehog", vibe="dry"
+    )
     for slug, row in SIZED.items():
         identity = "sized" if row.get("has_identity") else None
         product.create_agent(slug, "moltis", identity=identity, tools=names[: row.get("tools", 0)])

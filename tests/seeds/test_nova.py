@@ -61,7 +61,7 @@ FULL_CALL = CALL | {"channel": "telegram", "task": 1, "is_background": True}
 
 def create_records(product: Product) -> None:
     """The agent `nova`, with a value for every section."""
-    product.create("identities", label="Nova", text=IDENTITY)
+    product.create("identities", name="Nova", text=IDENTITY)
     product.create(
         "agents",
         slug="nova",
@@ -145,7 +145,7 @@ def test_a_caller_cannot_append_or_replace_prompt_content(product, full, field):
 
 
 def test_agent_decides_whose_prompt_it_is(product):
-    product.create("identities", label="Vega", text="You are Vega.")
+    product.create("identities", name="Vega", text="You are Vega.")
     product.create_agent("vega", "nova", identity="vega")
     assert serve_sections(product, "vega")["Identity"] == "You are Vega."
     assert serve_sections(product)["Identity"] == IDENTITY
@@ -219,7 +219,7 @@ def test_identity_is_omitted_if_the_agent_has_none(product):
 
 
 def test_fields_of_an_identity_are_a_sentence_before_its_text(product):
-    product.edit("identities/nova", name="Nova", emoji="🦉")
+    product.edit("identities/nova", display_name="Nova", emoji="🦉")
     assert serve_sections(product)["Identity"] == f"Your name is Nova 🦉.\n\n{IDENTITY}"
 
 
@@ -407,7 +407,7 @@ def test_context_is_always_there_with_the_time_of_the_system_clock(product, time
 
 
 def test_the_time_zone_is_that_of_the_user_profile_unless_the_call_names_one(product):
-    product.create("user-profiles", label="Ada", name="Ada", timezone="Europe/Paris")
+    product.create("user-profiles", name="Ada", display_name="Ada", timezone="Europe/Paris")
     product.edit("agents/nova", user_profile="ada")
     context = read_sections(product.render("nova", now=CALL["now"]))["Context"]
     assert context == "Current time: Saturday, March 7, 2026 at 15:55 (Europe/Paris)"
@@ -606,7 +606,9 @@ def test_skills_and_context_files_on_disk_are_not_in_the_text(product, full):
     product.write("home/CLAUDE.md", "Speak Danish.")
     product.grant("home")
     product.call("POST", "discovered-skills:trust", {"is_required": False})
-    product.create("sources", label="Home", grant=str(product.folder / "home"), harnesses=["claude-code"])
+    product.create(
+        "sources", name="Home", allowed_folder=str(product.folder / "home"), harnesses=["claude-code"]
+    )
     product.refresh("home")
     context = product.put("agents/nova/context", source="home", harness="claude-code")
     assert [file["path"] for file in context["files"]] == ["CLAUDE.md"]

@@ -142,7 +142,9 @@ def add_source(product: Product, files: dict[str, str], name: str = "home", **va
     for path, text in files.items():
         product.write(f"{name}/{path}", text)
     values = {"location": "/home/user"} | values
-    product.create("sources", slug=name, label=name.title(), grant=str(product.folder / name), **values)
+    product.create(
+        "sources", slug=name, name=name.title(), allowed_folder=str(product.folder / name), **values
+    )
 
 
 def choose_context(product: Product, agent: str, *sources: str, **values: Any) -> None:
@@ -262,7 +264,7 @@ def test_a_custom_prompt_replaces_the_default_identity_and_gets_no_tags(product)
 
 
 def test_an_identity_record_is_a_custom_prompt_too(product):
-    product.create("identities", label="Rio", name="Rio", text="You watch the tide.")
+    product.create("identities", name="Rio", display_name="Rio", text="You watch the tide.")
     product.edit("agents/opal", identity="rio", instructions=CUSTOM_PROMPT)
     assert product.fetch("opal") == f"Your name is Rio.\n\nYou watch the tide.\n\n{CUSTOM_PROMPT}"
 

@@ -108,13 +108,15 @@ def create_records(script: Product) -> None:
     for folder, location in LOCATIONS.items():
         script.grant(folder)
         slug, grant = Path(folder).name, str(script.folder / folder)
-        script.create("sources", slug=slug, label=slug, grant=grant, location=location, harnesses=["pi"])
+        script.create(
+            "sources", slug=slug, name=slug, allowed_folder=grant, location=location, harnesses=["pi"]
+        )
         script.refresh(slug)
     for name in BUILT_IN_TOOLS:
         script.create("tools", name=name, description=f"Described for {name}.", parameters=SCHEMA)
     custom = {"snippet": "[promptSnippet or description]", "guidelines": OWN.removeprefix("- ")}
     script.create("tools", name="my_custom_tool", description="Described.", parameters=SCHEMA, **custom)
-    script.create("user-profiles", slug="you", label="You", timezone="America/Chicago")
+    script.create("user-profiles", slug="you", name="You", timezone="America/Chicago")
     values: dict[str, Any] = {
         "tools": [*FOUR_TOOLS, "my_custom_tool"],
         "user_profile": "you",
@@ -219,7 +221,7 @@ def test_the_base_without_system_md_is_the_built_in_one(product):
 
 
 def test_an_identity_of_the_agent_replaces_the_first_sentence(product):
-    product.create("identities", slug="rio", label="Rio", text="You watch the tests.")
+    product.create("identities", slug="rio", name="Rio", text="You watch the tests.")
     product.edit("agents/pi", identity="rio")
     assert product.render("pi", **NOW) == PROMPT.replace(SENTENCE, "You watch the tests.")
 

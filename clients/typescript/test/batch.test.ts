@@ -77,9 +77,9 @@ test("copies are used while the server is unavailable", async (t) => {
 test("a bad key is thrown and removes all copies", async (t) => {
   const server = await startServer(t);
   const client = makeClient(t, server);
-  server.respondWith(batch(found("Be brave.", "deck")), { problem: 401, code: "bad_key" });
+  server.respondWith(batch(found("Be brave.", "deck")), { problem: 401, code: "invalid_key" });
   await client.batchGet([DECK]);
-  await assert.rejects(client.batchGet([DECK]), /401 bad_key/);
+  await assert.rejects(client.batchGet([DECK]), /401 invalid_key/);
   await server.stop();
   await assert.rejects(client.getPrompt(DECK), Unreachable);
 });

@@ -27,7 +27,7 @@ def put(api, path, text, etag="*", **headers):
 
 
 def test_an_identity_comes_back_as_the_file_it_was_imported_from(admin):
-    created = admin.post("identities:import", {"label": "Fox", "text": IDENTITY})
+    created = admin.post("identities:import", {"name": "Fox", "text": IDENTITY})
     assert created.status_code == 201, created.content
     assert created["Location"] == "/api/v1/identities/fox"
     assert (created.json()["name"], created.json()["extra"]) == ("Mira", "team: blue\n")
@@ -38,7 +38,7 @@ def test_an_identity_comes_back_as_the_file_it_was_imported_from(admin):
     assert file.content.decode() == IDENTITY
 
 
-def test_a_file_replaces_the_content_of_a_record_and_keeps_its_label(admin, workspace):
+def test_a_file_replaces_the_content_of_a_record_and_keeps_its_name(admin, workspace):
     fox = make_identity(workspace, "Fox", name="Old", vibe="dry")
     answer = put(admin, f"identities/{fox.slug}/file", IDENTITY, '"1"')
     assert answer.status_code == 200, answer.content
@@ -73,7 +73,7 @@ def test_an_invalid_file_changes_nothing_and_the_problem_says_where(text, word, 
     answer = put(admin, f"identities/{fox.slug}/file", text)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid"), answer.content
     assert all("pointer" not in error for error in answer.json()["errors"])
-    imported = admin.post("identities:import", {"label": "New", "text": text})
+    imported = admin.post("identities:import", {"name": "New", "text": text})
     assert imported.status_code == 422
     assert Identity.objects.in_workspace(workspace).get().name == "Old"
 
@@ -98,7 +98,7 @@ def test_bots_read_files_but_do_not_write_them(key_for, workspace, alice):
     soul, bot = make_soul(workspace), key_for(workspace, alice, BOT)
     assert bot.get(f"souls/{soul.slug}/file").status_code == 200
     assert put(bot, f"souls/{soul.slug}/file", "After.").status_code == 403
-    assert bot.post("souls:import", {"label": "New", "text": "Hi."}).status_code == 403
+    assert bot.post("souls:import", {"name": "New", "text": "Hi."}).status_code == 403
 
 
 def test_accept_is_negotiated(admin, workspace):

@@ -89,7 +89,7 @@ def test_a_row_is_read_and_replayed_to_the_byte(admin: Api, bot: Api, deck: Deck
     assert data["text"] == served.text
     assert data["served_digest"] == served.served_digest
     assert data["recorded_digest"] == served.row.served == salt_digest(data["served_digest"], data["salt"])
-    assert data["row"] == {name: row[name] for name in data["row"]}
+    assert data["ledger_entry"] == {name: row[name] for name in data["ledger_entry"]}
     assert data["spans"][-1]["end"] == len(served.text)
     assert "soul" in {one["kind"] for one in data["spans"]}
     bundle = good(admin.get(f"ledger/{served.ledger_id}/evidence"))
@@ -103,7 +103,7 @@ def test_a_timestamp_is_replayed_for_users_only(admin: Api, bot: Api, narrow: Ap
     deck.reword("Be wise.")
     base = "replay?agent=pilot&channel=deck"
     data = good(admin.get(f"{base}&at={before}"))
-    assert (data["version"], data["row"]) == (1, None)
+    assert (data["version"], data["ledger_entry"]) == (1, None)
     assert "Be brave." in data["text"]
     assert good(admin.get(f"{base}&label=latest&at={quote(timezone.now().isoformat())}"))["version"] == 2
     problem(admin.get(f"{base}&at=0131-12-29T11:14:13-19:34"), 404)

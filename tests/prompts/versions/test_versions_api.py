@@ -53,7 +53,7 @@ def test_a_rebuild_returns_the_new_versions(admin: Api, bot: Api, deck: Deck) ->
     result = good(admin.post("agents/pilot/prompts:rebuild"))
     assert (result["built"], result["unchanged"], result["failed"]) == (1, 0, 0)
     assert result["versions"] == [
-        {"channel": "deck", "number": 2, "digest": deck.prompt().latest.digest}  # type: ignore[union-attr]
+        {"channel": "deck", "version": 2, "digest": deck.prompt().latest.digest}  # type: ignore[union-attr]
     ]
     assert good(admin.post("agents/pilot/prompts:rebuild"))["unchanged"] == 1
     problem(bot.post("agents/pilot/prompts:rebuild"), 403, "out_of_scope")

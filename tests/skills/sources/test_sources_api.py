@@ -295,7 +295,7 @@ def test_hard_links_are_read_only_if_the_source_allows_them(
 def test_a_bot_pushes_one_file_and_takes_it_away(bot: TrueApi, pushed: Source, workspace: Workspace) -> None:
     url = f"sources/{pushed.slug}/files/docs/AGENTS.md"
     first = bot.put(url, {"text": GOOD})
-    assert (first.status_code, first.json()["taken"], first.json()["quarantined"]) == (202, 1, [])
+    assert (first.status_code, first.json()["stored"], first.json()["quarantined"]) == (202, 1, [])
     run_refresh(first.json()["run"]["id"], workspace.pk)
     assert file_in(pushed, "docs/AGENTS.md").state in {"new", "current"}
     again = bot.put(url, {"base64": b64encode(b"Be brief.\n").decode()})
@@ -337,7 +337,7 @@ def test_many_are_pushed_and_each_refusal_is_named(bot: TrueApi, pushed: Source)
     assert sorted(one["pointer"] for one in outcome["refused"]) == [
         f"/files/{index}" for index in (1, 4, 5, 6)
     ]
-    assert (outcome["taken"], len(stored(pushed))) == (4, 4)
+    assert (outcome["stored"], len(stored(pushed))) == (4, 4)
     [blocked] = outcome["quarantined"]
     assert (blocked["path"], {one["severity"] for one in blocked["findings"]} >= {"block"}) == (
         "docs/AGENTS.md",
@@ -361,7 +361,7 @@ def test_a_complete_push_lets_go_of_the_rest(bot: TrueApi, pushed: Source) -> No
 def test_a_path_that_conflicts_with_a_stored_file_is_refused(bot: TrueApi, pushed: Source) -> None:
     push(bot, pushed, {"AGENTS.md": GOOD})
     response = push(bot, pushed, {"docs/AGENTS.md": GOOD, "agents.MD": GOOD}).json()
-    assert ([one["pointer"] for one in response["refused"]], response["taken"]) == (["/files/1"], 1)
+    assert ([one["pointer"] for one in response["refused"]], response["stored"]) == (["/files/1"], 1)
 
 
 def test_a_push_of_which_nothing_can_be_kept_is_refused(bot: TrueApi, pushed: Source) -> None:

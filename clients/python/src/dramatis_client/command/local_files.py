@@ -28,7 +28,9 @@ def run_push(options: argparse.Namespace) -> int:
         return print_dry_run(context, is_complete)
     with open_client(options) as server:
         result = server.push(options.source, context.files, is_complete=is_complete)
-    print_notes([*format_push(result), f"{result['taken']} of {len(context.files)} files pushed."], EXIT_DONE)
+    print_notes(
+        [*format_push(result), f"{result['stored']} of {len(context.files)} files pushed."], EXIT_DONE
+    )
     return EXIT_REFUSED if context.skipped or has_rejected_files(result) else EXIT_DONE
 
 
