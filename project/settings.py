@@ -287,7 +287,9 @@ CONTENT_SECURITY_POLICY = {
 }
 
 # --- Email -------------------------------------------------------------------------------------------
-EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if PRODUCTION else 'console'}.EmailBackend"
+EMAIL_BACKEND = (
+    f"{'django.core.mail.backends.smtp' if PRODUCTION else 'project.dev_mail.backend'}.EmailBackend"
+)
 EMAIL_HOST = env_secret("EMAIL_HOST", needed=PRODUCTION, default="localhost")
 EMAIL_PORT = env_int("EMAIL_PORT", 587)
 EMAIL_HOST_USER = env_str("EMAIL_HOST_USER")
