@@ -97,6 +97,7 @@ class PersonaFileOperations:
                             "message": MESSAGE_SCHEMA,
                         },
                         required=["label", "text"],
+                        title=f"{noun}FileInput",
                     ),
                     body_example={"label": "Fox", "text": FILE_EXAMPLES[self.file_name]},
                     status=201,
