@@ -328,6 +328,8 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    # `format` is an ordinary query parameter: the Accept header chooses the representation.
+    "URL_FORMAT_OVERRIDE": None,
 }
 # Requests per minute: for one key, and for all keys of a workspace together.
 DRAMATIS_RATE_LIMITS = {

@@ -27,6 +27,7 @@ class ApiRequest:
     headers: Mapping[str, str]
     request_id: str
     path: str
+    method: str = "GET"
 
     @property
     def workspace(self) -> Any:

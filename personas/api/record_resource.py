@@ -109,6 +109,10 @@ class RecordResource(RecordBulk[R]):
     # --- operations -------------------------------------------------------------------------------------
 
     def index(self, call: ApiRequest) -> ApiResponse:
+        return self.paginate(call, self.list_matching(call))
+
+    def list_matching(self, call: ApiRequest) -> QuerySet[R]:
+        """Return the records that the key may read and that match the query parameters."""
         rows = self.apply_filters(self.list_visible(call.caller), call)
         state = call.query["state"]
         rows = rows if state == ALL else rows.filter(archived_at__isnull=state == LIVE)
@@ -119,7 +123,7 @@ class RecordResource(RecordBulk[R]):
             for field in self.search_fields:
                 condition |= Q(**{f"{field}__icontains": text})
             rows = rows.filter(condition)
-        return self.paginate(call, rows)
+        return rows
 
     def paginate(self, call: ApiRequest, rows: QuerySet[R]) -> ApiResponse:
         page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))

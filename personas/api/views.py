@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import structlog
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -87,7 +87,7 @@ class ApiView(APIView):
     authentication_classes = ()
     permission_classes = ()
 
-    def handle(self, request: Request, **kwargs: Any) -> HttpResponse:
+    def handle(self, request: Request, **kwargs: Any) -> HttpResponse | StreamingHttpResponse:
         operation = self.operations[str(request.method).replace("HEAD", "GET")]
         # The body is not read before the key is checked: a client without a key must not block a thread.
         caller = authenticate(request.headers, request.META.get("QUERY_STRING", ""))
@@ -112,6 +112,7 @@ class ApiView(APIView):
             headers=request.headers,
             request_id=get_request_id(request),
             path=request.path,
+            method=str(request.method),
         )
 
     def run_operation(self, operation: Operation, call: ApiRequest, kwargs: dict[str, Any]) -> ApiResponse:
@@ -152,8 +153,14 @@ def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
     check_key_limits(caller, operation.touches, is_write=operation.is_write)
 
 
-def build_http_response(answer: ApiResponse, extra_headers: Mapping[str, str]) -> HttpResponse:
-    http_response = HttpResponse(answer.body, status=answer.status, content_type=answer.content_type)
+def build_http_response(
+    answer: ApiResponse, extra_headers: Mapping[str, str]
+) -> HttpResponse | StreamingHttpResponse:
+    http_response: HttpResponse | StreamingHttpResponse = (
+        HttpResponse(answer.body, status=answer.status, content_type=answer.content_type)
+        if answer.stream is None
+        else StreamingHttpResponse(answer.stream, status=answer.status, content_type=answer.content_type)
+    )
     if answer.status in {204, 304}:
         del http_response["Content-Type"]
     for name, value in {"Cache-Control": "private, no-store", **answer.headers, **extra_headers}.items():

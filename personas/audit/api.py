@@ -1,7 +1,9 @@
 """REST resource of audit events (read only)."""
 
+from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
 from django.urls import URLPattern
 
 from personas.api.key_limits import Touches
@@ -9,6 +11,7 @@ from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
 from personas.api.responses import ApiResponse, datetime_json
 from personas.api.schema import (
+    Schema,
     any_object_schema,
     datetime_schema,
     integer_schema,
@@ -38,14 +41,25 @@ AUDIT_EVENT_SCHEMA = object_schema(
     title="AuditEvent",
 )
 
+AUDIT_FILTERS: dict[str, Schema] = {
+    "kind": line_schema(20, least=1),
+    "verb": line_schema(40, least=1),
+    "object_id": integer_schema(1),
+    "since": datetime_schema(),
+}
 
-def api_list_audit_events(call: ApiRequest) -> ApiResponse:
+
+def list_matching_events(call: ApiRequest) -> QuerySet[AuditEvent]:
     rows = list_audit_events(call.workspace)
     for name, field in (("kind", "kind"), ("verb", "verb"), ("object_id", "object_id")):
         if name in call.query:
             rows = rows.filter(**{field: call.query[name]})
-    if since := call.query.get("since"):
-        rows = rows.filter(at__gte=since)
+    since: datetime | None = call.query.get("since")
+    return rows.filter(at__gte=since) if since else rows
+
+
+def api_list_audit_events(call: ApiRequest) -> ApiResponse:
+    rows = list_matching_events(call)
     page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
@@ -82,13 +96,7 @@ urlpatterns: list[URLPattern] = [
             # Audit events contain the records of all agents.
             touches=Touches.WORKSPACE,
             answer=page_schema(AUDIT_EVENT_SCHEMA),
-            query={
-                "kind": line_schema(20, least=1),
-                "verb": line_schema(40, least=1),
-                "object_id": integer_schema(1),
-                "since": datetime_schema(),
-                **PAGINATION_PARAMS,
-            },
+            query={**AUDIT_FILTERS, **PAGINATION_PARAMS},
             tag="audit",
         ),
     ),

@@ -108,13 +108,18 @@ EMAIL_REFUSALS = {503: "email_not_sent"}
 
 
 def api_list_members(call: ApiRequest) -> ApiResponse:
+    rows = list_matching_members(call)
+    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    return page_response(call, page, [member_json(row) for row in page.rows])
+
+
+def list_matching_members(call: ApiRequest) -> QuerySet[Membership]:
     rows = list_members(call.workspace)
     if text := call.query.get("q", "").strip():
         rows = rows.filter(Q(user__name__icontains=text) | Q(user__email__icontains=text))
     if role := call.query.get("role"):
         rows = rows.filter(role=role)
-    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_response(call, page, [member_json(row) for row in page.rows])
+    return rows
 
 
 def api_read_member(call: ApiRequest, key: int) -> ApiResponse:

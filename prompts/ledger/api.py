@@ -96,7 +96,7 @@ OUTDATED_BOT_SCHEMA = object_schema(
     },
     title="OutdatedBot",
 )
-LIST_PARAMETERS: dict[str, Schema] = {
+LEDGER_FILTERS: dict[str, Schema] = {
     "agent": slug_schema(),
     "channel": slug_schema(),
     "key": integer_schema(1, description="The id of a key."),
@@ -104,8 +104,8 @@ LIST_PARAMETERS: dict[str, Schema] = {
     "since": datetime_schema(),
     "until": datetime_schema(description="Before this moment."),
     "request_id": line_schema(64, least=1),
-    **PAGINATION_PARAMS,
 }
+LIST_PARAMETERS: dict[str, Schema] = {**LEDGER_FILTERS, **PAGINATION_PARAMS}
 COMMON_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.LABEL, "tag": "ledger"}
 
 

@@ -120,11 +120,11 @@ PLAIN_NAMES = """
     token_budget total total_characters until updated_since valid_from valid_until values verb verbs vibe
     working_directory
 """
-RULE_SET_NAMES = """
-    caps depth entries file_bytes folder_entries global_folder off paths rules seconds skip_folders take
-    total_bytes
+MORE_PLAIN_NAMES = """
+    caps depth entries file_bytes folder_entries format global_folder off paths rules seconds skip_folders
+    take total_bytes
 """
-PLAIN = frozenset((PLAIN_NAMES + RULE_SET_NAMES).split())
+PLAIN = frozenset((PLAIN_NAMES + MORE_PLAIN_NAMES).split())
 # A reported digest is stored as sent and not trusted.
 # In a batch each item is rejected separately.
 ACCEPTED = {

@@ -12,10 +12,10 @@ METHODS = ("get", "post", "put", "patch", "delete")
 OPERATION_ID = re.compile(r"([a-z]+)(?:[A-Z][a-z]+)+")
 # Of batchGet, the second word is part of the verb.
 VERB_NAMES = """
-    accept approve archive assign batch complete confirm copy create delete diff end get ignore import list
-    move order override preview protect publish push rebuild refresh reject remove render replace replay
-    report resend reset restore revoke rollback rotate search set supersede unignore unpin update verify
-    waive withdraw
+    accept approve archive assign batch complete confirm copy create delete diff end export get ignore
+    import list move order override preview protect publish push rebuild refresh reject remove render
+    replace replay report resend reset restore revoke rollback rotate search set supersede unignore unpin
+    update verify waive withdraw
 """
 VERBS = frozenset(VERB_NAMES.split())
 WRONG_ARTICLE = re.compile(r"\b[Aa] (?!user|unique)[aeiou]\w*|\b[Aa]n (?![aeiou]|[A-Z]|SHA|hour)\w+")
