@@ -23,7 +23,6 @@ from personas.agents.views import AgentPages, IdentityPages, SoulPages
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.record_resource import LIST_PARAMS, RecordResource
-from personas.api.record_schema import to_camel_case
 from personas.api.responses import ApiResponse, datetime_json
 from personas.api.schema import (
     Schema,
@@ -32,6 +31,7 @@ from personas.api.schema import (
     enum_schema,
     line_schema,
     object_schema,
+    to_camel_case,
 )
 from personas.api.views import endpoint
 from personas.api_keys.api import list_client_keys
