@@ -54,6 +54,8 @@ class Operation:
     permission: Permission = Permission.READ
     # Whether bot keys may use this operation too, in addition to admin keys.
     bots: bool = False
+    # Whether every valid key may use this operation, whatever its verbs are.
+    is_for_all_keys: bool = False
     # What the operation reads or writes. Without it, keys limited to some agents, channels or labels get 403.
     touches: Touches | None = None
     answer: Schema | None = None

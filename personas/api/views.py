@@ -147,7 +147,10 @@ def parse_body(request: Request, operation: Operation) -> Any:
 
 
 def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
-    if not caller.has_permission(operation.permission, is_for_bots=operation.bots):
+    is_allowed = operation.is_for_all_keys or caller.has_permission(
+        operation.permission, is_for_bots=operation.bots
+    )
+    if not is_allowed:
         raise ProblemError(Problem(403, "out_of_scope", "This key may not be used for that."))
     check_key_limits(caller, operation.touches, is_write=operation.is_write)
 

@@ -28,6 +28,8 @@ VERBS_BY_KIND = {
     BOT: (FETCH, RENDER, READ, WRITE, ACTIVATE),
     ADMIN: (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE, OVERRIDE),
 }
+# The actions of a new key if its creator names none.
+DEFAULT_VERBS = (FETCH, RENDER)
 # Actions that a key has only if its scopes list them: an absent list of actions does not include them.
 EXPLICIT_VERBS = frozenset({ACTIVATE, OVERRIDE})
 SCOPE_DIMENSIONS = ("verbs", "agents", "channels", "labels")
