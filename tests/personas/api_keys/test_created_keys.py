@@ -1,11 +1,14 @@
 """Keys that the API creates: their default verbs, and their revocation with the key that created them."""
 
+from typing import Any
+
 import pytest
 
 from personas.api_keys import services
 from personas.models import ApiKey, AuditEvent
 
 pytestmark = pytest.mark.django_db
+BODIES: list[dict[str, Any]] = [{}, {"scopes": {}}]
 
 
 def create(api, name, **body):
@@ -22,6 +25,10 @@ def list_valid(workspace):
     return set(ApiKey.objects.in_workspace(workspace).filter(revoked_at=None).values_list("name", flat=True))
 
 
+def get_first_key(workspace):
+    return ApiKey.objects.in_workspace(workspace).order_by("pk")[0]
+
+
 @pytest.fixture
 def chain(key_for, workspace, alice):
     """An admin key, a key created with it, and one created with that."""
@@ -33,8 +40,8 @@ def chain(key_for, workspace, alice):
 
 
 def test_a_key_without_verbs_may_fetch_and_render(admin):
-    for body in ({}, {"scopes": {}}):
-        assert create(admin, f"Bot {len(body)}", **body)["scopes"] == {"verbs": ["fetch", "render"]}
+    for number, body in enumerate(BODIES):
+        assert create(admin, f"Bot {number}", **body)["scopes"] == {"verbs": ["fetch", "render"]}
 
 
 def test_default_verbs_are_not_wider_than_the_key_that_creates(key_for, workspace, alice):
@@ -47,7 +54,7 @@ def test_default_verbs_are_not_wider_than_the_key_that_creates(key_for, workspac
 
 def test_a_key_is_revoked_with_the_keys_that_were_created_with_it(chain, workspace, admin):
     root, child = chain
-    assert child["creator_key_id"] == ApiKey.objects.in_workspace(workspace).order_by("pk").first().pk
+    assert child["creator_key_id"] == get_first_key(workspace).pk
     assert admin.post(f"keys/{child['id']}:revoke?with_created=true").status_code == 204
     assert {"Child", "Grandchild"} & list_valid(workspace) == set()
     assert "Sibling" in list_valid(workspace)
@@ -78,7 +85,7 @@ def test_the_successor_of_a_stolen_key_is_revoked_with_it(chain, workspace, admi
 
 
 def test_keys_are_revoked_in_turn(chain, workspace, admin):
-    root = ApiKey.objects.in_workspace(workspace).order_by("pk").first()
+    root = get_first_key(workspace)
     admin.post(f"keys/{root.pk}:revoke?with_created=true")
     assert list_valid(workspace) & {"Child", "Grandchild", "Sibling"} == set()
 
@@ -94,7 +101,7 @@ def test_a_search_that_stops_at_the_first_generation_is_detected(chain, workspac
 
 
 def test_the_page_offers_to_revoke_them_too(chain, workspace, as_alice):
-    root = ApiKey.objects.in_workspace(workspace).order_by("pk").first()
+    root = get_first_key(workspace)
     url = f"/w/{workspace.slug}/keys/{root.pk}/revoke/"
     page = as_alice.get(url).content.decode()
     assert "Revoke 2 keys that were created with it" in page
