@@ -62,6 +62,8 @@ class Operation:
     bots: bool = False
     # Verb that a key needs. If empty, it follows from `permission`.
     verb: str = ""
+    # Whether every valid key may use this operation, whatever its verbs are.
+    is_for_all_keys: bool = False
     # What the operation reads or writes. Without it, keys limited to some agents, channels or labels get 403.
     touches: Touches | None = None
     answer: Schema | None = None

@@ -90,6 +90,9 @@ PROBLEM_SCHEMA = object_schema(
 )
 
 
+MAX_PLACE_LENGTH = 120
+
+
 @dataclass(frozen=True)
 class FieldError:
     """Description of an invalid value, and its location.
@@ -101,6 +104,13 @@ class FieldError:
     pointer: str = ""
     parameter: str = ""
     header: str = ""
+
+    @property
+    def place(self) -> str:
+        """The location as people write it: `messages[0].content`, or the name of a parameter or header."""
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in self.pointer.split("/")[1:]]
+        path = "".join(f"[{step}]" if step.isdecimal() else f".{step}" for step in steps).removeprefix(".")
+        return (self.parameter or self.header or path)[:MAX_PLACE_LENGTH]
 
     def to_json(self) -> dict[str, str]:
         location = {"pointer": self.pointer, "parameter": self.parameter, "header": self.header}

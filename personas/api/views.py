@@ -18,7 +18,12 @@ from rest_framework.views import APIView
 
 from core.request_body import BodyReadError, mark_body_authenticated
 from personas.api.authentication import ApiClient, authenticate
-from personas.api.exception_handler import exception_to_problem, validation_problem
+from personas.api.exception_handler import (
+    exception_to_problem,
+    missing_verb_problem,
+    out_of_scope_problem,
+    validation_problem,
+)
 from personas.api.idempotency import IDEMPOTENCY_HEADER, run_idempotent
 from personas.api.key_limits import check_key_limits, limit_changes
 from personas.api.operations import JSON_TYPE, ApiRequest, Operation
@@ -29,6 +34,7 @@ from personas.api.responses import ApiResponse
 from personas.api.schema import Schema
 from personas.api.validation import build_validator, find_schema_errors, parse_utc_datetime
 from personas.api_keys.last_used import record_key_use
+from personas.api_keys.scopes import get_key_verbs, get_required_verb
 
 
 def parse_query_params(
@@ -44,7 +50,7 @@ def parse_query_params(
     }
     for name, texts in query.lists():
         if name not in schemas:
-            errors.append(FieldError("There is no such parameter here.", parameter=name[:80]))
+            errors.append(FieldError("There is no such parameter.", parameter=name[:80]))
         elif len(texts) > 1:
             errors.append(FieldError("Give this once.", parameter=name))
         else:
@@ -148,9 +154,22 @@ def parse_body(request: Request, operation: Operation) -> Any:
 
 
 def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
-    if not caller.has_permission(operation.permission, is_for_bots=operation.bots):
-        raise ProblemError(Problem(403, "out_of_scope", "This key may not be used for that."))
+    is_allowed = operation.is_for_all_keys or caller.has_permission(
+        operation.permission, is_for_bots=operation.bots
+    )
+    if not is_allowed:
+        raise ProblemError(missing_permission_problem(caller, operation))
     check_key_limits(caller, operation.touches, is_write=operation.is_write)
+
+
+def missing_permission_problem(caller: ApiClient, operation: Operation) -> Problem:
+    """Tell what the key lacks: the kind of key, a verb, or the role of the member that it acts for."""
+    if caller.is_bot and not operation.bots:
+        return out_of_scope_problem("This operation needs an admin key; this is the key of a bot.")
+    verb = get_required_verb(operation.permission, caller.key.kind)
+    if verb in get_key_verbs(caller.key.scopes, caller.key.kind):
+        return out_of_scope_problem("The role of the member that this key acts for does not allow this.")
+    return missing_verb_problem(verb)
 
 
 def build_http_response(

@@ -7,7 +7,7 @@ from django.db.models import Q, QuerySet
 from django.urls import URLPattern
 
 from personas.api.exception_handler import validation_problem
-from personas.api.key_limits import Touches
+from personas.api.key_limits import Touches, is_proposing
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_resource import RecordResource
@@ -26,6 +26,7 @@ from personas.api.schema import (
     slug_schema,
 )
 from personas.api.views import endpoint
+from personas.errors import InvalidInput
 from personas.memories.memory_file import (
     DEFAULT_SOURCE,
     LIST_KEY,
@@ -105,7 +106,11 @@ class MemoryResource(RecordResource[Memory]):
     derived_fields = ("superseded_by",)
     links = {"agent": (Agent, "slug")}
     schema_overrides = {
-        "state": enum_schema(["active", "proposed"], default="active", title="NewMemoryState")
+        "state": enum_schema(
+            ["active", "proposed"],
+            title="NewMemoryState",
+            description="Active if absent. A bot without the verb `activate` can only propose memories.",
+        )
     }
     read_only_fields = {"author": {"type": "string"}, "superseded_by": nullable_schema(integer_schema(1))}
     agent_path = "agent__slug"
@@ -136,6 +141,9 @@ class MemoryResource(RecordResource[Memory]):
         return {"author": record.author_label, "superseded_by": record.superseded_by_id}
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Memory:
+        if values.get("state") == MemoryState.ACTIVE and is_proposing(call.caller):
+            detail = "This key can only propose memories. Leave the state out, or send “proposed”."
+            raise InvalidInput.on("state", detail)
         return create_memory(call.workspace, values, by=call.actor, message=message)
 
     def archive(self, call: ApiRequest, record: Memory) -> None:

@@ -11,6 +11,7 @@ RESOURCE_MODULES = (
     "personas.memories.api",
     "personas.work.api",
     "personas.api_keys.api",
+    "personas.api_keys.me_api",
     "personas.members.api",
     "personas.workspaces.api",
     "personas.audit.api",

@@ -13,23 +13,23 @@ from personas.api.operations import Operation, raise_not_implemented
 from personas.api.problems import FieldError, ProblemError
 from personas.api.request_body import parse_json_body
 from personas.api.validation import build_validator
-from personas.api_keys.scopes import RENDER, is_in_scope
+from personas.api_keys.scopes import RENDER
 from personas.errors import InvalidInput
 from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.slots import Slots
 from prompts.models import PRODUCTION
-from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, OutOfScope, PromptRequest
+from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest
 from prompts.serving.call_slots import MAX_CALL_SIZE
 from prompts.serving.fetch_api import (
     PROMPT_PATH,
     RawResponse,
     build_prompt_response,
-    check_header_lengths,
+    check_lengths,
     require_content_type,
     serve_with_rate_limit,
 )
 from prompts.serving.post_api import NO_STORE_HEADER, post_view
-from prompts.serving.resolve import authenticate_key, check_key_format
+from prompts.serving.resolve import authenticate_key, check_key_format, check_scopes
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 from prompts.serving.slots import find_task_json, find_timezone
 
@@ -143,7 +143,7 @@ def render_prompt_view(
     request: HttpRequest, client: KeyClient, request_id: str, agent: str, channel: str
 ) -> RawResponse:
     """Serve a prompt, with its slots filled from the request body."""
-    check_header_lengths(request.META.get("HTTP_ACCEPT", ""))
+    check_lengths("", request.META.get("HTTP_ACCEPT", ""), "")
     body = parse_json_body(request, RENDER_REQUEST_VALIDATOR)
     content_type = require_content_type(request.META.get("HTTP_ACCEPT", ""))
     prompt_request = PromptRequest(agent, channel, body.get("label", PRODUCTION), action=RENDER)
@@ -203,10 +203,7 @@ def require_task_json(client: KeyClient, prompt_request: PromptRequest, number: 
     """
     check_key_format(client)
     key = authenticate_key(client)
-    if not is_in_scope(
-        key["scopes"], RENDER, prompt_request.agent, prompt_request.channel, prompt_request.label
-    ):
-        raise OutOfScope
+    check_scopes(key["scopes"], prompt_request)
     task = find_task_json(key["workspace_id"], prompt_request.agent, number)
     if task is None:
         raise ProblemError(validation_problem([FieldError("There is no such task.", "/task")]))

@@ -99,7 +99,13 @@ FOR_BOTS = {
     "POST prompts-report",
 }
 # Serving operations require their own verb; in a batch each item is rejected separately.
-SERVED = {"GET prompt": FETCH, "GET prompt-text": FETCH, "POST render": RENDER, "POST batch-get": ""}
+SERVED = {
+    "GET prompt": FETCH,
+    "GET prompt-text": FETCH,
+    "POST render": RENDER,
+    "POST batch-get": "",
+    "GET me": "",
+}
 VERBS = {READ: READING, EDIT: WRITE, APPROVE: "approve", Permission.OVERRIDE: "override"}
 
 
@@ -151,6 +157,7 @@ GROUPS = {
     "keys": "key",
     "members": "workspace",
     "invitations": "workspace",
+    "me": "key",
     "erasures": "workspace",
     "rule-sets": "workspace",
     **dict.fromkeys(("checkpoints", "signing-keys", "verifications", "rebuild"), "workspace"),

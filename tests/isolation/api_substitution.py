@@ -106,6 +106,7 @@ EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
 }
 # Fields that refer to no row: text, choices, numbers, positions.
 PLAIN_NAMES = """
+with_created
     adoption all_files allow_hard_links allowed_tools append at base64 belief body capabilities
     channel_name compatibility content context creature cursor data description directories
     disable_model_invocation documentation_additional documentation_examples documentation_main email

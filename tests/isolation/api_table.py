@@ -415,6 +415,7 @@ PROMPTS: dict[str, Row] = {
     ),
 }
 SERVING: dict[str, Row] = {
+    "GET me": Row(),
     "GET prompt": Row(PROMPT, beyond=403),
     "GET prompt-text": Row(PROMPT, beyond=403),
     "POST render": Row(PROMPT, body=constant({}), beyond=403),

@@ -26,7 +26,8 @@ def get_memory(workspace):
 def test_a_key_without_the_action_proposes(key_for, workspace, alice):
     for scopes in ({}, {"verbs": ["read", "write"]}):
         bot = key_for(workspace, alice, BOT, **scopes)
-        answer = bot.post("memories", {"text": FACT, "state": "active"})
+        assert bot.post("memories", {"text": FACT, "state": "active"}).status_code == 422
+        answer = bot.post("memories", {"text": FACT})
         assert (answer.status_code, answer.json()["state"]) == (201, "proposed"), answer.content
     verbs = AuditEvent.objects.in_workspace(workspace).filter(kind="memory").values_list("verb", flat=True)
     assert set(verbs) == {"created"}
