@@ -20,7 +20,7 @@ from personas.api.pagination import (
 )
 from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_bulk import RecordBulk
-from personas.api.record_schema import get_default_value, to_camel_case, with_article
+from personas.api.record_schema import get_default_value, with_article
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
     Schema,
@@ -31,6 +31,7 @@ from personas.api.schema import (
     line_schema,
     object_schema,
     page_schema,
+    to_camel_case,
 )
 from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
@@ -51,7 +52,9 @@ R = TypeVar("R", bound=Record)
 LIVE, ARCHIVED, ALL = "live", "archived", "all"
 LIST_PARAMS: dict[str, Schema] = {
     "q": line_schema(200, least=1, description="Words to look for."),
-    "state": enum_schema([LIVE, ARCHIVED, ALL], default=LIVE, description="In use, archived, or both."),
+    "state": enum_schema(
+        [LIVE, ARCHIVED, ALL], default=LIVE, description="In use, archived, or both.", title="RecordState"
+    ),
     "updated_since": datetime_schema(description="Only rows changed at this moment or later."),
     "fields": FIELDS_PARAM,
     **PAGINATION_PARAMS,
@@ -63,7 +66,8 @@ REVISION_SCHEMA = object_schema(
         "message": {"type": "string"},
         "at": datetime_schema(),
         "data": any_object_schema(description="The content of that revision; links are ids."),
-    }
+    },
+    title="Revision",
 )
 CHANGE_ERROR_CODES = {
     404: "not_found",
@@ -282,7 +286,7 @@ class RecordResource(RecordBulk[R]):
 
     def urls(self) -> list[URLPattern]:
         route, tag, one = self.name, self.name, with_article(self.singular)
-        noun, plural = to_camel_case(self.singular), to_camel_case(self.name)
+        noun, plural = self.schema_title, to_camel_case(self.name)
         row_route = f"{route}/<{self.lookup_converter}:key>"
         response_schema = self.response_schema()
         list_params = {**LIST_PARAMS, **self.filters}
@@ -311,6 +315,7 @@ class RecordResource(RecordBulk[R]):
                     self.index,
                     f"List {route.replace('-', ' ')}",
                     operation_id=f"list{plural}",
+                    note="In the order of creation. Archived ones are left out, unless you ask for them.",
                     answer=page_schema(response_schema),
                     query=list_params,
                     **read_options,
@@ -319,6 +324,7 @@ class RecordResource(RecordBulk[R]):
                     self.add,
                     f"Create {one}",
                     operation_id=f"create{noun}",
+                    note="Fields that the body lacks get default values.",
                     **{**write_options, "bots": self.bots_may_add, "touches": self.add_touches},
                     answer=response_schema,
                     status=201,
@@ -335,6 +341,7 @@ class RecordResource(RecordBulk[R]):
                     self.read,
                     f"Get {one}",
                     operation_id=f"get{noun}",
+                    note="The ETag of the response is needed to change it.",
                     answer=response_schema,
                     query={"fields": FIELDS_PARAM},
                     **read_options,
@@ -343,6 +350,7 @@ class RecordResource(RecordBulk[R]):
                     self.change,
                     f"Update {one}",
                     operation_id=f"update{noun}",
+                    note="Changes only the fields of the body.",
                     body=self.body_schema(is_new=False, is_complete=False),
                     **change_options,
                 ),
@@ -350,6 +358,7 @@ class RecordResource(RecordBulk[R]):
                     self.replace,
                     f"Replace {one}",
                     operation_id=f"replace{noun}",
+                    note="Fields that the body lacks get their default values again.",
                     body=self.body_schema(is_new=False, is_complete=True),
                     **change_options,
                 ),
@@ -357,6 +366,7 @@ class RecordResource(RecordBulk[R]):
                     self.remove,
                     f"Archive {one}",
                     operation_id=f"archive{noun}",
+                    note="No prompt contains it then. It can be restored.",
                     **{**change_options, "answer": None, "bots": self.bots_may_remove},
                     status=204,
                 ),
@@ -368,6 +378,7 @@ class RecordResource(RecordBulk[R]):
                     self.restore,
                     f"Restore {one} from the archive",
                     operation_id=f"restore{noun}",
+                    note="Prompts can contain it again.",
                     answer=response_schema,
                     refusals={404: "not_found"},
                     is_retryable=True,
@@ -381,6 +392,7 @@ class RecordResource(RecordBulk[R]):
                     self.list_history,
                     f"List the revisions of {one}, newest first",
                     operation_id=f"list{noun}Revisions",
+                    note="Every change is a revision with author, message and content.",
                     answer=page_schema(REVISION_SCHEMA),
                     query=PAGINATION_PARAMS,
                     **read_options,
@@ -393,6 +405,7 @@ class RecordResource(RecordBulk[R]):
                     self.restore_to_revision,
                     f"Restore a revision of {one}",
                     operation_id=f"restore{noun}Revision",
+                    note="Creates a new revision with the content of an earlier one.",
                     **change_options,
                 ),
             ),

@@ -45,18 +45,19 @@ from personas.roles import Permission
 SLUG_LIST_SCHEMA = array_schema(slug_schema(), minItems=1, uniqueItems=True)
 SCOPES_SCHEMA: Schema = object_schema(
     {
-        "verbs": array_schema(enum_schema(VERBS), minItems=1, uniqueItems=True),
+        "verbs": array_schema(enum_schema(VERBS, title="KeyVerb"), minItems=1, uniqueItems=True),
         "agents": SLUG_LIST_SCHEMA,
         "channels": SLUG_LIST_SCHEMA,
         "labels": SLUG_LIST_SCHEMA,
     },
     required=(),
     description="What the key may be used for; an absent list means all.",
+    title="KeyScopes",
 )
 KEY_FIELDS: dict[str, Schema] = {
     "id": integer_schema(1),
     "name": {"type": "string"},
-    "kind": enum_schema([BOT, ADMIN]),
+    "kind": enum_schema([BOT, ADMIN], title="KeyKind"),
     "prefix": {"type": "string"},
     "scopes": any_object_schema(),
     "created_by": {"type": "string"},
@@ -65,12 +66,12 @@ KEY_FIELDS: dict[str, Schema] = {
     "revoked_at": nullable_schema(datetime_schema()),
     "last_used_at": nullable_schema(datetime_schema()),
 }
-KEY_SCHEMA = object_schema(KEY_FIELDS)
+KEY_SCHEMA = object_schema(KEY_FIELDS, title="ApiKey")
 SECRET_SCHEMA = {
     "type": ["string", "null"],
     "description": "The key itself, shown this once; null when sent again.",
 }
-KEY_WITH_SECRET_SCHEMA = object_schema({**KEY_FIELDS, "secret": SECRET_SCHEMA})
+KEY_WITH_SECRET_SCHEMA = object_schema({**KEY_FIELDS, "secret": SECRET_SCHEMA}, title="ApiKeyWithSecret")
 KEY_WRITE_OPTIONS: dict[str, Any] = {
     "permission": Permission.MANAGE_KEYS,
     "touches": Touches.KEY,
@@ -178,11 +179,12 @@ def key_json(key: ApiKey) -> dict[str, Any]:
 CREATE_KEY_SCHEMA = object_schema(
     {
         "name": line_schema(80, least=1),
-        "kind": enum_schema([BOT, ADMIN], default=BOT),
+        "kind": enum_schema([BOT, ADMIN], default=BOT, title="KeyKind"),
         "scopes": SCOPES_SCHEMA,
         "expires_at": datetime_schema(description="At most 365 days from now; 180 days when absent."),
     },
     required=["name"],
+    title="ApiKeyInput",
 )
 ROTATE_KEY_SCHEMA = object_schema(
     {
@@ -195,6 +197,7 @@ ROTATE_KEY_SCHEMA = object_schema(
         "expires_at": datetime_schema(),
     },
     required=(),
+    title="ApiKeyRotation",
 )
 
 urlpatterns: list[URLPattern] = [

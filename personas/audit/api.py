@@ -37,7 +37,8 @@ AUDIT_EVENT_SCHEMA = object_schema(
         "after": nullable_schema(any_object_schema()),
         "request_id": {"type": "string"},
         "at": datetime_schema(),
-    }
+    },
+    title="AuditEvent",
 )
 
 AUDIT_FILTERS: dict[str, Schema] = {
@@ -94,7 +95,6 @@ urlpatterns: list[URLPattern] = [
             operation_id="listAuditEvents",
             # Audit events contain the records of all agents.
             touches=Touches.WORKSPACE,
-            note="Events about keys have their details only for keys that may manage keys.",
             answer=page_schema(AUDIT_EVENT_SCHEMA),
             query={**AUDIT_FILTERS, **PAGINATION_PARAMS},
             tag="audit",

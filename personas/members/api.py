@@ -50,7 +50,7 @@ OWNER_NOTE = (
     "Needs an admin key of an owner with the verb `manage`. A key cannot make anyone an owner, nor transfer "
     "ownership: the role `owner` gets 403. Owners do this in the browser, on the page Members."
 )
-ROLE_SCHEMA = enum_schema(Role.values, description="What the member may do in the workspace.")
+ROLE_SCHEMA = enum_schema(Role.values, description="What the member may do in the workspace.", title="Role")
 MEMBER_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
@@ -59,7 +59,8 @@ MEMBER_SCHEMA = object_schema(
         "role": ROLE_SCHEMA,
         "joined_at": datetime_schema(),
         "etag": {"type": "string", "description": "For If-Match; changes with the member."},
-    }
+    },
+    title="Member",
 )
 INVITATION_SCHEMA = object_schema(
     {
@@ -70,7 +71,8 @@ INVITATION_SCHEMA = object_schema(
         "created_at": datetime_schema(),
         "expires_at": datetime_schema(description="The link in the email works until then."),
         "is_expired": boolean_schema(),
-    }
+    },
+    title="Invitation",
 )
 MEMBER_EXAMPLE = {
     "id": 3,
@@ -91,7 +93,7 @@ INVITATION_EXAMPLE = {
 }
 MEMBER_FILTERS: dict[str, Schema] = {
     "q": line_schema(200, least=1, description="Text in the name or the email address."),
-    "role": enum_schema(Role.values, description="Only members with this role."),
+    "role": enum_schema(Role.values, description="Only members with this role.", title="Role"),
 }
 READ_OPTIONS: dict[str, Any] = {"touches": Touches.WORKSPACE, "tag": "members"}
 MANAGE_OPTIONS: dict[str, Any] = {
@@ -225,12 +227,13 @@ def invitation_json(invitation: Invitation) -> dict[str, Any]:
     }
 
 
-CHANGE_ROLE_SCHEMA = object_schema({"role": ROLE_SCHEMA})
+CHANGE_ROLE_SCHEMA = object_schema({"role": ROLE_SCHEMA}, title="MemberPatch")
 INVITE_SCHEMA = object_schema(
     {
         "email": line_schema(254, least=3, format="email", description="Where the link is sent."),
         "role": ROLE_SCHEMA,
-    }
+    },
+    title="InvitationInput",
 )
 
 urlpatterns: list[URLPattern] = [

@@ -59,6 +59,7 @@ ENTRY_SCHEMA: Schema = {
         "valid_from": nullable_schema(datetime_schema()),
         "valid_until": nullable_schema(datetime_schema()),
     },
+    "title": "MemoryFileEntry",
     "description": f"A text, or an object with its text under one of: {', '.join(TEXT_KEYS)}.",
 }
 # The body is the content of the file: a list, or an object with the list under `memories`. `items` applies to
@@ -69,14 +70,16 @@ IMPORT_SCHEMA: Schema = {
     "maxItems": MAX_ENTRIES,
     "properties": {LIST_KEY: array_schema(ENTRY_SCHEMA, most=MAX_ENTRIES)},
     "required": [LIST_KEY],
+    "title": "MemoryFile",
 }
 IMPORTED_SCHEMA = object_schema(
     {
         "index": integer_schema(description="Position of the entry in the file, from 0."),
         "id": integer_schema(1, description="The memory with this text."),
         "text": {"type": "string"},
-        "state": enum_schema(MemoryState.values),
-    }
+        "state": enum_schema(MemoryState.values, title="MemoryState"),
+    },
+    title="ImportedMemory",
 )
 IMPORT_RESULT_SCHEMA = object_schema(
     {
@@ -85,7 +88,8 @@ IMPORT_RESULT_SCHEMA = object_schema(
         "created": {"type": "array", "items": IMPORTED_SCHEMA},
         "skipped": {"type": "array", "items": IMPORTED_SCHEMA},
         "ignored_keys": {"type": "array", "items": {"type": "string"}},
-    }
+    },
+    title="MemoryImportResult",
 )
 
 
@@ -100,7 +104,9 @@ class MemoryResource(RecordResource[Memory]):
     create_only_fields = ("state",)
     derived_fields = ("superseded_by",)
     links = {"agent": (Agent, "slug")}
-    schema_overrides = {"state": enum_schema(["active", "proposed"], default="active")}
+    schema_overrides = {
+        "state": enum_schema(["active", "proposed"], default="active", title="NewMemoryState")
+    }
     read_only_fields = {"author": {"type": "string"}, "superseded_by": nullable_schema(integer_schema(1))}
     agent_path = "agent__slug"
     read_touches = write_touches = Touches.AGENT
@@ -108,7 +114,9 @@ class MemoryResource(RecordResource[Memory]):
     bots_may_add = True
     filters = {
         "agent": slug_schema(description="Only memories of this agent, and those that all share."),
-        "belief": enum_schema(MemoryState.values, description="Only memories in this state."),
+        "belief": enum_schema(
+            MemoryState.values, description="Only memories in this state.", title="MemoryState"
+        ),
     }
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Memory]:
@@ -233,7 +241,8 @@ class MemoryResource(RecordResource[Memory]):
                     operation_id="supersedeMemory",
                     permission=Permission.EDIT,
                     body=object_schema(
-                        {"by": integer_schema(1, description="The id of the memory that holds now.")}
+                        {"by": integer_schema(1, description="The id of the memory that holds now.")},
+                        title="MemorySuccessor",
                     ),
                     **common,
                 ),

@@ -23,7 +23,6 @@ from personas.agents.views import AgentPages, IdentityPages, SoulPages
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.record_resource import LIST_PARAMS, RecordResource
-from personas.api.record_schema import to_camel_case
 from personas.api.responses import ApiResponse, datetime_json
 from personas.api.schema import (
     Schema,
@@ -32,6 +31,7 @@ from personas.api.schema import (
     enum_schema,
     line_schema,
     object_schema,
+    to_camel_case,
 )
 from personas.api.views import endpoint
 from personas.api_keys.api import list_client_keys
@@ -73,7 +73,8 @@ JSON_EXPORT_SCHEMA = object_schema(
     {
         "rows": array_schema(any_object_schema(), most=MAX_EXPORT_ROWS),
         "note": {"type": "string", "description": "Why rows are missing; empty if the export is complete."},
-    }
+    },
+    title="Export",
 )
 EXPORT_CONTENT: Mapping[str, Any] = {
     "text/csv": {"schema": {"type": "string"}},
@@ -129,7 +130,9 @@ class ListExport:
                 budget="write",
                 touches=Touches.WORKSPACE,
                 query={
-                    "format": enum_schema(EXPORT_CONTENT_TYPES, default="csv", description="Of the file."),
+                    "format": enum_schema(
+                        EXPORT_CONTENT_TYPES, default="csv", description="Of the file.", title="ExportFormat"
+                    ),
                     **self.query,
                 },
                 extra_content=EXPORT_CONTENT,

@@ -13,7 +13,11 @@ workspace. Its verbs say what it may do, and it can be limited to some agents, c
 change of someone else is overwritten.
 
 **Retries.** Requests that create something accept an `Idempotency-Key`: sent again with the same key and the
-same body, the first response is returned again.
+same body, the first response is returned again, with the header `Idempotency-Replayed: true`.
+
+**Headers.** Every response has `X-Request-ID`, and with a valid key `RateLimit` and `RateLimit-Policy`.
+Responses to changes have `Dramatis-Prompts-Built`, `Dramatis-Prompts-Pending` and `Dramatis-Prompts-Failed`:
+how many prompts got a new version, will be rebuilt by workers, and could not be built.
 
 **Lists** are returned in pages: send `next_cursor` of a page as `cursor` to get the next one."""
 LICENSE = {"name": "MIT", "identifier": "MIT"}

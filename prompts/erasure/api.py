@@ -35,7 +35,7 @@ MODELS: dict[str, type[Record]] = {model.kind: model for model in ERASABLE_FIELD
 ERASURE_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
-        "kind": enum_schema(MODELS),
+        "kind": enum_schema(MODELS, title="ErasureKind"),
         "record": integer_schema(1, description="Id of the erased record."),
         "reason": TEXT_SCHEMA,
         "person": TEXT_SCHEMA,
@@ -44,9 +44,11 @@ ERASURE_SCHEMA = object_schema(
             ErasureProgress.values,
             description="The text is erased in both states. While prompts are being rebuilt, fetches of "
             "those that contained it get 410.",
+            title="ErasureState",
         ),
         "versions": integer_schema(description="How many versions contained the text."),
-    }
+    },
+    title="Erasure",
 )
 ERASED_VERSION_SCHEMA = object_schema(
     {
@@ -56,14 +58,16 @@ ERASED_VERSION_SCHEMA = object_schema(
         "digest": digest_schema(),
         "hash": TEXT_SCHEMA,
         "created_at": datetime_schema(),
-    }
+    },
+    title="ErasedVersion",
 )
 NEW_ERASURE_SCHEMA = object_schema(
     {
-        "kind": enum_schema(MODELS),
+        "kind": enum_schema(MODELS, title="ErasureKind"),
         "record": integer_schema(1, MAX_ID, description="Id of the record."),
         "reason": line_schema(500, least=1, description="Why; kept, so without personal data of its own."),
-    }
+    },
+    title="ErasureInput",
 )
 
 

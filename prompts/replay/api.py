@@ -61,7 +61,8 @@ REPLAY_SCHEMA = object_schema(
         "stretches": {"type": "array", "items": SPAN_SCHEMA},
         "row": nullable_schema(LEDGER_ROW_SCHEMA),
         "moved_at": nullable_schema(datetime_schema(description="When the label came there.")),
-    }
+    },
+    title="Replay",
 )
 EVIDENCE_SCHEMA: Schema = any_object_schema(
     description="A bundle that `dramatis` and docs tell how to check without us."

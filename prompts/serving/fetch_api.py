@@ -22,6 +22,7 @@ from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, Pro
 from personas.api.rate_limits import charge_rate_limit
 from personas.api.schema import datetime_schema, integer_schema, slug_schema
 from personas.api_keys.last_used import record_key_use
+from personas.api_keys.scopes import FETCH
 from personas.errors import InvalidInput
 from prompts.models import PRODUCTION
 from prompts.serving import (
@@ -262,6 +263,7 @@ def remove_content_type(response: AnyResponse) -> AnyResponse:
 
 
 FETCH_OPTIONS: dict[str, Any] = {
+    "verb": FETCH,
     "bots": True,
     "touches": Touches.LABEL,
     "budget": "fetch",

@@ -46,6 +46,7 @@ CALL_TOOL_SCHEMA = api_schema.object_schema(
         "signature": api_schema.prose_schema(4_000),
     },
     ("name",),
+    title="CallTool",
 )
 LIMIT_SCHEMA = api_schema.integer_schema(1, 10_000_000)
 # The fields that change the inputs of the prompt for one call. They take precedence over stored values.
@@ -71,9 +72,10 @@ CALL_INPUT_SCHEMAS: dict[str, Any] = {
         },
         (),
         description="Characters for the whole, for sections and for files; items and characters of samples.",
+        title="CallLimits",
     ),
     "working_directory": api_schema.line_schema(1_000),
-    "entry": api_schema.enum_schema(("full", "simple", "minimal")),
+    "entry": api_schema.enum_schema(("full", "simple", "minimal"), title="PromptEntry"),
     "native_tools": api_schema.boolean_schema(
         description="Whether the provider takes tool definitions; if not, the text describes the tools."
     ),
@@ -90,7 +92,9 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
         ),
         "sandbox": api_schema.any_object_schema(),
         "session": api_schema.object_schema(
-            {"id": api_schema.line_schema(200), "plan_path": api_schema.line_schema(1_000)}, ()
+            {"id": api_schema.line_schema(200), "plan_path": api_schema.line_schema(1_000)},
+            (),
+            title="CallSession",
         ),
         "task": api_schema.integer_schema(
             1, 2**31 - 1, description="The number of a task of the agent, or of nobody's."
@@ -103,6 +107,7 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
                 "context": api_schema.prose_schema(MAX_TEXT_LENGTH),
             },
             ("error",),
+            title="PreviousError",
         ),
         "tools": api_schema.array_schema(
             {"anyOf": [api_schema.line_schema(100, least=1), CALL_TOOL_SCHEMA]},
@@ -118,14 +123,16 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
             api_schema.object_schema(
                 {
                     "content": api_schema.prose_schema(MAX_TEXT_LENGTH, least=1),
-                    "role": api_schema.enum_schema(("user", "assistant")),
+                    "role": api_schema.enum_schema(("user", "assistant"), title="MessageRole"),
                 },
                 ("content",),
+                title="MessageInput",
             )
         ),
     }
     | CALL_INPUT_SCHEMAS,
     (),
+    title="RenderInput",
 )
 RENDER_REQUEST_VALIDATOR = build_validator(RENDER_REQUEST_SCHEMA)
 NON_SLOT_FIELDS = ("label", "task")
@@ -212,6 +219,7 @@ render_prompt_view.operations = {  # type: ignore[attr-defined]  # published; th
         "Render a prompt for one call",
         operation_id="renderPrompt",
         bots=True,
+        verb=RENDER,
         touches=Touches.LABEL,
         budget="render",
         answer=SERVED_PROMPT_SCHEMA,

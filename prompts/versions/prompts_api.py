@@ -40,7 +40,8 @@ LATEST_VERSION_SCHEMA = object_schema(
         "characters": integer_schema(),
         "tokens": integer_schema(),
         "created_at": datetime_schema(),
-    }
+    },
+    title="LatestVersion",
 )
 PROMPT_SCHEMA = object_schema(
     {
@@ -54,7 +55,8 @@ PROMPT_SCHEMA = object_schema(
         "problem": {"type": "string", "description": "Why the last build left everything as it was."},
         "pending": integer_schema(description="Changes that wait to be built in."),
         "built_at": nullable_schema(datetime_schema()),
-    }
+    },
+    title="PromptSummary",
 )
 REBUILD_SCHEMA = object_schema(
     {
@@ -62,19 +64,26 @@ REBUILD_SCHEMA = object_schema(
         "unchanged": integer_schema(),
         "failed": integer_schema(),
         "versions": array_schema(
-            object_schema({"channel": TEXT_SCHEMA, "number": integer_schema(1), "digest": digest_schema()}),
+            object_schema(
+                {"channel": TEXT_SCHEMA, "number": integer_schema(1), "digest": digest_schema()},
+                title="BuiltVersion",
+            ),
             most=10_000,
         ),
         "problems": array_schema(
-            object_schema({"channel": TEXT_SCHEMA, "problem": TEXT_SCHEMA}), most=10_000
+            object_schema({"channel": TEXT_SCHEMA, "problem": TEXT_SCHEMA}, title="BuildProblem"), most=10_000
         ),
-    }
+    },
+    title="RebuildResult",
 )
 LIST_PARAMETERS = {
     "agent": slug_schema(description="Only those of this agent."),
     "channel": slug_schema(description="Only those on this channel."),
     "state": enum_schema(
-        ["live", "all"], default="live", description="Only those in use, or all there ever were."
+        ["live", "all"],
+        default="live",
+        description="Only those in use, or all there ever were.",
+        title="PromptFilter",
     ),
     **PAGINATION_PARAMS,
 }
@@ -178,7 +187,6 @@ urlpatterns: list[URLPattern] = [
             answer=REBUILD_SCHEMA,
             is_retryable=True,
             tag="prompts",
-            note="Equal words make no new version.",
         ),
     ),
 ]

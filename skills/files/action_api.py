@@ -47,27 +47,33 @@ WAIVER_DATE_SCHEMA: Schema = {
 WAIVER_REQUEST_SCHEMA = object_schema(
     {"digest": digest_schema(), "reason": line_schema(500, least=1), "until": WAIVER_DATE_SCHEMA},
     required=["digest", "reason"],
+    title="WaiverInput",
 )
 BULK_APPROVAL_SCHEMA = object_schema(
     {
         "files": array_schema(
-            object_schema({"id": integer_schema(1), "digest": SEEN_DIGEST_SCHEMA}),
+            object_schema(
+                {"id": integer_schema(1), "digest": SEEN_DIGEST_SCHEMA}, title="ContextFileApproval"
+            ),
             most=MAX_BATCH_SIZE,
             minItems=1,
             uniqueItems=True,
         )
-    }
+    },
+    title="ContextFileApprovals",
 )
 BULK_APPROVAL_RESULT_SCHEMA = object_schema(
     {
         "accepted": array_schema(integer_schema(1), description="Ids of the files that were accepted."),
         "refused": array_schema(
             object_schema(
-                {"pointer": TEXT_SCHEMA, "id": integer_schema(1), "code": TEXT_SCHEMA, "detail": TEXT_SCHEMA}
+                {"pointer": TEXT_SCHEMA, "id": integer_schema(1), "code": TEXT_SCHEMA, "detail": TEXT_SCHEMA},
+                title="ContextFileRejection",
             ),
             description="One refusal stops no other.",
         ),
-    }
+    },
+    title="ContextFileApprovalResult",
 )
 
 
@@ -168,7 +174,7 @@ urlpatterns: list[URLPattern] = [
             approve_context_file,
             "Accept the present content of a context file",
             operation_id="acceptContextFile",
-            body=object_schema({"digest": SEEN_DIGEST_SCHEMA}),
+            body=object_schema({"digest": SEEN_DIGEST_SCHEMA}, title="SeenContent"),
             answer=FILE_DETAIL_SCHEMA,
             **EDIT_OPTIONS,
         ),

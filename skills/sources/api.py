@@ -54,15 +54,22 @@ from skills.uploads.api import build_push_urls
 HOLD_SCHEMA = object_schema(
     {"run": integer_schema(1), "missing": integer_schema(1)},
     description="The run that waits for the removal of its missing files to be confirmed; null if none.",
+    title="SourceHold",
 )
 CONFIRMATION_SCHEMA = object_schema(
-    {"run": integer_schema(1, description="The held run whose missing files you have seen.")}
+    {"run": integer_schema(1, description="The held run whose missing files you have seen.")},
+    title="RemovalConfirmation",
 )
-GRANT_SCHEMA = object_schema({"path": TEXT_SCHEMA, "note": TEXT_SCHEMA})
+GRANT_SCHEMA = object_schema({"path": TEXT_SCHEMA, "note": TEXT_SCHEMA}, title="AllowedFolder")
 NO_SCHEDULE_MESSAGE = "Pushed files are looked at when they come; leave the minutes out."
 SOURCE_PROPERTIES: dict[str, Schema] = {
     "slug": slug_schema(),
-    "kind": enum_schema(SourceKind.values, default=str(SourceKind.FOLDER), description="Set once, for good."),
+    "kind": enum_schema(
+        SourceKind.values,
+        default=str(SourceKind.FOLDER),
+        description="Set once, for good.",
+        title="SourceKind",
+    ),
     "grant": nullable_schema(
         line_schema(1_000, least=1, description="The path that operators granted; null if pushed.")
     ),
@@ -72,7 +79,7 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
         "empty: relative paths.",
     ),
     "harnesses": array_schema(
-        enum_schema(HARNESSES),
+        enum_schema(HARNESSES, title="Harness"),
         minItems=1,
         uniqueItems=True,
         default=list(HARNESSES),
@@ -82,6 +89,7 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
         Adoption.values,
         description="Whether sound revisions are used at once. When absent: automatic for a folder, by_hand "
         "for pushed files.",
+        title="SourceAdoption",
     ),
     "refresh_minutes": nullable_schema(
         integer_schema(1, 10_080, description="How often workers look; null: only when someone asks.")
@@ -116,7 +124,7 @@ class SourceResource(RecordResource[Source]):
     agent_path = "agent_contexts__agent__slug"
     read_touches = Touches.AGENT
     write_permission = Permission.MANAGE_SOURCES
-    filters = {"kind": enum_schema(SourceKind.values)}
+    filters = {"kind": enum_schema(SourceKind.values, title="SourceKind")}
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Source]:
         return list_sources(workspace)
@@ -289,8 +297,6 @@ class SourceResource(RecordResource[Source]):
             answer=refresh_api.RUN_SCHEMA,
             status=202,
             is_retryable=True,
-            note="A run in which most files are missing is held and changes nothing. To try again instead, "
-            "ask for another look at the source.",
             tag=self.name,
         )
         return [

@@ -77,21 +77,21 @@ def personas(workspace: Workspace, by: Actor) -> Names:
     key, _ = create_key(workspace, "Other", {}, by=by)
     soon = (timezone.now() + timedelta(days=9)).isoformat()
     return {
-        "agents.key": agent.slug,
-        "identities.key": identity.slug,
-        "souls.key": soul.slug,
-        "user-profiles.key": profile.slug,
-        "channels.key": channel.slug,
-        "tools.key": tool.name,
-        "skills.key": skill.name,
-        "memories.key": memory.pk,
-        "responsibilities.key": duty.pk,
-        "tasks.key": task.number,
-        "keys.key": key.pk,
-        "members.key": join(workspace, make_user("Ida"), Role.VIEWER).pk,
-        "DELETE /api/v1/members/{key}": join(workspace, make_user("Olaf"), Role.VIEWER).pk,
-        "invitations.key": invite_member(workspace, "nora@example.com", Role.VIEWER, by=by).pk,
-        "POST /api/v1/invitations/{key}:resend": invite_member(
+        "agents.slug": agent.slug,
+        "identities.slug": identity.slug,
+        "souls.slug": soul.slug,
+        "user-profiles.slug": profile.slug,
+        "channels.slug": channel.slug,
+        "tools.name": tool.name,
+        "skills.name": skill.name,
+        "memories.id": memory.pk,
+        "responsibilities.id": duty.pk,
+        "tasks.number": task.number,
+        "keys.id": key.pk,
+        "members.id": join(workspace, make_user("Ida"), Role.VIEWER).pk,
+        "DELETE /api/v1/members/{id}": join(workspace, make_user("Olaf"), Role.VIEWER).pk,
+        "invitations.id": invite_member(workspace, "nora@example.com", Role.VIEWER, by=by).pk,
+        "POST /api/v1/invitations/{id}:resend": invite_member(
             workspace, "per@example.com", Role.VIEWER, by=by
         ).pk,
         "/api/v1/invitations email": "kari@example.com",
@@ -99,6 +99,7 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "channel": channel.slug,
         "name": skill.name,
         "number": 1,
+        "revision": 1,
         "position": 0,
         "body.agent": agent.slug,
         "body.channel": channel.slug,
@@ -113,7 +114,7 @@ def personas(workspace: Workspace, by: Actor) -> Names:
             "kind": "memory",
             "record": make_memory(workspace, text="Was born in Bergen.").pk,
         },
-        "erasures.key": erase_record(
+        "erasures.id": erase_record(
             make_memory(workspace, text="Was born in Hamar."), reason="Asked", by=BY
         ).pk,
         "body.expires_at": soon,
@@ -121,19 +122,19 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "/api/v1/agents/{agent}/responsibilities:remove title": duty.title,
         "/api/v1/tools name": "fresh-tool",
         # An agent cannot call itself, and parameters are JSON in a text, which the schema cannot express.
-        "/api/v1/tools/{key} agent": make_agent(workspace, slug="helper").slug,
-        "/api/v1/tools/{key} parameters": '{"type": "object"}',
+        "/api/v1/tools/{name} agent": make_agent(workspace, slug="helper").slug,
+        "/api/v1/tools/{name} parameters": '{"type": "object"}',
         # Nothing refers to these, so they can be archived.
-        "DELETE /api/v1/souls/{key}": make_soul(workspace, label="Free").slug,
-        "DELETE /api/v1/channels/{key}": make_channel(workspace, slug="free").slug,
-        "DELETE /api/v1/tools/{key}": make_tool(workspace, name="free").name,
+        "DELETE /api/v1/souls/{slug}": make_soul(workspace, label="Free").slug,
+        "DELETE /api/v1/channels/{slug}": make_channel(workspace, slug="free").slug,
+        "DELETE /api/v1/tools/{name}": make_tool(workspace, name="free").name,
         **bulk_ids(workspace, agent),
         "rule-sets.key": "plain",
         "verifications.key": request_verification(workspace, by=by).pk,
         "/api/v1/workspaces slug": "fresh-workspace",
         "query of GET /api/v1/usages": {"kind": "soul", "id": soul.pk},
-        "POST /api/v1/memories/{key}:restore": revoke_memory(make_memory(workspace), by=BY).pk,
-        "POST /api/v1/agents/{key}:restore": archive_record(make_agent(workspace, slug="gone"), by=BY).slug,
+        "POST /api/v1/memories/{id}:restore": revoke_memory(make_memory(workspace), by=BY).pk,
+        "POST /api/v1/agents/{slug}:restore": archive_record(make_agent(workspace, slug="gone"), by=BY).slug,
     }
 
 
@@ -189,21 +190,21 @@ def files(workspace: Workspace, agent: Agent) -> Names:
     return {
         "/api/v1/sources grant": grant.path,
         "/api/v1/sources folder": "",
-        "sources.key": source.slug,
-        "DELETE /api/v1/sources/{key}": free.slug,
-        "discovered-skills.key": skill_file.pk,
-        "context-files.key": poisoned.pk,
+        "sources.slug": source.slug,
+        "DELETE /api/v1/sources/{slug}": free.slug,
+        "discovered-skills.id": skill_file.pk,
+        "context-files.id": poisoned.pk,
         "path": "AGENTS.md",
-        "/api/v1/sources/{key}/runs/{number}.number": run.pk,
-        "POST /api/v1/sources/{key}:confirmRemoval": gone.slug,
-        "body of POST /api/v1/sources/{key}:confirmRemoval": {"run": held.pk},
-        "POST /api/v1/context-files/{key}:accept": proposed.pk,
-        "body of POST /api/v1/context-files/{key}:accept": {"digest": digest_of(proposed)},
-        "body of POST /api/v1/context-files/{key}:waive": {
+        "/api/v1/sources/{slug}/runs/{number}.number": run.pk,
+        "POST /api/v1/sources/{slug}:confirmRemoval": gone.slug,
+        "body of POST /api/v1/sources/{slug}:confirmRemoval": {"run": held.pk},
+        "POST /api/v1/context-files/{id}:accept": proposed.pk,
+        "body of POST /api/v1/context-files/{id}:accept": {"digest": digest_of(proposed)},
+        "body of POST /api/v1/context-files/{id}:waive": {
             "digest": digest_of(poisoned),
             "until": until.isoformat(),
         },
-        "/api/v1/context-files/{key}/waivers/{waiver}:end.key": waived.pk,
+        "/api/v1/context-files/{id}/waivers/{waiver}:end.id": waived.pk,
         "waiver": waiver.pk,
         "body.source": source.slug,
         "body.harness": "opal",
@@ -240,14 +241,14 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
     moves = LabelMove.objects.in_workspace(workspace).filter(prompt=prompt)
     timestamp = (moves.latest("pk").at + timedelta(microseconds=1)).isoformat().replace("+00:00", "Z")
     return {
-        "prompt-versions.key": prompt.latest.digest,
+        "prompt-versions.digest": prompt.latest.digest,
         "body.against": first.digest,
         "body.digest": prompt.latest.digest,
         "body.version": first.number,
         "body.at": timestamp,
         "body.label": "canary",
         "body.ledger_id": served.ledger_id,
-        "ledger.key": served.ledger_id,
+        "ledger.id": served.ledger_id,
         "label": "canary",
         # Values that must be consistent, which the schema cannot express.
         "query of GET /api/v1/replay": {
