@@ -1,5 +1,6 @@
 import os
 from collections.abc import Collection
+from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -131,7 +132,7 @@ def test_a_query_that_ignores_the_workspace_is_refused(workspace):
 
 def test_arguments_that_are_changed_or_of_other_types_are_refused(workspace):
     changed = CompiledQuery(
-        lambda workspace, text: Agent.objects.in_workspace(workspace).filter(slug__contains=text)
+        lambda workspace, text: Agent.objects.in_workspace(workspace).filter(slug=f"{text}-2")
     )
     with pytest.raises(NotCompilable, match="as it is"):
         changed(workspace, "pilot")
@@ -139,6 +140,33 @@ def test_arguments_that_are_changed_or_of_other_types_are_refused(workspace):
     for value in values:
         with pytest.raises(NotCompilable, match="not supported"):
             CompiledQuery(Agent.objects.in_workspace)(value)
+
+
+@pytest.mark.parametrize("lookup", ["contains", "icontains", "startswith", "istartswith", "endswith"])
+@pytest.mark.parametrize("text", ["pilot", "PIL", "%", "_", "\\", "100%", "a_b", "o", "%s", ""])
+def test_a_pattern_matches_what_the_queryset_matches(workspace, crew, lookup, text):
+    for label in ("100% calm", "a_b", "back\\slash", "o%s"):
+        make_soul(workspace, label=label, text="Text")
+    build = partial(filter_souls, lookup)
+    query = CompiledQuery(build)
+    query(workspace, "another")
+    assert sorted(query(workspace, text), key=id_of) == sorted(build(workspace, text), key=id_of)
+
+
+@pytest.mark.planted
+def test_a_pattern_that_is_not_escaped_is_noticed(workspace, crew, monkeypatch):
+    query = CompiledQuery(partial(filter_souls, "icontains"))
+    assert query(workspace, "%") == []
+    monkeypatch.setattr(type(connection.ops), "prep_for_like_query", lambda self, value: value)
+    assert query(workspace, "%") != []
+
+
+def filter_souls(lookup: str, workspace: Workspace | int, text: str) -> QuerySet[Soul]:
+    return Soul.objects.in_workspace(workspace).filter(**{f"label__{lookup}": text})
+
+
+def id_of(row: Soul) -> int:
+    return row.pk
 
 
 def test_prefetched_querysets_with_arguments_are_refused(workspace):
