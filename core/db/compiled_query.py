@@ -7,6 +7,7 @@ benchmark shows a gain.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -22,12 +23,13 @@ from core.shared_cache import SharedLRUCache
 P = ParamSpec("P")
 T = TypeVar("T")
 # An argument of a query, or one of its elements.
-Value = int | str
+Value = int | str | datetime
 
 # Placeholders for arguments while a queryset is compiled. They are valid for all integer columns. If such a
 # number were part of a queryset itself, compiling it would fail.
 FIRST_PLACEHOLDER = 2_000_000_011
 TEXT_PLACEHOLDER = "compiled query, argument {}"
+FIRST_TIME_PLACEHOLDER = datetime(1901, 2, 3, 4, 5, 6, tzinfo=UTC)
 # Compiled forms of one query; there is one for each length of its list arguments.
 MAX_FORMS = 200
 # Forms with more values are rarely used again, and large.
@@ -191,10 +193,10 @@ class BoundQuery:
 class CompiledQueries:
     """A function that returns querysets, compiled on the first call for each length of its list arguments.
 
-    The arguments may be integers, texts, models (their primary keys are used) and collections of these. Each
-    must be compared with a column as it is, or as part of a pattern, as in `filter(name__contains=…)`. Every
-    queryset must use the first argument, which is usually the workspace. The queries run on the primary
-    database.
+    The arguments may be integers, texts, times, models (their primary keys are used) and collections of
+    these. Each must be compared with a column as it is, or as part of a pattern, as in
+    `filter(name__contains=…)`. Every queryset must use the first argument, which is usually the workspace.
+    The queries run on the primary database.
     """
 
     def __init__(self, build: "Callable[..., Sequence[QuerySet[Any, Any]]]") -> None:
@@ -238,7 +240,7 @@ def flatten_arguments(args: Sequence[Any]) -> Iterator[Value]:
     for arg in args:
         for given in arg if isinstance(arg, COLLECTIONS) else (arg,):
             value = given.pk if isinstance(given, Model) else given
-            if type(value) not in (int, str):
+            if type(value) not in (int, str, datetime):
                 raise NotCompilable(f"{type(value).__name__} is not supported as an argument.")
             yield value
 
@@ -249,15 +251,12 @@ def compile_forms(build: Any, shape: Sequence[int | None], values: Sequence[Valu
     Managers filter by the current workspace scope. The compiled SQL is used for all workspaces, so there is
     no such scope while it is built: the workspace must be an argument.
     """
-    placeholders = [
-        FIRST_PLACEHOLDER + number if type(value) is int else TEXT_PLACEHOLDER.format(number)
-        for number, value in enumerate(values)
-    ]
+    placeholders = [build_placeholder(number, value) for number, value in enumerate(values)]
     remaining = iter(placeholders)
     args = [
         next(remaining) if length is None else [next(remaining) for _ in range(length)] for length in shape
     ]
-    positions = {placeholder: number for number, placeholder in enumerate(placeholders)}
+    positions = {adapt_time(placeholder): number for number, placeholder in enumerate(placeholders)}
     with all_workspaces():
         forms = [compile_queryset(queryset, positions) for queryset in build(*args)]
     if any(0 not in form.positions for form in forms if form.sql):
@@ -266,6 +265,18 @@ def compile_forms(build: Any, shape: Sequence[int | None], values: Sequence[Valu
     if used != set(range(len(values))) and all(form.sql for form in forms):
         raise NotCompilable("An argument is not compared with a column as it is.")
     return forms
+
+
+def build_placeholder(number: int, value: Value) -> Value:
+    if isinstance(value, datetime):
+        return FIRST_TIME_PLACEHOLDER + timedelta(microseconds=number + 1)
+    return FIRST_PLACEHOLDER + number if type(value) is int else TEXT_PLACEHOLDER.format(number)
+
+
+def adapt_time(value: Any) -> Any:
+    """Convert a time to the parameter that Django makes of it, on SQLite a text."""
+    ops: Any = get_connection().ops
+    return ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
 
 
 def compile_queryset(queryset: "QuerySet[Any, Any]", positions: Mapping[Any, int]) -> CompiledForm:
@@ -285,10 +296,11 @@ def compile_queryset(queryset: "QuerySet[Any, Any]", positions: Mapping[Any, int
 
 def find_placeholder(param: Any, positions: Mapping[Any, int]) -> Placeholder | None:
     """Return the placeholder that a parameter is, or that it is a pattern of; None for a constant."""
-    if not isinstance(param, int | str):
+    if not isinstance(param, int | str | datetime):
         return None
     if param in positions:
-        return Placeholder(positions[param], type(param))
+        is_integer = isinstance(param, int)
+        return Placeholder(positions[param], type(param) if is_integer else adapt_time)
     text = param.strip("%") if isinstance(param, str) else ""
     if text not in positions:
         return None

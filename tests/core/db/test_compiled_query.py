@@ -1,13 +1,16 @@
 import os
 from collections.abc import Collection
+from datetime import datetime, timedelta
 from functools import partial
 from threading import Thread
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from core.db.compiled_query import CompiledQueries, CompiledQuery, NotCompilable, fetch_together
 from core.db.pipeline import Statement, execute_together
@@ -151,6 +154,20 @@ def test_a_pattern_matches_what_the_queryset_matches(workspace, crew, lookup, te
     query = CompiledQuery(build)
     query(workspace, "another")
     assert sorted(query(workspace, text), key=id_of) == sorted(build(workspace, text), key=id_of)
+
+
+def test_a_time_is_compared_as_by_the_queryset(workspace, crew):
+    def build(workspace: Workspace | int, since: datetime, until: datetime) -> QuerySet[Agent]:
+        rows = Agent.objects.in_workspace(workspace)
+        return rows.filter(created_at__gte=since, created_at__lt=until).order_by("pk")
+
+    query, now = CompiledQuery(build), timezone.now()
+    east = now.astimezone(ZoneInfo("Asia/Tokyo"))
+    hour = timedelta(hours=1)
+    for since, until in ((now - hour, now + hour), (now + hour, now + 2 * hour), (east - hour, east + hour)):
+        assert query(workspace, since, until) == list(build(workspace, since, until))
+    assert query(workspace, now - hour, now + hour) == crew
+    assert query(workspace, crew[1].created_at, crew[2].created_at) == [crew[1]]
 
 
 @pytest.mark.planted
