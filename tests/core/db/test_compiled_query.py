@@ -147,10 +147,10 @@ def test_arguments_that_are_changed_or_of_other_types_are_refused(workspace):
 
 @pytest.mark.parametrize("lookup", ["contains", "icontains", "startswith", "istartswith", "endswith"])
 @pytest.mark.parametrize("text", ["pilot", "PIL", "%", "_", "\\", "100%", "a_b", "o", "%s", ""])
-def test_a_pattern_matches_what_the_queryset_matches(workspace, crew, lookup, text):
-    for label in ("100% calm", "a_b", "back\\slash", "o%s"):
-        make_soul(workspace, label=label, text="Text")
-    build = partial(filter_souls, lookup)
+def test_a_pattern_matches_what_the_queryset_matches(workspace, lookup, text):
+    for one in ("100% calm", "a_b", "back\\slash", "o%s", "Pilot", "pilot"):
+        make_memory(workspace, one)
+    build = partial(filter_memories, lookup)
     query = CompiledQuery(build)
     query(workspace, "another")
     assert sorted(query(workspace, text), key=id_of) == sorted(build(workspace, text), key=id_of)
@@ -171,18 +171,19 @@ def test_a_time_is_compared_as_by_the_queryset(workspace, crew):
 
 
 @pytest.mark.planted
-def test_a_pattern_that_is_not_escaped_is_noticed(workspace, crew, monkeypatch):
-    query = CompiledQuery(partial(filter_souls, "icontains"))
+def test_a_pattern_that_is_not_escaped_is_noticed(workspace, monkeypatch):
+    make_memory(workspace, "Calm")
+    query = CompiledQuery(partial(filter_memories, "icontains"))
     assert query(workspace, "%") == []
     monkeypatch.setattr(type(connection.ops), "prep_for_like_query", lambda self, value: value)
     assert query(workspace, "%") != []
 
 
-def filter_souls(lookup: str, workspace: Workspace | int, text: str) -> QuerySet[Soul]:
-    return Soul.objects.in_workspace(workspace).filter(**{f"label__{lookup}": text})
+def filter_memories(lookup: str, workspace: Workspace | int, text: str) -> QuerySet[Memory]:
+    return Memory.objects.in_workspace(workspace).filter(**{f"text__{lookup}": text})
 
 
-def id_of(row: Soul) -> int:
+def id_of(row: Memory) -> int:
     return row.pk
 
 
