@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Model
 from django.db.models.base import ModelState
+from django.db.models.fields.related_descriptors import ForeignKeyDeferredAttribute
 from django.db.models.query_utils import DeferredAttribute
 from django.db.models.signals import post_init, pre_init
 
@@ -33,6 +34,7 @@ def build_instance(
 @cache
 def has_plain_columns(model: type[Model]) -> bool:
     """Whether setting the attribute of a column does no more than that, and the model has no own __init__."""
-    attributes = [getattr(model, field.attname, None) for field in model._meta.concrete_fields]
-    is_plain = all(isinstance(attribute, DeferredAttribute) for attribute in attributes)
+    descriptors = {type(getattr(model, field.attname, None)) for field in model._meta.concrete_fields}
+    # Of these, that of foreign keys also clears a related instance, which a new instance does not have.
+    is_plain = descriptors <= {DeferredAttribute, ForeignKeyDeferredAttribute}
     return is_plain and model.__init__ is Model.__init__
