@@ -7,8 +7,8 @@ from django.apps import apps
 from django.db import models
 from django.db.models.signals import post_init
 
-from core.db.model_rows import build_instance, has_plain_columns
 from personas.models import Agent, Memory, Soul
+from personas.tenancy.model_rows import build_instance, has_plain_columns
 from personas.tenancy.models import WorkspaceOwned
 from tests.factories import make_agent, make_memory, make_soul
 
