@@ -30,7 +30,7 @@ FIELDS: dict[str, tuple[forms.Field, Any]] = {
 
 
 def render(widget: Widget, value: Any, renderer: Any) -> str:
-    html = widget.render("name", value, {"class": "input", "data-x": 'a"b', "disabled": False}, renderer)
+    html: str = widget.render("name", value, {"class": "input", "data-x": 'a"b', "disabled": False}, renderer)
     html = re.sub(r"\s+(?=[<>])|(?<=>)\s+", "", html)
     # The engines write quotes differently.
     return html.replace("&#34;", "&quot;").replace("&#39;", "&#x27;")
