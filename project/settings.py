@@ -115,6 +115,8 @@ MIDDLEWARE = [
     # Disables itself (MiddlewareNotUsed) if there is no replica.
     "core.db.replica.ReadYourWritesMiddleware",
 ]
+# Renders widgets with Jinja2: Django includes a template for each option of a list.
+FORM_RENDERER = "project.form_renderer.WidgetRenderer"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",

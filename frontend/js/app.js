@@ -1,4 +1,5 @@
 import Alpine from "@alpinejs/csp";
+import { listen as initActionBar } from "./action_bar.js";
 import { listen as initAnnouncements } from "./announce.js";
 import { listen as initBehaviours } from "./behaviours.js";
 import { listen as initBulkActions } from "./bulk.js";
@@ -20,6 +21,7 @@ initBehaviours();
 // After the behaviours: their confirmation dialog may cancel a submit.
 initProgress();
 initToasts();
+initActionBar();
 initAnnouncements();
 initBulkActions();
 initDrafts();
