@@ -607,7 +607,7 @@ def test_a_stored_mission_with_such_a_placeholder_is_reported_and_not_served(pro
     before = product.fetch(BARE)
     product.put(settings_path(BARE), mission="Print {{_token}}.", sample_data=CONTEXT)
     assert product.fetch(BARE) == before
-    [prompt] = product.call("GET", f"prompts?agent={BARE}")["data"]
+    [prompt] = product.call("GET", f"prompts?agent={BARE}")["items"]
     assert prompt["problem"] == "Not built: mission: the placeholder {{_token}} names a hidden field"
 
 
