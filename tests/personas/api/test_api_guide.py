@@ -56,7 +56,7 @@ def test_every_command_of_the_guide_works(environment: dict[str, str]) -> None:
             check=False,
         )
         assert done.returncode == 0, f"{code}\n{done.stderr}"
-        if "text/markdown" not in code:
+        if "prompt.md" not in code:
             assert json.loads(done.stdout)
 
 
