@@ -16,6 +16,7 @@ export function confirmSubmit(form, submitter, question) {
   dialog.returnValue = "";
   dialog.addEventListener("close", onClose, { once: true });
   dialog.showModal();
+  dialog.querySelector("[data-part=cancel]").focus();
 }
 
 function isDangerous(submitter) {

@@ -26,7 +26,7 @@ TEXT_SCHEMA = {"type": "string"}
 LIMIT_SCHEMA = nullable_schema(array_schema(TEXT_SCHEMA, description="Null: the key is not limited."))
 ME_SCHEMA = object_schema(
     {
-        "workspace": object_schema({"slug": TEXT_SCHEMA, "name": TEXT_SCHEMA}),
+        "workspace": object_schema({"slug": TEXT_SCHEMA, "name": TEXT_SCHEMA}, title="MeWorkspace"),
         "key": object_schema(
             {
                 "id": integer_schema(1),
@@ -35,7 +35,8 @@ ME_SCHEMA = object_schema(
                 "prefix": TEXT_SCHEMA,
                 "created_at": datetime_schema(),
                 "expires_at": datetime_schema(),
-            }
+            },
+            title="MeKey",
         ),
         "verbs": array_schema(
             enum_schema(VERBS),
@@ -45,11 +46,12 @@ ME_SCHEMA = object_schema(
         "channels": LIMIT_SCHEMA,
         "labels": LIMIT_SCHEMA,
         "prompts": array_schema(
-            object_schema({"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA}),
+            object_schema({"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA}, title="PromptAddress"),
             most=MAX_PROMPTS,
             description=f"Prompts that the key may fetch or render, at most {MAX_PROMPTS}.",
         ),
-    }
+    },
+    title="Me",
 )
 
 

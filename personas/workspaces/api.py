@@ -25,7 +25,8 @@ WORKSPACE_SCHEMA = object_schema(
         "ledger_months": integer_schema(6, description="How long ledger entries are kept."),
         "created_at": datetime_schema(),
         "etag": {"type": "string", "description": "For If-Match."},
-    }
+    },
+    title="Workspace",
 )
 WORKSPACE_EXAMPLE = {
     "id": 1,
@@ -99,7 +100,7 @@ urlpatterns: list[URLPattern] = [
             api_rename_workspace,
             "Rename the workspace of the key",
             operation_id="updateWorkspace",
-            body=object_schema({"name": NAME_SCHEMA}, required=()),
+            body=object_schema({"name": NAME_SCHEMA}, required=(), title="WorkspacePatch"),
             body_example={"name": "Harbour"},
             answer=WORKSPACE_SCHEMA,
             example=WORKSPACE_EXAMPLE,
@@ -115,7 +116,7 @@ urlpatterns: list[URLPattern] = [
             api_create_workspace,
             "Create a workspace",
             operation_id="createWorkspace",
-            body=object_schema({"name": NAME_SCHEMA, "slug": slug_schema()}),
+            body=object_schema({"name": NAME_SCHEMA, "slug": slug_schema()}, title="WorkspaceInput"),
             body_example={"name": "Quay", "slug": "quay"},
             answer=WORKSPACE_SCHEMA,
             example=WORKSPACE_EXAMPLE | {"id": 2, "slug": "quay", "name": "Quay"},

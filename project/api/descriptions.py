@@ -14,6 +14,9 @@ OPERATION_DESCRIPTIONS = {
     "its agents.",
     "completeTaskStep": "Steps are counted from 0. `is_done: false` opens a step again.",
     # --- keys and members ---------------------------------------------------------------------------------
+    "getMe": "Workspace, kind, verbs, limits and expiry of the key, and the prompts that it may fetch. Every key may "
+    "use this operation.",
+    "getWorkspace": "The ETag of the response is needed to change it.",
     "listKeys": "Secrets are not shown; `prefix` tells keys apart.",
     "createKey": "The response contains the secret, which is shown only once. The new key cannot have wider "
     "scopes than the key that creates it.",
@@ -89,6 +92,9 @@ OPERATION_DESCRIPTIONS = {
     "replayLedgerEntry": "The text is compared with the recorded digest. If it differs, the response is 409.",
     "getLedgerEvidence": "A bundle that can be verified without this server.",
     "replayPrompt": "The version that the label pointed to at that time. No ledger entry is written.",
+    "getReplayEvidence": "A bundle that can be verified without this server.",
+    "listVerifications": "Each run verifies all hash chains of the workspace.",
+    "getVerification": "With the errors that were found.",
     "reportPromptUse": "A bot reports the digest of the prompt it used, and gets the versions with it.",
     "listPromptReports": "A bot key sees only its own reports.",
     # --- labels and releases ------------------------------------------------------------------------------
@@ -115,6 +121,8 @@ OPERATION_DESCRIPTIONS = {
     "createErasure": "Removes its text from records, versions and the ledger. This cannot be undone. 202: "
     "prompts are still being rebuilt.",
     "getErasure": "With its progress.",
+    "listErasureVersions": "Their hashes are kept, their text is not.",
+    "getRebuildProgress": "Workers rebuild prompts after changes that affect many of them.",
     "previewPrompt": "Nothing is stored, and bots cannot fetch it.",
     "previewImpact": "Nothing is stored.",
     "listPromptSettings": "Only levels that have settings.",

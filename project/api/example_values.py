@@ -177,4 +177,5 @@ BODY_EXAMPLES: dict[str, Any] = {
 # Examples of responses whose schema is any object or a text, by operation id.
 RESPONSE_EXAMPLES: dict[str, Any] = {
     "getLedgerEvidence": {"format": "dramatis-evidence", "version": 4, "row": {"id": 12}},
+    "getReplayEvidence": {"format": "dramatis-evidence", "version": 4},
 }

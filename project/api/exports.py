@@ -73,7 +73,8 @@ JSON_EXPORT_SCHEMA = object_schema(
     {
         "rows": array_schema(any_object_schema(), most=MAX_EXPORT_ROWS),
         "note": {"type": "string", "description": "Why rows are missing; empty if the export is complete."},
-    }
+    },
+    title="Export",
 )
 EXPORT_CONTENT: Mapping[str, Any] = {
     "text/csv": {"schema": {"type": "string"}},
@@ -129,7 +130,9 @@ class ListExport:
                 budget="write",
                 touches=Touches.WORKSPACE,
                 query={
-                    "format": enum_schema(EXPORT_CONTENT_TYPES, default="csv", description="Of the file."),
+                    "format": enum_schema(
+                        EXPORT_CONTENT_TYPES, default="csv", description="Of the file.", title="ExportFormat"
+                    ),
                     **self.query,
                 },
                 extra_content=EXPORT_CONTENT,

@@ -53,7 +53,11 @@ OPERATION_HEADERS: dict[str, tuple[str, ...]] = {
     "rebuildPrompts": BUILD_HEADERS,
     "renderPrompt": ("ETag", *PROMPT_HEADERS, "Dramatis-Unplaced"),
 }
-PROBLEM_HEADERS: dict[int, tuple[str, ...]] = {409: ("Retry-After",), 412: ("ETag",)}
+PROBLEM_HEADERS: dict[int, tuple[str, ...]] = {
+    401: ("WWW-Authenticate",),
+    409: ("Retry-After",),
+    412: ("ETag",),
+}
 REQUEST_HEADERS: dict[str, dict[str, Any]] = {
     "If-Match": {
         "required": True,

@@ -178,7 +178,8 @@ class DocumentBuilder:
                 content["example"] = example
             success["content"] = {"application/json": content}
         if operation.extra_content:
-            success["content"] = {**success.get("content", {}), **operation.extra_content}
+            extra = self.reference_content({"content": operation.extra_content})
+            success["content"] = {**success.get("content", {}), **extra["content"]}
         responses = {str(operation.status): success}
         for status, response in operation.extra_responses:
             responses[str(status)] = {**self.reference_content(response), "headers": headers}
@@ -216,6 +217,9 @@ def build_schema_examples(operations: Iterable[Operation]) -> dict[str, Any]:
             examples[body["title"]] = build_body_example(body)
         if "title" in answer and operation.example is None:
             examples[answer["title"]] = build_response_example(answer)
+        for media in operation.extra_content.values():
+            if "title" in media["schema"]:
+                examples[media["schema"]["title"]] = build_response_example(media["schema"])
     return examples
 
 
@@ -228,8 +232,11 @@ def get_response_example(operation: Operation) -> Any:
 def list_schemas(operation: Operation) -> list[Schema]:
     """Return the schemas of an operation: body, response, other responses and parameters."""
     schemas = [get_body_schema(operation), get_answer_schema(operation)]
-    for _, response in operation.extra_responses:
-        schemas += [media["schema"] for media in response.get("content", {}).values()]
+    for content in (
+        operation.extra_content,
+        *(more.get("content", {}) for _, more in operation.extra_responses),
+    ):
+        schemas += [media["schema"] for media in content.values()]
     return [*schemas, *operation.query.values()]
 
 

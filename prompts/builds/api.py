@@ -34,10 +34,13 @@ PROGRESS_SCHEMA = object_schema(
         "is_slow": boolean_schema(description="Whether a build waits so long that workers may be down."),
         "failed_prompts": {
             "type": "array",
-            "items": object_schema({"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA, "problem": TEXT_SCHEMA}),
+            "items": object_schema(
+                {"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA, "problem": TEXT_SCHEMA}, title="FailedPrompt"
+            ),
             "description": f"All prompts whose last build failed, at most {MAX_FAILED}.",
         },
-    }
+    },
+    title="RebuildProgress",
 )
 
 
@@ -91,7 +94,9 @@ urlpatterns: list[URLPattern] = [
             operation_id="rebuildWorkspace",
             permission=Permission.EDIT,
             touches=Touches.WORKSPACE,
-            answer=object_schema({"prompts": integer_schema(description="How many are rebuilt.")}),
+            answer=object_schema(
+                {"prompts": integer_schema(description="How many are rebuilt.")}, title="RebuildRequest"
+            ),
             status=202,
             is_retryable=True,
             note="Workers rebuild them; `GET /rebuild` has the progress. Equal text makes no new version.",

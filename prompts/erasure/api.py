@@ -58,7 +58,8 @@ ERASED_VERSION_SCHEMA = object_schema(
         "digest": digest_schema(),
         "hash": TEXT_SCHEMA,
         "created_at": datetime_schema(),
-    }
+    },
+    title="ErasedVersion",
 )
 NEW_ERASURE_SCHEMA = object_schema(
     {

@@ -107,12 +107,7 @@ MAX_BULK_PROMPTS = 400
 
 @require_permission(Permission.READ)
 def run_bulk_action(request: WorkspaceRequest) -> HttpResponse:
-    """Run the submitted action; the required permission depends on the action.
-
-    A GET request, for example after a reload of the rollback question, leads to the fleet.
-    """
-    if request.method in ("GET", "HEAD"):
-        return redirect("home", request.workspace.slug)
+    """Run the submitted action; the required permission depends on the action."""
     action = BULK_ACTIONS.get(request.POST.get("verb", ""))
     permission = action[0] if action else Permission.EDIT
     if not has_permission(request.membership.role, permission):

@@ -36,19 +36,21 @@ CHECKPOINT_SCHEMA = object_schema(
         "key_id": TEXT_SCHEMA | {"description": "The signing key."},
         "signature": TEXT_SCHEMA,
         "statement": any_object_schema(description="What was signed: the heads of all hash chains."),
-    }
+    },
+    title="Checkpoint",
 )
 SIGNING_KEY_SCHEMA = object_schema(
     {
         "key_id": TEXT_SCHEMA,
         "public_key": TEXT_SCHEMA | {"description": "In PEM format."},
         "first_used_at": datetime_schema(),
-    }
+    },
+    title="SigningKey",
 )
 VERIFICATION_RUN_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
-        "status": enum_schema(VerificationState.values),
+        "status": enum_schema(VerificationState.values, title="VerificationStatus"),
         "requested_by": TEXT_SCHEMA,
         "requested_at": datetime_schema(),
         "started_at": nullable_schema(datetime_schema()),
@@ -58,11 +60,14 @@ VERIFICATION_RUN_SCHEMA = object_schema(
         "error_count": integer_schema(description="Rows with an error; `errors` has the first of them."),
         "errors": {
             "type": "array",
-            "items": object_schema({"table": TEXT_SCHEMA, "key": TEXT_SCHEMA, "reason": TEXT_SCHEMA}),
+            "items": object_schema(
+                {"table": TEXT_SCHEMA, "key": TEXT_SCHEMA, "reason": TEXT_SCHEMA}, title="VerificationError"
+            ),
         },
         "notes": {"type": "array", "items": TEXT_SCHEMA},
         "problem": TEXT_SCHEMA | {"description": "Why the run failed; empty otherwise."},
-    }
+    },
+    title="VerificationRun",
 )
 READ_OPTIONS: dict[str, Any] = {"touches": Touches.WORKSPACE, "tag": "integrity"}
 

@@ -416,8 +416,7 @@ PROMPTS: dict[str, Row] = {
 }
 SERVING: dict[str, Row] = {
     "GET me": Row(),
-    "GET prompt": Row(PROMPT, beyond=403),
-    "GET prompt-text": Row(PROMPT, beyond=403),
+    **dict.fromkeys(("GET prompt", "GET prompt-text"), Row(PROMPT, beyond=403)),
     "POST render": Row(PROMPT, body=constant({}), beyond=403),
     # The batch succeeds; rejections are inside its items.
     "POST batch-get": Row(body=lambda s, h: {"prompts": [of_prompt()(s, h)]}, changes=False),

@@ -43,8 +43,8 @@ def test_an_admin_key_acts_for_a_member(client, workspace, alice, capsys):
     ("arguments", "message"),
     [
         (["--workspace", "nowhere"], "There is no workspace “nowhere”."),
-        (["--agent", "nobody"], "There is no agent “nobody”."),
-        (["--verb", "manage"], "that takes an admin key"),
+        (["--agent", "nobody"], "The agent “nobody” does not exist"),
+        (["--verb", "manage"], "Use an admin key"),
         (["--admin", "mallory@example.com"], "is not a member of"),
         (["--days", "900"], "365 days"),
     ],
