@@ -8,7 +8,10 @@ from prompts.serving import batch_api, fetch_api, render_api
 PROMPTS = [*fetch_api.urlpatterns, *render_api.urlpatterns, *batch_api.urlpatterns]
 
 urlpatterns = [
-    path("naive/agents/<slug:agent>/channels/web/prompt", NaivePromptViewSet.as_view({"get": "retrieve"})),
+    path(
+        "naive/agents/<slug:agent>/channels/<slug:channel>/prompt",
+        NaivePromptViewSet.as_view({"get": "retrieve"}),
+    ),
     path("api/v1/", include(PROMPTS)),
     path("", include("project.urls")),
 ]

@@ -67,14 +67,14 @@ class NaivePromptViewSet(GenericViewSet[PromptVersion]):
     permission_classes = (IsAuthenticated,)
     serializer_class = VersionSerializer
 
-    def retrieve(self, request: Request, agent: str) -> Response:
+    def retrieve(self, request: Request, agent: str, channel: str) -> Response:
         key: Any = request.auth
         label = get_object_or_404(
             PromptLabel.objects.in_workspace(key.workspace).select_related(
                 "version__prompt__agent", "version__prompt__channel"
             ),
             prompt__agent__slug=agent,
-            prompt__channel__slug=request.query_params["channel"],
+            prompt__channel__slug=channel,
             name="production",
         )
         version = label.version

@@ -21,6 +21,7 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 
 from benches.pages_screens import Screen, list_screens  # noqa: E402
+from core.garbage_collection import tune_garbage_collection  # noqa: E402
 
 ROUNDS = 12
 MAX_MILLISECONDS = 120
@@ -64,6 +65,8 @@ class ScreenResult:
 
 
 def main(stage: dict[str, Any]) -> int:
+    # As web processes do.
+    tune_garbage_collection()
     # A page that fails is reported in the table.
     client = Client(raise_request_exception=False, headers={"host": "localhost"})
     client.cookies[stage["cookie"]] = stage["session"]

@@ -115,6 +115,8 @@ MIDDLEWARE = [
     # Disables itself (MiddlewareNotUsed) if there is no replica.
     "core.db.replica.ReadYourWritesMiddleware",
 ]
+# Renders widgets with Jinja2: Django includes a template for each option of a list.
+FORM_RENDERER = "project.form_renderer.WidgetRenderer"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -287,7 +289,9 @@ CONTENT_SECURITY_POLICY = {
 }
 
 # --- Email -------------------------------------------------------------------------------------------
-EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if PRODUCTION else 'console'}.EmailBackend"
+EMAIL_BACKEND = (
+    f"{'django.core.mail.backends.smtp' if PRODUCTION else 'project.dev_mail.backend'}.EmailBackend"
+)
 EMAIL_HOST = env_secret("EMAIL_HOST", needed=PRODUCTION, default="localhost")
 EMAIL_PORT = env_int("EMAIL_PORT", 587)
 EMAIL_HOST_USER = env_str("EMAIL_HOST_USER")
@@ -326,6 +330,8 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    # `format` is an ordinary query parameter: the Accept header chooses the representation.
+    "URL_FORMAT_OVERRIDE": None,
 }
 # Requests per minute: for one key, and for all keys of a workspace together.
 DRAMATIS_RATE_LIMITS = {

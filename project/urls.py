@@ -5,6 +5,7 @@ from django.urls import include, path
 
 from project.api import docs_views
 from project.api import urls as api_urls
+from project.dev_mail.views import mailbox
 from project.health import views as health_views
 from project.metrics.views import metrics
 from project.styleguide.views import styleguide
@@ -20,6 +21,7 @@ urlpatterns = [
     path("readyz", health_views.readyz, name="readyz"),
     path("metrics", metrics, name="metrics"),
     path("styleguide/", styleguide, name="styleguide"),
+    path("dev/mail/", mailbox, name="dev-mail"),
     path("accounts/", include("allauth.urls")),
     path("operator/", admin.site.urls),
     path("api/v1/", include((api_patterns, "api"))),

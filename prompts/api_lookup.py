@@ -10,7 +10,7 @@ from django.http import Http404
 
 from core.db.compiled_query import CompiledQuery
 from personas.api.authentication import ApiClient
-from personas.api.exception_handler import validation_problem
+from personas.api.exception_handler import RecordNotFound, validation_problem
 from personas.api.key_limits import is_within_limit, out_of_scope_error
 from personas.api.operations import ApiRequest
 from personas.api.problems import FieldError, ProblemError
@@ -49,8 +49,12 @@ def list_visible_prompt_ids(caller: ApiClient) -> list[int]:
 def get_visible_agent(call: ApiRequest, slug: str) -> Agent:
     agent = Agent.objects.in_workspace(call.workspace).filter(slug=slug).first()
     if agent is None or not call.caller.can_access_agent(slug):
-        raise Http404
+        raise RecordNotFound(f"There is no agent “{slug}”{describe_limits_of(call.caller)}.")
     return agent
+
+
+def describe_limits_of(caller: ApiClient) -> str:
+    return " within the limits of this key" if caller.is_limited else ""
 
 
 def get_visible_prompt(call: ApiRequest, agent: str, channel: str) -> AgentPrompt:
@@ -60,7 +64,9 @@ def get_visible_prompt(call: ApiRequest, agent: str, channel: str) -> AgentPromp
     else:
         prompts = query_named_prompt(call.workspace.pk, agent, channel)
     if not prompts:
-        raise Http404
+        get_visible_agent(call, agent)
+        limits = describe_limits_of(call.caller)
+        raise RecordNotFound(f"The agent “{agent}” has no prompt on the channel “{channel}”{limits}.")
     return prompts[0]
 
 

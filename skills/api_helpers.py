@@ -29,9 +29,12 @@ FINDING_SCHEMA = object_schema(
         "line": integer_schema(),
         "column": integer_schema(),
         "message": TEXT_SCHEMA,
-    }
+    },
+    title="Finding",
 )
-PROBLEM_SCHEMA = object_schema({"field": TEXT_SCHEMA, "line": integer_schema(), "message": TEXT_SCHEMA})
+PROBLEM_SCHEMA = object_schema(
+    {"field": TEXT_SCHEMA, "line": integer_schema(), "message": TEXT_SCHEMA}, title="FileProblem"
+)
 FINDINGS_SCHEMA, PROBLEMS_SCHEMA = (
     array_schema(FINDING_SCHEMA, most=100_000),
     array_schema(PROBLEM_SCHEMA, most=100_000),

@@ -211,7 +211,7 @@ def test_every_omission_reason_of_a_layout_has_a_label() -> None:
 
 # Names of test data; the built-in channels are records like any other.
 NAMES = {"alice", "bob", "harbour", "example", "com", "org", "pilot", "deck", "calm", "test"}
-NAMES |= {"telegram", "slack", "discord", "whatsapp", "mail", "web", "command", "line"}
+NAMES |= {"telegram", "slack", "discord", "whatsapp", "email", "web", "command", "line"}
 PAGES = [
     "",
     "agents/?q=nothing-like-it",

@@ -87,7 +87,9 @@ def _texts_of_call(node: ast.Call, errors: frozenset[str]) -> Iterator[ast.expr]
         place = 1
     if place is not None and len(node.args) > place:
         yield node.args[place]
-    yield from (one.value for one in node.keywords if one.arg in TEXT_ARGUMENTS)
+    # The titles of JSON schemas are names of types in the OpenAPI document.
+    if not name.endswith("_schema"):
+        yield from (one.value for one in node.keywords if one.arg in TEXT_ARGUMENTS)
 
 
 def _texts_of_class(node: ast.ClassDef) -> Iterator[ast.expr]:

@@ -7,11 +7,14 @@ benchmark shows a gain.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model, Prefetch, QuerySet, prefetch_related_objects
+from django.db.models.query import ModelIterable, get_related_populators
 
 from core.db.pipeline import Rows, Statement, execute_together, get_connection
 from core.db.workspace_scope import all_workspaces
@@ -20,12 +23,13 @@ from core.shared_cache import SharedLRUCache
 P = ParamSpec("P")
 T = TypeVar("T")
 # An argument of a query, or one of its elements.
-Value = int | str
+Value = int | str | datetime
 
 # Placeholders for arguments while a queryset is compiled. They are valid for all integer columns. If such a
 # number were part of a queryset itself, compiling it would fail.
 FIRST_PLACEHOLDER = 2_000_000_011
 TEXT_PLACEHOLDER = "compiled query, argument {}"
+FIRST_TIME_PLACEHOLDER = datetime(1901, 2, 3, 4, 5, 6, tzinfo=UTC)
 # Compiled forms of one query; there is one for each length of its list arguments.
 MAX_FORMS = 200
 # Forms with more values are rarely used again, and large.
@@ -45,6 +49,14 @@ class Placeholder:
     position: int
     # The type of the parameter, such as psycopg's Int8.
     adapt: Callable[[Any], Any]
+    # What surrounds the argument in a pattern of LIKE; None if the argument is no part of a pattern.
+    like: tuple[str, str] | None = None
+
+    def bind(self, value: Value) -> Any:
+        if self.like is None:
+            return self.adapt(value)
+        before, after = self.like
+        return f"{before}{get_connection().ops.prep_for_like_query(value)}{after}"
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class CompiledForm:
 
     def bind(self, values: Sequence[Value]) -> Statement:
         params = [
-            param.adapt(values[param.position]) if type(param) is Placeholder else param
+            param.bind(values[param.position]) if type(param) is Placeholder else param
             for param in self.params
         ]
         return self.sql, params
@@ -75,16 +87,78 @@ class CompiledForm:
         """Convert database rows to what the queryset returns: model instances or tuples."""
         if not rows:
             return []
+        queryset: Any = self.queryset
+        if queryset._iterable_class is not ModelIterable:
+            return self.convert_by_queryset(rows)
+        converted = self.build_instances(self.convert_columns(rows))
+        if queryset._prefetch_related_lookups:
+            prefetch_related_objects(converted, *queryset._prefetch_related_lookups)
+        return converted
+
+    def convert_columns(self, rows: Rows) -> "Sequence[Sequence[Any]]":
+        """Apply the functions that convert columns, as Django's compiler does."""
+        if not self.converters:
+            return rows
+        connection = get_connection()
+        converted = [list(row) for row in rows]
+        for position, (functions, expression) in self.converters.items():
+            for row in converted:
+                value = row[position]
+                for function in functions:
+                    value = function(value, expression, connection)
+                row[position] = value
+        return converted
+
+    @cached_property
+    def instance_layout(self) -> "InstanceLayout":
+        return InstanceLayout.from_compiler(self.compiler)
+
+    def build_instances(self, rows: "Sequence[Sequence[Any]]") -> list[Any]:
+        """Build model instances with related ones and annotations, as Django's ModelIterable does."""
+        layout = self.instance_layout
+        model, start, end, names = layout.model, layout.start, layout.end, layout.names
+        instances = []
+        for row in rows:
+            instance = model.from_db(DEFAULT_DB_ALIAS, names, row[start:end])
+            for populator in layout.populators:
+                populator.populate(row, instance)
+            for name, position in layout.annotations:
+                setattr(instance, name, row[position])
+            instances.append(instance)
+        return instances
+
+    def convert_by_queryset(self, rows: Rows) -> list[Any]:
+        """Convert rows with the row iterable of the queryset, such as that of `values_list`."""
         compiler = copy(self.compiler)
         # The compiler was created by another thread.
         compiler.connection = get_connection()
         compiler.execute_sql = lambda *_args, **_options: [rows]
         compiler.get_converters = lambda _expressions: self.converters
         queryset: Any = self.queryset
-        converted = list(queryset._iterable_class(FetchedQuerySet(queryset, compiler)))
-        if converted and queryset._prefetch_related_lookups:
-            prefetch_related_objects(converted, *queryset._prefetch_related_lookups)
-        return converted
+        return list(queryset._iterable_class(FetchedQuerySet(queryset, compiler)))
+
+
+@dataclass(frozen=True)
+class InstanceLayout:
+    """Which columns of a row belong to the model, to related models and to annotations."""
+
+    model: type[Model]
+    start: int
+    end: int
+    names: list[str]
+    # Of Django; they set the related instances of `select_related`.
+    populators: list[Any]
+    annotations: list[tuple[str, int]]
+
+    @classmethod
+    def from_compiler(cls, compiler: Any) -> "InstanceLayout":
+        info, select = compiler.klass_info, compiler.select
+        start, end = info["select_fields"][0], info["select_fields"][-1] + 1
+        names = [expression.target.attname for expression, *_ in select[start:end]]
+        # Any, because the type stubs are of a later Django, where it has another parameter.
+        get_populators: Any = get_related_populators
+        populators = get_populators(info, select, DEFAULT_DB_ALIAS)
+        return cls(info["model"], start, end, names, populators, list(compiler.annotation_col_map.items()))
 
 
 class FetchedQuerySet:
@@ -119,9 +193,10 @@ class BoundQuery:
 class CompiledQueries:
     """A function that returns querysets, compiled on the first call for each length of its list arguments.
 
-    The arguments may be integers, texts, models (their primary keys are used) and collections of these. Each
-    must be compared with a column as it is; `filter(name__contains=…)` is not possible. Every queryset must
-    use the first argument, which is usually the workspace. The queries run on the primary database.
+    The arguments may be integers, texts, times, models (their primary keys are used) and collections of
+    these. Each must be compared with a column as it is, or as part of a pattern, as in
+    `filter(name__contains=…)`. Every queryset must use the first argument, which is usually the workspace.
+    The queries run on the primary database.
     """
 
     def __init__(self, build: "Callable[..., Sequence[QuerySet[Any, Any]]]") -> None:
@@ -165,7 +240,7 @@ def flatten_arguments(args: Sequence[Any]) -> Iterator[Value]:
     for arg in args:
         for given in arg if isinstance(arg, COLLECTIONS) else (arg,):
             value = given.pk if isinstance(given, Model) else given
-            if type(value) not in (int, str):
+            if type(value) not in (int, str, datetime):
                 raise NotCompilable(f"{type(value).__name__} is not supported as an argument.")
             yield value
 
@@ -176,15 +251,12 @@ def compile_forms(build: Any, shape: Sequence[int | None], values: Sequence[Valu
     Managers filter by the current workspace scope. The compiled SQL is used for all workspaces, so there is
     no such scope while it is built: the workspace must be an argument.
     """
-    placeholders = [
-        FIRST_PLACEHOLDER + number if type(value) is int else TEXT_PLACEHOLDER.format(number)
-        for number, value in enumerate(values)
-    ]
+    placeholders = [build_placeholder(number, value) for number, value in enumerate(values)]
     remaining = iter(placeholders)
     args = [
         next(remaining) if length is None else [next(remaining) for _ in range(length)] for length in shape
     ]
-    positions = {placeholder: number for number, placeholder in enumerate(placeholders)}
+    positions = {adapt_time(placeholder): number for number, placeholder in enumerate(placeholders)}
     with all_workspaces():
         forms = [compile_queryset(queryset, positions) for queryset in build(*args)]
     if any(0 not in form.positions for form in forms if form.sql):
@@ -193,6 +265,18 @@ def compile_forms(build: Any, shape: Sequence[int | None], values: Sequence[Valu
     if used != set(range(len(values))) and all(form.sql for form in forms):
         raise NotCompilable("An argument is not compared with a column as it is.")
     return forms
+
+
+def build_placeholder(number: int, value: Value) -> Value:
+    if isinstance(value, datetime):
+        return FIRST_TIME_PLACEHOLDER + timedelta(microseconds=number + 1)
+    return FIRST_PLACEHOLDER + number if type(value) is int else TEXT_PLACEHOLDER.format(number)
+
+
+def adapt_time(value: Any) -> Any:
+    """Convert a time to the parameter that Django makes of it, on SQLite a text."""
+    ops: Any = get_connection().ops
+    return ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
 
 
 def compile_queryset(queryset: "QuerySet[Any, Any]", positions: Mapping[Any, int]) -> CompiledForm:
@@ -205,13 +289,20 @@ def compile_queryset(queryset: "QuerySet[Any, Any]", positions: Mapping[Any, int
     except EmptyResultSet:
         # A filter by an empty list: there are no rows.
         return CompiledForm(queryset, compiler, "", [])
-    bound = [
-        Placeholder(positions[param], type(param)) if is_placeholder(param, positions) else param
-        for param in params
-    ]
+    bound = [find_placeholder(param, positions) or param for param in params]
     converters = compiler.get_converters([expression for expression, *_ in compiler.select])
     return CompiledForm(queryset, compiler, sql, bound, converters)
 
 
-def is_placeholder(param: Any, positions: Mapping[Any, int]) -> bool:
-    return isinstance(param, int | str) and param in positions
+def find_placeholder(param: Any, positions: Mapping[Any, int]) -> Placeholder | None:
+    """Return the placeholder that a parameter is, or that it is a pattern of; None for a constant."""
+    if not isinstance(param, int | str | datetime):
+        return None
+    if param in positions:
+        is_integer = isinstance(param, int)
+        return Placeholder(positions[param], type(param) if is_integer else adapt_time)
+    text = param.strip("%") if isinstance(param, str) else ""
+    if text not in positions:
+        return None
+    before, _, after = str(param).partition(text)
+    return Placeholder(positions[text], str, (before, after))

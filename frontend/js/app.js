@@ -1,4 +1,5 @@
 import Alpine from "@alpinejs/csp";
+import { listen as initActionBar } from "./action_bar.js";
 import { listen as initAnnouncements } from "./announce.js";
 import { listen as initBehaviours } from "./behaviours.js";
 import { listen as initBulkActions } from "./bulk.js";
@@ -8,6 +9,7 @@ import { palette } from "./palette.js";
 import { listen as initPeeks } from "./peeks.js";
 import { listen as initProgress } from "./progress.js";
 import { listen as initShortcuts, singleKeys } from "./shortcuts.js";
+import { listen as initSlugs } from "./slugs.js";
 import { listen as initSortable } from "./sortable.js";
 import { themeSwitch } from "./theme_switch.js";
 import { listen as initToasts } from "./toasts.js";
@@ -19,11 +21,13 @@ initBehaviours();
 // After the behaviours: their confirmation dialog may cancel a submit.
 initProgress();
 initToasts();
+initActionBar();
 initAnnouncements();
 initBulkActions();
 initDrafts();
 initFleet();
 initShortcuts();
+initSlugs();
 initSortable();
 initPeeks();
 Alpine.start();

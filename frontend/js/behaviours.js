@@ -1,5 +1,7 @@
 // Small behaviours of server-rendered pages. Events are delegated, so that swapped-in HTML has them too.
 import { announce } from "./announce.js";
+import { confirmSubmit } from "./confirm.js";
+import { loadItem, storeItem } from "./storage.js";
 import { message, toast } from "./toasts.js";
 
 function closeMenus(except) {
@@ -55,15 +57,39 @@ function onKey(event) {
 }
 
 function onSubmit(event) {
-  const question = event.submitter?.dataset.confirm || event.target.dataset.confirm;
-  if (question && !window.confirm(question)) event.preventDefault();
-  else delete event.target.dataset.dirty;
+  const form = event.target;
+  const question = event.submitter?.dataset.confirm || form.dataset.confirm;
+  if (!question || form.dataset.confirmed !== undefined) {
+    delete form.dataset.confirmed;
+    delete form.dataset.dirty;
+    return;
+  }
+  event.preventDefault();
+  // HTMX listens on the form itself and must not send it either.
+  event.stopImmediatePropagation();
+  confirmSubmit(form, event.submitter, question);
 }
 
 // A form marked data-guard warns before unsaved input is lost.
 function onInput(event) {
   const form = event.target.form;
   if (form && "guard" in form.dataset) form.dataset.dirty = "";
+}
+
+// A list's filters apply when a choice changes. The next page puts the focus back on the same control.
+const FILTER_FOCUS = "dr-filter-focus";
+
+function onChange(event) {
+  const form = event.target.form;
+  if (!form?.matches(".dr-filters[data-auto]") || !event.target.matches("select, input[type=checkbox]")) return;
+  storeItem(FILTER_FOCUS, `${location.pathname} ${event.target.name}`);
+  form.requestSubmit();
+}
+
+function restoreFilterFocus() {
+  const [path, name] = (loadItem(FILTER_FOCUS) ?? "").split(" ");
+  storeItem(FILTER_FOCUS, null);
+  if (path === location.pathname) document.querySelector(`.dr-filters[data-auto] [name="${CSS.escape(name)}"]`)?.focus();
 }
 
 function onLeave(event) {
@@ -96,8 +122,10 @@ export function listen() {
   // Leaving a menu by keyboard closes it.
   document.addEventListener("focusin", (event) => closeMenus(event.target.closest("details.dr-menu")));
   document.addEventListener("keydown", onKey);
-  document.addEventListener("submit", onSubmit);
+  document.addEventListener("submit", onSubmit, true);
   document.addEventListener("input", onInput);
+  document.addEventListener("change", onChange);
+  restoreFilterFocus();
   document.addEventListener("htmx:configRequest", onHtmxRequest);
   document.addEventListener("allauth.error", onAllauthError);
   window.addEventListener("beforeunload", onLeave);

@@ -1,4 +1,5 @@
 // Bulk actions of lists and boards: the selected rows, and the bar that acts on them. Without script the bar is below the list.
+import { markActionBar } from "./action_bar.js";
 import { announce, readableText } from "./announce.js";
 
 const boxes = (form) => [...document.querySelectorAll(`input[name="chosen"][form="${form.id}"]`)];
@@ -18,6 +19,7 @@ function refresh(form) {
   const all = boxes(form);
   const ticked = all.filter((box) => box.checked);
   form.classList.toggle("is-on", ticked.length > 0);
+  markActionBar();
   if (ticked.length) showCount(form.querySelector("[data-bulk-count]"), ticked.length);
   const effect = form.querySelector("[data-bulk-effect]");
   const isKnown = ticked.length && ticked.every((box) => "reach" in box.dataset);

@@ -1,4 +1,5 @@
 // Checkboxes of the fleet matrix: the boxes of a row, a column and the page set their cells; a bar shows the count.
+import { markActionBar } from "./action_bar.js";
 import { announce } from "./announce.js";
 
 const boxes = (root, selector = "") => [...root.querySelectorAll(`[data-pick]${selector}`)];
@@ -16,6 +17,7 @@ function count(form) {
   if (!label) return;
   label.textContent = chosen === 1 ? label.dataset.one : label.dataset.many.replace("#", chosen);
   bar.classList.toggle("is-up", chosen > 0);
+  markActionBar();
   // Announced separately: the bar is unhidden together with its first count, which screen readers do not announce.
   if (Number(bar.dataset.count ?? 0) !== chosen) announce(label.textContent);
   bar.dataset.count = chosen;

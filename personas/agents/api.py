@@ -77,11 +77,13 @@ AGENT_CONFIG_SCHEMA: Schema = {
                     "text": prose_schema(20_000, least=1, description="The same as content."),
                 },
                 "required": ["title"],
+                "title": "AgentConfigurationResponsibility",
             },
             most=MAX_RESPONSIBILITIES,
         ),
     },
     "required": ["name"],
+    "title": "AgentConfiguration",
 }
 
 
@@ -99,7 +101,7 @@ class AgentResource(RecordResource[Agent]):
         "parent": (Agent, "slug"),
     }
     link_lists = {"tools": (Tool, "name"), "planning_tools": (Tool, "name"), "channels": (Channel, "slug")}
-    schema_overrides = {"layout": enum_schema(LAYOUTS, default="dramatis")}
+    schema_overrides = {"layout": enum_schema(LAYOUTS, default="dramatis", title="Layout")}
     agent_path = "slug"
     read_touches = write_touches = Touches.AGENT
 
@@ -177,7 +179,8 @@ class AgentResource(RecordResource[Agent]):
                                 "items": {"type": "string"},
                                 "description": "Keys of the configuration that were not imported.",
                             },
-                        }
+                        },
+                        title="AgentImportResult",
                     ),
                     status=201,
                     is_retryable=True,

@@ -121,7 +121,7 @@ class AgentForm(RecordForm):
             ("documentation_main", "documentation_additional", "documentation_examples"),
         ),
         (
-            _("Capabilities"),
+            _("Tools and channels"),
             _("The tools it can call, and its channels."),
             ("tools", "planning_tools", "channels"),
         ),

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote_plus
 
 from core.db import workspace_scope
 from personas.actors import Actor
-from personas.api.exception_handler import AUTH_CHALLENGE_HEADERS
+from personas.api.exception_handler import AUTH_CHALLENGE_HEADERS, INVALID_KEY_HEADERS
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api_keys.format import BOT, is_well_formed_key, key_digest
 from personas.api_keys.scopes import WRITE, can_activate_memories, get_key_verbs, resolve_permissions
@@ -17,6 +16,7 @@ from personas.roles import Permission
 
 BEARER_SCHEME = "bearer "
 KEY_MARKER = "drm_"
+INVALID_KEY_DETAIL = "This key is not valid: it is unknown, expired or revoked."
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ApiClient:
 def authenticate(headers: Mapping[str, str], query: str) -> ApiClient:
     """Return the client that sent a request. Raise a 401 problem if the request has no valid key.
 
-    The 401 response is the same for every reason, so it does not reveal which keys exist.
+    The 401 response is the same for every invalid key, so it does not reveal which keys exist.
     """
     check_no_key_in_url(query)
     secret = parse_key_secret(headers.get("Authorization", ""))
@@ -95,6 +95,8 @@ def get_key_actor(key: ApiKey) -> Actor:
 def parse_key_secret(header: str) -> str:
     """Return the API key in an Authorization header. Reject a malformed key without a database query."""
     secret = get_bearer_token(header)
+    if not secret:
+        raise missing_key_error()
     if not is_well_formed_key(secret):
         raise invalid_key_error()
     return secret
@@ -112,7 +114,11 @@ def check_no_key_in_url(query: str) -> None:
         raise ProblemError(Problem(400, "bad_request", detail, [FieldError(detail, header="Authorization")]))
 
 
-def invalid_key_error(**options: Any) -> ProblemError:
-    return ProblemError(
-        Problem(401, "invalid_key", "This key is not valid.", headers=AUTH_CHALLENGE_HEADERS, **options)
-    )
+def missing_key_error() -> ProblemError:
+    detail = "Send a key in the header “Authorization: Bearer drm_…”."
+    errors = [FieldError(detail, header="Authorization")]
+    return ProblemError(Problem(401, "invalid_key", detail, errors, AUTH_CHALLENGE_HEADERS))
+
+
+def invalid_key_error() -> ProblemError:
+    return ProblemError(Problem(401, "invalid_key", INVALID_KEY_DETAIL, headers=INVALID_KEY_HEADERS))

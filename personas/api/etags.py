@@ -28,6 +28,9 @@ def check_etag(etag: str, if_match: str | None) -> None:
         raise ProblemError(Problem(428, "precondition_required", "A change needs If-Match.", [error]))
     if if_match.strip() == "*":
         return
+    if not ETAG_PATTERN.search(if_match):
+        error = FieldError(f"Send the ETag with its double quotes, such as {etag}.", header="If-Match")
+        raise ProblemError(Problem(400, "bad_request", f"If-Match: {error.detail}", [error]))
     # If-Match uses strong comparison (RFC 9110), so weak tags never match.
     tags = [f'"{tag}"' for weak, tag in ETAG_PATTERN.findall(if_match) if not weak]
     if etag not in tags:

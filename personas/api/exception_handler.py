@@ -1,6 +1,6 @@
 """Conversion of exceptions to problem responses (RFC 9457)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -15,7 +15,9 @@ from core.request_deadline import RequestTimeout
 from personas.api.problems import FieldError, Problem, ProblemError, json_pointer
 from personas.errors import DomainError, EditConflict, InvalidInput
 
-AUTH_CHALLENGE_HEADERS = {"WWW-Authenticate": 'Bearer realm="Dramatis"'}
+AUTH_CHALLENGE = 'Bearer realm="Dramatis"'
+AUTH_CHALLENGE_HEADERS = {"WWW-Authenticate": AUTH_CHALLENGE}
+INVALID_KEY_HEADERS = {"WWW-Authenticate": f'{AUTH_CHALLENGE}, error="invalid_token"'}
 RETRY_AFTER_HEADERS = {"Retry-After": "2"}
 # HTTP status by the code of a domain error. Codes that are not listed have the status 409.
 DOMAIN_ERROR_STATUSES = {
@@ -34,7 +36,7 @@ DOMAIN_ERROR_STATUSES = {
     "email_not_sent": 503,
     "unavailable": 503,
 }
-HEADERS_BY_STATUS: Mapping[int, Mapping[str, str]] = {401: AUTH_CHALLENGE_HEADERS, 503: RETRY_AFTER_HEADERS}
+HEADERS_BY_STATUS: Mapping[int, Mapping[str, str]] = {401: INVALID_KEY_HEADERS, 503: RETRY_AFTER_HEADERS}
 SERVER_ERROR_PROBLEM = Problem(
     500, "server_error", "This is a fault of the server. It has been noted under the request id."
 )
@@ -51,6 +53,11 @@ STORAGE_FULL_PROBLEM = Problem(
     headers={"Retry-After": "30"},
 )
 NOT_FOUND_PROBLEM = Problem(404, "not_found", "There is nothing here under this name.")
+MAX_NAMED_FIELDS = 8
+
+
+class RecordNotFound(Http404):
+    """A record does not exist, or is outside the limits of the key. The message is sent to the client."""
 
 
 def exception_to_problem(error: BaseException) -> Problem:
@@ -75,10 +82,36 @@ def unavailable_problem() -> Problem:
     )
 
 
+def out_of_scope_problem(detail: str, verb: str = "") -> Problem:
+    """Build a 403 that tells what the key lacks; `verb` is the verb that it needs, if that is the reason."""
+    challenge = f'{AUTH_CHALLENGE}, error="insufficient_scope"' + (f', scope="{verb}"' if verb else "")
+    return Problem(403, "out_of_scope", detail, headers={"WWW-Authenticate": challenge})
+
+
+def missing_verb_problem(verb: str) -> Problem:
+    return out_of_scope_problem(f"This needs the verb “{verb}”, which this key does not have.", verb)
+
+
 def validation_problem(errors: Iterable[FieldError]) -> Problem:
     field_errors = list(errors)
-    detail = field_errors[0].detail if len(field_errors) == 1 else f"{len(field_errors)} values do not fit."
-    return Problem(422, "invalid", detail, field_errors)
+    return Problem(422, "invalid", describe_field_errors(field_errors), field_errors)
+
+
+def describe_field_errors(errors: Sequence[FieldError]) -> str:
+    """Summarize the errors in one sentence that names the fields."""
+    if len(errors) == 1:
+        return describe_field_error(errors[0])
+    names = list(dict.fromkeys(error.place for error in errors if error.place))
+    shown = ", ".join(names[:MAX_NAMED_FIELDS]) + (" …" if len(names) > MAX_NAMED_FIELDS else "")
+    return f"{len(errors)} values do not fit: {shown}." if shown else f"{len(errors)} values do not fit."
+
+
+def describe_field_error(error: FieldError) -> str:
+    if not error.place:
+        return error.detail
+    has_capital = error.detail[:1].isupper() and not error.detail[1:2].isupper()
+    detail = error.detail[:1].lower() + error.detail[1:] if has_capital else error.detail
+    return f"{error.place}: {detail}"
 
 
 def list_invalid_fields(error: InvalidInput) -> list[FieldError]:
@@ -94,6 +127,8 @@ def domain_error_to_problem(error: DomainError) -> Problem:
     headers = dict(HEADERS_BY_STATUS.get(status, {}))
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
+    if error.code == "out_of_scope":
+        return out_of_scope_problem(error.message, getattr(error, "verb", ""))
     if isinstance(error, EditConflict):
         return Problem(412, "precondition_failed", error.message)
     return Problem(status, error.code, error.message, headers=headers)
@@ -114,6 +149,7 @@ PROBLEM_BUILDERS: dict[type[BaseException] | tuple[type[BaseException], ...], Ca
     ProblemError: lambda error: error.problem,
     InvalidInput: lambda error: validation_problem(list_invalid_fields(error)),
     DomainError: domain_error_to_problem,
+    RecordNotFound: lambda error: Problem(404, "not_found", str(error)),
     Http404: lambda _: NOT_FOUND_PROBLEM,
     PermissionDenied: lambda _: Problem(403, "not_allowed", "This key may not do that."),
     BodyReadError: lambda error: Problem(error.status, error.code, error.detail, headers=error.headers),

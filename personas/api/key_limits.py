@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Model
 from django.dispatch import receiver
 
-from personas.api.problems import Problem, ProblemError
+from personas.api.exception_handler import out_of_scope_problem
+from personas.api.problems import ProblemError
 from personas.models import Agent
 from personas.signals import agent_changed
 
@@ -99,7 +100,7 @@ def is_within_limit(caller: "ApiClient", dimension: str, name: str) -> bool:
 
 
 def out_of_scope_error(dimension: str = "agents") -> ProblemError:
-    return ProblemError(Problem(403, "out_of_scope", f"This key is limited to some {dimension}."))
+    return ProblemError(out_of_scope_problem(f"This key is limited to some {dimension}."))
 
 
 # --- changes of prompts --------------------------------------------------------------------------------
@@ -148,4 +149,4 @@ def check_changed_agents(
     agents = Agent.objects.in_workspace(workspace_id).filter(pk__in=list(agent_ids))
     if agents.exclude(slug__in=caller.agents).exists():
         detail = "This key is limited to some agents; the change would also reach prompts of others."
-        raise ProblemError(Problem(403, "out_of_scope", detail))
+        raise ProblemError(out_of_scope_problem(detail))

@@ -12,6 +12,8 @@ from personas.api.key_limits import Touches
 from personas.api.responses import ApiResponse
 from personas.api.schema import Schema
 from personas.api.validation import build_validator
+from personas.api_keys.format import ADMIN
+from personas.api_keys.scopes import VERB_PERMISSIONS
 from personas.roles import Permission
 
 
@@ -25,6 +27,7 @@ class ApiRequest:
     headers: Mapping[str, str]
     request_id: str
     path: str
+    method: str = "GET"
 
     @property
     def workspace(self) -> Any:
@@ -40,6 +43,9 @@ class ApiRequest:
 
 
 JSON_TYPE = "application/json"
+VERBS_BY_PERMISSION = {
+    permission: verb for verb, permissions in VERB_PERMISSIONS[ADMIN].items() for permission in permissions
+}
 OperationHandler = Callable[..., ApiResponse]
 
 
@@ -54,6 +60,10 @@ class Operation:
     permission: Permission = Permission.READ
     # Whether bot keys may use this operation too, in addition to admin keys.
     bots: bool = False
+    # Verb that a key needs. If empty, it follows from `permission`.
+    verb: str = ""
+    # Whether every valid key may use this operation, whatever its verbs are.
+    is_for_all_keys: bool = False
     # What the operation reads or writes. Without it, keys limited to some agents, channels or labels get 403.
     touches: Touches | None = None
     answer: Schema | None = None
@@ -72,6 +82,8 @@ class Operation:
     budget: str = ""
     # Error responses to document, as problem codes by HTTP status, besides those common to all operations.
     refusals: Mapping[int, str] = field(default_factory=dict)
+    # Whether what the operation creates has a URL, which the Location header contains.
+    is_addressable: bool = True
     note: str = ""
     example: Any = None
     body_example: Any = None
@@ -84,6 +96,10 @@ class Operation:
     @cached_property
     def body_validator(self) -> Draft202012Validator | None:
         return build_validator(self.body) if self.body is not None else None
+
+    @property
+    def required_verb(self) -> str:
+        return self.verb or VERBS_BY_PERMISSION[self.permission]
 
     @property
     def is_write(self) -> bool:

@@ -23,7 +23,7 @@ PAGINATION_PARAMS: dict[str, Schema] = {
         "minLength": 1,
         "maxLength": 40,
         "pattern": "^[A-Za-z0-9_-]+$",
-        "description": "The `next_cursor` of the page before.",
+        "description": "The `next_cursor` of the previous page. On the last page, it is null.",
     },
 }
 

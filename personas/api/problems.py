@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from personas.api.schema import object_schema
+
 PROBLEM_CONTENT_TYPE = "application/problem+json"
 # Title by problem code. The title is the same for every error with that code; `detail` differs per request.
 PROBLEM_TITLES = {
@@ -62,6 +64,35 @@ PROBLEM_TITLES = {
     "too_many_drafts": "Too many drafts",
 }
 
+FIELD_ERROR_SCHEMA = object_schema(
+    {
+        "detail": {"type": "string", "description": "What is wrong with the value."},
+        "pointer": {"type": "string", "description": "A JSON pointer into the body."},
+        "parameter": {"type": "string", "description": "The name of a query parameter."},
+        "header": {"type": "string", "description": "The name of a header."},
+    },
+    required=["detail"],
+    title="FieldError",
+    description="An invalid value: its place, and what is wrong with it.",
+)
+PROBLEM_SCHEMA = object_schema(
+    {
+        "type": {"type": "string", "description": "The path of a page about this code."},
+        "title": {"type": "string", "description": "The same for all errors with this code."},
+        "status": {"type": "integer", "description": "The HTTP status."},
+        "detail": {"type": "string", "description": "What happened in this request."},
+        "code": {"type": "string", "enum": sorted(PROBLEM_TITLES), "title": "ProblemCode"},
+        "request_id": {"type": "string", "description": "The id of the request, as in X-Request-ID."},
+        "errors": {"type": "array", "items": FIELD_ERROR_SCHEMA},
+    },
+    required=["type", "title", "status", "detail", "code", "request_id"],
+    title="Problem",
+    description="An error (RFC 9457).",
+)
+
+
+MAX_PLACE_LENGTH = 120
+
 
 @dataclass(frozen=True)
 class FieldError:
@@ -74,6 +105,13 @@ class FieldError:
     pointer: str = ""
     parameter: str = ""
     header: str = ""
+
+    @property
+    def place(self) -> str:
+        """The location as people write it: `messages[0].content`, or the name of a parameter or header."""
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in self.pointer.split("/")[1:]]
+        path = "".join(f"[{step}]" if step.isdecimal() else f".{step}" for step in steps).removeprefix(".")
+        return (self.parameter or self.header or path)[:MAX_PLACE_LENGTH]
 
     def to_json(self) -> dict[str, str]:
         location = {"pointer": self.pointer, "parameter": self.parameter, "header": self.header}

@@ -11,9 +11,8 @@ from personas.api.exception_handler import exception_to_problem
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, Problem, ProblemError, json_pointer
 from personas.api.record_lookup import RecordLookup
-from personas.api.record_schema import to_camel_case
 from personas.api.responses import ApiResponse, json_response
-from personas.api.schema import Schema, array_schema, integer_schema, object_schema
+from personas.api.schema import Schema, array_schema, integer_schema, object_schema, to_camel_case
 from personas.api.views import endpoint
 from personas.errors import DomainError
 from personas.models import Record
@@ -31,11 +30,11 @@ IDS_SCHEMA: Schema = object_schema(
             uniqueItems=True,
             description="The `id` of each record.",
         )
-    }
+    },
+    title="RecordIds",
 )
 BULK_NOTE = (
-    "All or nothing: if one record is not there (404) or cannot be changed (409), none is changed, and the "
-    "problem names its id. No If-Match is needed."
+    "If one of the records cannot be changed, none is, and the problem names its id. No If-Match is needed."
 )
 
 
@@ -110,7 +109,10 @@ class RecordBulk(RecordLookup[R]):
                 touches=self.write_touches,
                 body=IDS_SCHEMA,
                 body_example={"ids": [12, 15]},
-                answer=object_schema({"items": {"type": "array", "items": self.response_schema()}}),
+                answer=object_schema(
+                    {"items": {"type": "array", "items": self.response_schema()}},
+                    title=f"{self.schema_title}List",
+                ),
                 is_retryable=True,
                 refusals={404: "not_found", 409: "refused"},
                 note=BULK_NOTE,

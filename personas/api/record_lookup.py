@@ -5,10 +5,10 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 from django.db.models import QuerySet
-from django.http import Http404
 
 from core.db.compiled_query import CompiledQuery, fetch_together
 from personas.api.authentication import ApiClient
+from personas.api.exception_handler import RecordNotFound
 from personas.api.key_limits import check_key_limits, out_of_scope_error
 from personas.api.operations import ApiRequest
 from personas.api.record_schema import RecordSchema
@@ -50,7 +50,7 @@ class RecordLookup(RecordSchema, Generic[R]):
 
     def find_record(self, call: ApiRequest, key: Any, *, is_locked: bool = False) -> R:
         if isinstance(key, int) and not 0 < key < (2**31 if self.lookup_field == "number" else 2**63):
-            raise Http404
+            raise RecordNotFound(f"There is no {self.singular} {key}.")
         if self.has_compiled_lookup and call.caller.agents is None:
             check_key_limits(call.caller, self.read_touches, is_write=False)
             locks = [bind_lock(self.model, call.workspace, self.lookup_field, key)] if is_locked else []
@@ -58,7 +58,9 @@ class RecordLookup(RecordSchema, Generic[R]):
         else:
             records = list(self.list_visible(call.caller).filter(**{self.lookup_field: key})[:1])
         if not records:
-            raise Http404
+            limits = " within the limits of this key" if call.caller.is_limited else ""
+            name = key if isinstance(key, int) else f"“{key}”"
+            raise RecordNotFound(f"There is no {self.singular} {name}{limits}.")
         record: R = records[0]
         if record.workspace_id == call.caller.workspace.pk:
             record.workspace = call.caller.workspace

@@ -29,7 +29,6 @@ from personas.api.record_schema import (
     get_default_value,
     remove_unchanged_values,
     serialize_snapshots,
-    to_camel_case,
     with_article,
 )
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
@@ -41,6 +40,7 @@ from personas.api.schema import (
     line_schema,
     object_schema,
     page_schema,
+    to_camel_case,
 )
 from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
@@ -75,7 +75,8 @@ REVISION_SCHEMA = object_schema(
         "data": any_object_schema(
             description="The content of that revision, with the names and values of the record's own JSON."
         ),
-    }
+    },
+    title="Revision",
 )
 CHANGE_ERROR_CODES = {
     404: "not_found",
@@ -117,6 +118,10 @@ class RecordResource(RecordBulk[R]):
     # --- operations -------------------------------------------------------------------------------------
 
     def index(self, call: ApiRequest) -> ApiResponse:
+        return self.paginate(call, self.list_matching(call))
+
+    def list_matching(self, call: ApiRequest) -> QuerySet[R]:
+        """Return the records that the key may read and that match the query parameters."""
         rows = self.apply_filters(self.list_visible(call.caller), call)
         if (archived := call.query["archived"]) != ANY:
             rows = rows.filter(archived_at__isnull=archived == "false")
@@ -127,7 +132,7 @@ class RecordResource(RecordBulk[R]):
             for field in self.search_fields:
                 condition |= Q(**{f"{field}__icontains": text})
             rows = rows.filter(condition)
-        return self.paginate(call, rows)
+        return rows
 
     def paginate(self, call: ApiRequest, rows: QuerySet[R]) -> ApiResponse:
         page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
@@ -317,7 +322,7 @@ class RecordResource(RecordBulk[R]):
     def urls(self) -> list[URLPattern]:
         RESOURCES_BY_KIND[self.model.kind] = self
         route, tag, one = self.name, self.name, with_article(self.singular)
-        noun, plural = to_camel_case(self.singular), to_camel_case(self.name)
+        noun, plural = self.schema_title, to_camel_case(self.name)
         row_route = f"{route}/<{self.lookup_converter}:{self.lookup_name}>"
         response_schema = self.response_schema()
         list_params = {**LIST_PARAMS, **self.filters}
@@ -346,6 +351,7 @@ class RecordResource(RecordBulk[R]):
                     self.index,
                     f"List {route.replace('-', ' ')}",
                     operation_id=f"list{plural}",
+                    note="In the order of creation. Archived ones are left out, unless you ask for them.",
                     answer=page_schema(response_schema),
                     query=list_params,
                     **read_options,
@@ -354,6 +360,7 @@ class RecordResource(RecordBulk[R]):
                     self.add,
                     f"Create {one}",
                     operation_id=f"create{noun}",
+                    note="Fields that the body lacks get default values.",
                     **{**write_options, "bots": self.bots_may_add, "touches": self.add_touches},
                     answer=response_schema,
                     status=201,
@@ -370,6 +377,7 @@ class RecordResource(RecordBulk[R]):
                     self.read,
                     f"Get {one}",
                     operation_id=f"get{noun}",
+                    note="The ETag of the response is needed to change it.",
                     answer=response_schema,
                     query={"fields": FIELDS_PARAM},
                     **read_options,
@@ -378,6 +386,7 @@ class RecordResource(RecordBulk[R]):
                     self.change,
                     f"Update {one}",
                     operation_id=f"update{noun}",
+                    note="Changes only the fields of the body.",
                     body=self.body_schema(is_new=False, is_complete=False),
                     **change_options,
                 ),
@@ -385,6 +394,7 @@ class RecordResource(RecordBulk[R]):
                     self.replace,
                     f"Replace {one}",
                     operation_id=f"replace{noun}",
+                    note="Fields that the body lacks get their default values again.",
                     body=self.body_schema(is_new=False, is_complete=True),
                     **change_options,
                 ),
@@ -392,6 +402,7 @@ class RecordResource(RecordBulk[R]):
                     self.remove,
                     f"Archive {one}",
                     operation_id=f"archive{noun}",
+                    note="No prompt contains it then. It can be restored.",
                     **{**change_options, "answer": None, "bots": self.bots_may_remove},
                     status=204,
                 ),
@@ -403,6 +414,7 @@ class RecordResource(RecordBulk[R]):
                     self.restore,
                     f"Restore {one} from the archive",
                     operation_id=f"restore{noun}",
+                    note="Prompts can contain it again.",
                     answer=response_schema,
                     refusals={404: "not_found"},
                     is_retryable=True,
@@ -416,6 +428,7 @@ class RecordResource(RecordBulk[R]):
                     self.list_history,
                     f"List the revisions of {one}, newest first",
                     operation_id=f"list{noun}Revisions",
+                    note="Every change is a revision with author, message and content.",
                     answer=page_schema(REVISION_SCHEMA),
                     query=PAGINATION_PARAMS,
                     **read_options,
@@ -428,6 +441,7 @@ class RecordResource(RecordBulk[R]):
                     self.restore_to_revision,
                     f"Restore a revision of {one}",
                     operation_id=f"restore{noun}Revision",
+                    note="Creates a new revision with the content of an earlier one.",
                     **change_options,
                 ),
             ),

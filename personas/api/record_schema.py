@@ -1,6 +1,5 @@
 """JSON schemas for a kind of record, derived from its Django model and attributes of its resource class."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -23,6 +22,7 @@ from personas.api.schema import (
     nullable_schema,
     object_schema,
     slug_schema,
+    to_camel_case,
 )
 from personas.errors import InvalidInput
 from personas.models import Record, Workspace
@@ -164,13 +164,29 @@ class RecordSchema:
         return names
 
     def body_schema(self, *, is_new: bool, is_complete: bool) -> Schema:
-        fields = self.writable_fields()
-        if not is_new:
-            fields = {name: schema for name, schema in fields.items() if name not in self.create_only_fields}
-        required = [name for name in self.required_fields() if name in fields] if is_complete else []
-        if is_complete and not is_new:
-            fields |= self.read_only_schemas()
-        return object_schema(fields | {"message": MESSAGE_SCHEMA}, required)
+        """Return the schema of a request body: of POST (`is_new`), PUT (`is_complete`) or PATCH.
+
+        Only that of POST has defaults. Generated clients send a default in place of an absent field, and a
+        PATCH of one field would then change others.
+        """
+        fields = self.writable_fields() | {"message": MESSAGE_SCHEMA}
+        required = [name for name in self.required_fields() if is_new or name not in self.create_only_fields]
+        if is_new:
+            return object_schema(fields, required, title=f"{self.schema_title}Input")
+        changeable = {
+            name: remove_defaults(schema)
+            for name, schema in fields.items()
+            if name not in self.create_only_fields
+        }
+        if not is_complete:
+            return object_schema(changeable, (), title=f"{self.schema_title}Patch")
+        return object_schema(
+            changeable | self.read_only_schemas(), required, title=f"{self.schema_title}Replacement"
+        )
+
+    @property
+    def schema_title(self) -> str:
+        return to_camel_case(self.singular)
 
     def read_only_schemas(self) -> dict[str, Schema]:
         """Return the fields that PUT accepts only unchanged: a client may send back what GET returns."""
@@ -179,7 +195,7 @@ class RecordSchema:
         return {name: schema | {"readOnly": True} for name, schema in fields.items() if name not in writable}
 
     def response_schema(self) -> Schema:
-        writable = {name: relax_schema(schema) for name, schema in self.writable_fields().items()}
+        writable = {name: self.response_field_schema(name) for name in self.writable_fields()}
         fields = {
             "id": integer_schema(1),
             **({self.lookup_field: {"type": "string"}} if self.lookup_field == "slug" else {}),
@@ -192,7 +208,14 @@ class RecordSchema:
             "updated_at": datetime_schema(),
             "etag": {"type": "string"},
         }
-        return object_schema(fields, required=())
+        return object_schema(fields, title=self.schema_title)
+
+    def response_field_schema(self, name: str) -> Schema:
+        """Return the schema of a field in responses: the model's choices, or the request's without limits."""
+        field = next((column for column in self.model._meta.concrete_fields if column.name == name), None)
+        if field is not None and field.choices:
+            return model_field_schema(field)
+        return relax_schema(self.writable_fields()[name])
 
 
 def with_article(noun: str) -> str:
@@ -200,24 +223,38 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeio' else 'a'} {noun.replace('_', ' ')}"
 
 
-def to_camel_case(text: str) -> str:
-    """Return a text in CamelCase: "user profile" and "user-profile" become "UserProfile"."""
-    return "".join(word[:1].upper() + word[1:] for word in re.split(r"[^0-9A-Za-z]+", text))
-
-
 def relax_schema(schema: Schema) -> Schema:
     """Return a request schema without its limits, for use in responses.
 
-    Stored values may be older than a limit and exceed it.
+    Stored values may be older than a limit and exceed it. Objects have all their fields; one with the title
+    `TaskStepInput` becomes a `TaskStep`.
     """
-    relaxed = {
-        name: value for name, value in schema.items() if name in {"type", "items", "anyOf", "description"}
-    }
+    kept = {"type", "properties", "additionalProperties", "items", "anyOf", "description"}
+    relaxed = {name: value for name, value in schema.items() if name in kept}
+    if schema.get("title", "").endswith("Input"):
+        relaxed |= {"title": schema["title"].removesuffix("Input")}
+    if "properties" in relaxed:
+        relaxed["properties"] = {name: relax_schema(value) for name, value in relaxed["properties"].items()}
+        relaxed["required"] = list(relaxed["properties"])
+    if isinstance(relaxed.get("additionalProperties"), dict):
+        relaxed["additionalProperties"] = relax_schema(relaxed["additionalProperties"])
     if "items" in relaxed:
         relaxed["items"] = relax_schema(relaxed["items"])
     if "anyOf" in relaxed:
         relaxed["anyOf"] = [relax_schema(option) for option in relaxed["anyOf"]]
     return relaxed
+
+
+def remove_defaults(schema: Schema) -> Schema:
+    """Return a schema without its default, and without those of the fields of its items."""
+    reduced = {name: value for name, value in schema.items() if name != "default"}
+    if "items" in reduced:
+        reduced["items"] = remove_defaults(reduced["items"])
+    if "properties" in reduced:
+        reduced["properties"] = {
+            name: remove_defaults(value) for name, value in reduced["properties"].items()
+        }
+    return reduced
 
 
 def get_default_value(schema: Schema) -> Any:

@@ -105,6 +105,20 @@ UNSUPPORTED_MEDIA_TYPE = Problem(
 )
 
 
+ENCODED_BODY = Problem(
+    415,
+    "unsupported_media_type",
+    "Send the body without Content-Encoding; it may not be compressed.",
+    [FieldError("Send the body without compression.", header="Content-Encoding")],
+    {"Accept-Encoding": "identity"},
+)
+
+
+def check_not_encoded(request: HttpRequest | Request) -> None:
+    if request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower() not in {"", "identity"}:
+        raise ProblemError(ENCODED_BODY)
+
+
 def parse_text_body(request: HttpRequest | Request, media_type: str, validator: Draft202012Validator) -> str:
     """Return the text of a body that is not JSON. It must be UTF-8 and match the schema."""
     content_type = (request.content_type or "").partition(";")[0].strip().lower()
@@ -112,6 +126,12 @@ def parse_text_body(request: HttpRequest | Request, media_type: str, validator: 
         detail = f"Send {media_type}."
         error = FieldError(detail, header="Content-Type")
         raise ProblemError(Problem(415, "unsupported_media_type", detail, [error]))
+    check_not_encoded(request)
+    # If the connection is lost, a body without length seems to be complete. JSON would not be; text would.
+    if not request.META.get("CONTENT_LENGTH"):
+        detail = "Send the body with Content-Length."
+        error = FieldError(detail, header="Content-Length")
+        raise ProblemError(Problem(411, "bad_request", detail, [error]))
     try:
         text: str = request.body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -126,6 +146,7 @@ def parse_json_body(request: HttpRequest | Request, validator: Draft202012Valida
     content_type = (request.content_type or "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise ProblemError(UNSUPPORTED_MEDIA_TYPE)
+    check_not_encoded(request)
     value = parse_json_or_problem(request.body)
     if errors := find_schema_errors(validator, value):
         raise ProblemError(validation_problem(errors))

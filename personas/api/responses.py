@@ -1,7 +1,7 @@
 """API responses: status, JSON body and headers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,8 @@ class ApiResponse:
     # Body to store for retries, if it differs from `body`: a new key's secret is shown only once.
     stored_body: bytes | None = None
     content_type: str = "application/json"
+    # Parts of a long body, which is not kept in memory. Such a response is not stored for retries.
+    stream: Iterable[str] | None = None
 
     @property
     def body_to_store(self) -> bytes:

@@ -1,5 +1,9 @@
-"""Functions that build JSON schemas, for request validation and for the OpenAPI document."""
+"""Functions that build JSON schemas, for request validation and for the OpenAPI document.
 
+A schema with a `title` is a named component of the document, and a type of generated clients.
+"""
+
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,7 +15,7 @@ from core.db.line_lists import LineListField
 Schema = dict[str, Any]
 
 # Characters that a single-line text must not contain: control characters and all line breaks.
-CONTROL_CHARACTERS = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
+CONTROL_CHARACTERS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 LINE_PATTERN = f"^[^{CONTROL_CHARACTERS}]*$"
 # Surrounding whitespace is stripped, so a required line needs at least one other character.
 NONBLANK_LINE_PATTERN = rf"^[^{CONTROL_CHARACTERS}]*[^\s{CONTROL_CHARACTERS}][^{CONTROL_CHARACTERS}]*$"
@@ -22,11 +26,16 @@ SPACES = r"\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 NONBLANK_PROSE_PATTERN = rf"^[{SPACES}]*[^\s{PROSE_CONTROL_CHARACTERS}][^{PROSE_CONTROL_CHARACTERS}]*$"
 SLUG_PATTERN = r"^[a-z0-9]+(?:-[a-z0-9]+)*$"
 NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+DIGEST_PATTERN = "^[0-9a-f]{64}$"
 MAX_INTEGER = 2**63 - 1
 
 
 def text_schema(most: int, *, pattern: str = PROSE_PATTERN, least: int = 0, **more: Any) -> Schema:
-    return {"type": "string", "maxLength": most, "minLength": least, "pattern": pattern} | more
+    return (
+        {"type": "string", "maxLength": most, "pattern": pattern}
+        | ({"minLength": least} if least else {})
+        | more
+    )
 
 
 def line_schema(most: int, *, least: int = 0, **more: Any) -> Schema:
@@ -71,11 +80,11 @@ def any_object_schema(**more: Any) -> Schema:
 
 
 def digest_schema(**more: Any) -> Schema:
-    return {"type": "string", "pattern": "^[0-9a-f]{64}$"} | more
+    return {"type": "string", "pattern": DIGEST_PATTERN} | more
 
 
 def nullable_schema(schema: Schema) -> Schema:
-    if isinstance(schema.get("type"), str) and "enum" not in schema:
+    if isinstance(schema.get("type"), str) and not {"enum", "title"} & set(schema):
         return schema | {"type": [schema["type"], "null"]}
     return {"anyOf": [schema, {"type": "null"}]}
 
@@ -91,24 +100,26 @@ def object_schema(fields: Mapping[str, Schema], required: Iterable[str] | None =
 
 
 def page_schema(item: Schema) -> Schema:
-    """Return the schema of one page of a list."""
+    """Return the schema of one page of a list. Its title is that of the items and `Page`."""
     return object_schema(
         {
             "items": {"type": "array", "items": item},
-            "next_cursor": nullable_schema(
-                {
-                    "type": "string",
-                    "description": "The `cursor` of the next page; null on the last page.",
-                }
-            ),
-        }
+            "next_cursor": nullable_schema({"type": "string"}),
+        },
+        **({"title": f"{item['title']}Page"} if "title" in item else {}),
     )
+
+
+def to_camel_case(text: str) -> str:
+    """Return a text in CamelCase: "user profile" and "user-profile" become "UserProfile"."""
+    return "".join(word[:1].upper() + word[1:] for word in re.split(r"[^0-9A-Za-z]+", text))
 
 
 def model_field_schema(field: models.Field[Any, Any]) -> Schema:
     """Return the schema of a Django model field, derived from its type, choices and limits."""
     if field.choices:
-        schema = enum_schema(str(value) for value, _ in field.flatchoices)
+        title = field.model.__name__ + to_camel_case(field.name)
+        schema = enum_schema((str(value) for value, _ in field.flatchoices), title=title)
     else:
         schema = next(build(field) for kind, build in SCHEMA_BUILDERS.items() if isinstance(field, kind))
     return nullable_schema(schema) if field.null else schema

@@ -75,7 +75,14 @@ def bounded_list_validator(keyword: str) -> Callable[..., Iterator[ValidationErr
     return validate_bounded
 
 
+def validate_min_length(_: Any, least: int, value: object, schema: Schema) -> Iterator[ValidationError]:
+    """Implement the keyword `minLength`: a text of spaces alone counts as empty, as in forms."""
+    if isinstance(value, str) and (len(value) < least or (least and not value.strip())):
+        yield ValidationError("is too short")
+
+
 KEYWORD_VALIDATORS = {
+    "minLength": validate_min_length,
     "pattern": validate_full_pattern,
     "items": bounded_list_validator("items"),
     "uniqueItems": bounded_list_validator("uniqueItems"),
@@ -90,24 +97,23 @@ def build_validator(schema: Schema) -> Draft202012Validator:
 
 def find_schema_errors(validator: Draft202012Validator, value: object) -> list[FieldError]:
     """Return the schema errors of a value, at most MAX_ERRORS."""
-    errors: list[FieldError] = []
+    errors: dict[FieldError, None] = {}
     for error in validator.iter_errors(value):
-        errors.extend(build_field_errors(error))
+        errors |= dict.fromkeys(build_field_errors(error))
         if len(errors) >= MAX_ERRORS:
             break
-    return errors[:MAX_ERRORS]
+    return list(errors)[:MAX_ERRORS]
 
 
 def build_field_errors(error: ValidationError) -> Iterator[FieldError]:
     path = list(error.absolute_path)
     if error.validator == "required":
+        # The library reports each missing field by an error of its own, without its name.
         names = [name for name in error.validator_value if name not in error.instance]
-        yield from (FieldError("This is needed.", json_pointer([*path, name])) for name in names[:1])
+        yield from (FieldError("This is needed.", json_pointer([*path, name])) for name in names)
     elif error.validator == "additionalProperties":
         unknown = [name for name in error.instance if name not in error.schema.get("properties", {})]
-        yield from (
-            FieldError("There is no such field here.", json_pointer([*path, name])) for name in unknown
-        )
+        yield from (FieldError("There is no such field.", json_pointer([*path, name])) for name in unknown)
     else:
         yield FieldError(describe_schema_error(error), json_pointer(path))
 

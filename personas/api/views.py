@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import structlog
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -18,7 +18,12 @@ from rest_framework.views import APIView
 
 from core.request_body import BodyReadError, mark_body_authenticated
 from personas.api.authentication import ApiClient, authenticate
-from personas.api.exception_handler import exception_to_problem, validation_problem
+from personas.api.exception_handler import (
+    exception_to_problem,
+    missing_verb_problem,
+    out_of_scope_problem,
+    validation_problem,
+)
 from personas.api.idempotency import IDEMPOTENCY_HEADER, run_idempotent
 from personas.api.key_limits import check_key_limits, limit_changes
 from personas.api.operations import JSON_TYPE, ApiRequest, Operation
@@ -29,6 +34,7 @@ from personas.api.responses import ApiResponse
 from personas.api.schema import Schema
 from personas.api.validation import build_validator, find_schema_errors, parse_utc_datetime
 from personas.api_keys.last_used import record_key_use
+from personas.api_keys.scopes import get_key_verbs, get_required_verb
 
 
 def parse_query_params(
@@ -44,7 +50,7 @@ def parse_query_params(
     }
     for name, texts in query.lists():
         if name not in schemas:
-            errors.append(FieldError("There is no such parameter here.", parameter=name[:80]))
+            errors.append(FieldError("There is no such parameter.", parameter=name[:80]))
         elif len(texts) > 1:
             errors.append(FieldError("Give this once.", parameter=name))
         else:
@@ -87,7 +93,7 @@ class ApiView(APIView):
     authentication_classes = ()
     permission_classes = ()
 
-    def handle(self, request: Request, **kwargs: Any) -> HttpResponse:
+    def handle(self, request: Request, **kwargs: Any) -> HttpResponse | StreamingHttpResponse:
         operation = self.operations[str(request.method).replace("HEAD", "GET")]
         # The body is not read before the key is checked: a client without a key must not block a thread.
         caller = authenticate(request.headers, request.META.get("QUERY_STRING", ""))
@@ -112,6 +118,7 @@ class ApiView(APIView):
             headers=request.headers,
             request_id=get_request_id(request),
             path=request.path,
+            method=str(request.method),
         )
 
     def run_operation(self, operation: Operation, call: ApiRequest, kwargs: dict[str, Any]) -> ApiResponse:
@@ -149,13 +156,32 @@ def parse_body(request: Request, operation: Operation) -> Any:
 
 
 def check_operation_permission(caller: ApiClient, operation: Operation) -> None:
-    if not caller.has_permission(operation.permission, is_for_bots=operation.bots):
-        raise ProblemError(Problem(403, "out_of_scope", "This key may not be used for that."))
+    is_allowed = operation.is_for_all_keys or caller.has_permission(
+        operation.permission, is_for_bots=operation.bots
+    )
+    if not is_allowed:
+        raise ProblemError(missing_permission_problem(caller, operation))
     check_key_limits(caller, operation.touches, is_write=operation.is_write)
 
 
-def build_http_response(answer: ApiResponse, extra_headers: Mapping[str, str]) -> HttpResponse:
-    http_response = HttpResponse(answer.body, status=answer.status, content_type=answer.content_type)
+def missing_permission_problem(caller: ApiClient, operation: Operation) -> Problem:
+    """Tell what the key lacks: the kind of key, a verb, or the role of the member that it acts for."""
+    if caller.is_bot and not operation.bots:
+        return out_of_scope_problem("This operation needs an admin key; this is the key of a bot.")
+    verb = get_required_verb(operation.permission, caller.key.kind)
+    if verb in get_key_verbs(caller.key.scopes, caller.key.kind):
+        return out_of_scope_problem("The role of the member that this key acts for does not allow this.")
+    return missing_verb_problem(verb)
+
+
+def build_http_response(
+    answer: ApiResponse, extra_headers: Mapping[str, str]
+) -> HttpResponse | StreamingHttpResponse:
+    http_response: HttpResponse | StreamingHttpResponse = (
+        HttpResponse(answer.body, status=answer.status, content_type=answer.content_type)
+        if answer.stream is None
+        else StreamingHttpResponse(answer.stream, status=answer.status, content_type=answer.content_type)
+    )
     if answer.status in {204, 304}:
         del http_response["Content-Type"]
     for name, value in {"Cache-Control": "private, no-store", **answer.headers, **extra_headers}.items():

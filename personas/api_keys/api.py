@@ -19,6 +19,7 @@ from personas.api.schema import (
     Schema,
     any_object_schema,
     array_schema,
+    boolean_schema,
     datetime_schema,
     enum_schema,
     integer_schema,
@@ -31,12 +32,13 @@ from personas.api.schema import (
 from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
 from personas.api_keys.format import ADMIN, BOT
-from personas.api_keys.scopes import VERBS, find_wider_dimension
+from personas.api_keys.scopes import DEFAULT_VERBS, VERBS, find_wider_dimension, get_key_verbs
 from personas.api_keys.services import (
     DEFAULT_LIFETIME,
     MAX_OVERLAP,
     create_key,
     revoke_key,
+    revoke_key_with_created,
     rotate_key,
 )
 from personas.models import ApiKey
@@ -45,32 +47,37 @@ from personas.roles import Permission
 SLUG_LIST_SCHEMA = array_schema(slug_schema(), minItems=1, uniqueItems=True)
 SCOPES_SCHEMA: Schema = object_schema(
     {
-        "verbs": array_schema(enum_schema(VERBS), minItems=1, uniqueItems=True),
+        "verbs": array_schema(enum_schema(VERBS, title="KeyVerb"), minItems=1, uniqueItems=True),
         "agents": SLUG_LIST_SCHEMA,
         "channels": SLUG_LIST_SCHEMA,
         "labels": SLUG_LIST_SCHEMA,
     },
     required=(),
-    description="What the key may be used for; an absent list means all.",
+    description="What the key may be used for. Without verbs, a new key may fetch and render; without "
+    "agents, channels or labels it is not limited to some of them.",
+    title="KeyScopes",
 )
 KEY_FIELDS: dict[str, Schema] = {
     "id": integer_schema(1),
     "name": {"type": "string"},
-    "kind": enum_schema([BOT, ADMIN]),
+    "kind": enum_schema([BOT, ADMIN], title="KeyKind"),
     "prefix": {"type": "string"},
     "scopes": any_object_schema(),
     "created_by": {"type": "string"},
+    "creator_key_id": nullable_schema(
+        integer_schema(1, description="The key with which this key was created by the API.")
+    ),
     "created_at": datetime_schema(),
     "expires_at": datetime_schema(),
     "revoked_at": nullable_schema(datetime_schema()),
     "last_used_at": nullable_schema(datetime_schema()),
 }
-KEY_SCHEMA = object_schema(KEY_FIELDS)
+KEY_SCHEMA = object_schema(KEY_FIELDS, title="ApiKey")
 SECRET_SCHEMA = {
     "type": ["string", "null"],
     "description": "The key itself, shown this once; null when sent again.",
 }
-KEY_WITH_SECRET_SCHEMA = object_schema({**KEY_FIELDS, "secret": SECRET_SCHEMA})
+KEY_WITH_SECRET_SCHEMA = object_schema({**KEY_FIELDS, "secret": SECRET_SCHEMA}, title="ApiKeyWithSecret")
 KEY_WRITE_OPTIONS: dict[str, Any] = {
     "permission": Permission.MANAGE_KEYS,
     "touches": Touches.KEY,
@@ -89,16 +96,27 @@ def index(call: ApiRequest) -> ApiResponse:
 
 def api_create_key(call: ApiRequest) -> ApiResponse:
     body: dict[str, Any] = call.body
-    check_scopes_within(call, body.get("scopes", {}), body.get("kind", BOT))
+    scopes = {"verbs": list_default_verbs(call), **body.get("scopes", {})}
+    check_scopes_within(call, scopes, body.get("kind", BOT))
     key, secret = create_key(
         call.workspace,
         body["name"],
-        body.get("scopes", {}),
+        scopes,
         limit_expiry(call, parse_expiry(body)),
         by=call.actor,
         kind=body.get("kind", BOT),
+        creator_key=call.caller.key,
     )
     return new_key_response(key, secret)
+
+
+def list_default_verbs(call: ApiRequest) -> list[str]:
+    """Return the verbs of a new key if the request names none: the default ones that the client's key has.
+
+    If it has none of them, all are returned, so that the check of the scopes names the problem.
+    """
+    own = get_key_verbs(call.caller.key.scopes, ADMIN)
+    return [verb for verb in DEFAULT_VERBS if verb in own] or list(DEFAULT_VERBS)
 
 
 def api_read_key(call: ApiRequest, key: int) -> ApiResponse:
@@ -110,13 +128,21 @@ def api_rotate_key(call: ApiRequest, key: int) -> ApiResponse:
     old = get_client_key(call, key)
     ends_at = timezone.now() + timedelta(hours=body.get("overlap_hours", 24))
     successor, secret = rotate_key(
-        old, ends_at=ends_at, expires_at=limit_expiry(call, parse_expiry(body)), by=call.actor
+        old,
+        ends_at=ends_at,
+        expires_at=limit_expiry(call, parse_expiry(body)),
+        by=call.actor,
+        creator_key=call.caller.key,
     )
     return new_key_response(successor, secret)
 
 
 def api_revoke_key(call: ApiRequest, key: int) -> ApiResponse:
-    revoke_key(get_client_key(call, key), by=call.actor)
+    row = get_client_key(call, key)
+    if call.query["with_created"]:
+        revoke_key_with_created(row, by=call.actor)
+    else:
+        revoke_key(row, by=call.actor)
     return no_content_response()
 
 
@@ -168,6 +194,7 @@ def key_json(key: ApiKey) -> dict[str, Any]:
         "prefix": key.prefix,
         "scopes": key.scopes,
         "created_by": key.created_label,
+        "creator_key_id": key.creator_key_id,
         "created_at": datetime_json(key.created_at),
         "expires_at": datetime_json(key.expires_at),
         "revoked_at": key.revoked_at and datetime_json(key.revoked_at),
@@ -178,11 +205,12 @@ def key_json(key: ApiKey) -> dict[str, Any]:
 CREATE_KEY_SCHEMA = object_schema(
     {
         "name": line_schema(80, least=1),
-        "kind": enum_schema([BOT, ADMIN], default=BOT),
+        "kind": enum_schema([BOT, ADMIN], default=BOT, title="KeyKind"),
         "scopes": SCOPES_SCHEMA,
         "expires_at": datetime_schema(description="At most 365 days from now; 180 days when absent."),
     },
     required=["name"],
+    title="ApiKeyInput",
 )
 ROTATE_KEY_SCHEMA = object_schema(
     {
@@ -195,6 +223,7 @@ ROTATE_KEY_SCHEMA = object_schema(
         "expires_at": datetime_schema(),
     },
     required=(),
+    title="ApiKeyRotation",
 )
 
 urlpatterns: list[URLPattern] = [
@@ -253,7 +282,17 @@ urlpatterns: list[URLPattern] = [
         "keys/<int:id>:revoke",
         "keys-revoke",
         post=Operation(
-            api_revoke_key, "Revoke an API key", operation_id="revokeKey", status=204, **KEY_WRITE_OPTIONS
+            api_revoke_key,
+            "Revoke an API key",
+            operation_id="revokeKey",
+            status=204,
+            query={
+                "with_created": boolean_schema(
+                    default=False,
+                    description="Revoke the keys that were created with it as well, and so on.",
+                )
+            },
+            **KEY_WRITE_OPTIONS,
         ),
     ),
 ]

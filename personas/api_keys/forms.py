@@ -12,8 +12,7 @@ from personas.api_keys.descriptions import ACTIVATE_HELP, VERB_CHOICES, VERB_HEL
 from personas.api_keys.format import ADMIN, BOT
 from personas.api_keys.scopes import (
     ACTIVATE,
-    FETCH,
-    RENDER,
+    DEFAULT_VERBS,
     VERBS_BY_KIND,
     WRITE,
     describe_forbidden_verb,
@@ -108,7 +107,7 @@ class KeyForm(KeyExpiryForm):
     verbs = forms.MultipleChoiceField(
         label=_("Permissions"),
         choices=VERB_CHOICES,
-        initial=[FETCH, RENDER],
+        initial=list(DEFAULT_VERBS),
         help_text=VERB_HELP,
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": _("Select at least one permission.")},

@@ -35,6 +35,10 @@ class ApiKey(WorkspaceOwned):
     created_label = models.CharField(max_length=254)
     # The first key of a chain of rotations; None for a key that replaces no other.
     origin = TenantForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    # The key with which this key was created by the API; None for a key that a person created on a page.
+    creator_key = TenantForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="created_keys"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)

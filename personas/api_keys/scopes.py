@@ -28,6 +28,8 @@ VERBS_BY_KIND = {
     BOT: (FETCH, RENDER, READ, WRITE, ACTIVATE),
     ADMIN: (FETCH, RENDER, READ, WRITE, APPROVE, MANAGE, OVERRIDE),
 }
+# The actions of a new key if its creator names none.
+DEFAULT_VERBS = (FETCH, RENDER)
 # Actions that a key has only if its scopes list them: an absent list of actions does not include them.
 EXPLICIT_VERBS = frozenset({ACTIVATE, OVERRIDE})
 SCOPE_DIMENSIONS = ("verbs", "agents", "channels", "labels")
@@ -51,10 +53,25 @@ def is_in_scope(
 
     Only nonempty arguments are checked.
     """
+    return not find_missing_scope(scopes, verb, agent, channel, label, kind=kind)
+
+
+def find_missing_scope(
+    scopes: Mapping[str, Any],
+    verb: str,
+    agent: str = "",
+    channel: str = "",
+    label: str = "",
+    *,
+    kind: str = BOT,
+) -> str:
+    """Return the first dimension, such as "agents", in which the scopes do not allow this; empty if none."""
     if verb and verb not in get_key_verbs(scopes, kind):
-        return False
-    dimensions = zip(SCOPE_DIMENSIONS[1:], (agent, channel, label), strict=True)
-    return all(not value or name not in scopes or value in scopes[name] for name, value in dimensions)
+        return "verbs"
+    for name, value in zip(SCOPE_DIMENSIONS[1:], (agent, channel, label), strict=True):
+        if value and name in scopes and value not in scopes[name]:
+            return name
+    return ""
 
 
 def get_key_verbs(scopes: Mapping[str, Any], kind: str) -> frozenset[str]:
@@ -156,6 +173,13 @@ VERB_PERMISSIONS: dict[str, dict[str, tuple[Permission, ...]]] = {
         OVERRIDE: (Permission.OVERRIDE,),
     },
 }
+
+
+def get_required_verb(permission: Permission, kind: str) -> str:
+    """Return the verb that a key of this kind needs for an operation with this permission."""
+    granting = [verb for verb, gives in VERB_PERMISSIONS[kind].items() if permission in gives]
+    # A bot has no permission to edit records: `write` opens the operations that are for bots.
+    return granting[0] if granting else WRITE
 
 
 def resolve_permissions(key: ScopedKey, role: str) -> frozenset[Permission]:

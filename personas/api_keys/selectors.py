@@ -69,6 +69,11 @@ def list_keys(workspace: Workspace) -> QuerySet[ApiKey]:
     return ApiKey.objects.in_workspace(workspace).select_related("created_by").order_by("-created_at", "-pk")
 
 
+def list_created_keys(key: ApiKey) -> list[ApiKey]:
+    """Return the valid keys that were created with this key by the API."""
+    return list(filter_active_keys(list_keys(key.workspace).filter(creator_key=key)))
+
+
 def filter_active_keys(rows: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
     return rows.filter(revoked_at=None, expires_at__gt=timezone.now())
 
@@ -102,18 +107,22 @@ def get_key_permissions(key: ApiKey) -> frozenset[Permission]:
     return resolve_permissions(key, get_creator_role(key) if key.kind == ADMIN else "")
 
 
-def find_example_target(key: ApiKey) -> tuple[str, str]:
-    """Return the slugs of an agent and a channel for the usage example of a key.
-
-    The key may fetch the prompt of this agent and channel. The slugs are empty if there is no such pair.
-    """
+def list_fetchable_prompts(key: ApiKey) -> QuerySet[AgentChannel, tuple[str, str]]:
+    """Return the slugs of agent and channel of the prompts within the limits of a key."""
     rows = AgentChannel.objects.in_workspace(key.workspace_id)
     rows = rows.filter(agent__archived_at=None, channel__archived_at=None)
     for name in ("agent", "channel"):
         if slugs := key.scopes.get(f"{name}s"):
             rows = rows.filter(**{f"{name}__slug__in": slugs})
-    rows = rows.order_by("agent__name", "channel__name")
-    return rows.values_list("agent__slug", "channel__slug").first() or ("", "")
+    return rows.order_by("agent__name", "channel__name").values_list("agent__slug", "channel__slug")
+
+
+def find_example_target(key: ApiKey) -> tuple[str, str]:
+    """Return the slugs of an agent and a channel for the usage example of a key.
+
+    The key may fetch the prompt of this agent and channel. The slugs are empty if there is no such pair.
+    """
+    return list_fetchable_prompts(key).first() or ("", "")
 
 
 def can_rotate_key(key: ApiKey, user: User) -> bool:

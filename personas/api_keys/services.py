@@ -56,11 +56,21 @@ def create_key(
     *,
     by: Actor,
     kind: str = BOT,
+    creator_key: ApiKey | None = None,
 ) -> tuple[ApiKey, str]:
-    """Create a key. Return it with its secret, which is not stored and cannot be shown again."""
+    """Create a key. Return it with its secret, which is not stored and cannot be shown again.
+
+    `creator_key` is the key of the API request that creates it.
+    """
     _check_creator(workspace, kind, by)
     key, secret = _insert_key(
-        workspace, name, _validate_scopes(workspace, scopes, kind), expires_at, kind=kind, by=by
+        workspace,
+        name,
+        _validate_scopes(workspace, scopes, kind),
+        expires_at,
+        kind=kind,
+        by=by,
+        creator_key=creator_key,
     )
     _audit_key(key, "created", by=by, after=_key_audit_data(key))
     return key, secret
@@ -78,6 +88,24 @@ def revoke_key(key: ApiKey, *, by: Actor) -> ApiKey:
 
 
 @transaction.atomic
+def revoke_key_with_created(key: ApiKey, *, by: Actor) -> list[ApiKey]:
+    """Revoke a key, the keys that were created with it, and in turn those that were created with them.
+
+    Return the keys that were valid before.
+    """
+    revoked, seen = [], {key.pk}
+    pending = [key]
+    while pending:
+        current = pending.pop()
+        if current.revoked_at is None:
+            revoked.append(revoke_key(current, by=by))
+        created = ApiKey.objects.in_workspace(key.workspace_id).filter(creator_key=current)
+        pending += [one for one in created.order_by("pk") if one.pk not in seen]
+        seen |= {one.pk for one in pending}
+    return revoked
+
+
+@transaction.atomic
 def revoke_member_keys(workspace: Workspace | int, user: User, *, by: Actor) -> list[ApiKey]:
     """Revoke the admin keys of a user in a workspace.
 
@@ -89,11 +117,18 @@ def revoke_member_keys(workspace: Workspace | int, user: User, *, by: Actor) -> 
 
 @transaction.atomic
 def rotate_key(
-    key: ApiKey, *, ends_at: datetime, by: Actor, expires_at: datetime | None = None, name: str = ""
+    key: ApiKey,
+    *,
+    ends_at: datetime,
+    by: Actor,
+    expires_at: datetime | None = None,
+    name: str = "",
+    creator_key: ApiKey | None = None,
 ) -> tuple[ApiKey, str]:
     """Create a new key with the same scopes, and return it with its secret.
 
-    The old key stays valid until `ends_at`, so that clients can change over to the new key.
+    The old key stays valid until `ends_at`, so that clients can change over to the new key. `creator_key` is
+    the key of the API request that rotates it; without one, the new key has the creator key of the old one.
     """
     workspace, now = Workspace.objects.get(pk=key.workspace_id), timezone.now()
     _check_creator(workspace, key.kind, by)
@@ -115,6 +150,7 @@ def rotate_key(
         kind=key.kind,
         by=by,
         origin_id=key.origin_key_id,
+        creator_key=creator_key or key.creator_key,
     )
     _audit_key(key, "rotated", by=by, before=before, after=_key_audit_data(key) | {"to": new.name})
     _audit_key(new, "created", by=by, after=_key_audit_data(new))
@@ -193,6 +229,7 @@ def _insert_key(
     kind: str,
     by: Actor,
     origin_id: int | None = None,
+    creator_key: ApiKey | None = None,
 ) -> tuple[ApiKey, str]:
     secret = generate_key_secret(kind)
     key = ApiKey(
@@ -205,6 +242,7 @@ def _insert_key(
         created_by=by.user,
         created_label=by.label,
         origin_id=origin_id,
+        creator_key=creator_key,
         expires_at=_resolve_expiry(expires_at),
     )
     with convert_save_errors():

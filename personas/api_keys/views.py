@@ -14,7 +14,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST
 
@@ -28,9 +28,16 @@ from personas.api_keys.selectors import (
     filter_ended_keys,
     find_example_target,
     get_key_permissions,
+    list_created_keys,
     list_keys,
 )
-from personas.api_keys.services import create_key, get_next_key_name, revoke_key, rotate_key
+from personas.api_keys.services import (
+    create_key,
+    get_next_key_name,
+    revoke_key,
+    revoke_key_with_created,
+    rotate_key,
+)
 from personas.audit.audited_export import audited_file_response
 from personas.errors import DomainError, InvalidInput
 from personas.models import ApiKey, AuditEvent
@@ -229,13 +236,22 @@ def rotate_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
 def revoke_key_view(request: WorkspaceRequest, key: int) -> HttpResponse:
     """Show the confirmation page on GET and revoke the key on POST."""
     row = get_workspace_key(request, key)
+    if request.method == "POST" and request.POST.get("with_created"):
+        revoked = revoke_key_with_created(row, by=request.actor)
+        messages.success(
+            request,
+            ngettext("%(count)s key is revoked.", "%(count)s keys are revoked.", len(revoked))
+            % {"count": len(revoked)},
+        )
+        return redirect("keys:list", request.workspace.slug)
     if request.method == "POST":
         revoke_key(row, by=request.actor)
         messages.success(
             request, _("“%(key)s” is revoked. Requests with it are now rejected.") % {"key": row}
         )
         return redirect("keys:list", request.workspace.slug)
-    return render(request, "personas/keys/revoke.html", {"summary": build_key_summary(row)})
+    context = {"summary": build_key_summary(row), "created_keys": list_created_keys(row)}
+    return render(request, "personas/keys/revoke.html", context)
 
 
 @sensitive_variables("secret")

@@ -2,8 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
 from django.urls import URLPattern
 
 from personas.api.key_limits import Touches
@@ -12,6 +14,7 @@ from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_r
 from personas.api.record_schema import RESOURCES_BY_KIND, Snapshot, serialize_snapshots
 from personas.api.responses import ApiResponse, datetime_json
 from personas.api.schema import (
+    Schema,
     any_object_schema,
     datetime_schema,
     integer_schema,
@@ -37,17 +40,29 @@ AUDIT_EVENT_SCHEMA = object_schema(
         "after": nullable_schema(any_object_schema()),
         "request_id": {"type": "string"},
         "created_at": datetime_schema(),
-    }
+    },
+    title="AuditEvent",
 )
 
+AUDIT_FILTERS: dict[str, Schema] = {
+    "kind": line_schema(20, least=1),
+    "verb": line_schema(40, least=1),
+    "object_id": integer_schema(1),
+    "since": datetime_schema(),
+}
 
-def api_list_audit_events(call: ApiRequest) -> ApiResponse:
+
+def list_matching_events(call: ApiRequest) -> QuerySet[AuditEvent]:
     rows = list_audit_events(call.workspace)
     for name, field in (("kind", "kind"), ("verb", "verb"), ("object_id", "object_id")):
         if name in call.query:
             rows = rows.filter(**{field: call.query[name]})
-    if since := call.query.get("since"):
-        rows = rows.filter(at__gte=since)
+    since: datetime | None = call.query.get("since")
+    return rows.filter(at__gte=since) if since else rows
+
+
+def api_list_audit_events(call: ApiRequest) -> ApiResponse:
+    rows = list_matching_events(call)
     page = paginate_rows(
         rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""), newest_first=True
     )
@@ -104,15 +119,8 @@ urlpatterns: list[URLPattern] = [
             operation_id="listAuditEvents",
             # Audit events contain the records of all agents.
             touches=Touches.WORKSPACE,
-            note="Events about keys have their details only for keys that may manage keys.",
             answer=page_schema(AUDIT_EVENT_SCHEMA),
-            query={
-                "kind": line_schema(20, least=1),
-                "verb": line_schema(40, least=1),
-                "object_id": integer_schema(1),
-                "since": datetime_schema(),
-                **PAGINATION_PARAMS,
-            },
+            query={**AUDIT_FILTERS, **PAGINATION_PARAMS},
             tag="audit",
         ),
     ),

@@ -14,7 +14,7 @@ BUILT_IN_CHANNELS = {
     "slack": "Slack",
     "discord": "Discord",
     "whatsapp": "WhatsApp",
-    "email": "E-mail",
+    "email": "Email",
     "web": "Web",
     "cli": "Command line",
     "api": "API",

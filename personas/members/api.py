@@ -50,7 +50,7 @@ OWNER_NOTE = (
     "Needs an admin key of an owner with the verb `manage`. A key cannot make anyone an owner, nor transfer "
     "ownership: the role `owner` gets 403. Owners do this in the browser, on the page Members."
 )
-ROLE_SCHEMA = enum_schema(Role.values, description="What the member may do in the workspace.")
+ROLE_SCHEMA = enum_schema(Role.values, description="What the member may do in the workspace.", title="Role")
 MEMBER_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
@@ -59,7 +59,8 @@ MEMBER_SCHEMA = object_schema(
         "role": ROLE_SCHEMA,
         "joined_at": datetime_schema(),
         "etag": {"type": "string", "description": "For If-Match; changes with the member."},
-    }
+    },
+    title="Member",
 )
 INVITATION_SCHEMA = object_schema(
     {
@@ -70,7 +71,8 @@ INVITATION_SCHEMA = object_schema(
         "created_at": datetime_schema(),
         "expires_at": datetime_schema(description="The link in the email works until then."),
         "is_expired": boolean_schema(),
-    }
+    },
+    title="Invitation",
 )
 MEMBER_EXAMPLE = {
     "id": 3,
@@ -91,7 +93,7 @@ INVITATION_EXAMPLE = {
 }
 MEMBER_FILTERS: dict[str, Schema] = {
     "q": line_schema(200, least=1, description="Text in the name or the email address."),
-    "role": enum_schema(Role.values, description="Only members with this role."),
+    "role": enum_schema(Role.values, description="Only members with this role.", title="Role"),
 }
 READ_OPTIONS: dict[str, Any] = {"touches": Touches.WORKSPACE, "tag": "members"}
 MANAGE_OPTIONS: dict[str, Any] = {
@@ -106,13 +108,18 @@ EMAIL_REFUSALS = {503: "email_not_sent"}
 
 
 def api_list_members(call: ApiRequest) -> ApiResponse:
+    rows = list_matching_members(call)
+    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    return page_response(call, page, [member_json(row) for row in page.rows])
+
+
+def list_matching_members(call: ApiRequest) -> QuerySet[Membership]:
     rows = list_members(call.workspace)
     if text := call.query.get("q", "").strip():
         rows = rows.filter(Q(user__name__icontains=text) | Q(user__email__icontains=text))
     if role := call.query.get("role"):
         rows = rows.filter(role=role)
-    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_response(call, page, [member_json(row) for row in page.rows])
+    return rows
 
 
 def api_read_member(call: ApiRequest, key: int) -> ApiResponse:
@@ -220,12 +227,13 @@ def invitation_json(invitation: Invitation) -> dict[str, Any]:
     }
 
 
-CHANGE_ROLE_SCHEMA = object_schema({"role": ROLE_SCHEMA})
+CHANGE_ROLE_SCHEMA = object_schema({"role": ROLE_SCHEMA}, title="MemberPatch")
 INVITE_SCHEMA = object_schema(
     {
         "email": line_schema(254, least=3, format="email", description="Where the link is sent."),
         "role": ROLE_SCHEMA,
-    }
+    },
+    title="InvitationInput",
 )
 
 urlpatterns: list[URLPattern] = [

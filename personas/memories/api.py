@@ -7,7 +7,7 @@ from django.db.models import Q, QuerySet
 from django.urls import URLPattern
 
 from personas.api.exception_handler import validation_problem
-from personas.api.key_limits import Touches
+from personas.api.key_limits import Touches, is_proposing
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_resource import RecordResource
@@ -37,7 +37,6 @@ from personas.memories.memory_file import (
 )
 from personas.memories.services import (
     approve_memory,
-    can_activate_memories,
     create_memory,
     reinstate_memory,
     reject_memory,
@@ -61,6 +60,7 @@ ENTRY_SCHEMA: Schema = {
         "valid_from": nullable_schema(datetime_schema()),
         "valid_until": nullable_schema(datetime_schema()),
     },
+    "title": "MemoryFileEntry",
     "description": f"A text, or an object with its text under one of: {', '.join(TEXT_KEYS)}.",
 }
 # The body is the content of the file: a list, or an object with the list under `memories`. `items` applies to
@@ -71,14 +71,16 @@ IMPORT_SCHEMA: Schema = {
     "maxItems": MAX_ENTRIES,
     "properties": {LIST_KEY: array_schema(ENTRY_SCHEMA, most=MAX_ENTRIES)},
     "required": [LIST_KEY],
+    "title": "MemoryFile",
 }
 IMPORTED_SCHEMA = object_schema(
     {
         "index": integer_schema(description="Position of the entry in the file, from 0."),
         "id": integer_schema(1, description="The memory with this text."),
         "text": {"type": "string"},
-        "status": enum_schema(MemoryState.values),
-    }
+        "status": enum_schema(MemoryState.values, title="MemoryStatus"),
+    },
+    title="ImportedMemory",
 )
 IMPORT_RESULT_SCHEMA = object_schema(
     {
@@ -87,7 +89,8 @@ IMPORT_RESULT_SCHEMA = object_schema(
         "created": {"type": "array", "items": IMPORTED_SCHEMA},
         "skipped": {"type": "array", "items": IMPORTED_SCHEMA},
         "ignored_keys": {"type": "array", "items": {"type": "string"}},
-    }
+    },
+    title="MemoryImportResult",
 )
 
 
@@ -106,6 +109,7 @@ class MemoryResource(RecordResource[Memory]):
     schema_overrides = {
         "status": enum_schema(
             ["active", "proposed"],
+            title="NewMemoryStatus",
             description="If absent: `proposed` for bots that may not activate memories, else `active`.",
         )
     }
@@ -116,7 +120,9 @@ class MemoryResource(RecordResource[Memory]):
     bots_may_add = True
     filters = {
         "agent": slug_schema(description="Only memories of this agent, and those that all share."),
-        "status": enum_schema(MemoryState.values, description="Only memories with this status."),
+        "status": enum_schema(
+            MemoryState.values, description="Only memories with this status.", title="MemoryStatus"
+        ),
     }
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Memory]:
@@ -136,8 +142,8 @@ class MemoryResource(RecordResource[Memory]):
         return {"author": record.author_label, "superseded_by": record.superseded_by_id}
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Memory:
-        if values.get("state") == MemoryState.ACTIVE and not can_activate_memories(call.actor):
-            detail = "This key may only propose memories. Active ones need a key with the verb `activate`."
+        if values.get("state") == MemoryState.ACTIVE and is_proposing(call.caller):
+            detail = "This key can only propose memories. Leave the status out, or send “proposed”."
             raise InvalidInput.on("status", detail)
         return create_memory(call.workspace, values, by=call.actor, message=message)
 
@@ -250,7 +256,8 @@ class MemoryResource(RecordResource[Memory]):
                             "superseded_by": integer_schema(
                                 1, description="The id of the memory that replaces it."
                             )
-                        }
+                        },
+                        title="MemorySuccessor",
                     ),
                     **common,
                 ),

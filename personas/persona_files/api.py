@@ -12,9 +12,9 @@ from personas.api.exception_handler import validation_problem
 from personas.api.operations import ApiRequest, Operation
 from personas.api.problems import FieldError, Problem, ProblemError
 from personas.api.record_resource import CHANGE_ERROR_CODES, RecordResource
-from personas.api.record_schema import MESSAGE_SCHEMA, to_camel_case, with_article
+from personas.api.record_schema import MESSAGE_SCHEMA, with_article
 from personas.api.responses import ApiResponse
-from personas.api.schema import Schema, line_schema, object_schema
+from personas.api.schema import Schema, line_schema, object_schema, to_camel_case
 from personas.api.views import endpoint
 from personas.errors import InvalidInput
 from personas.models import Named
@@ -99,6 +99,7 @@ class PersonaFileOperations:
                             "message": MESSAGE_SCHEMA,
                         },
                         required=["name", "text"],
+                        title=f"{noun}FileInput",
                     ),
                     body_example={"name": "Fox", "text": FILE_EXAMPLES[self.file_name]},
                     status=201,

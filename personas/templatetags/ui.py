@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +18,8 @@ from django.utils.dates import MONTHS_3
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
-from django.utils.timesince import timesince, timeuntil
+from django.utils.timesince import TIME_STRINGS
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from personas.templatetags.form_widgets import build_field_context
@@ -31,6 +32,10 @@ register = template.Library()
 
 BADGE_TONES = ("neutral", "info", "success", "warning", "error", "accent")
 AVATAR_COLOUR_COUNT = 6
+# Of times less than a month.
+SECONDS_PER_UNIT = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60}
+# Texts such as “3 hours ago” that a process keeps.
+MAX_TIME_TEXTS = 1_000
 # Parts of the User-Agent header. The first match wins: Edge and Opera also send "Chrome", and Chrome also
 # sends "Safari".
 BROWSER_NAMES = {
@@ -139,10 +144,26 @@ def format_exact_time(local_time: datetime) -> str:
 def _format_time_distance(at: datetime, now: datetime) -> str:
     if abs((now - at).total_seconds()) < 60:
         return _("just now")
-    if at > now:
-        text = _("in %(time)s") % {"time": timeuntil(at, now, depth=1)}
-    else:
-        text = _("%(time)s ago") % {"time": timesince(at, now, depth=1)}
+    unit, number = _measure_time(min(at, now), max(at, now))
+    return _describe_time(get_language() or "", unit, number, is_future=at > now)
+
+
+def _measure_time(start: datetime, end: datetime) -> tuple[str, int]:
+    """Return the largest unit of the time between, and its number, as Django's `timesince` counts them."""
+    months = (end.year - start.year) * 12 + end.month - start.month
+    if (start.day, start.time()) > (end.day, end.time()):
+        months -= 1
+    if months:
+        return ("year", months // 12) if months >= 12 else ("month", months)
+    seconds = (end - start) // timedelta(seconds=1)
+    return next((unit, seconds // size) for unit, size in SECONDS_PER_UNIT.items() if seconds >= size)
+
+
+@lru_cache(MAX_TIME_TEXTS)
+def _describe_time(language: str, unit: str, number: int, *, is_future: bool) -> str:
+    """Describe a time from now in the active language, which is an argument for the cache."""
+    time = TIME_STRINGS[unit] % {"num": number}
+    text = (_("in %(time)s") if is_future else _("%(time)s ago")) % {"time": time}
     return text.replace("\xa0", " ")
 
 

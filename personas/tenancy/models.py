@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
@@ -13,6 +14,7 @@ from django.utils.translation import gettext as _
 from core.db.compiled_write import WriteBatch, can_insert_rows
 from core.db.workspace_scope import get_scope_id
 from personas.tenancy.fields import get_workspace_filter
+from personas.tenancy.model_rows import build_instance
 from personas.workspaces.models import Workspace
 
 T = TypeVar("T", bound="WorkspaceOwned")
@@ -223,9 +225,11 @@ class WorkspaceOwned(models.Model):
     def from_db(
         cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any
     ) -> Self:
-        row = super().from_db(db, field_names, values, **options)
-        if "workspace_id" in field_names:
-            row._stored_workspace_id = row.workspace_id
+        row = None if options else build_instance(cls, db, field_names, values)
+        if row is None:
+            row = super().from_db(db, field_names, values, **options)
+        if (workspace_id := row.__dict__.get("workspace_id")) is not None:
+            row._stored_workspace_id = workspace_id
         return row
 
     def check_foreign_links(self) -> None:
@@ -238,6 +242,7 @@ class WorkspaceOwned(models.Model):
                 raise CrossWorkspaceLink({field.name: _("This record does not exist in this workspace.")})
 
     @classmethod
+    @cache
     def list_tenant_links(cls) -> list["models.ForeignKey[Any, Any]"]:
         """Return the foreign keys to models that also belong to a workspace."""
         fields = [field for field in cls._meta.concrete_fields if isinstance(field, models.ForeignKey)]

@@ -73,14 +73,25 @@ def build_export_response(
     limit: int = MAX_EXPORT_ROWS,
 ) -> StreamingHttpResponse:
     """Stream the rows as a download; at most one chunk of rows is in memory."""
-    generate = generate_csv if file_format == "csv" else generate_json
-    source_rows = iterate_rows(rows)
-    lines = ExportStream(generate(columns, islice(source_rows, limit + 1), limit), source_rows)
+    lines = build_export_stream(file_format, columns, rows, limit=limit)
     response = StreamingHttpResponse(lines, content_type=EXPORT_CONTENT_TYPES[file_format])
-    stem = f"{workspace.slug}-{name}-{timezone.localdate():%Y-%m-%d}"
-    response["Content-Disposition"] = content_disposition_header(True, f"{stem}.{file_format}")
+    response["Content-Disposition"] = build_export_disposition(workspace, name, file_format)
     response["Cache-Control"] = "no-store"
     return response
+
+
+def build_export_stream(
+    file_format: str, columns: Sequence[ExportColumn], rows: Iterable[Any], *, limit: int = MAX_EXPORT_ROWS
+) -> "ExportStream":
+    generate = generate_csv if file_format == "csv" else generate_json
+    source_rows = iterate_rows(rows)
+    return ExportStream(generate(columns, islice(source_rows, limit + 1), limit), source_rows)
+
+
+def build_export_disposition(workspace: Workspace, name: str, file_format: str) -> str:
+    """Return the value of Content-Disposition, with the name of the file."""
+    stem = f"{workspace.slug}-{name}-{timezone.localdate():%Y-%m-%d}"
+    return content_disposition_header(True, f"{stem}.{file_format}") or "attachment"
 
 
 def iterate_rows(rows: Iterable[Any]) -> Iterable[Any]:

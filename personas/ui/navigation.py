@@ -33,66 +33,70 @@ class NavItem:
 # Apps register their functions in `AppConfig.ready`.
 NAV_COUNTERS: dict[str, Callable[[Workspace], int]] = {}
 
-NAV_GROUPS: tuple[tuple[str | Promise, tuple[NavItem, ...]], ...] = (
-    (
-        "",
+
+@dataclass(frozen=True)
+class NavGroup:
+    """Pages of the sidebar. A group with a label is folded until one of its pages is open."""
+
+    items: tuple[NavItem, ...]
+    label: str | Promise = ""
+    icon: str = ""
+
+
+# Nine entries are visible while the groups are folded; they fit on a screen of 768 pixels.
+NAV_GROUPS: tuple[NavGroup, ...] = (
+    NavGroup(
         (
             NavItem(_("Fleet"), "home", "home", key="f"),
             NavItem(_("Agents"), "agents:list", "agents", _("New agent"), key="a"),
             NavItem(_("Studio"), "studio:home", "studio", key="s"),
             NavItem(_("Releases"), "releases:list", "release", _("New release"), key="r"),
+            NavItem(_("Inbox"), "inbox:list", "inbox", key="i"),
         ),
     ),
-    (
-        _("Persona"),
+    NavGroup(
         (
             NavItem(_("Identities"), "identities:list", "identity", _("New identity")),
             NavItem(_("Souls"), "souls:list", "soul", _("New soul")),
             NavItem(_("User profiles"), "user-profiles:list", "profile", _("New user profile")),
-        ),
-    ),
-    (
-        _("Knowledge and work"),
-        (
             NavItem(_("Memories"), "memories:list", "memory", _("New memory"), key="m"),
             NavItem(_("Responsibilities"), "responsibilities:list", "duty", _("New responsibility")),
             NavItem(_("Tasks"), "tasks:list", "task", _("New task")),
-        ),
-    ),
-    (
-        _("Capabilities"),
-        (
             NavItem(_("Skills"), "skills:list", "skill", _("New skill")),
             NavItem(_("Tools"), "tools:list", "tool", _("New tool")),
             NavItem(_("Channels"), "channels:list", "channel", _("New channel")),
         ),
+        _("Library"),
+        "layers",
     ),
-    (
-        _("Context"),
+    NavGroup(
         (
-            NavItem(_("Inbox"), "inbox:list", "inbox", key="i"),
             NavItem(_("Sources"), "sources:list", "source"),
             NavItem(_("Discovery rules"), "rule-sets:list", "rules"),
         ),
+        _("Context"),
+        "source",
     ),
-    (
-        _("Audit"),
+    NavGroup(
         (
             NavItem(_("Replay"), "time-machine:find", "moment", key="t"),
             NavItem(_("Ledger"), "ledger:list", "ledger", key="l"),
             NavItem(_("Integrity"), "verify:show", "chain"),
+            NavItem(_("Audit log"), "audit", "audit"),
+            NavItem(_("Erasures"), "erasures:list", "shield"),
         ),
+        _("Audit"),
+        "audit",
     ),
-    (
-        _("Workspace"),
+    NavGroup(
         (
             NavItem(_("Members"), "members:list", "members"),
             NavItem(_("API keys"), "keys:list", "key", _("New key"), permission="manage_keys", key="k"),
-            NavItem(_("Audit log"), "audit", "audit"),
             NavItem(_("Prompt settings"), "prompt-settings:list", "rules"),
-            NavItem(_("Erasures"), "erasures:list", "shield"),
-            NavItem(_("Settings"), "workspace-settings", "settings"),
+            NavItem(_("Workspace settings"), "workspace-settings", "settings"),
         ),
+        _("Settings"),
+        "settings",
     ),
 )
 
@@ -102,9 +106,10 @@ def build_navigation(
 ) -> list[SimpleNamespace]:
     """Build the groups and links of the sidebar. The link to the page at `path` is marked as current."""
     groups = []
-    for label, nav_items in NAV_GROUPS:
-        links = [build_nav_link(item, workspace, path) for item in nav_items if is_item_visible(item, can)]
-        groups.append(SimpleNamespace(label=label, items=links))
+    for group in NAV_GROUPS:
+        links = [build_nav_link(item, workspace, path) for item in group.items if is_item_visible(item, can)]
+        is_current = any(link.is_current for link in links)
+        groups.append(SimpleNamespace(label=group.label, icon=group.icon, items=links, is_current=is_current))
     return groups
 
 
@@ -147,7 +152,7 @@ def build_nav_link(item: NavItem, workspace: Workspace, path: str) -> SimpleName
 
 def list_page_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
     """List the command palette entries that open a page or the form for a new record."""
-    items = [item for _heading, group in NAV_GROUPS for item in group if is_item_visible(item, can)]
+    items = [item for group in NAV_GROUPS for item in group.items if is_item_visible(item, can)]
     hint, pages = gettext("Go to"), gettext("Pages")
     entries = [
         {

@@ -33,7 +33,12 @@ MAX_RESPONSIBILITIES = 1_000
 AGENT_FILTER = {"agent": slug_schema(description="Only those of this agent.")}
 STEPS_SCHEMA = array_schema(
     object_schema(
-        {"title": line_schema(300, least=1), "is_done": boolean_schema(default=False)}, required=["title"]
+        {
+            "title": line_schema(300, least=1),
+            "is_done": boolean_schema(description="A new step is open when this is absent."),
+        },
+        required=["title"],
+        title="TaskStepInput",
     )
 )
 
@@ -107,10 +112,14 @@ class ResponsibilityResource(RecordResource[Responsibility]):
                                 uniqueItems=True,
                                 description="The id of each active responsibility, in the new order.",
                             )
-                        }
+                        },
+                        title="ResponsibilityOrder",
                     ),
                     body_example={"ids": [7, 3, 5]},
-                    answer=object_schema({"items": {"type": "array", "items": self.response_schema()}}),
+                    answer=object_schema(
+                        {"items": {"type": "array", "items": self.response_schema()}},
+                        title="ResponsibilityList",
+                    ),
                     tag=self.name,
                     is_retryable=True,
                     refusals={404: "not_found", 409: "refused"},
@@ -128,7 +137,7 @@ class ResponsibilityResource(RecordResource[Responsibility]):
                     permission=Permission.EDIT,
                     touches=self.write_touches,
                     bots=True,
-                    body=object_schema({"title": line_schema(120, least=1)}),
+                    body=object_schema({"title": line_schema(120, least=1)}, title="ResponsibilityTitle"),
                     status=204,
                     tag=self.name,
                     is_retryable=True,
@@ -152,7 +161,7 @@ class TaskResource(RecordResource[Task]):
     bots_may_add = True
     filters = {
         **AGENT_FILTER,
-        "status": enum_schema(TaskStatus.values, description="Only those that stand so."),
+        "status": enum_schema(TaskStatus.values, description="Only those that stand so.", title="TaskStatus"),
     }
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Task]:
@@ -192,7 +201,7 @@ class TaskResource(RecordResource[Task]):
                     permission=Permission.EDIT,
                     touches=self.write_touches,
                     bots=True,
-                    body=object_schema({"is_done": boolean_schema()}),
+                    body=object_schema({"is_done": boolean_schema()}, title="TaskStepState"),
                     answer=self.response_schema(),
                     tag=self.name,
                     is_retryable=True,

@@ -41,9 +41,7 @@ PROBLEM_ADVICE = {
     "in_progress": _(
         "The first request with this Idempotency-Key is still running. Retry after the time in Retry-After."
     ),
-    "email_not_sent": _(
-        "The mail server did not accept the email. The invitation is open; send it again later."
-    ),
+    "email_not_sent": _("The mail server did not accept the email. Send it again later."),
     "erased": _("The text was erased permanently."),
     "refused": _("A rule does not allow this. The detail says which."),
     "precondition_failed": _(
@@ -106,7 +104,19 @@ def get_openapi_document() -> dict[str, Any]:
 
 @cache
 def render_openapi() -> bytes:
-    return json.dumps(get_openapi_document(), ensure_ascii=False).encode()
+    return json.dumps(get_openapi_document(), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def resolve_reference(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a reference refers to, with the keys beside the reference; another value as it is."""
+    if "$ref" not in value:
+        return value
+    target: Any = get_openapi_document()
+    for name in value["$ref"].removeprefix("#/").split("/"):
+        target = target[name]
+    # A schema of PUT is that of PATCH with required fields.
+    base = resolve_reference(target["allOf"][0]) if "allOf" in target else {}
+    return {**base, **target, **{name: inner for name, inner in value.items() if name != "$ref"}}
 
 
 @login_not_required
@@ -185,21 +195,23 @@ def build_operation_doc(
         summary=operation["summary"],
         note=operation.get("description", ""),
         parameters=[
-            build_parameter_doc(parameter)
+            build_parameter_doc(resolve_reference(parameter))
             for parameter in [*path_parameters, *operation.get("parameters", [])]
         ],
         body=list(list_field_docs(body)) if body else [],
         response=list(list_field_docs(response)) if response else [],
         status=success,
         problems=[
-            (status, problem["description"]) for status, problem in responses.items() if status >= "400"
+            (status, resolve_reference(problem)["description"])
+            for status, problem in responses.items()
+            if status >= "400"
         ],
         curl=build_curl_command(method.upper(), path, operation, body),
     )
 
 
 def build_parameter_doc(parameter: Mapping[str, Any]) -> FieldDoc:
-    schema = parameter["schema"]
+    schema = resolve_reference(parameter["schema"])
     descriptions = [parameter.get("description", ""), schema.get("description", ""), describe_bounds(schema)]
     return FieldDoc(
         f"{parameter['name']} ({parameter['in']})",
@@ -211,11 +223,13 @@ def build_parameter_doc(parameter: Mapping[str, Any]) -> FieldDoc:
 
 def list_field_docs(schema: Mapping[str, Any], prefix: str = "") -> Iterator[FieldDoc]:
     """Yield the fields of an object and of its nested objects, with paths such as `steps[].title`."""
+    schema = resolve_reference(schema)
     if schema.get("type") == "array":
         yield from list_field_docs(schema["items"], f"{prefix}[]")
         return
     required = set(schema.get("required", ()))
-    for name, field_schema in schema.get("properties", {}).items():
+    for name, reference in schema.get("properties", {}).items():
+        field_schema = resolve_reference(reference)
         path = f"{prefix}.{name}" if prefix else name
         yield FieldDoc(
             path,
@@ -223,12 +237,13 @@ def list_field_docs(schema: Mapping[str, Any], prefix: str = "") -> Iterator[Fie
             name in required,
             " ".join(filter(None, [field_schema.get("description", ""), describe_bounds(field_schema)])),
         )
-        inner = field_schema.get("items", field_schema)
+        inner = resolve_reference(field_schema.get("items", field_schema))
         if inner.get("properties"):
             yield from list_field_docs(inner, f"{path}[]" if "items" in field_schema else path)
 
 
 def describe_type(schema: Mapping[str, Any]) -> str:
+    schema = resolve_reference(schema)
     if "anyOf" in schema:
         return " or ".join(describe_type(option) for option in schema["anyOf"])
     if "enum" in schema:
@@ -252,7 +267,8 @@ def build_curl_command(
     method: str, path: str, operation: Mapping[str, Any], body: Mapping[str, Any] | None
 ) -> str:
     parts = [f"curl -X {method} {settings.PUBLIC_URL}{path}", "-H 'Authorization: Bearer $DRAMATIS_KEY'"]
-    if any(parameter["name"] == "If-Match" for parameter in operation.get("parameters", [])):
+    parameters = map(resolve_reference, operation.get("parameters", []))
+    if any(parameter["name"] == "If-Match" for parameter in parameters):
         parts.append("""-H 'If-Match: "1"'""")
     if body is not None:
         content = operation["requestBody"]["content"]["application/json"]
@@ -265,12 +281,14 @@ def build_curl_command(
 
 def build_example_body(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return example values for the required fields, or for the first field if none is required."""
+    schema = resolve_reference(schema)
     fields = schema.get("properties", {})
     names = schema.get("required") or list(fields)[:1]
     return {name: build_example_value(name, fields[name]) for name in names}
 
 
 def build_example_value(name: str, schema: Mapping[str, Any]) -> Any:
+    schema = resolve_reference(schema)
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type")

@@ -13,7 +13,11 @@ workspace. Its verbs say what it may do, and it can be limited to some agents, c
 change of someone else is overwritten.
 
 **Retries.** Requests that create something accept an `Idempotency-Key`: sent again with the same key and the
-same body, the first response is returned again.
+same body, the first response is returned again, with the header `Idempotency-Replayed: true`.
+
+**Headers.** Every response has `X-Request-ID`, and with a valid key `RateLimit` and `RateLimit-Policy`.
+Responses to changes have `Dramatis-Prompts-Built`, `Dramatis-Prompts-Pending` and `Dramatis-Prompts-Failed`:
+how many prompts got a new version, will be rebuilt by workers, and could not be built.
 
 **Lists** are returned in pages: send `next_cursor` of a page as `cursor` to get the next one."""
 LICENSE = {"name": "MIT", "identifier": "MIT"}
@@ -29,6 +33,7 @@ TAG_DESCRIPTIONS = {
     "tasks": "What an agent works on now, in steps.",
     "keys": "API keys: create, rotate and revoke them.",
     "members": "The users of the workspace, their roles, and invitations.",
+    "workspace": "The workspace that the key belongs to.",
     "audit": "Who changed what, and when.",
     "skills": "Instructions that agents load on demand, as records of the workspace.",
     "discovered-skills": "Skills that were discovered as SKILL.md files in sources.",
@@ -38,6 +43,7 @@ TAG_DESCRIPTIONS = {
     "prompts": "Fetch and render prompts. This is what bots call.",
     "prompt-versions": "The numbered, immutable versions of prompts: text, provenance, differences.",
     "ledger": "One entry for every prompt that was served, with replay and evidence.",
+    "integrity": "Checkpoints, their signing keys, and verification of all hash chains.",
     "reports": "Which prompts bots say they used.",
     "labels": "Pointers to versions. Bots fetch `production` unless they name another label.",
     "releases": "Versions that move to production together, after approval where it is required.",

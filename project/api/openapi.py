@@ -1,86 +1,43 @@
 """Build the OpenAPI document from the operations of the API views."""
 
-import re
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import cache
+from http import HTTPStatus
 from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.idempotency import IDEMPOTENCY_HEADER
 from personas.api.operations import Operation
-from personas.api.problems import PROBLEM_CONTENT_TYPE, PROBLEM_TITLES
-from personas.api.schema import NAME_PATTERN, SLUG_PATTERN, Schema, integer_schema, object_schema
+from personas.api.problems import PROBLEM_SCHEMA
+from personas.api.schema import Schema, to_camel_case
 from personas.api.views import get_api_view
+from project.api.components import NamedSchemas, map_subschemas
+from project.api.descriptions import OPERATION_DESCRIPTIONS, PARAMETER_DESCRIPTIONS
+from project.api.example_values import RESPONSE_EXAMPLES
+from project.api.examples import build_body_example, build_response_example
+from project.api.headers import (
+    build_header_components,
+    build_header_parameters,
+    list_request_headers,
+    list_response_headers,
+    reference_headers,
+)
 from project.api.introduction import TAG_DESCRIPTIONS, build_api_info
+from project.api.path_parameters import get_openapi_path, list_path_parameters
+from project.api.problem_responses import ProblemResponses
 
 API_PREFIX = "/api/v1/"
-PATH_PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
-CONVERTER_SCHEMAS: dict[str, Schema] = {
-    "slug": {"type": "string", "pattern": SLUG_PATTERN, "maxLength": 64},
-    "word": {"type": "string", "pattern": NAME_PATTERN, "maxLength": 64},
-    "int": integer_schema(0, 2**31 - 1),
-    "str": {"type": "string", "minLength": 1},
-    "path": {"type": "string", "minLength": 1, "maxLength": 1_000},
-    "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-}
-FIELD_ERROR_SCHEMA = object_schema(
-    {
-        "detail": {"type": "string"},
-        "pointer": {"type": "string", "description": "A JSON pointer into the body."},
-        "parameter": {"type": "string"},
-        "header": {"type": "string"},
-    },
-    required=["detail"],
-)
-PROBLEM_SCHEMA = object_schema(
-    {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "code": {"type": "string", "enum": sorted(PROBLEM_TITLES)},
-        "request_id": {"type": "string"},
-        "errors": {"type": "array", "items": {"$ref": "#/components/schemas/FieldError"}},
-    },
-    required=["type", "title", "status", "detail", "code", "request_id"],
-)
-# Problem codes by HTTP status: those that every operation can return, then those of operations with a request
-# body, an Idempotency-Key or an If-Match header.
-COMMON_PROBLEMS = {
-    400: "bad_request",
-    401: "invalid_key",
-    403: "out_of_scope",
-    406: "not_acceptable",
-    429: "rate_limited",
-}
-COMMON_PROBLEMS |= {500: "server_error", 503: "unavailable"}
-BODY_PROBLEMS = {408: "body_timeout", 413: "body_too_large", 415: "unsupported_media_type", 422: "invalid"}
-IDEMPOTENCY_PROBLEMS = {409: "in_progress", 422: "idempotency_key_reused"}
-PRECONDITION_PROBLEMS = {412: "precondition_failed", 428: "precondition_required"}
+# Parameters that are left out of the document. With `fields`, a response has only some of the fields that its
+# schema requires; without it, the types of generated clients are exact.
+UNLISTED_PARAMS = frozenset({"fields"})
+# A parameter that this many operations have in the same form is a component.
+MIN_SHARED_USES = 2
 
 
 def build_openapi_document(patterns: Iterable[URLPattern], server: str) -> dict[str, Any]:
     """Return the OpenAPI document for these URL patterns."""
-    paths: dict[str, dict[str, Any]] = {}
-    for pattern in patterns:
-        if operations := get_operations(pattern):
-            paths[API_PREFIX + get_openapi_path(pattern)] = build_path_item(pattern, operations)
-    return {
-        "openapi": "3.1.0",
-        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
-        "info": build_api_info(server),
-        "servers": [{"url": server}],
-        "security": [{"key": []}],
-        "tags": [{"name": name, "description": TAG_DESCRIPTIONS[name]} for name in list_tags(paths)],
-        "paths": paths,
-        "components": {
-            "securitySchemes": {
-                "key": {"type": "http", "scheme": "bearer", "description": "A key: drm_bot_… or drm_admin_…"}
-            },
-            "schemas": {"Problem": PROBLEM_SCHEMA, "FieldError": FIELD_ERROR_SCHEMA},
-        },
-    }
+    return DocumentBuilder(patterns).build(server)
 
 
 def get_operations(pattern: URLPattern) -> Mapping[str, Operation]:
@@ -92,123 +49,224 @@ def get_operations(pattern: URLPattern) -> Mapping[str, Operation]:
     return view.operations if view else getattr(pattern.callback, "operations", {})
 
 
-def get_openapi_path(pattern: URLPattern) -> str:
-    return PATH_PARAMETER.sub(r"{\2}", str(pattern.pattern))
+class DocumentBuilder:
+    """Builds paths and components together: an operation refers to schemas, parameters and responses."""
 
-
-def build_path_item(pattern: URLPattern, operations: Mapping[str, Operation]) -> dict[str, Any]:
-    parameters = [
-        build_path_parameter(kind, name) for kind, name in PATH_PARAMETER.findall(str(pattern.pattern))
-    ]
-    item: dict[str, Any] = {
-        method.lower(): build_operation(pattern, operation) for method, operation in operations.items()
-    }
-    return ({"parameters": parameters} if parameters else {}) | item
-
-
-def build_path_parameter(kind: str, name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": CONVERTER_SCHEMAS[kind or "str"]}
-
-
-def build_operation(pattern: URLPattern, operation: Operation) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "operationId": operation.operation_id,
-        "summary": operation.summary,
-        "tags": [operation.tag],
-        "responses": build_responses(pattern, operation),
-    }
-    if operation.note:
-        document["description"] = operation.note
-    if parameters := [*list_query_parameters(operation), *list_header_parameters(operation)]:
-        document["parameters"] = parameters
-    if operation.body is not None:
-        content: dict[str, Any] = {"schema": operation.body}
-        content |= {"example": operation.body_example} if operation.body_example is not None else {}
-        document["requestBody"] = {"required": True, "content": {operation.body_type: content}}
-    return document
-
-
-def list_query_parameters(operation: Operation) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "in": "query", "required": name in operation.required_params, "schema": schema}
-        for name, schema in operation.query.items()
-    ]
-
-
-def list_header_parameters(operation: Operation) -> list[dict[str, Any]]:
-    headers = []
-    if operation.is_conditional:
-        headers.append(
-            build_header_parameter("If-Match", "The ETag of what you have seen, or *.", required=True)
+    def __init__(self, patterns: Iterable[URLPattern]) -> None:
+        self.patterns = [pattern for pattern in patterns if get_operations(pattern)]
+        operations = [
+            operation for pattern in self.patterns for operation in get_operations(pattern).values()
+        ]
+        self.schemas = NamedSchemas(
+            [PROBLEM_SCHEMA, *(schema for operation in operations for schema in list_schemas(operation))]
         )
-    if operation.is_retryable:
-        description = "A word of your choice; sent again with the same body, the first answer is given again."
-        headers.append(
-            build_header_parameter(
-                IDEMPOTENCY_HEADER, description, schema={"type": "string", "pattern": r"^[!-~]{1,255}$"}
-            )
-        )
-    return headers
+        self.examples = build_schema_examples(operations)
+        self.problems = ProblemResponses()
+        self.header_parameters = build_header_parameters()
+        self.shared_parameters = self.find_shared_parameters()
+
+    def build(self, server: str) -> dict[str, Any]:
+        paths = {
+            API_PREFIX + get_openapi_path(pattern): self.build_path_item(pattern) for pattern in self.patterns
+        }
+        return {
+            "openapi": "3.1.0",
+            "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+            "info": build_api_info(server),
+            "servers": [{"url": server}],
+            "security": [{"key": []}],
+            "tags": [{"name": name, "description": TAG_DESCRIPTIONS[name]} for name in list_tags(paths)],
+            "paths": paths,
+            "components": {
+                "securitySchemes": {
+                    "key": {
+                        "type": "http",
+                        "scheme": "bearer",
+                        "description": "An API key: drm_bot_… or drm_admin_…",
+                    }
+                },
+                "schemas": self.schemas.to_components(self.examples),
+                "parameters": {**self.header_parameters, **self.shared_parameters},
+                "headers": build_header_components(),
+                "responses": self.problems.to_components(self.schemas),
+            },
+        }
+
+    # --- paths --------------------------------------------------------------------------------------------
+
+    def build_path_item(self, pattern: URLPattern) -> dict[str, Any]:
+        parameters = [
+            self.reference_parameter(name, parameter) for name, parameter in list_path_parameters(pattern)
+        ]
+        item: dict[str, Any] = {
+            method.lower(): self.build_operation(pattern, operation)
+            for method, operation in get_operations(pattern).items()
+        }
+        return ({"parameters": parameters} if parameters else {}) | item
+
+    def build_operation(self, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
+        document: dict[str, Any] = {
+            "operationId": operation.operation_id,
+            "summary": operation.summary,
+            "description": f"{get_description(operation)} {describe_key(operation)}".strip(),
+            "x-required-scope": operation.required_verb,
+            "tags": [operation.tag],
+            "responses": self.build_responses(pattern, operation),
+        }
+        query = [
+            self.reference_parameter(get_component_name(parameter), parameter)
+            for parameter in self.list_query_parameters(operation)
+        ]
+        headers = [{"$ref": f"#/components/parameters/{name}"} for name in list_request_headers(operation)]
+        if query or headers:
+            document["parameters"] = query + headers
+        if operation.body is not None:
+            content: dict[str, Any] = {"schema": self.schemas.reference(get_body_schema(operation))}
+            if operation.body_example is not None:
+                content["example"] = operation.body_example
+            document["requestBody"] = {"required": True, "content": {operation.body_type: content}}
+        return document
+
+    # --- parameters ---------------------------------------------------------------------------------------
+
+    def list_query_parameters(self, operation: Operation) -> list[dict[str, Any]]:
+        return [
+            self.build_query_parameter(name, schema, is_required=name in operation.required_params)
+            for name, schema in operation.query.items()
+            if name not in UNLISTED_PARAMS
+        ]
+
+    def build_query_parameter(self, name: str, schema: Schema, *, is_required: bool) -> dict[str, Any]:
+        inner = {key: value for key, value in schema.items() if key != "description"}
+        return {
+            "name": name,
+            "in": "query",
+            **({"required": True} if is_required else {}),
+            "description": schema.get("description") or PARAMETER_DESCRIPTIONS[name],
+            "schema": self.schemas.reference(inner),
+        }
+
+    def find_shared_parameters(self) -> dict[str, Any]:
+        """Return the parameters that are components. Of several with one name, the most frequent is."""
+        uses: Counter[str] = Counter()
+        for pattern in self.patterns:
+            uses.update(json.dumps(named) for named in list_path_parameters(pattern))
+            for operation in get_operations(pattern).values():
+                query = self.list_query_parameters(operation)
+                uses.update(json.dumps([get_component_name(parameter), parameter]) for parameter in query)
+        shared: dict[str, Any] = {}
+        for text, count in uses.most_common():
+            name, parameter = json.loads(text)
+            if count >= MIN_SHARED_USES:
+                shared.setdefault(name, parameter)
+        return shared
+
+    def reference_parameter(self, name: str, parameter: dict[str, Any]) -> dict[str, Any]:
+        if self.shared_parameters.get(name) == parameter:
+            return {"$ref": f"#/components/parameters/{name}"}
+        return parameter
+
+    # --- responses ----------------------------------------------------------------------------------------
+
+    def build_responses(self, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
+        headers = reference_headers(list_response_headers(operation))
+        success: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
+        success |= {"headers": headers} if headers else {}
+        if operation.answer is not None:
+            content: dict[str, Any] = {"schema": self.schemas.reference(get_answer_schema(operation))}
+            if (example := get_response_example(operation)) is not None:
+                content["example"] = example
+            success["content"] = {"application/json": content}
+        if operation.extra_content:
+            extra = self.reference_content({"content": operation.extra_content})
+            success["content"] = {**success.get("content", {}), **extra["content"]}
+        responses = {str(operation.status): success}
+        for status, response in operation.extra_responses:
+            responses[str(status)] = {**self.reference_content(response), "headers": headers}
+        return self.problems.reference(pattern, operation) | responses
+
+    def reference_content(self, response: Mapping[str, Any]) -> dict[str, Any]:
+        content = {
+            kind: {**media, "schema": self.schemas.reference(media["schema"])}
+            for kind, media in response.get("content", {}).items()
+        }
+        return {**response, **({"content": content} if content else {})}
 
 
-def build_header_parameter(
-    name: str, description: str, *, required: bool = False, schema: Schema | None = None
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "in": "header",
-        "required": required,
-        "description": description,
-        "schema": schema or {"type": "string", "minLength": 1},
-    }
+def get_component_name(parameter: Mapping[str, Any]) -> str:
+    """Return the name of a query parameter as a component: `AgentFilter` for `agent`, `Limit` for `limit`."""
+    name = to_camel_case(parameter["name"].replace("_", " "))
+    return name if name in {"Limit", "Cursor", "Q"} else f"{name}Filter"
 
 
-def build_responses(pattern: URLPattern, operation: Operation) -> dict[str, Any]:
-    success: dict[str, Any] = {"description": "Done." if operation.status == 204 else operation.summary + "."}
-    if operation.answer is not None:
-        content: dict[str, Any] = {"schema": operation.answer}
-        content |= {"example": operation.example} if operation.example is not None else {}
-        success["content"] = {"application/json": content}
-    if operation.extra_content:
-        success["content"] = {**success.get("content", {}), **operation.extra_content}
-    responses = {str(operation.status): success}
-    responses |= {str(status): dict(response) for status, response in operation.extra_responses}
-    for status, code in sorted(get_problem_codes(pattern, operation).items()):
-        responses.setdefault(str(status), build_problem_response(status, code))
-    return responses
+def get_description(operation: Operation) -> str:
+    return operation.note or OPERATION_DESCRIPTIONS.get(operation.operation_id, "")
 
 
-def get_problem_codes(pattern: URLPattern, operation: Operation) -> dict[int, str]:
-    codes = dict(COMMON_PROBLEMS)
-    if operation.query:
-        codes[422] = "invalid"
-    if operation.body is not None:
-        codes |= BODY_PROBLEMS
-    if operation.is_retryable:
-        codes = IDEMPOTENCY_PROBLEMS | codes
-    if operation.permission.value != "read" or operation.body is not None:
-        codes.setdefault(409, "refused")
-        codes.setdefault(422, "invalid")
-        codes.setdefault(410, "erased")
-    if operation.is_conditional:
-        codes |= PRECONDITION_PROBLEMS
-    if PATH_PARAMETER.search(str(pattern.pattern)):
-        codes[404] = "not_found"
-    return codes | dict(operation.refusals)
+def describe_key(operation: Operation) -> str:
+    """Return which verb a key needs, and whether the operation is for admin keys only."""
+    return f"Needs `{operation.required_verb}`{'.' if operation.bots else ', admin keys only.'}"
 
 
-@cache
-def build_problem_response(status: int, code: str) -> dict[str, Any]:
-    example = {
-        "type": f"{API_PREFIX}docs/errors#{code}",
-        "title": PROBLEM_TITLES[code],
-        "status": status,
-        "detail": PROBLEM_TITLES[code] + ".",
-        "code": code,
-        "request_id": "0e0f4f5c-8a55-4d3c-9a3f-2c7d5a0f1b7e",
-    }
-    content = {PROBLEM_CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}}
-    return {"description": PROBLEM_TITLES[code] + ".", "content": content}
+def build_schema_examples(operations: Iterable[Operation]) -> dict[str, Any]:
+    """Return examples by title for the schemas of bodies and responses without an example of their own."""
+    examples = {}
+    for operation in operations:
+        body, answer = get_body_schema(operation), get_answer_schema(operation)
+        if "title" in body and operation.body_example is None:
+            examples[body["title"]] = build_body_example(body)
+        if "title" in answer and operation.example is None:
+            examples[answer["title"]] = build_response_example(answer)
+        for media in operation.extra_content.values():
+            if "title" in media["schema"]:
+                examples[media["schema"]["title"]] = build_response_example(media["schema"])
+    return examples
+
+
+def get_response_example(operation: Operation) -> Any:
+    if operation.example is not None:
+        return operation.example
+    return RESPONSE_EXAMPLES.get(operation.operation_id)
+
+
+def list_schemas(operation: Operation) -> list[Schema]:
+    """Return the schemas of an operation: body, response, other responses and parameters."""
+    schemas = [get_body_schema(operation), get_answer_schema(operation)]
+    for content in (
+        operation.extra_content,
+        *(more.get("content", {}) for _, more in operation.extra_responses),
+    ):
+        schemas += [media["schema"] for media in content.values()]
+    return [*schemas, *operation.query.values()]
+
+
+def get_body_schema(operation: Operation) -> Schema:
+    return name_schema_of(operation, describe_defaults(operation.body or {}), "Request")
+
+
+def describe_defaults(schema: Schema) -> Schema:
+    """Return the schema of a body with the defaults in the descriptions of its fields.
+
+    Generators of clients treat fields with a default as required, or send the default.
+    """
+    changed = map_subschemas(schema, describe_defaults)
+    if "default" not in changed:
+        return changed
+    default = changed.pop("default")
+    text = f"Default: `{json.dumps(default)}`."
+    return changed | {"description": f"{schema['description']} {text}" if "description" in schema else text}
+
+
+def get_answer_schema(operation: Operation) -> Schema:
+    return name_schema_of(operation, operation.answer or {}, "Response")
+
+
+def name_schema_of(operation: Operation, schema: Schema, suffix: str) -> Schema:
+    """Return the schema with a title derived from the operation id, if it is an object without a title."""
+    if "title" in schema or "properties" not in schema:
+        return schema
+    name = operation.operation_id[:1].upper() + operation.operation_id[1:]
+    return {"title": f"{name}{suffix}", **schema}
 
 
 def list_tags(paths: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -11,7 +11,9 @@ RESOURCE_MODULES = (
     "personas.memories.api",
     "personas.work.api",
     "personas.api_keys.api",
+    "personas.api_keys.me_api",
     "personas.members.api",
+    "personas.workspaces.api",
     "personas.audit.api",
     "skills.library.api",
     "skills.library.agent_api",
@@ -31,6 +33,8 @@ RESOURCE_MODULES = (
     "prompts.versions.diff_api",
     "prompts.versions.sizes_api",
     "prompts.integrity.api",
+    "prompts.integrity.checkpoints_api",
+    "prompts.builds.api",
     "prompts.ledger.api",
     "prompts.replay.api",
     "prompts.ledger.reports_api",
@@ -42,6 +46,7 @@ RESOURCE_MODULES = (
     "prompts.settings.api",
     "prompts.settings.layouts_api",
     "prompts.search.api",
+    "project.api.exports",
 )
 
 urlpatterns: list[URLPattern] = [

@@ -42,6 +42,8 @@ def build_child_environment(host: str, port: int) -> dict[str, str]:
         **os.environ,
         "PUBLIC_URL": public_url,
         "REDIS_URL": settings.REDIS_URL,
+        # Requests and jobs are logged on demand, so that the address and how to sign in stay visible.
+        "LOG_LEVEL": os.environ.get("LOG_LEVEL") or "WARNING",
         "DRAMATIS_VAR": str(settings.VAR),
     }
 

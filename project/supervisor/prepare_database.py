@@ -14,7 +14,11 @@ class DatabaseNotReady(Exception):
     """The database cannot be used; the message is shown to the user."""
 
 
-def prepare_database(*, empty: bool) -> None:
+def prepare_database(*, empty: bool) -> str:
+    """Migrate the database. Fill an empty one with the demo, and return the secret of a bot key for it.
+
+    Without a new demo the secret is empty: a stored key cannot be shown again.
+    """
     try:
         settings.VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
         migrate_database()
@@ -22,10 +26,13 @@ def prepare_database(*, empty: bool) -> None:
     except (DatabaseError, OSError) as error:
         reason = " ".join(str(error).split())
         raise DatabaseNotReady(f"The database {get_database_name()} cannot be used: {reason}") from error
+    secret = ""
     if needs_demo:
         call_command("load_demo")
+        secret = import_module("prompts.demo.load").create_demo_key()
     # Child processes open their own connections. An open one here would only hold a lock or a pool slot.
     connection.close()
+    return secret
 
 
 def migrate_database() -> None:

@@ -5,7 +5,7 @@ The result holds text, sizes, report, and digests of everything but the parts th
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,9 @@ class BuildResult:
     pins: dict[str, str]
     encoder: PartEncoder
 
-    def encode_contents(self) -> dict[str, bytes]:
-        """Return all contents that may be erased, by plain SHA-256: segments, tools, report and parts."""
+    @cached_property
+    def erasable_contents(self) -> dict[str, bytes]:
+        """All contents that may be erased, by plain SHA-256: segments, tools, report and parts."""
         return self.packed.contents | encode_input_parts(self.collected.inputs, self.encoder)
 
     def pack_inputs(self, salted: Mapping[str, SaltedDigest]) -> PackedInputs:

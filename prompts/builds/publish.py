@@ -16,6 +16,7 @@ from prompts.builds.compiler import BuildResult
 from prompts.hashed_rows import build_version_row
 from prompts.labels.moves import PlannedMove, move_labels
 from prompts.models import PRODUCTION, AgentPrompt, MoveReason, PromptLabel, PromptVersion
+from prompts.proof.canonical import json_digest
 from prompts.versions.lockfile import (
     PartDigests,
     PreviousParts,
@@ -108,7 +109,7 @@ def store_builds(
     """Store the contents of the builds: what may be erased, and the lists of inputs that name it."""
     erasable: dict[str, bytes] = {}
     for build in builds:
-        erasable |= build.encode_contents()
+        erasable |= build.erasable_contents
     stored: list[StoredBuild] = []
 
     def build_lists() -> dict[str, bytes]:
@@ -158,7 +159,9 @@ def build_next_version(
         created_at=at,
         previous_hash=prompt.last_hash,
     )
-    version.hash = build_version_row(version).hash(version.previous_hash)
+    # The columns have plain values only, which `json_digest` does not convert.
+    row = build_version_row(version, hash_column=json_digest)
+    version.hash = row.hash(version.previous_hash)
     prompt.last_number, prompt.last_hash = version.number, version.hash
     return version
 

@@ -208,7 +208,7 @@ def list_changed_builds(
     names = {name for _, build in builds for name in build.packed.contents}
     if len(builds) == 1:
         # It has most likely changed. Its inputs are then looked up too, so do it in the same query.
-        names |= builds[0][1].encode_contents().keys()
+        names |= builds[0][1].erasable_contents.keys()
     reserve_ids = build_key_query(PromptVersion, len(builds)) if builds else None
     reserved = digests.lock_and_find(names, [reserve_ids] if reserve_ids else [])
     changed: list[tuple[AgentPrompt, BuildResult]] = []

@@ -16,6 +16,8 @@ from django.utils.timezone import make_aware
 
 from personas.actors import Actor
 from personas.agents.services import create_named_record
+from personas.api_keys.scopes import DEFAULT_VERBS
+from personas.api_keys.services import create_key
 from personas.memories.services import approve_memory, create_memory, revoke_memory, supersede_memory
 from personas.models import (
     Agent,
@@ -87,6 +89,15 @@ def load_demo() -> Workspace:
     wen = Actor.person(users["wen@example.com"])
     load_demo_files(workspace, read_demo_data("agents"), by=Actor.person(owner), wen=wen)
     return workspace
+
+
+def create_demo_key() -> str:
+    """Create a key that may fetch and render the prompts of the demo, and return its secret."""
+    company = read_demo_data("workspace")
+    workspace = Workspace.objects.get(slug=company["slug"])
+    owner = User.objects.get(email=company["people"][0]["email"])
+    _, secret = create_key(workspace, "First steps", {"verbs": list(DEFAULT_VERBS)}, by=Actor.person(owner))
+    return secret
 
 
 def get_or_create_demo_user(person: dict[str, str], password_hash: str) -> User:

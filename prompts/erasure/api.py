@@ -13,6 +13,7 @@ from personas.api.problems import FieldError, ProblemError
 from personas.api.responses import ApiResponse, datetime_json, json_response
 from personas.api.schema import (
     datetime_schema,
+    digest_schema,
     enum_schema,
     integer_schema,
     line_schema,
@@ -25,14 +26,16 @@ from personas.models import Erasure, ErasureProgress, Record
 from personas.roles import Permission
 from prompts.api_lookup import MAX_ID, check_number_bounds
 from prompts.erasure.services import erase_record
+from prompts.models import PromptVersion
 from prompts.tasks import enqueue_erasure
+from prompts.versions.selectors import HEAVY_COLUMNS
 from prompts.versions.serializers import TEXT_SCHEMA
 
 MODELS: dict[str, type[Record]] = {model.kind: model for model in ERASABLE_FIELDS}
 ERASURE_SCHEMA = object_schema(
     {
         "id": integer_schema(1),
-        "kind": enum_schema(MODELS),
+        "kind": enum_schema(MODELS, title="ErasureKind"),
         "record": integer_schema(1, description="Id of the erased record."),
         "reason": TEXT_SCHEMA,
         "author": TEXT_SCHEMA,
@@ -41,16 +44,30 @@ ERASURE_SCHEMA = object_schema(
             ErasureProgress.values,
             description="The text is erased in both states. While prompts are being rebuilt, fetches of "
             "those that contained it get 410.",
+            title="ErasureState",
         ),
         "versions": integer_schema(description="How many versions contained the text."),
-    }
+    },
+    title="Erasure",
+)
+ERASED_VERSION_SCHEMA = object_schema(
+    {
+        "agent": TEXT_SCHEMA,
+        "channel": TEXT_SCHEMA,
+        "number": integer_schema(1),
+        "digest": digest_schema(),
+        "hash": TEXT_SCHEMA,
+        "created_at": datetime_schema(),
+    },
+    title="ErasedVersion",
 )
 NEW_ERASURE_SCHEMA = object_schema(
     {
-        "kind": enum_schema(MODELS),
+        "kind": enum_schema(MODELS, title="ErasureKind"),
         "record": integer_schema(1, MAX_ID, description="Id of the record."),
         "reason": line_schema(500, least=1, description="Why; kept, so without personal data of its own."),
-    }
+    },
+    title="ErasureInput",
 )
 
 
@@ -68,6 +85,29 @@ def erasure_detail(call: ApiRequest, key: int) -> ApiResponse:
     if erasure is None:
         raise Http404
     return json_response(erasure_json(erasure))
+
+
+def erasure_versions(call: ApiRequest, key: int) -> ApiResponse:
+    """List the versions that contained the erased text."""
+    rows = Erasure.objects.in_workspace(call.workspace).filter(pk=check_number_bounds(key, MAX_ID))
+    erasure = rows.first()
+    if erasure is None:
+        raise Http404
+    versions = PromptVersion.objects.in_workspace(call.workspace).filter(pk__in=erasure.versions)
+    versions = versions.select_related("prompt__agent", "prompt__channel").defer(*HEAVY_COLUMNS)
+    page = paginate_rows(versions, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    return page_response(call, page, [erased_version_json(version) for version in page.rows])
+
+
+def erased_version_json(version: PromptVersion) -> dict[str, Any]:
+    return {
+        "agent": version.prompt.agent.slug,
+        "channel": version.prompt.channel.slug,
+        "number": version.number,
+        "digest": version.digest,
+        "hash": version.hash,
+        "created_at": datetime_json(version.created_at),
+    }
 
 
 def create_erasure(call: ApiRequest) -> ApiResponse:
@@ -135,6 +175,19 @@ urlpatterns: list[URLPattern] = [
             operation_id="getErasure",
             touches=Touches.WORKSPACE,
             answer=ERASURE_SCHEMA,
+            tag="erasures",
+        ),
+    ),
+    endpoint(
+        "erasures/<int:id>/versions",
+        "erasures-versions",
+        get=Operation(
+            erasure_versions,
+            "List the versions that contained the erased text",
+            operation_id="listErasureVersions",
+            touches=Touches.WORKSPACE,
+            answer=page_schema(ERASED_VERSION_SCHEMA),
+            query=PAGINATION_PARAMS,
             tag="erasures",
         ),
     ),

@@ -16,11 +16,16 @@ from django.db.models.functions import TruncHour
 from django.utils import timezone
 from django.utils.formats import time_format
 
+from core.db.compiled_query import CompiledQuery
 from personas.models import ApiKey, Workspace
 from prompts.ledger.outdated_bots import CURRENT_VERSION_CONDITION, annotate_current_label
 from prompts.models import AgentPrompt, LedgerEntry
 
 ACTIVE_WINDOW, OUTDATED_WINDOW = timedelta(hours=1), timedelta(hours=24)
+
+
+# Ids of key, prompt, the newest fetch and the newest one with the current version; time of the newest fetch.
+FetchRow = tuple[int, int, int, int | None, datetime]
 
 
 class BotFetch(NamedTuple):
@@ -66,16 +71,27 @@ def list_bot_fetches(
     workspace: Workspace | int, since: datetime, recent_since: datetime, using: str = DEFAULT_DB_ALIAS
 ) -> list[BotFetch]:
     """List the last fetches that are recent or outdated, without those of revoked or expired keys."""
-    keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=timezone.now())
-    rows = (
-        LedgerEntry.objects.in_workspace(workspace)
-        .using(using)
-        .filter(
-            Q(at__gte=recent_since) | Q(prompt__in=list_moved_prompt_ids(workspace, since)),
-            at__gte=since,
-            key__in=keys.values("pk"),
-            prompt__is_live=True,
-        )
+    workspace_id = workspace if isinstance(workspace, int) else workspace.pk
+    args = (workspace_id, since, recent_since, timezone.now())
+    # The compiled query runs on the primary database only.
+    fetch_rows: Iterable[FetchRow] = (
+        query_bot_fetches(*args) if using == DEFAULT_DB_ALIAS else build_bot_fetch_query(*args).using(using)
+    )
+    return [
+        BotFetch(key, prompt, at >= recent_since, newest != current)
+        for key, prompt, newest, current, at in fetch_rows
+    ]
+
+
+def build_bot_fetch_query(
+    workspace: int, since: datetime, recent_since: datetime, now: datetime
+) -> "QuerySet[LedgerEntry, FetchRow]":
+    keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=now)
+    rows = LedgerEntry.objects.in_workspace(workspace).filter(
+        Q(at__gte=recent_since) | Q(prompt__in=list_moved_prompt_ids(workspace, since)),
+        at__gte=since,
+        key__in=keys.values("pk"),
+        prompt__is_live=True,
     )
     rows = annotate_current_label(rows.order_by())
     # For each key, prompt and label only the newest fetch counts. It is outdated unless it returned the
@@ -85,11 +101,13 @@ def list_bot_fetches(
     )
     is_outdated = Q(newest_current=None) | Q(newest__gt=F("newest_current"))
     relevant = grouped.filter(is_outdated | Q(last_at__gte=recent_since))
-    fetch_rows = relevant.values_list("key_id", "prompt_id", "newest", "newest_current", "last_at")
-    return [
-        BotFetch(key, prompt, at >= recent_since, newest != current)
-        for key, prompt, newest, current, at in fetch_rows
-    ]
+    fetch_rows: QuerySet[LedgerEntry, FetchRow] = relevant.values_list(
+        "key_id", "prompt_id", "newest", "newest_current", "last_at"
+    )
+    return fetch_rows
+
+
+query_bot_fetches = CompiledQuery(build_bot_fetch_query)
 
 
 def list_moved_prompt_ids(workspace: Workspace | int, since: datetime) -> QuerySet[AgentPrompt, int]:

@@ -8,6 +8,7 @@ from django.db.models import Count, Exists, IntegerField, Min, Q, QuerySet, Subq
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from core.db.compiled_query import CompiledQuery
 from personas.models import (
     Agent,
     AgentChannel,
@@ -52,24 +53,30 @@ class WorkspaceCounts:
 
 
 def get_workspace_counts(workspace: Workspace) -> WorkspaceCounts:
+    [row] = query_counts(workspace.pk, timezone.now() - BUILT_WINDOW)
+    return WorkspaceCounts(**row)
+
+
+@CompiledQuery
+def query_counts(workspace: int, built_since: datetime) -> QuerySet[Any]:
     annotations = (
-        build_count_annotations(workspace)
+        build_count_annotations(workspace, built_since)
         | build_setup_annotations(workspace)
         | {"waiting_since": build_oldest_cause_subquery(workspace)}
     )
     names = list(WorkspaceCounts.__annotations__)
-    row = Workspace.objects.filter(pk=workspace.pk).annotate(**annotations).values(*names).get()
-    return WorkspaceCounts(**row)
+    row: QuerySet[Any] = Workspace.objects.filter(pk=workspace).annotate(**annotations).values(*names)
+    return row
 
 
-def build_count_annotations(workspace: Workspace) -> dict[str, Any]:
+def build_count_annotations(workspace: int, built_since: datetime) -> dict[str, Any]:
     prompts = AgentPrompt.objects.in_workspace(workspace).filter(is_live=True)
     files = list_pending_files(workspace)
     memories = Memory.objects.in_workspace(workspace).filter(archived_at=None)
     releases = Release.objects.in_workspace(workspace)
     querysets: dict[str, QuerySet[Any]] = {
         "agents": Agent.objects.in_workspace(workspace).filter(archived_at=None),
-        "built": prompts.filter(built_at__gte=timezone.now() - BUILT_WINDOW),
+        "built": prompts.filter(built_at__gte=built_since),
         "unbuilt": prompts.exclude(problem=""),
         "proposed": memories.filter(state=MemoryState.PROPOSED),
         "requested": releases.filter(status=ReleaseStatus.REQUESTED),
@@ -86,12 +93,12 @@ def build_count_subquery(rows: QuerySet[Any]) -> Coalesce:
     return Coalesce(Subquery(counted), 0, output_field=IntegerField())
 
 
-def build_oldest_cause_subquery(workspace: Workspace) -> Subquery:
+def build_oldest_cause_subquery(workspace: int) -> Subquery:
     rows = BuildCause.objects.in_workspace(workspace).order_by()
     return Subquery(rows.values("workspace").annotate(oldest=Min("at")).values("oldest"))
 
 
-def build_setup_annotations(workspace: Workspace) -> dict[str, Any]:
+def build_setup_annotations(workspace: int) -> dict[str, Any]:
     members = Membership.objects.in_workspace(workspace).values("workspace").annotate(size=Count("pk"))
     invited = Invitation.objects.in_workspace(workspace).filter(withdrawn_at=None)
     return {

@@ -25,7 +25,8 @@ CHECKED_VERSION_SCHEMA = object_schema(
         "hash": TEXT_SCHEMA,
         "is_valid": boolean_schema(),
         "errors": array_schema(TEXT_SCHEMA, most=10_000),
-    }
+    },
+    title="CheckedVersion",
 )
 VERIFICATION_SCHEMA = object_schema(
     {
@@ -35,7 +36,8 @@ VERIFICATION_SCHEMA = object_schema(
         "has_more": boolean_schema(
             description=f"At most {MAX_CHECKED_VERSIONS} usages are checked: name one to check others."
         ),
-    }
+    },
+    title="VersionVerification",
 )
 
 
@@ -77,7 +79,6 @@ urlpatterns: list[URLPattern] = [
             answer=VERIFICATION_SCHEMA,
             query=USAGE_PARAMETERS,
             tag="prompt-versions",
-            note="Computed anew each time. Erased words are no fault: their digests still stand.",
         ),
     ),
 ]

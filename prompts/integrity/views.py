@@ -11,6 +11,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from personas.models import Workspace
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from prompts.integrity.checkpoints import NoSigningKey, get_public_key, get_signed_checkpoint
@@ -96,14 +97,14 @@ def download_public_key(request: WorkspaceRequest, key: int) -> HttpResponse:
 
 def download_checkpoints(request: WorkspaceRequest) -> HttpResponse:
     """Download all checkpoints in the format of the file copy, for storage elsewhere."""
-    response = HttpResponse(render_checkpoint_lines(request), content_type="application/jsonl")
+    response = HttpResponse(iterate_checkpoint_lines(request.workspace), content_type="application/jsonl")
     return set_attachment_name(response, f"checkpoints-{request.workspace.slug}.jsonl")
 
 
-def render_checkpoint_lines(request: WorkspaceRequest) -> Iterator[bytes]:
-    rows = Checkpoint.objects.in_workspace(request.workspace).order_by("sequence")
+def iterate_checkpoint_lines(workspace: Workspace) -> Iterator[str]:
+    rows = Checkpoint.objects.in_workspace(workspace).order_by("sequence")
     for row in rows.iterator(chunk_size=100):
-        yield format_checkpoint_line(get_signed_checkpoint(row)).encode()
+        yield format_checkpoint_line(get_signed_checkpoint(row))
 
 
 def set_attachment_name(response: HttpResponse, name: str) -> HttpResponse:

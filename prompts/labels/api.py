@@ -33,13 +33,13 @@ from personas.roles import Permission
 from prompts.api_lookup import can_see_label, check_label_scope, get_named_version, get_visible_prompt
 from prompts.errors import LabelConflict, NotAllowed
 from prompts.labels.services import move_label, protect_label, remove_label, roll_back, unpin_production
-from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel
+from prompts.models import PRODUCTION, AgentPrompt, LabelMove, LabelRule, PromptLabel
 from prompts.releases.selectors import list_label_usage
 from prompts.versions.selectors import find_prompt_label, get_prompt_labels, list_heavy_columns
 from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, label_json, version_ref_json
 
 LABEL_USAGE_SCHEMA = object_schema(
-    {"name": TEXT_SCHEMA, "prompts": integer_schema(), "is_protected": boolean_schema()}
+    {"name": TEXT_SCHEMA, "prompts": integer_schema(), "is_protected": boolean_schema()}, title="Label"
 )
 PROMPT_LABEL_SCHEMA = object_schema(
     {
@@ -48,7 +48,8 @@ PROMPT_LABEL_SCHEMA = object_schema(
         "digest": digest_schema(),
         "moved_at": datetime_schema(),
         "etag": TEXT_SCHEMA,
-    }
+    },
+    title="PromptLabel",
 )
 LABEL_MOVE_SCHEMA = object_schema(
     {
@@ -64,7 +65,8 @@ LABEL_MOVE_SCHEMA = object_schema(
         "moved_at": datetime_schema(),
         "hash": digest_schema(),
         "previous_hash": TEXT_SCHEMA,
-    }
+    },
+    title="LabelMove",
 )
 VERSION_KEY_SCHEMA: Schema = {
     "anyOf": [integer_schema(1, 2**31 - 1), digest_schema()],
@@ -79,10 +81,11 @@ MOVE_REQUEST_SCHEMA = object_schema(
         "note": NOTE_SCHEMA,
     },
     required=["version"],
+    title="LabelTarget",
 )
 REQUIRED_NOTE_SCHEMA = line_schema(500, least=1, description="Why; those who look later will want to know.")
 ROLLBACK_REQUEST_SCHEMA = object_schema(
-    {"note": REQUIRED_NOTE_SCHEMA, "to": VERSION_KEY_SCHEMA}, required=["note"]
+    {"note": REQUIRED_NOTE_SCHEMA, "to": VERSION_KEY_SCHEMA}, required=["note"], title="LabelRollback"
 )
 EDIT_PROBLEMS = {409: "refused", 412: "precondition_failed", 428: "precondition_required"}
 
@@ -263,7 +266,7 @@ urlpatterns: list[URLPattern] = [
             operation_id="protectLabel",
             permission=Permission.MANAGE_MEMBERS,
             touches=Touches.WORKSPACE,
-            body=object_schema({"is_protected": boolean_schema()}),
+            body=object_schema({"is_protected": boolean_schema()}, title="LabelProtection"),
             answer=LABEL_USAGE_SCHEMA,
             is_retryable=True,
             tag="labels",
@@ -277,7 +280,6 @@ urlpatterns: list[URLPattern] = [
             "List the labels of a prompt",
             operation_id="listPromptLabels",
             answer=page_schema(PROMPT_LABEL_SCHEMA),
-            note=f"“{LATEST}” follows every build by itself, and is told with the prompt.",
             **READ_OPTIONS,
         ),
     ),
@@ -307,7 +309,6 @@ urlpatterns: list[URLPattern] = [
             operation_id="moveLabel",
             body=MOVE_REQUEST_SCHEMA,
             answer=PROMPT_LABEL_SCHEMA,
-            note='Say where you saw it, by If-Match ("0" for nowhere) or `expected`.',
             **EDIT_OPTIONS,
         ),
         delete=Operation(

@@ -51,7 +51,7 @@ from prompts.proof.call_values import get_value_digests
 from prompts.replay.services import get_ledger_entry
 from prompts.versions.serializers import TEXT_SCHEMA, VERSION_REF_SCHEMA, version_ref_json
 
-KEY_SCHEMA = object_schema({"id": integer_schema(1), "name": TEXT_SCHEMA})
+KEY_SCHEMA = object_schema({"id": integer_schema(1), "name": TEXT_SCHEMA}, title="KeyReference")
 LEDGER_ROW_FIELDS: dict[str, Schema] = {
     "id": integer_schema(1),
     "served_at": datetime_schema(),
@@ -68,7 +68,7 @@ LEDGER_ROW_FIELDS: dict[str, Schema] = {
     "client": TEXT_SCHEMA,
     "key": nullable_schema(KEY_SCHEMA),
 }
-LEDGER_ROW_SCHEMA = object_schema(LEDGER_ROW_FIELDS)
+LEDGER_ROW_SCHEMA = object_schema(LEDGER_ROW_FIELDS, title="LedgerEntry")
 LEDGER_ENTRY_SCHEMA = object_schema(
     {
         **LEDGER_ROW_FIELDS,
@@ -78,7 +78,8 @@ LEDGER_ENTRY_SCHEMA = object_schema(
             "and of all short ones together as `values`. The time is stored in the row itself."
         ),
         "hash": digest_schema(),
-    }
+    },
+    title="LedgerEntryDetail",
 )
 OUTDATED_BOT_SCHEMA = object_schema(
     {
@@ -92,9 +93,10 @@ OUTDATED_BOT_SCHEMA = object_schema(
         "outdated_since": datetime_schema(description="When the label moved to another version."),
         "is_rolled_back": boolean_schema(),
         "ledger_id": integer_schema(1),
-    }
+    },
+    title="OutdatedBot",
 )
-LIST_PARAMETERS: dict[str, Schema] = {
+LEDGER_FILTERS: dict[str, Schema] = {
     "agent": slug_schema(),
     "channel": slug_schema(),
     "key": integer_schema(1, description="The id of a key."),
@@ -102,8 +104,8 @@ LIST_PARAMETERS: dict[str, Schema] = {
     "since": datetime_schema(),
     "until": datetime_schema(description="Before this moment."),
     "request_id": line_schema(64, least=1),
-    **PAGINATION_PARAMS,
 }
+LIST_PARAMETERS: dict[str, Schema] = {**LEDGER_FILTERS, **PAGINATION_PARAMS}
 COMMON_OPTIONS: dict[str, Any] = {"bots": True, "touches": Touches.LABEL, "tag": "ledger"}
 
 

@@ -51,16 +51,20 @@ LAST_SERVED_SCHEMA = object_schema(
         "ledger_id": integer_schema(1),
         "version": integer_schema(1),
         "digest": digest_schema(),
-    }
+    },
+    title="LastServedVersion",
 )
-REPORT_SCHEMA = object_schema({**REPORT_FIELDS, "key": KEY_SCHEMA, "client": TEXT_SCHEMA})
+REPORT_SCHEMA = object_schema(
+    {**REPORT_FIELDS, "key": KEY_SCHEMA, "reporter": TEXT_SCHEMA}, title="PromptReport"
+)
 REPORT_RESULT_SCHEMA = object_schema(
     {
         **REPORT_FIELDS,
         "versions": array_schema(integer_schema(1), most=100_000, description="Their numbers, newest first."),
         "labels": array_schema(TEXT_SCHEMA, description="That point to one of these versions now."),
         "last_served": nullable_schema(LAST_SERVED_SCHEMA),
-    }
+    },
+    title="PromptReportResult",
 )
 REPORT_REQUEST_SCHEMA = object_schema(
     {
@@ -71,6 +75,7 @@ REPORT_REQUEST_SCHEMA = object_schema(
         "request_id": line_schema(64),
     },
     required=["agent", "channel", "digest"],
+    title="PromptReportInput",
 )
 LIST_PARAMETERS = {
     "agent": slug_schema(),
@@ -163,6 +168,7 @@ urlpatterns: list[URLPattern] = [
             body=REPORT_REQUEST_SCHEMA,
             answer=REPORT_RESULT_SCHEMA,
             status=201,
+            is_addressable=False,
             is_retryable=True,
             tag="reports",
         ),

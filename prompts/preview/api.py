@@ -57,16 +57,18 @@ PREVIEW_SCHEMA = object_schema(
         },
         "cut": any_object_schema(description="By part, how many characters did not fit."),
         "omitted": any_object_schema(description="By part, why it is not there."),
-    }
+    },
+    title="Preview",
 )
 PREVIEW_REQUEST_SCHEMA = object_schema(
     {
         "agent": slug_schema(),
         "channel": slug_schema(),
-        "layout": enum_schema(LAYOUTS, description="Another one than the agent's."),
+        "layout": enum_schema(LAYOUTS, description="Another one than the agent's.", title="Layout"),
         "record": DRAFT_SCHEMA,
     },
     required=["agent", "channel"],
+    title="PreviewInput",
 )
 
 
@@ -147,7 +149,6 @@ urlpatterns: list[URLPattern] = [
             body=PREVIEW_REQUEST_SCHEMA,
             answer=PREVIEW_SCHEMA,
             tag="impact",
-            note="Nothing is stored, and no bot can get it.",
         ),
     ),
 ]

@@ -46,7 +46,7 @@ RESOURCES_BY_KIND: dict[str, RecordResource[Any]] = {
 }
 DRAFT_SCHEMA = object_schema(
     {
-        "kind": enum_schema(sorted(RESOURCES_BY_KIND)),
+        "kind": enum_schema(sorted(RESOURCES_BY_KIND), title="DraftKind"),
         "key": {
             "anyOf": [integer_schema(1), name_schema(80)],
             "description": "Its slug, name or id; absent for a new one.",
@@ -57,6 +57,7 @@ DRAFT_SCHEMA = object_schema(
     },
     required=["kind", "values"],
     description="A record with values that nobody has saved.",
+    title="RecordDraft",
 )
 
 

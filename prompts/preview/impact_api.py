@@ -30,7 +30,8 @@ AFFECTED_PROMPT_SCHEMA = object_schema(
         "kept_characters": integer_schema(description="How far a provider's cache of the old words is good."),
         "rewritten_tokens": integer_schema(),
         "over_budget": {"type": "string", "description": "Tokens of how many; empty within the budget."},
-    }
+    },
+    title="AffectedPrompt",
 )
 SECTION_CHANGE_SCHEMA = object_schema(
     {
@@ -40,7 +41,8 @@ SECTION_CHANGE_SCHEMA = object_schema(
             "items": DIFF_LINE_SCHEMA,
             "description": "Those that are removed and added.",
         },
-    }
+    },
+    title="SectionChange",
 )
 IMPACT_GROUP_SCHEMA = object_schema(
     {
@@ -48,6 +50,7 @@ IMPACT_GROUP_SCHEMA = object_schema(
         "prompts": {"type": "array", "items": AFFECTED_PROMPT_SCHEMA},
     },
     description="Prompts in which the same words change in the same way.",
+    title="ImpactGroup",
 )
 IMPACT_SCHEMA = object_schema(
     {
@@ -61,11 +64,17 @@ IMPACT_SCHEMA = object_schema(
         ),
         "rewritten_tokens": integer_schema(),
         "over_budget": integer_schema(),
-        "new": array_schema(object_schema({"agent": TEXT_SCHEMA, "channel_name": TEXT_SCHEMA}), most=100_000),
-        "removed": array_schema(object_schema({"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA}), most=100_000),
+        "new": array_schema(
+            object_schema({"agent": TEXT_SCHEMA, "channel_name": TEXT_SCHEMA}, title="NewPrompt"),
+            most=100_000,
+        ),
+        "removed": array_schema(
+            object_schema({"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA}, title="RemovedPrompt"), most=100_000
+        ),
         "problems": {"type": "array", "items": TEXT_SCHEMA},
         "groups": {"type": "array", "items": IMPACT_GROUP_SCHEMA},
-    }
+    },
+    title="Impact",
 )
 
 
@@ -142,7 +151,6 @@ urlpatterns: list[URLPattern] = [
             body=DRAFT_SCHEMA,
             answer=IMPACT_SCHEMA,
             tag="impact",
-            note="Nothing is stored.",
         ),
     ),
 ]

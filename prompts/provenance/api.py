@@ -32,7 +32,8 @@ SPAN_SCHEMA: Schema = object_schema(
         "revision": nullable_schema(integer_schema(1)),
         "author": TEXT_SCHEMA,
         "path": TEXT_SCHEMA,
-    }
+    },
+    title="ProvenanceSpan",
 )
 PROVENANCE_SCHEMA = object_schema(
     {
@@ -41,7 +42,8 @@ PROVENANCE_SCHEMA = object_schema(
         "channel": TEXT_SCHEMA,
         "version": integer_schema(1),
         "spans": {"type": "array", "items": SPAN_SCHEMA},
-    }
+    },
+    title="Provenance",
 )
 
 
@@ -103,7 +105,6 @@ urlpatterns: list[URLPattern] = [
             extra_responses=NOT_MODIFIED_RESPONSES,
             refusals={410: "erased"},
             tag="prompt-versions",
-            note="Equal words may have come from other records elsewhere: name the place, or get the first.",
         ),
     ),
 ]

@@ -39,11 +39,13 @@ USAGE_SCHEMA = object_schema(
                     "last": nullable_schema(
                         integer_schema(1, description="Null if the newest version contains it.")
                     ),
-                }
+                },
+                title="VersionRange",
             ),
             "description": "The ranges of versions that contain it.",
         },
-    }
+    },
+    title="RecordUsage",
 )
 
 
@@ -80,7 +82,7 @@ urlpatterns: list[URLPattern] = [
             touches=Touches.WORKSPACE,
             answer=page_schema(USAGE_SCHEMA),
             query={
-                "kind": enum_schema(RECORD_KINDS, description="The kind of record."),
+                "kind": enum_schema(RECORD_KINDS, description="The kind of record.", title="UsageKind"),
                 "id": integer_schema(1, description="The `id` of the record or context file."),
                 **PAGINATION_PARAMS,
             },

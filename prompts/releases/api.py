@@ -59,7 +59,7 @@ RELEASE_FIELDS: dict[str, Schema] = {
     "number": integer_schema(1),
     "label": TEXT_SCHEMA,
     "message": TEXT_SCHEMA,
-    "status": enum_schema(ReleaseStatus.values),
+    "status": enum_schema(ReleaseStatus.values, title="ReleaseStatus"),
     "prompts": integer_schema(description="How many it moves."),
     "requested_by": TEXT_SCHEMA,
     "requested_at": datetime_schema(),
@@ -77,10 +77,13 @@ RELEASE_ITEM_SCHEMA = object_schema(
         "before": nullable_schema(VERSION_REF_SCHEMA),
         "token_delta": nullable_schema({"type": "integer"}),
         "is_outdated": boolean_schema(description="Something was built since: the release will be voided."),
-    }
+    },
+    title="ReleaseItem",
 )
-RELEASE_SUMMARY_SCHEMA = object_schema(RELEASE_FIELDS)
-RELEASE_SCHEMA = object_schema({**RELEASE_FIELDS, "items": {"type": "array", "items": RELEASE_ITEM_SCHEMA}})
+RELEASE_SUMMARY_SCHEMA = object_schema(RELEASE_FIELDS, title="ReleaseSummary")
+RELEASE_SCHEMA = object_schema(
+    {**RELEASE_FIELDS, "items": {"type": "array", "items": RELEASE_ITEM_SCHEMA}}, title="Release"
+)
 REQUESTED_PROMPT_SCHEMA = object_schema(
     {
         "agent": slug_schema(),
@@ -90,6 +93,7 @@ REQUESTED_PROMPT_SCHEMA = object_schema(
         ),
     },
     required=["agent", "channel"],
+    title="ReleasePrompt",
 )
 NEW_RELEASE_SCHEMA = object_schema(
     {
@@ -98,10 +102,13 @@ NEW_RELEASE_SCHEMA = object_schema(
         "prompts": array_schema(REQUESTED_PROMPT_SCHEMA, most=1_000, minItems=1),
     },
     required=["message", "prompts"],
+    title="ReleaseInput",
 )
-REASON_SCHEMA = object_schema({"reason": line_schema(500, least=1)})
+REASON_SCHEMA = object_schema({"reason": line_schema(500, least=1)}, title="ReleaseReason")
 LIST_PARAMETERS: dict[str, Schema] = {
-    "status": enum_schema(["open", *ReleaseStatus.values], description="Open ones wait for a decision."),
+    "status": enum_schema(
+        ["open", *ReleaseStatus.values], description="Open ones wait for a decision.", title="ReleaseFilter"
+    ),
     **PAGINATION_PARAMS,
 }
 

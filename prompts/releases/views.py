@@ -115,10 +115,10 @@ def submit_release(request: WorkspaceRequest, form: ReleaseForm) -> Release | No
 def list_prompt_choices(request: WorkspaceRequest, rows: Any) -> list[dict[str, Any]]:
     """Return the checkboxes of the form.
 
-    Submitted values stay checked. Prompts that were selected on the fleet page are checked at first.
+    All are checked at first, and submitted values stay checked.
     """
-    is_picked = request.method != "POST" and "prompts" in request.GET
-    chosen = get_checked_values(map(get_choice_value, rows) if is_picked else request.POST.getlist("prompts"))
+    is_new = request.method != "POST"
+    chosen = get_checked_values(map(get_choice_value, rows) if is_new else request.POST.getlist("prompts"))
     return [build_prompt_choice(row, chosen) for row in rows]
 
 

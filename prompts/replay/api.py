@@ -61,7 +61,8 @@ REPLAY_SCHEMA = object_schema(
         "spans": {"type": "array", "items": SPAN_SCHEMA},
         "ledger_entry": nullable_schema(LEDGER_ROW_SCHEMA),
         "moved_at": nullable_schema(datetime_schema(description="When the label came there.")),
-    }
+    },
+    title="Replay",
 )
 EVIDENCE_SCHEMA: Schema = any_object_schema(
     description="A bundle that `dramatis` and docs tell how to check without us."
@@ -80,6 +81,14 @@ def replay_row_endpoint(call: ApiRequest, key: int) -> ApiResponse:
 
 
 def replay_time_endpoint(call: ApiRequest) -> ApiResponse:
+    return build_replay_response(call, get_requested_replay(call))
+
+
+def time_evidence_endpoint(call: ApiRequest) -> ApiResponse:
+    return json_response(build_evidence(get_requested_replay(call)))
+
+
+def get_requested_replay(call: ApiRequest) -> Replay:
     query = call.query
     if missing := [name for name in REPLAY_PARAMETERS if name not in query]:
         raise build_replay_error("This is needed.", missing[0])
@@ -88,7 +97,7 @@ def replay_time_endpoint(call: ApiRequest) -> ApiResponse:
     check_label_scope(call, query["label"])
     prompt = get_visible_prompt(call, query["agent"], query["channel"])
     # Convert to UTC: ISO 8601 allows wider offsets than databases accept.
-    return build_replay_response(call, replay_prompt(prompt, query["at"].astimezone(UTC), query["label"]))
+    return replay_prompt(prompt, query["at"].astimezone(UTC), query["label"])
 
 
 def evidence_endpoint(call: ApiRequest, key: int) -> ApiResponse:
@@ -159,6 +168,18 @@ urlpatterns: list[URLPattern] = [
             "Replay a prompt at a time in the past",
             operation_id="replayPrompt",
             answer=REPLAY_SCHEMA,
+            query=REPLAY_PARAMETERS,
+            **COMMON_OPTIONS | {"refusals": {**REPLAY_PROBLEMS, 404: "not_found"}},
+        ),
+    ),
+    endpoint(
+        "replay/evidence",
+        "replay-evidence",
+        get=Operation(
+            time_evidence_endpoint,
+            "Get the evidence for a prompt at a time in the past",
+            operation_id="getReplayEvidence",
+            answer=EVIDENCE_SCHEMA,
             query=REPLAY_PARAMETERS,
             **COMMON_OPTIONS | {"refusals": {**REPLAY_PROBLEMS, 404: "not_found"}},
         ),

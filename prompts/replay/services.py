@@ -115,7 +115,7 @@ def describe_erasures(erasures: Sequence[Erasure]) -> str:
         }
         for one in erasures
     )
-    return _("Text of this prompt was erased since and cannot be shown (%(said)s).") % {"said": descriptions}
+    return _("Text of this prompt was erased since and cannot be shown (%(list)s).") % {"list": descriptions}
 
 
 def describe_mismatch(replay: Replay) -> str:

@@ -36,7 +36,9 @@ KIND_NAMES = [
 ]
 RESULT_SCHEMA = object_schema(
     {
-        "kind": enum_schema(KIND_NAMES, description="The resource that the result belongs to."),
+        "kind": enum_schema(
+            KIND_NAMES, description="The resource that the result belongs to.", title="SearchKind"
+        ),
         "key": nullable_schema(
             {"type": "string", "description": "What names the row in the addresses of its resource."}
         ),
@@ -44,7 +46,8 @@ RESULT_SCHEMA = object_schema(
         "hint": {"type": "string", "description": "More about it, such as the state of a memory."},
         "is_archived": boolean_schema(),
         "page": {"type": "string", "description": "The address of its page in the browser."},
-    }
+    },
+    title="SearchResult",
 )
 
 

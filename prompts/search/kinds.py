@@ -46,7 +46,7 @@ class SearchKind:
     # Whether rows can be archived; archived ones are ranked last.
     has_archive: bool = True
 
-    def list_rows(self, workspace: Workspace) -> QuerySet[Any]:
+    def list_rows(self, workspace: Workspace | int) -> QuerySet[Any]:
         rows: QuerySet[Any] = self.model.objects.in_workspace(workspace)
         return rows
 

@@ -13,6 +13,7 @@ from personas.api.operations import Operation, raise_not_implemented
 from personas.api.request_body import parse_json_body
 from personas.api.responses import encode_json
 from personas.api.validation import build_validator
+from personas.api_keys.scopes import FETCH
 from prompts.models import PRODUCTION
 from prompts.serving import EMPTY_SLOTS, CallContext, InvalidKey, KeyClient, PromptRequest
 from prompts.serving.fetch_api import VARY_HEADER, Headers, RawResponse, serve_with_rate_limit
@@ -34,9 +35,11 @@ BATCH_ITEM_SCHEMA = api_schema.object_schema(
         ),
     },
     ("agent", "channel"),
+    title="BatchItem",
 )
 BATCH_REQUEST_SCHEMA = api_schema.object_schema(
-    {"prompts": api_schema.array_schema(BATCH_ITEM_SCHEMA, most=MAX_BATCH_SIZE, minItems=1)}
+    {"prompts": api_schema.array_schema(BATCH_ITEM_SCHEMA, most=MAX_BATCH_SIZE, minItems=1)},
+    title="BatchInput",
 )
 BATCH_REQUEST_VALIDATOR = build_validator(BATCH_REQUEST_SCHEMA)
 
@@ -97,6 +100,7 @@ batch_get_prompts.operations = {  # type: ignore[attr-defined]  # published; thi
         "Get up to 50 prompts",
         operation_id="batchGetPrompts",
         bots=True,
+        verb=FETCH,
         touches=Touches.LABEL,
         budget="fetch",
         answer=BATCH_SCHEMA,

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from personas.api.authentication import INVALID_KEY_DETAIL
 from personas.errors import DomainError
 
 
@@ -18,7 +19,7 @@ class InvalidKey(PromptRefused):
     """The key is unknown, expired or revoked; the message does not disclose which."""
 
     code = "invalid_key"
-    default_message = "This key is not valid."
+    default_message = INVALID_KEY_DETAIL
 
 
 class OutOfScope(PromptRefused):
@@ -26,6 +27,11 @@ class OutOfScope(PromptRefused):
 
     code = "out_of_scope"
     default_message = "This key may not be used for that."
+
+    def __init__(self, message: str = "", verb: str = "") -> None:
+        super().__init__(message)
+        # The verb that the key needs, if that is the reason.
+        self.verb = verb
 
 
 class PromptNotFound(PromptRefused):
@@ -36,6 +42,12 @@ class PromptNotFound(PromptRefused):
 
     code = "not_found"
     default_message = "There is no such prompt."
+
+
+class LabelNotFound(PromptNotFound):
+    """The prompt has no such label."""
+
+    code = "unknown_label"
 
 
 class NoVersion(PromptRefused):

@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
-from personas.api.authentication import check_no_key_in_url, get_bearer_token
+from personas.api.authentication import check_no_key_in_url, get_bearer_token, missing_key_error
 from personas.api.exception_handler import exception_to_problem, validation_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import Operation, raise_not_implemented
@@ -22,12 +22,12 @@ from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, Pro
 from personas.api.rate_limits import charge_rate_limit
 from personas.api.schema import datetime_schema, integer_schema, slug_schema
 from personas.api_keys.last_used import record_key_use
+from personas.api_keys.scopes import FETCH
 from personas.errors import InvalidInput
 from prompts.models import PRODUCTION
 from prompts.serving import (
     EMPTY_SLOTS,
     CallContext,
-    InvalidKey,
     KeyClient,
     PromptRequest,
     ServedPrompt,
@@ -102,7 +102,7 @@ def answer_fetch(
     if method not in {"GET", "HEAD"}:
         raise ProblemError(GET_ONLY_PROBLEM)
     client = KeyClient(require_bearer_secret(meta.get("HTTP_AUTHORIZATION", ""), target[:2], query))
-    check_header_lengths(query, meta.get("HTTP_ACCEPT", ""), meta.get("HTTP_IF_NONE_MATCH", ""))
+    check_lengths(query, meta.get("HTTP_ACCEPT", ""), meta.get("HTTP_IF_NONE_MATCH", ""))
     prompt_request = parse_prompt_request(target.agent, target.channel, query)
     content_type = require_content_type(meta.get("HTTP_ACCEPT", ""), is_text=target.is_text)
     call = CallContext(EMPTY_SLOTS, request_id, parse_if_none_match(meta.get("HTTP_IF_NONE_MATCH", "")))
@@ -123,15 +123,18 @@ def require_content_type(accept: str, *, is_text: bool = False) -> str:
     return content_type
 
 
-def check_header_lengths(*values: str) -> None:
-    """Raise a problem if a value is too long.
+def check_lengths(query: str, accept: str, if_none_match: str) -> None:
+    """Raise a problem if the query or a header is too long.
 
     Values are cached with their parsed form, so long ones would let clients fill the memory.
     """
-    if any(len(value) > MAX_HEADER_LENGTH for value in values):
-        raise ProblemError(
-            Problem(400, "bad_request", f"A header has more than {MAX_HEADER_LENGTH} characters.")
-        )
+    for name, value in (("Accept", accept), ("If-None-Match", if_none_match)):
+        if len(value) > MAX_HEADER_LENGTH:
+            detail = f"The header {name} has more than {MAX_HEADER_LENGTH} characters."
+            raise ProblemError(Problem(400, "bad_request", detail, [FieldError(detail, header=name)]))
+    if len(query) > MAX_HEADER_LENGTH:
+        detail = f"The query has more than {MAX_HEADER_LENGTH} characters."
+        raise ProblemError(Problem(400, "bad_request", detail))
 
 
 def serve_with_rate_limit(
@@ -157,7 +160,7 @@ def require_bearer_secret(authorization: str, path_values: Iterable[str], query:
     secret = get_bearer_token(authorization)
     if not secret:
         check_no_key_in_url(f"{'/'.join(path_values)}?{query}")
-        raise InvalidKey
+        raise missing_key_error()
     return secret
 
 
@@ -262,6 +265,7 @@ def remove_content_type(response: AnyResponse) -> AnyResponse:
 
 
 FETCH_OPTIONS: dict[str, Any] = {
+    "verb": FETCH,
     "bots": True,
     "touches": Touches.LABEL,
     "budget": "fetch",

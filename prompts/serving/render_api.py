@@ -13,23 +13,23 @@ from personas.api.operations import Operation, raise_not_implemented
 from personas.api.problems import FieldError, ProblemError
 from personas.api.request_body import parse_json_body
 from personas.api.validation import build_validator
-from personas.api_keys.scopes import RENDER, is_in_scope
+from personas.api_keys.scopes import RENDER
 from personas.errors import InvalidInput
 from prompts.assembly.json_codec import parse_dataclass
 from prompts.assembly.slots import Slots
 from prompts.models import PRODUCTION
-from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, OutOfScope, PromptRequest
+from prompts.serving import EMPTY_SLOTS, CallContext, KeyClient, PromptRequest
 from prompts.serving.call_slots import MAX_CALL_SIZE
 from prompts.serving.fetch_api import (
     PROMPT_PATH,
     RawResponse,
     build_prompt_response,
-    check_header_lengths,
+    check_lengths,
     require_content_type,
     serve_with_rate_limit,
 )
 from prompts.serving.post_api import NO_STORE_HEADER, post_view
-from prompts.serving.resolve import authenticate_key, check_key_format
+from prompts.serving.resolve import authenticate_key, check_key_format, check_scopes
 from prompts.serving.schema import SERVED_PROMPT_SCHEMA
 from prompts.serving.slots import find_task_json, find_timezone
 
@@ -46,6 +46,7 @@ CALL_TOOL_SCHEMA = api_schema.object_schema(
         "signature": api_schema.prose_schema(4_000),
     },
     ("name",),
+    title="CallTool",
 )
 LIMIT_SCHEMA = api_schema.integer_schema(1, 10_000_000)
 # The fields that change the inputs of the prompt for one call. They take precedence over stored values.
@@ -71,9 +72,10 @@ CALL_INPUT_SCHEMAS: dict[str, Any] = {
         },
         (),
         description="Characters for the whole, for sections and for files; items and characters of samples.",
+        title="CallLimits",
     ),
     "working_directory": api_schema.line_schema(1_000),
-    "entry": api_schema.enum_schema(("full", "simple", "minimal")),
+    "entry": api_schema.enum_schema(("full", "simple", "minimal"), title="PromptEntry"),
     "native_tools": api_schema.boolean_schema(
         description="Whether the provider takes tool definitions; if not, the text describes the tools."
     ),
@@ -90,7 +92,9 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
         ),
         "sandbox": api_schema.any_object_schema(),
         "session": api_schema.object_schema(
-            {"id": api_schema.line_schema(200), "plan_path": api_schema.line_schema(1_000)}, ()
+            {"id": api_schema.line_schema(200), "plan_path": api_schema.line_schema(1_000)},
+            (),
+            title="CallSession",
         ),
         "task": api_schema.integer_schema(
             1, 2**31 - 1, description="The number of a task of the agent, or of nobody's."
@@ -103,6 +107,7 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
                 "context": api_schema.prose_schema(MAX_TEXT_LENGTH),
             },
             ("error",),
+            title="PreviousError",
         ),
         "tools": api_schema.array_schema(
             {"anyOf": [api_schema.line_schema(100, least=1), CALL_TOOL_SCHEMA]},
@@ -118,14 +123,16 @@ RENDER_REQUEST_SCHEMA = api_schema.object_schema(
             api_schema.object_schema(
                 {
                     "content": api_schema.prose_schema(MAX_TEXT_LENGTH, least=1),
-                    "role": api_schema.enum_schema(("user", "assistant")),
+                    "role": api_schema.enum_schema(("user", "assistant"), title="MessageRole"),
                 },
                 ("content",),
+                title="MessageInput",
             )
         ),
     }
     | CALL_INPUT_SCHEMAS,
     (),
+    title="RenderInput",
 )
 RENDER_REQUEST_VALIDATOR = build_validator(RENDER_REQUEST_SCHEMA)
 NON_SLOT_FIELDS = ("label", "task")
@@ -136,7 +143,7 @@ def render_prompt_view(
     request: HttpRequest, client: KeyClient, request_id: str, agent: str, channel: str
 ) -> RawResponse:
     """Serve a prompt, with its slots filled from the request body."""
-    check_header_lengths(request.META.get("HTTP_ACCEPT", ""))
+    check_lengths("", request.META.get("HTTP_ACCEPT", ""), "")
     body = parse_json_body(request, RENDER_REQUEST_VALIDATOR)
     content_type = require_content_type(request.META.get("HTTP_ACCEPT", ""))
     prompt_request = PromptRequest(agent, channel, body.get("label", PRODUCTION), action=RENDER)
@@ -196,10 +203,7 @@ def require_task_json(client: KeyClient, prompt_request: PromptRequest, number: 
     """
     check_key_format(client)
     key = authenticate_key(client)
-    if not is_in_scope(
-        key["scopes"], RENDER, prompt_request.agent, prompt_request.channel, prompt_request.label
-    ):
-        raise OutOfScope
+    check_scopes(key["scopes"], prompt_request)
     task = find_task_json(key["workspace_id"], prompt_request.agent, number)
     if task is None:
         raise ProblemError(validation_problem([FieldError("There is no such task.", "/task")]))
@@ -212,6 +216,7 @@ render_prompt_view.operations = {  # type: ignore[attr-defined]  # published; th
         "Render a prompt for one call",
         operation_id="renderPrompt",
         bots=True,
+        verb=RENDER,
         touches=Touches.LABEL,
         budget="render",
         answer=SERVED_PROMPT_SCHEMA,

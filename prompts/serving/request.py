@@ -19,6 +19,10 @@ EMPTY_SLOTS = Slots()
 MAX_LABEL_LENGTH = LedgerEntry._meta.get_field("label").max_length or 0
 
 
+def is_slug(name: str) -> bool:
+    return len(name) <= MAX_SLUG_LENGTH and SLUG_PATTERN.fullmatch(name) is not None
+
+
 @dataclass(frozen=True)
 class KeyClient:
     """A client with an API key. The workspace is that of the key."""
@@ -87,8 +91,7 @@ class PromptRequest:
     @property
     def has_valid_slugs(self) -> bool:
         """Whether agent, channel and label are valid slugs. Other names cannot exist: no query is needed."""
-        slugs = (self.agent, self.channel, self.label)
-        return all(len(slug) <= MAX_SLUG_LENGTH and SLUG_PATTERN.fullmatch(slug) for slug in slugs)
+        return is_slug(self.agent) and is_slug(self.channel) and is_slug(self.label)
 
     @property
     def recorded_label(self) -> str:

@@ -4,6 +4,7 @@ This takes several queries, so the result is cached. It runs only if the cache h
 """
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import cached_property
@@ -13,15 +14,30 @@ from django.utils import timezone
 
 from core.db.workspace_scope import all_workspaces, workspace_scope
 from personas.api_keys.format import BOT, is_well_formed_key
-from personas.api_keys.scopes import is_in_scope
+from personas.api_keys.scopes import find_missing_scope
 from personas.api_keys.selectors import filter_valid_keys
 from personas.errors import InvalidInput
-from personas.models import Membership
+from personas.models import Agent, AgentChannel, Membership
 from prompts.hashed_rows import format_reader
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion
 from prompts.serving.cache import get_erasure_number
-from prompts.serving.errors import InvalidKey, NoVersion, OutOfScope, PromptNotFound, VersionErased
-from prompts.serving.request import Client, KeyClient, MemberClient, PromptRequest, RateLimitCheck
+from prompts.serving.errors import (
+    InvalidKey,
+    LabelNotFound,
+    NoVersion,
+    OutOfScope,
+    PromptNotFound,
+    VersionErased,
+)
+from prompts.serving.request import (
+    MAX_SLUG_LENGTH,
+    Client,
+    KeyClient,
+    MemberClient,
+    PromptRequest,
+    RateLimitCheck,
+    is_slug,
+)
 from prompts.serving.warnings import ReportWarnings, load_report_warnings
 
 
@@ -101,26 +117,34 @@ def resolve_request(
     with all_workspaces():
         client_fields = authenticate_client(client)
     check_rate_limit(client_fields.get("key_id"), client_fields["workspace_id"])
-    if not is_in_scope(
-        client_fields.get("scopes", {}),
-        prompt_request.action,
-        prompt_request.agent,
-        prompt_request.channel,
-        prompt_request.label,
-    ):
-        raise OutOfScope
+    check_scopes(client_fields.get("scopes", {}), prompt_request)
     if not prompt_request.has_valid_slugs:
-        raise PromptNotFound
+        raise PromptNotFound(describe_invalid_slug(prompt_request))
     with workspace_scope(client_fields["workspace_id"]):
         return build_resolution(client_fields, prompt_request)
+
+
+def check_scopes(scopes: Mapping[str, Any], prompt_request: PromptRequest) -> None:
+    """Raise OutOfScope, which names what the key lacks. Agents outside of its scopes are not looked up."""
+    agent, channel, label = prompt_request.agent, prompt_request.channel, prompt_request.label
+    missing = find_missing_scope(scopes, prompt_request.action, agent, channel, label)
+    if missing == "verbs":
+        verb = prompt_request.action
+        raise OutOfScope(f"This needs the verb “{verb}”, which this key does not have.", verb)
+    if missing:
+        name = {"agents": agent, "channels": channel, "labels": label}[missing]
+        raise OutOfScope(
+            f"This key is limited to some {missing}; “{name[:MAX_SLUG_LENGTH]}” is not one of them."
+        )
 
 
 def build_resolution(client_fields: dict[str, Any], prompt_request: PromptRequest) -> Resolution:
     workspace_id: int = client_fields["workspace_id"]
     # Read the erasure counter before the version: an erasure in between is then detected as a new one.
     erasures = get_erasure_number(workspace_id)
-    prompt = find_requested_prompt(workspace_id, prompt_request)
-    version_id = get_version_id(prompt, prompt_request)
+    scopes = client_fields.get("scopes", {})
+    prompt = find_requested_prompt(workspace_id, prompt_request, scopes)
+    version_id = get_version_id(prompt, prompt_request, scopes)
     return Resolution(
         prompt_id=prompt.pk,
         agent_id=prompt.agent_id,
@@ -176,7 +200,9 @@ def is_member(workspace_id: int, user_id: int | None) -> bool:
     return rows.filter(user_id=user_id, user__is_active=True).exists()
 
 
-def find_requested_prompt(workspace_id: int, prompt_request: PromptRequest) -> AgentPrompt:
+def find_requested_prompt(
+    workspace_id: int, prompt_request: PromptRequest, scopes: Mapping[str, Any]
+) -> AgentPrompt:
     """Find the requested prompt. It must be live, unless the request is for a time in the past."""
     rows = AgentPrompt.objects.in_workspace(workspace_id)
     rows = rows.filter(agent__slug=prompt_request.agent, channel__slug=prompt_request.channel)
@@ -184,16 +210,16 @@ def find_requested_prompt(workspace_id: int, prompt_request: PromptRequest) -> A
         rows = rows.filter(is_live=True, agent__archived_at=None, channel__archived_at=None)
     prompt = rows.first()
     if prompt is None:
-        raise PromptNotFound
+        raise PromptNotFound(describe_missing_prompt(workspace_id, prompt_request, scopes))
     return prompt
 
 
-def get_version_id(prompt: AgentPrompt, prompt_request: PromptRequest) -> int:
+def get_version_id(prompt: AgentPrompt, prompt_request: PromptRequest, scopes: Mapping[str, Any]) -> int:
     if prompt_request.at is not None:
         return get_version_id_at(prompt, prompt_request)
     if prompt_request.version is not None:
         return get_numbered_version_id(prompt, prompt_request.label, prompt_request.version)
-    return get_current_version_id(prompt, prompt_request.label)
+    return get_current_version_id(prompt, prompt_request.label, scopes)
 
 
 def get_numbered_version_id(prompt: AgentPrompt, label: str, number: int) -> int:
@@ -212,7 +238,7 @@ def get_numbered_version_id(prompt: AgentPrompt, label: str, number: int) -> int
     return version_id
 
 
-def get_current_version_id(prompt: AgentPrompt, label: str) -> int:
+def get_current_version_id(prompt: AgentPrompt, label: str, scopes: Mapping[str, Any]) -> int:
     if label == LATEST:
         if prompt.latest_id is None:
             raise NoVersion
@@ -223,7 +249,9 @@ def get_current_version_id(prompt: AgentPrompt, label: str) -> int:
         check_label_removal(prompt, label)
         # Production exists for every prompt, but may not point to a version yet. Other labels without a
         # version do not exist.
-        raise NoVersion if label == PRODUCTION else PromptNotFound
+        if label == PRODUCTION:
+            raise NoVersion
+        raise LabelNotFound(describe_missing_label(prompt, label, scopes))
     return version_id
 
 
@@ -257,3 +285,52 @@ def get_version_id_at(prompt: AgentPrompt, prompt_request: PromptRequest) -> int
     if version_id is None:
         raise NoVersion("There was no version at that moment.")
     return version_id
+
+
+# --- messages ------------------------------------------------------------------------------------------
+# They tell which of agent, channel and label is missing. The scopes of the key have been checked before, so
+# the client may fetch the agent. Names outside of the key's scopes, and of other workspaces, are not listed.
+
+MAX_NAMES = 20
+
+
+def describe_invalid_slug(prompt_request: PromptRequest) -> str:
+    names = {"agent": prompt_request.agent, "channel": prompt_request.channel, "label": prompt_request.label}
+    kind, name = next((kind, name) for kind, name in names.items() if not is_slug(name))
+    return (
+        f"There is no {kind} “{name[:MAX_SLUG_LENGTH]}”: names in addresses have lower-case letters, digits "
+        "and hyphens."
+    )
+
+
+def describe_missing_prompt(
+    workspace_id: int, prompt_request: PromptRequest, scopes: Mapping[str, Any]
+) -> str:
+    agent, channel = prompt_request.agent, prompt_request.channel
+    agents = Agent.objects.in_workspace(workspace_id).filter(slug=agent, archived_at=None)
+    if not agents.exists():
+        return f"There is no agent “{agent}”."
+    rows = AgentChannel.objects.in_workspace(workspace_id).filter(
+        agent__slug=agent, channel__archived_at=None
+    )
+    channels = list(rows.order_by("channel__slug").values_list("channel__slug", flat=True))
+    if channel in channels:
+        return f"The prompt of “{agent}” on “{channel}” has not been built yet."
+    return (
+        f"The agent “{agent}” is not on the channel “{channel}”. {list_names(channels, scopes, 'channels')}"
+    )
+
+
+def describe_missing_label(prompt: AgentPrompt, label: str, scopes: Mapping[str, Any]) -> str:
+    rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
+    labels = [*([LATEST] if prompt.latest_id else []), *rows.order_by("name").values_list("name", flat=True)]
+    return f"This prompt has no label “{label}”. {list_names(labels, scopes, 'labels')}"
+
+
+def list_names(names: Iterable[str], scopes: Mapping[str, Any], dimension: str) -> str:
+    """List the names within the scopes of the key."""
+    visible = [name for name in names if name in scopes.get(dimension, [name])]
+    if not visible:
+        return f"It has no {dimension}." if dimension not in scopes else f"It has no {dimension} of this key."
+    more = " …" if len(visible) > MAX_NAMES else "."
+    return f"It has: {', '.join(visible[:MAX_NAMES])}{more}"

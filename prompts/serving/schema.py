@@ -3,6 +3,7 @@
 It is published in the OpenAPI document, and a test validates real responses against it.
 """
 
+from personas.api.problems import PROBLEM_SCHEMA
 from personas.api.schema import (
     Schema,
     any_object_schema,
@@ -22,7 +23,7 @@ OFFSET_DESCRIPTION = "In characters of the text, that is in Unicode code points.
 SEGMENT_SCHEMA = object_schema(
     {
         "section": TEXT_SCHEMA,
-        "volatility": enum_schema(VOLATILITY_LEVELS, description="How often it changes."),
+        "volatility": enum_schema(VOLATILITY_LEVELS, description="How often it changes.", title="Volatility"),
         "range": {
             "type": "array",
             "items": integer_schema(),
@@ -32,7 +33,8 @@ SEGMENT_SCHEMA = object_schema(
         },
         "slot": nullable_schema({"type": "string", "description": "What a call may fill it with."}),
         "is_cacheable": boolean_schema(description="Nothing up to its end changes with a session or a turn."),
-    }
+    },
+    title="PromptSegment",
 )
 BLOCK_SCHEMA = object_schema(
     {
@@ -40,12 +42,14 @@ BLOCK_SCHEMA = object_schema(
         "volatility": enum_schema(
             VOLATILITY_LEVELS,
             description="The text up to the end of the block changes no more often than this.",
+            title="Volatility",
         ),
         "is_cacheable": boolean_schema(
             description="Nothing up to its end changes with a session or a turn. A provider's cache mark "
             "pays at the end of such a block, most of all at the last one."
         ),
-    }
+    },
+    title="PromptBlock",
 )
 BLOCKS_DESCRIPTION = (
     "The text in pieces, for providers that take a prompt in blocks. Joined, they are the text."
@@ -58,12 +62,17 @@ TOKENS_SCHEMA = object_schema(
         "text": integer_schema(description="The sum of the sections, as a fetch without slots sends them."),
         "tools": integer_schema(description="All tool definitions of the version."),
         "sections": {"type": "object", "additionalProperties": integer_schema()},
-    }
+    },
+    title="TokenCounts",
 )
 TOOL_SCHEMA = object_schema(
-    {"name": TEXT_SCHEMA, "description": TEXT_SCHEMA, "parameters": any_object_schema()}, ("name",)
+    {"name": TEXT_SCHEMA, "description": TEXT_SCHEMA, "parameters": any_object_schema()},
+    ("name",),
+    title="ToolDefinition",
 )
-MESSAGE_SCHEMA = object_schema({"role": enum_schema(("user", "assistant")), "content": TEXT_SCHEMA})
+MESSAGE_SCHEMA = object_schema(
+    {"role": enum_schema(("user", "assistant"), title="MessageRole"), "content": TEXT_SCHEMA}, title="Message"
+)
 MAX_ITEMS = 100_000
 SERVED_PROMPT_SCHEMA = object_schema(
     {
@@ -91,21 +100,31 @@ SERVED_PROMPT_SCHEMA = object_schema(
         "warnings": array_schema(TEXT_SCHEMA, most=MAX_ITEMS),
         "messages": array_schema(MESSAGE_SCHEMA),
         "ledger_id": integer_schema(1),
-    }
+    },
+    title="Prompt",
 )
 SERVED, NOT_MODIFIED, FAILED = "served", "not_modified", "failed"
 
 
-def build_batch_result_schema(status: str, **fields: Schema) -> Schema:
+def build_batch_result_schema(status: str, title: str, **fields: Schema) -> Schema:
     requested = {"agent": TEXT_SCHEMA, "channel": TEXT_SCHEMA, "label": TEXT_SCHEMA}
-    return object_schema({"status": {"type": "string", "const": status}, **requested, **fields})
+    return object_schema({"status": {"type": "string", "const": status}, **requested, **fields}, title=title)
 
 
-BATCH_RESULT_SCHEMA = {
-    "oneOf": [
-        build_batch_result_schema(SERVED, prompt=SERVED_PROMPT_SCHEMA),
-        build_batch_result_schema(NOT_MODIFIED, ledger_id=integer_schema(1)),
-        build_batch_result_schema(FAILED, problem=any_object_schema()),
-    ]
+BATCH_RESULT_SCHEMAS = {
+    SERVED: build_batch_result_schema(SERVED, "ServedResult", prompt=SERVED_PROMPT_SCHEMA),
+    NOT_MODIFIED: build_batch_result_schema(NOT_MODIFIED, "NotModifiedResult", ledger_id=integer_schema(1)),
+    FAILED: build_batch_result_schema(FAILED, "FailedResult", problem=PROBLEM_SCHEMA),
 }
-BATCH_SCHEMA = object_schema({"results": array_schema(BATCH_RESULT_SCHEMA, most=50)})
+BATCH_RESULT_SCHEMA = {
+    "oneOf": list(BATCH_RESULT_SCHEMAS.values()),
+    "discriminator": {
+        "propertyName": "status",
+        "mapping": {
+            status: f"#/components/schemas/{schema['title']}"
+            for status, schema in BATCH_RESULT_SCHEMAS.items()
+        },
+    },
+    "title": "BatchResult",
+}
+BATCH_SCHEMA = object_schema({"results": array_schema(BATCH_RESULT_SCHEMA, most=50)}, title="BatchResults")

@@ -56,8 +56,8 @@ SETTING_SCHEMAS: dict[str, Schema] = {
             line_schema(200, least=1), most=100, uniqueItems=True, description="Field names never shown."
         )
     ),
-    "entry": nullable_schema(enum_schema(value for value, _ in ENTRY_CHOICES)),
-    "mode": nullable_schema(enum_schema(value for value, _ in MODE_CHOICES)),
+    "entry": nullable_schema(enum_schema((value for value, _ in ENTRY_CHOICES), title="PromptEntry")),
+    "mode": nullable_schema(enum_schema((value for value, _ in MODE_CHOICES), title="PromptMode")),
     "native_tools": nullable_schema(boolean_schema()),
     "total_characters": nullable_schema(integer_schema(MIN_TOTAL_CHARACTERS, MAX_NUMBER)),
     "token_budget": nullable_schema(integer_schema(0, MAX_NUMBER)),
@@ -80,14 +80,15 @@ EMPTY_VALUES: dict[str, Any] = dict.fromkeys(SETTING_SCHEMAS) | dict.fromkeys(
 )
 LEVEL_SCHEMA = object_schema(
     {
-        "level": enum_schema(["workspace", "agent", "channel", "prompt"]),
+        "level": enum_schema(["workspace", "agent", "channel", "prompt"], title="SettingsLevel"),
         "agent": nullable_schema(TEXT_SCHEMA),
         "channel": nullable_schema(TEXT_SCHEMA),
         **SETTING_SCHEMAS,
         "revision": integer_schema(description="0 if nothing was ever set here."),
         "updated_at": nullable_schema(datetime_schema()),
         "etag": TEXT_SCHEMA,
-    }
+    },
+    title="PromptSettings",
 )
 # PUT accepts these fields of a response only unchanged.
 READ_ONLY_SCHEMAS = {
@@ -226,7 +227,9 @@ def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: 
             f"Replace the prompt settings of {where}",
             operation_id=f"replace{noun}PromptSettings",
             permission=Permission.EDIT,
-            body=object_schema({**SETTING_SCHEMAS, **READ_ONLY_SCHEMAS}, required=()),
+            body=object_schema(
+                {**SETTING_SCHEMAS, **READ_ONLY_SCHEMAS}, required=(), title="PromptSettingsInput"
+            ),
             is_conditional=True,
             note='What is not named is left to the level before. If-Match is "0" the first time.',
             **common,

@@ -26,13 +26,15 @@ LAYOUT_SCHEMA = object_schema(
                     "volatility": {"type": "string", "description": "What changes the section."},
                     "slot": {"type": "string", "description": "What a call may fill here; else empty."},
                     "is_cuttable": boolean_schema(description="Whether it is shortened to fit the budget."),
-                }
+                },
+                title="LayoutSection",
             ),
             "description": "In the order of the prompt.",
         },
         "slots": TEXTS_SCHEMA | {"description": "What a call of `prompt:render` can fill."},
         "inputs": TEXTS_SCHEMA | {"description": "The records and settings that have a place in it."},
-    }
+    },
+    title="LayoutDetail",
 )
 
 

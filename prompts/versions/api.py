@@ -64,7 +64,8 @@ VERSION_TOKENS_SCHEMA = object_schema(
         "total": integer_schema(description="Of the text and the tool definitions."),
         "text": integer_schema(description="Of the text, as a fetch without slots sends it."),
         "tools": integer_schema(description="Of the tool definitions."),
-    }
+    },
+    title="VersionTokens",
 )
 VERSION_SUMMARY_SCHEMA = object_schema(
     {
@@ -81,10 +82,11 @@ VERSION_SUMMARY_SCHEMA = object_schema(
         "created_at": datetime_schema(),
         "hash": digest_schema(),
         "previous_hash": TEXT_SCHEMA,
-    }
+    },
+    title="VersionSummary",
 )
 SECTION_SCHEMA = object_schema(
-    {"name": TEXT_SCHEMA, "characters": integer_schema(), "tokens": integer_schema()}
+    {"name": TEXT_SCHEMA, "characters": integer_schema(), "tokens": integer_schema()}, title="VersionSection"
 )
 TEXT_FIELDS = ("text", "text_digest", "blocks", "segments", "tools")
 NO_TEXT_NOTE = "Null for keys of bots or of some labels only: fetch the prompt instead, which is recorded."
@@ -109,7 +111,8 @@ VERSION_SCHEMA = object_schema(
             }
         ),
         "first": USAGE_SCHEMA,
-    }
+    },
+    title="Version",
 )
 USAGE_PARAMETERS = {
     "agent": slug_schema(description="Only usages by this agent."),
@@ -291,7 +294,6 @@ urlpatterns: list[URLPattern] = [
             answer=VERSION_SCHEMA,
             extra_responses=NOT_MODIFIED_RESPONSES,
             refusals={410: "erased"},
-            note="Several prompts may share a digest: `first` is the first of them, /usages lists all.",
             **COMMON_OPTIONS,
         ),
     ),

@@ -34,25 +34,34 @@ from prompts.versions.serializers import TEXT_SCHEMA
 
 DIFF_LINE_SCHEMA: Schema = object_schema(
     {
-        "kind": enum_schema(["same", "removed", "added"]),
+        "kind": enum_schema(["same", "removed", "added"], title="LineChange"),
         "before": nullable_schema(integer_schema(1, description="Its number in the older text.")),
         "after": nullable_schema(integer_schema(1, description="Its number in the newer text.")),
         "text": TEXT_SCHEMA,
-    }
+    },
+    title="DiffLine",
 )
 SECTION_DIFF_SCHEMA = object_schema(
     {
         "name": TEXT_SCHEMA,
-        "status": enum_schema(["same", "changed", "added", "removed"]),
+        "status": enum_schema(["same", "changed", "added", "removed"], title="DiffStatus"),
         "is_moved": boolean_schema(),
         "tokens_before": integer_schema(),
         "tokens_after": integer_schema(),
         "lines": {"type": "array", "items": DIFF_LINE_SCHEMA},
         "withheld": {"type": "string", "description": "Why there are no lines although something changed."},
-    }
+    },
+    title="SectionDiff",
 )
 MOVED_SEGMENT_SCHEMA = object_schema(
-    {"kind": TEXT_SCHEMA, "id": TEXT_SCHEMA, "path": TEXT_SCHEMA, "before": TEXT_SCHEMA, "after": TEXT_SCHEMA}
+    {
+        "kind": TEXT_SCHEMA,
+        "id": TEXT_SCHEMA,
+        "path": TEXT_SCHEMA,
+        "before": TEXT_SCHEMA,
+        "after": TEXT_SCHEMA,
+    },
+    title="MovedSegment",
 )
 CACHE_PREFIX_SCHEMA = object_schema(
     {
@@ -63,6 +72,7 @@ CACHE_PREFIX_SCHEMA = object_schema(
         "is_beyond_cache": boolean_schema(),
     },
     description="How far both begin alike: a provider's cache of the older one is good up to there.",
+    title="CachePrefix",
 )
 DIFF_SCHEMA = object_schema(
     {
@@ -77,7 +87,8 @@ DIFF_SCHEMA = object_schema(
         },
         "moved": {"type": "array", "items": MOVED_SEGMENT_SCHEMA},
         "prefix": CACHE_PREFIX_SCHEMA,
-    }
+    },
+    title="VersionDiff",
 )
 
 
@@ -165,7 +176,6 @@ urlpatterns: list[URLPattern] = [
             extra_responses=NOT_MODIFIED_RESPONSES,
             refusals={410: "erased"},
             tag="prompt-versions",
-            note="It quotes words, and so is not for bots' keys.",
         ),
     ),
 ]

@@ -39,7 +39,8 @@ LATEST_VERSION_SCHEMA = object_schema(
         "characters": integer_schema(),
         "tokens": integer_schema(),
         "created_at": datetime_schema(),
-    }
+    },
+    title="LatestVersion",
 )
 PROMPT_SCHEMA = object_schema(
     {
@@ -57,7 +58,8 @@ PROMPT_SCHEMA = object_schema(
         "problem": {"type": "string", "description": "Why the last build left everything as it was."},
         "pending": integer_schema(description="Changes that wait to be built in."),
         "built_at": nullable_schema(datetime_schema()),
-    }
+    },
+    title="PromptSummary",
 )
 REBUILD_SCHEMA = object_schema(
     {
@@ -65,13 +67,17 @@ REBUILD_SCHEMA = object_schema(
         "unchanged": integer_schema(),
         "failed": integer_schema(),
         "versions": array_schema(
-            object_schema({"channel": TEXT_SCHEMA, "version": integer_schema(1), "digest": digest_schema()}),
+            object_schema(
+                {"channel": TEXT_SCHEMA, "version": integer_schema(1), "digest": digest_schema()},
+                title="BuiltVersion",
+            ),
             most=10_000,
         ),
         "problems": array_schema(
-            object_schema({"channel": TEXT_SCHEMA, "problem": TEXT_SCHEMA}), most=10_000
+            object_schema({"channel": TEXT_SCHEMA, "problem": TEXT_SCHEMA}, title="BuildProblem"), most=10_000
         ),
-    }
+    },
+    title="RebuildResult",
 )
 LIST_PARAMETERS = {
     "agent": slug_schema(description="Only those of this agent."),
@@ -179,7 +185,6 @@ urlpatterns: list[URLPattern] = [
             answer=REBUILD_SCHEMA,
             is_retryable=True,
             tag="prompts",
-            note="Equal words make no new version.",
         ),
     ),
 ]

@@ -23,14 +23,17 @@ from prompts.versions.selectors import (
 )
 
 TEXT_SCHEMA: Schema = {"type": "string"}
-VERSION_REF_SCHEMA = object_schema({"version": integer_schema(1), "digest": digest_schema()})
+VERSION_REF_SCHEMA = object_schema(
+    {"version": integer_schema(1), "digest": digest_schema()}, title="VersionReference"
+)
 LABEL_SCHEMA = object_schema(
     {
         "name": TEXT_SCHEMA,
         "version": integer_schema(1),
         "digest": digest_schema(),
         "moved_at": datetime_schema(),
-    }
+    },
+    title="LabelPosition",
 )
 CAUSE_SCHEMA = object_schema(
     {
@@ -41,6 +44,7 @@ CAUSE_SCHEMA = object_schema(
         "message": TEXT_SCHEMA,
     },
     description="What changed: a record at a revision, or why else it was built.",
+    title="VersionCause",
 )
 USAGE_FIELDS: dict[str, Schema] = {
     "agent": TEXT_SCHEMA,
@@ -54,7 +58,9 @@ USAGE_FIELDS: dict[str, Schema] = {
     "hash": digest_schema(),
     "previous_hash": {"type": "string", "description": "Of the version before; empty for the first."},
 }
-USAGE_SCHEMA = object_schema(USAGE_FIELDS, description="A version of one prompt that has this digest.")
+USAGE_SCHEMA = object_schema(
+    USAGE_FIELDS, description="A version of one prompt that has this digest.", title="VersionUsage"
+)
 
 
 def version_ref_json(version: PromptVersion) -> dict[str, Any]:

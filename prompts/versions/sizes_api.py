@@ -48,7 +48,8 @@ CONTRIBUTOR_SCHEMA = object_schema(
             "maximum": 1,
             "description": "Of the tokens of all contributors.",
         },
-    }
+    },
+    title="Contributor",
 )
 SIZES_SCHEMA = object_schema(
     {
@@ -63,7 +64,8 @@ SIZES_SCHEMA = object_schema(
         "contributors": array_schema(
             CONTRIBUTOR_SCHEMA, most=100_000, description="Largest first, by their tokens."
         ),
-    }
+    },
+    title="VersionSizes",
 )
 
 

@@ -65,13 +65,21 @@ EFFECTIVE_FILE_SCHEMA = object_schema(
         "id": integer_schema(1),
         "path": TEXT_SCHEMA,
         "bot_path": TEXT_SCHEMA | {"description": "The path that prompts print."},
-        "kind": enum_schema(FILE_KINDS),
+        "kind": enum_schema(FILE_KINDS, title="FileKind"),
         "revision": integer_schema(1),
         "digest": TEXT_SCHEMA,
-    }
+    },
+    title="EffectiveFile",
 )
 WITHHELD_FILES_SCHEMA = array_schema(
-    object_schema({"id": integer_schema(1), "path": TEXT_SCHEMA, "status": enum_schema(FileState.values)}),
+    object_schema(
+        {
+            "id": integer_schema(1),
+            "path": TEXT_SCHEMA,
+            "status": enum_schema(FileState.values, title="FileState"),
+        },
+        title="UnusedFile",
+    ),
     most=MAX_ITEMS,
 )
 AGENT_CONTEXT_SCHEMA: Schema = object_schema(
@@ -84,11 +92,12 @@ AGENT_CONTEXT_SCHEMA: Schema = object_schema(
             object_schema(
                 {
                     "source": TEXT_SCHEMA,
-                    "scope": enum_schema(SourceScope.values),
+                    "scope": enum_schema(SourceScope.values, title="SourceScope"),
                     "location": TEXT_SCHEMA | {"description": "As set at the agent; empty: the source's."},
                     "effective_location": TEXT_SCHEMA
                     | {"description": "Where its root lies for the agent's bots; empty: not known."},
-                }
+                },
+                title="SourceUse",
             ),
             most=MAX_SOURCES,
             description="Lowest priority first, as they are read.",
@@ -116,7 +125,8 @@ AGENT_CONTEXT_SCHEMA: Schema = object_schema(
         "needs_review": WITHHELD_FILES_SCHEMA
         | {"description": "Files that it would read if someone accepted them."},
         "etag": TEXT_SCHEMA,
-    }
+    },
+    title="AgentContext",
 )
 SOURCE_USE_SCHEMA = object_schema(
     {
@@ -125,12 +135,14 @@ SOURCE_USE_SCHEMA = object_schema(
             SourceScope.values,
             default=str(SourceScope.BOTH),
             description="Which files are read: those of the home directory, of the project, or both.",
+            title="SourceScope",
         ),
         "location": line_schema(
             1_000, description="Absolute path of its root for the agent's bots; absent: the source's."
         ),
     },
     required=["source"],
+    title="SourceUseInput",
 )
 CONTEXT_CHOICE_SCHEMA = object_schema(
     {
@@ -145,7 +157,7 @@ CONTEXT_CHOICE_SCHEMA = object_schema(
             most=MAX_SOURCES,
             description="Lowest priority first, for example home before project. Empty: it reads nothing.",
         ),
-        "harness": enum_schema(HARNESSES),
+        "harness": enum_schema(HARNESSES, title="Harness"),
         "working_directory": line_schema(
             1_000,
             description="Below the project's root, below ~/, or absolute; absent: as it is.",
@@ -174,6 +186,7 @@ CONTEXT_CHOICE_SCHEMA = object_schema(
         ),
     },
     required=["harness"],
+    title="AgentContextInput",
 )
 WRITE_OPTIONS: dict[str, Any] = {
     "permission": Permission.EDIT,

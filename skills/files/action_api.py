@@ -47,27 +47,33 @@ WAIVER_DATE_SCHEMA: Schema = {
 WAIVER_REQUEST_SCHEMA = object_schema(
     {"digest": digest_schema(), "reason": line_schema(500, least=1), "until": WAIVER_DATE_SCHEMA},
     required=["digest", "reason"],
+    title="WaiverInput",
 )
 BULK_APPROVAL_SCHEMA = object_schema(
     {
         "files": array_schema(
-            object_schema({"id": integer_schema(1), "digest": SEEN_DIGEST_SCHEMA}),
+            object_schema(
+                {"id": integer_schema(1), "digest": SEEN_DIGEST_SCHEMA}, title="ContextFileApproval"
+            ),
             most=MAX_BATCH_SIZE,
             minItems=1,
             uniqueItems=True,
         )
-    }
+    },
+    title="ContextFileApprovals",
 )
 BULK_APPROVAL_RESULT_SCHEMA = object_schema(
     {
-        "accepted": array_schema(integer_schema(1), description="Ids of the files that were accepted."),
+        "approved": array_schema(integer_schema(1), description="Ids of the files that were approved."),
         "refused": array_schema(
             object_schema(
-                {"pointer": TEXT_SCHEMA, "id": integer_schema(1), "code": TEXT_SCHEMA, "detail": TEXT_SCHEMA}
+                {"pointer": TEXT_SCHEMA, "id": integer_schema(1), "code": TEXT_SCHEMA, "detail": TEXT_SCHEMA},
+                title="ContextFileRejection",
             ),
             description="One refusal stops no other.",
         ),
-    }
+    },
+    title="ContextFileApprovalResult",
 )
 
 
@@ -85,7 +91,7 @@ def approve_context_files(call: ApiRequest) -> ApiResponse:
             refused.append({"pointer": f"/files/{index}", "id": pick["id"], **error})
         else:
             approved.append(pick["id"])
-    return json_response({"accepted": approved, "refused": refused})
+    return json_response({"approved": approved, "refused": refused})
 
 
 def try_approve_file(call: ApiRequest, file: ContextFile | None, digest: str) -> dict[str, str] | None:
@@ -150,25 +156,25 @@ APPROVE_OPTIONS = EDIT_OPTIONS | {"permission": Permission.APPROVE}
 FILE_ROUTE = "context-files/<int:id>"
 urlpatterns: list[URLPattern] = [
     endpoint(
-        "context-files:accept",
+        "context-files:approve",
         "context-files-adopt-many",
         post=Operation(
             approve_context_files,
-            "Accept several context files",
-            operation_id="acceptContextFiles",
+            "Approve several context files",
+            operation_id="approveContextFiles",
             body=BULK_APPROVAL_SCHEMA,
             answer=BULK_APPROVAL_RESULT_SCHEMA,
             **EDIT_OPTIONS,
         ),
     ),
     endpoint(
-        f"{FILE_ROUTE}:accept",
+        f"{FILE_ROUTE}:approve",
         "context-files-adopt",
         post=Operation(
             approve_context_file,
-            "Accept the present content of a context file",
-            operation_id="acceptContextFile",
-            body=object_schema({"digest": SEEN_DIGEST_SCHEMA}),
+            "Approve the present content of a context file",
+            operation_id="approveContextFile",
+            body=object_schema({"digest": SEEN_DIGEST_SCHEMA}, title="SeenContent"),
             answer=FILE_DETAIL_SCHEMA,
             **EDIT_OPTIONS,
         ),

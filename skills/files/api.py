@@ -113,9 +113,9 @@ urlpatterns: list[URLPattern] = [
             answer=page_schema(FILE_SCHEMA),
             query={
                 "q": line_schema(200, least=1, description="Part of a path."),
-                "status": enum_schema(FileState.values),
+                "status": enum_schema(FileState.values, title="FileState"),
                 "source": slug_schema(description="Only those of this source."),
-                "kind": enum_schema(FILE_KINDS),
+                "kind": enum_schema(FILE_KINDS, title="FileKind"),
                 "needs_review": boolean_schema(
                     description="Whether it is in the inbox, for someone to decide."
                 ),
@@ -162,7 +162,6 @@ urlpatterns: list[URLPattern] = [
             operation_id="getContextFileRevision",
             touches=Touches.AGENT,
             answer=REVISION_DETAIL_SCHEMA,
-            note="Words in quarantine are shown too, so no bot's key opens this. Secrets are masked.",
             tag=API_TAG,
         ),
     ),

@@ -46,27 +46,28 @@ REVISION_SUMMARY_SCHEMA = object_schema(
         "revision": integer_schema(1),
         "digest": TEXT_SCHEMA,
         "size": integer_schema(),
-        "verdict": enum_schema(Verdict.values),
-    }
+        "verdict": enum_schema(Verdict.values, title="Verdict"),
+    },
+    title="FileRevisionSummary",
 )
 SEEN_DIGEST_SCHEMA = TEXT_SCHEMA | {
-    "description": "The digest to send with `:accept`; empty if the file is missing."
+    "description": "The digest to send with `:approve`; empty if the file is missing."
 }
 MASKED_SCHEMA = boolean_schema(description="Whether `text` has secrets, which are masked with •••.")
 FILE_PROPERTIES: dict[str, Schema] = {
     "id": integer_schema(1),
     "source": TEXT_SCHEMA,
     "path": TEXT_SCHEMA,
-    "kind": enum_schema(FILE_KINDS),
+    "kind": enum_schema(FILE_KINDS, title="FileKind"),
     "name": TEXT_SCHEMA | {"description": "Of a skill."},
-    "status": enum_schema(FileState.values),
+    "status": enum_schema(FileState.values, title="FileState"),
     "reasons": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Why it has this status."),
     "status_text": TEXT_SCHEMA | {"description": "What prompts contain of it now."},
     "exists": boolean_schema(description="Whether the last refresh run found the file."),
     "is_ignored": boolean_schema(),
     "needs_review": boolean_schema(description="Whether it is in the inbox, for someone to decide."),
     "latest": nullable_schema(REVISION_SUMMARY_SCHEMA),
-    "accepted": nullable_schema(REVISION_SUMMARY_SCHEMA),
+    "approved": nullable_schema(REVISION_SUMMARY_SCHEMA),
     "active": nullable_schema(REVISION_SUMMARY_SCHEMA) | {"description": "The revision that prompts use."},
     "seen_digest": SEEN_DIGEST_SCHEMA,
     "first_seen_at": datetime_schema(),
@@ -81,9 +82,10 @@ WAIVER_SCHEMA = object_schema(
         "author": TEXT_SCHEMA,
         "created_at": datetime_schema(),
         "ended_at": nullable_schema(datetime_schema()),
-    }
+    },
+    title="Waiver",
 )
-FILE_SCHEMA = object_schema(FILE_PROPERTIES, required=())
+FILE_SCHEMA = object_schema(FILE_PROPERTIES, title="ContextFile")
 FILE_DETAIL_SCHEMA = object_schema(
     {
         **FILE_PROPERTIES,
@@ -95,22 +97,24 @@ FILE_DETAIL_SCHEMA = object_schema(
         "problems": PROBLEMS_SCHEMA,
         "agents": array_schema(TEXT_SCHEMA, most=MAX_ITEMS, description="Agents that are given it, by slug."),
         "waivers": array_schema(WAIVER_SCHEMA, most=MAX_ITEMS),
-    }
+    },
+    title="ContextFileDetail",
 )
 REVISION_PROPERTIES: dict[str, Schema] = {
     "revision": integer_schema(1),
     "digest": TEXT_SCHEMA,
     "size": integer_schema(),
-    "verdict": enum_schema(Verdict.values),
+    "verdict": enum_schema(Verdict.values, title="Verdict"),
     "findings": FINDINGS_SCHEMA,
     "problems": PROBLEMS_SCHEMA,
     "is_erased": boolean_schema(),
     "first_seen_at": datetime_schema(),
     "last_seen_at": nullable_schema(datetime_schema()),
 }
-REVISION_SCHEMA = object_schema(REVISION_PROPERTIES)
+REVISION_SCHEMA = object_schema(REVISION_PROPERTIES, title="FileRevision")
 REVISION_DETAIL_SCHEMA = object_schema(
-    {**REVISION_PROPERTIES, "text": nullable_schema(TEXT_SCHEMA), "is_masked": MASKED_SCHEMA}
+    {**REVISION_PROPERTIES, "text": nullable_schema(TEXT_SCHEMA), "is_masked": MASKED_SCHEMA},
+    title="FileRevisionDetail",
 )
 
 
@@ -133,7 +137,7 @@ def context_file_json(file: ContextFile, usage: str) -> dict[str, Any]:
         "is_ignored": file.is_ignored,
         "needs_review": needs_review(file),
         "latest": revision_summary_json(file.newest),
-        "accepted": revision_summary_json(file.agreed),
+        "approved": revision_summary_json(file.agreed),
         "active": revision_summary_json(file.in_force),
         "seen_digest": get_seen_digest(file),
         "first_seen_at": datetime_json(file.first_seen_at),

@@ -56,7 +56,7 @@ def approve_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
                 file.trusted_digest = file.newest.digest
         file.is_settled = True
 
-    return change_file(file, "accepted", approve, by=by)
+    return change_file(file, "approved", approve, by=by)
 
 
 @transaction.atomic

@@ -77,7 +77,7 @@ def download_revision(request: WorkspaceRequest, key: int, number: int) -> HttpR
 def approve(request: WorkspaceRequest, key: int) -> HttpResponse:
     digest = request.POST.get("digest", "")
     return run_file_action(
-        request, key, lambda file: approve_file(file, digest=digest, by=request.actor), _("Accepted")
+        request, key, lambda file: approve_file(file, digest=digest, by=request.actor), _("Approved")
     )
 
 

@@ -30,13 +30,16 @@ from skills.library.selectors import SkillInstructions, SkillOrigin, get_skill_i
 
 ORIGIN_SCHEMA = object_schema(
     {
-        "kind": enum_schema(["skill", "file"], description="Written here, or found as a file."),
+        "kind": enum_schema(
+            ["skill", "file"], description="Written here, or found as a file.", title="SkillOriginKind"
+        ),
         "id": integer_schema(1),
         "revision": integer_schema(1),
         "digest": nullable_schema(
             TEXT_SCHEMA | {"description": "Of the file's content; null for a skill written here."}
         ),
-    }
+    },
+    title="SkillOrigin",
 )
 AGENT_SKILL_SCHEMA = object_schema(
     {
@@ -47,7 +50,8 @@ AGENT_SKILL_SCHEMA = object_schema(
         "is_used": boolean_schema(),
         "hidden_by": TEXT_SCHEMA | {"description": "Where the skill of this name lies that is used instead."},
         "dropped": array_schema(TEXT_SCHEMA, description="Why the agent's rules leave it out."),
-    }
+    },
+    title="AgentSkill",
 )
 INSTRUCTIONS_SCHEMA = object_schema(
     {
@@ -56,7 +60,8 @@ INSTRUCTIONS_SCHEMA = object_schema(
         "description": TEXT_SCHEMA,
         "body": TEXT_SCHEMA,
         "origin": ORIGIN_SCHEMA,
-    }
+    },
+    title="SkillInstructions",
 )
 
 
@@ -136,7 +141,6 @@ urlpatterns: list[URLPattern] = [
             touches=Touches.AGENT,
             answer=INSTRUCTIONS_SCHEMA,
             extra_responses=[NOT_MODIFIED],
-            note="For the tool that loads a skill. Send If-None-Match with the ETag of what you have.",
             tag="agents",
         ),
     ),

@@ -37,7 +37,7 @@ from skills.skill_format.parser import SkillProblem
 
 JSON_TYPE, MARKDOWN_TYPE = "application/json", "text/markdown"
 WARNINGS_SCHEMA = array_schema(PROBLEM_SCHEMA, description="What was kept in another form than written.")
-SKILL_FILE_SCHEMA = object_schema({"name": TEXT_SCHEMA, "text": TEXT_SCHEMA})
+SKILL_FILE_SCHEMA = object_schema({"name": TEXT_SCHEMA, "text": TEXT_SCHEMA}, title="SkillFile")
 IMPORT_SCHEMA = object_schema(
     {
         "text": {
@@ -49,6 +49,7 @@ IMPORT_SCHEMA = object_schema(
         "message": line_schema(200, description="Why; it stands in the history."),
     },
     required=["text"],
+    title="SkillFileInput",
 )
 IMPORT_EXAMPLE = {"text": "---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n"}
 
@@ -75,7 +76,9 @@ def build_import_url(skills: "SkillResource") -> URLPattern:
             touches=Touches.WORKSPACE,
             body=IMPORT_SCHEMA,
             body_example=IMPORT_EXAMPLE,
-            answer=object_schema({"skill": skills.response_schema(), "warnings": WARNINGS_SCHEMA}),
+            answer=object_schema(
+                {"skill": skills.response_schema(), "warnings": WARNINGS_SCHEMA}, title="SkillImportResult"
+            ),
             status=201,
             is_retryable=True,
             tag=skills.name,
@@ -116,7 +119,6 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
         "refusals": {409: "refused"},
         "tag": skills.name,
     }
-    note = "Markdown, unless application/json is what you accept."
     path = f"skills/<{skills.lookup_converter}:{skills.lookup_name}>"
     return [
         endpoint(
@@ -126,7 +128,6 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
                 export_file,
                 "Get a skill as a SKILL.md file",
                 operation_id="getSkillFile",
-                note=note,
                 **options,
             ),
         ),
@@ -139,7 +140,6 @@ def build_export_urls(skills: "SkillResource") -> list[URLPattern]:
                 export_file,
                 "Get a skill as a SKILL.md file, at the path that prompts contain",
                 operation_id="getSkillMarkdown",
-                note=f"{note} The same as /file.",
                 **options,
             ),
         ),
@@ -160,6 +160,7 @@ METADATA_SCHEMA: Schema = {
     "type": "object",
     "additionalProperties": line_schema(MAX_METADATA_LENGTH),
     "propertyNames": line_schema(200, least=1),
+    "title": "SkillMetadataInput",
     "description": "Further keys of the head, each with a line of text.",
 }
 

@@ -48,9 +48,11 @@ FOUND_SKILL_PROPERTIES: dict[str, Schema] = {
     "description": TEXT_SCHEMA,
     "source": TEXT_SCHEMA,
     "path": TEXT_SCHEMA,
-    "status": enum_schema(STATUSES),
+    "status": enum_schema(STATUSES, title="DiscoveredSkillStatus"),
     "scope": enum_schema(
-        SCOPES, description="Agents that read the folder it was found in, all agents, or the selected ones."
+        SCOPES,
+        description="Agents that read the folder it was found in, all agents, or the selected ones.",
+        title="SkillScope",
     ),
     "agents": array_schema(
         TEXT_SCHEMA, most=100_000, description="The selected agents, if its scope is `selected`."
@@ -60,7 +62,7 @@ FOUND_SKILL_PROPERTIES: dict[str, Schema] = {
     ),
     "changed_at": datetime_schema(),
 }
-FOUND_SKILL_SCHEMA = object_schema(FOUND_SKILL_PROPERTIES, required=())
+FOUND_SKILL_SCHEMA = object_schema(FOUND_SKILL_PROPERTIES, title="DiscoveredSkill")
 FOUND_SKILL_DETAIL_SCHEMA = object_schema(
     {
         **FOUND_SKILL_PROPERTIES,
@@ -79,12 +81,14 @@ FOUND_SKILL_DETAIL_SCHEMA = object_schema(
                     "agent": TEXT_SCHEMA,
                     "rules": array_schema(TEXT_SCHEMA),
                     "reasons": array_schema(TEXT_SCHEMA, most=100_000),
-                }
+                },
+                title="SkillExclusion",
             ),
             most=100_000,
             description="Agents that read it and leave it out, with the reasons.",
         ),
-    }
+    },
+    title="DiscoveredSkillDetail",
 )
 NOT_COPIED_SCHEMA = array_schema(
     TEXT_SCHEMA,
@@ -94,13 +98,15 @@ NOT_COPIED_SCHEMA = array_schema(
 )
 ASSIGNMENT_SCHEMA = object_schema(
     {
-        "scope": enum_schema(SCOPES),
+        "scope": enum_schema(SCOPES, title="SkillScope"),
         "agents": array_schema(slug_schema(), uniqueItems=True, description="For `selected`: at least one."),
     },
     required=["scope"],
+    title="SkillAssignment",
 )
 TRUST_POLICY_SCHEMA = object_schema(
-    {"is_required": boolean_schema(description="Whether someone must trust a discovered skill before use.")}
+    {"is_required": boolean_schema(description="Whether someone must trust a discovered skill before use.")},
+    title="TrustPolicy",
 )
 TRUST_CHANGE_SCHEMA = object_schema(
     {
@@ -109,9 +115,11 @@ TRUST_CHANGE_SCHEMA = object_schema(
             ["keep", "remove"],
             description="When trust becomes required: keep the skills in use that nobody has trusted and "
             "trust them as they are now (the default), or remove them from prompts until someone does.",
+            title="UntrustedSkillAction",
         ),
     },
     required=["is_required"],
+    title="TrustPolicyInput",
 )
 TRUST_RESULT_SCHEMA = object_schema(
     {
@@ -122,7 +130,8 @@ TRUST_RESULT_SCHEMA = object_schema(
         "removed": array_schema(
             integer_schema(1), most=100_000, description="Ids of skills that prompts no longer list."
         ),
-    }
+    },
+    title="TrustPolicyResult",
 )
 WRITE_OPTIONS: dict[str, Any] = {
     "permission": Permission.EDIT,
@@ -284,7 +293,11 @@ urlpatterns: list[URLPattern] = [
             answer=page_schema(FOUND_SKILL_SCHEMA),
             query={
                 "q": line_schema(200, least=1, description="Words to look for."),
-                "status": enum_schema(STATUSES, description="Without it, all except ignored ones."),
+                "status": enum_schema(
+                    STATUSES,
+                    description="Without it, all except ignored ones.",
+                    title="DiscoveredSkillStatus",
+                ),
                 "source": slug_schema(description="Only those of this source."),
                 "updated_since": datetime_schema(),
                 "fields": FIELDS_PARAM,
@@ -350,7 +363,8 @@ urlpatterns: list[URLPattern] = [
                     "skill": SkillResource().response_schema(),
                     "warnings": WARNINGS_SCHEMA,
                     "not_copied": NOT_COPIED_SCHEMA,
-                }
+                },
+                title="SkillCopyResult",
             ),
             status=201,
             **WRITE_OPTIONS,

@@ -23,7 +23,7 @@ COUNTS_SCHEMA: Schema = {"type": "object", "additionalProperties": integer_schem
 RUN_PROPERTIES: dict[str, Schema] = {
     "id": integer_schema(1),
     "source": TEXT_SCHEMA,
-    "status": enum_schema(RunStatus.values),
+    "status": enum_schema(RunStatus.values, title="RunStatus"),
     "cause": TEXT_SCHEMA,
     "requested_by": TEXT_SCHEMA,
     "requested_at": datetime_schema(),
@@ -36,8 +36,10 @@ RUN_PROPERTIES: dict[str, Schema] = {
     "outcome": COUNTS_SCHEMA | {"description": "How many files came into which state."},
     "error": TEXT_SCHEMA,
 }
-RUN_SCHEMA = object_schema(RUN_PROPERTIES)
-REFUSAL_SCHEMA = object_schema({"path": TEXT_SCHEMA, "rule": TEXT_SCHEMA, "reason": TEXT_SCHEMA})
+RUN_SCHEMA = object_schema(RUN_PROPERTIES, title="SourceRun")
+REFUSAL_SCHEMA = object_schema(
+    {"path": TEXT_SCHEMA, "rule": TEXT_SCHEMA, "reason": TEXT_SCHEMA}, title="FileRefusal"
+)
 RUN_DETAIL_SCHEMA = object_schema(
     {
         **RUN_PROPERTIES,
@@ -46,7 +48,8 @@ RUN_DETAIL_SCHEMA = object_schema(
             TEXT_SCHEMA, most=100_000, description="Folders with too many names, searched only in part."
         ),
         "missing_paths": array_schema(TEXT_SCHEMA, most=100_000),
-    }
+    },
+    title="SourceRunDetail",
 )
 
 

@@ -63,12 +63,17 @@ RULES_FIELDS: dict[str, Schema] = {
     "rules": array_schema(
         object_schema(
             {
-                "kind": enum_schema(FILE_KINDS),
+                "kind": enum_schema(FILE_KINDS, title="FileKind"),
                 "paths": array_schema(PATH_SCHEMA, most=MAX_PATHS, description="In order; one `*` in each."),
-                "at": enum_schema(RULE_SCOPES, description="In each folder, or in the working directory."),
-                "take": enum_schema(MATCH_MODES, description="All paths, or the first that exists."),
+                "at": enum_schema(
+                    RULE_SCOPES, description="In each folder, or in the working directory.", title="RuleScope"
+                ),
+                "take": enum_schema(
+                    MATCH_MODES, description="All paths, or the first that exists.", title="RuleMatch"
+                ),
             },
             required=["kind", "paths"],
+            title="DiscoveryRuleInput",
         ),
         most=MAX_RULES,
         description="What is read, in reading order.",
@@ -76,13 +81,16 @@ RULES_FIELDS: dict[str, Schema] = {
     "global_folder": line_schema(MAX_PATH_LENGTH, description="Stands for `~`; empty for the root."),
     "extra_skill_folders": array_schema(PATH_SCHEMA, most=MAX_NAMES),
     "off": array_schema(
-        enum_schema(FILE_KINDS), most=len(FILE_KINDS), description="Kinds that are not read."
+        enum_schema(FILE_KINDS, title="FileKind"),
+        most=len(FILE_KINDS),
+        description="Kinds that are not read.",
     ),
     "skip_folders": array_schema(PATH_SCHEMA, most=MAX_NAMES),
     "caps": object_schema(
         {name: cap_schema(name) for name in CAP_NAMES},
         required=(),
         description="Limits of one scan. They can be lowered.",
+        title="ScanCapsInput",
     ),
 }
 
@@ -91,6 +99,8 @@ def relax_rules_schema(schema: Schema) -> Schema:
     """Return the schema of a field for responses, without limits: the built-in rules may exceed them."""
     limits = {"maxItems", "minItems", "maxLength", "minLength", "pattern", "maximum", "exclusiveMinimum"}
     relaxed = {name: value for name, value in schema.items() if name not in limits}
+    if "title" in relaxed:
+        relaxed["title"] = relaxed["title"].removesuffix("Input")
     if "items" in relaxed:
         relaxed["items"] = relax_rules_schema(relaxed["items"])
     if "properties" in relaxed:
@@ -101,7 +111,7 @@ def relax_rules_schema(schema: Schema) -> Schema:
 
 RULE_SET_SCHEMA = object_schema(
     {
-        "harness": enum_schema(HARNESSES),
+        "harness": enum_schema(HARNESSES, title="Harness"),
         "is_custom": boolean_schema(description="Whether the workspace has replaced the built-in rules."),
         "sources": {
             "type": "array",
@@ -111,7 +121,8 @@ RULE_SET_SCHEMA = object_schema(
         "revision": nullable_schema(integer_schema(1, description="Null if they were never changed.")),
         "etag": {"type": "string", "description": "For If-Match."},
         **{name: relax_rules_schema(schema) for name, schema in RULES_FIELDS.items()},
-    }
+    },
+    title="RuleSet",
 )
 RULES_EXAMPLE = {
     "rules": [
@@ -230,7 +241,7 @@ class RuleSetResource(RecordResource[RuleSet]):
                     self.replace,
                     "Replace the rule set of a harness",
                     operation_id="replaceRuleSet",
-                    body=object_schema(RULES_FIELDS, required=["rules"]),
+                    body=object_schema(RULES_FIELDS, required=["rules"], title="RuleSetInput"),
                     body_example=RULES_EXAMPLE,
                     answer=RULE_SET_SCHEMA,
                     note=f"Fields that the body does not have get their defaults. {REFRESH_NOTE}",

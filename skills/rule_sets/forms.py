@@ -31,7 +31,7 @@ class RuleSetForm(forms.Form):
         help_text=gettext_lazy("Kinds that are not selected are skipped."),
     )
     rules = forms.CharField(
-        label=gettext_lazy("Discovery rules"),
+        label=gettext_lazy("Rules"),
         max_length=MAX_RULES_LENGTH,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false", "data-editor": "yaml"}),

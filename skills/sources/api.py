@@ -55,18 +55,25 @@ from skills.uploads.api import build_push_urls
 HOLD_SCHEMA = object_schema(
     {"run": integer_schema(1), "missing": integer_schema(1)},
     description="The run that waits for the removal of its missing files to be confirmed; null if none.",
+    title="SourceHold",
 )
 CONFIRMATION_SCHEMA = object_schema(
-    {"run": integer_schema(1, description="The held run whose missing files you have seen.")}
+    {"run": integer_schema(1, description="The held run whose missing files you have seen.")},
+    title="RemovalConfirmation",
 )
-GRANT_SCHEMA = object_schema({"path": TEXT_SCHEMA, "note": TEXT_SCHEMA})
+GRANT_SCHEMA = object_schema({"path": TEXT_SCHEMA, "note": TEXT_SCHEMA}, title="AllowedFolder")
 NO_SCHEDULE_MESSAGE = "Pushed files are read when they are pushed; leave this out."
-# Names in the API of the values of `acceptance`.
-ACCEPTANCES = {"automatic": Adoption.AUTOMATIC, "manual": Adoption.BY_HAND}
-ACCEPTANCE_NAMES = {adoption: name for name, adoption in ACCEPTANCES.items()}
+# Names in the API of the values of `approval`.
+APPROVALS = {"automatic": Adoption.AUTOMATIC, "manual": Adoption.BY_HAND}
+APPROVAL_NAMES = {adoption: name for name, adoption in APPROVALS.items()}
 SOURCE_PROPERTIES: dict[str, Schema] = {
     "slug": slug_schema(),
-    "kind": enum_schema(SourceKind.values, default=str(SourceKind.FOLDER), description="Set once, for good."),
+    "kind": enum_schema(
+        SourceKind.values,
+        default=str(SourceKind.FOLDER),
+        description="Cannot be changed later.",
+        title="SourceKind",
+    ),
     "allowed_folder": nullable_schema(
         line_schema(1_000, least=1, description="The path of an allowed folder; null if files are pushed.")
     ),
@@ -76,16 +83,17 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
         "empty: relative paths.",
     ),
     "harnesses": array_schema(
-        enum_schema(HARNESSES),
+        enum_schema(HARNESSES, title="Harness"),
         minItems=1,
         uniqueItems=True,
         default=list(HARNESSES),
         description="Rule sets.",
     ),
-    "acceptance": enum_schema(
-        ACCEPTANCES,
-        description="Whether valid revisions are used at once, or after someone accepts them. If absent: "
+    "approval": enum_schema(
+        APPROVALS,
+        description="Whether valid revisions are used at once, or after someone approves them. If absent: "
         "automatic for a folder, manual for pushed files.",
+        title="SourceApproval",
     ),
     "refresh_minutes": nullable_schema(
         integer_schema(1, 10_080, description="Minutes between refresh runs; null: only on request.")
@@ -111,7 +119,7 @@ class SourceResource(RecordResource[Source]):
         "label": "name",
         "source_kind": "kind",
         "grant": "allowed_folder",
-        "adoption": "acceptance",
+        "adoption": "approval",
     }
     search_fields = ("label", "slug", "folder", "grant__path")
     create_only_fields = ("slug", "kind")
@@ -127,7 +135,7 @@ class SourceResource(RecordResource[Source]):
     agent_path = "agent_contexts__agent__slug"
     read_touches = Touches.AGENT
     write_permission = Permission.MANAGE_SOURCES
-    filters = {"kind": enum_schema(SourceKind.values)}
+    filters = {"kind": enum_schema(SourceKind.values, title="SourceKind")}
 
     def get_queryset(self, workspace: Workspace | int) -> QuerySet[Source]:
         return list_sources(workspace)
@@ -169,8 +177,8 @@ class SourceResource(RecordResource[Source]):
     def field_json(self, record: Source, name: str) -> Any:
         if name == "allowed_folder":
             return record.grant.path if record.grant else None
-        if name == "acceptance":
-            return ACCEPTANCE_NAMES[Adoption(record.adoption)]
+        if name == "approval":
+            return APPROVAL_NAMES[Adoption(record.adoption)]
         return super().field_json(record, name)
 
     @property
@@ -178,11 +186,11 @@ class SourceResource(RecordResource[Source]):
         return {"allowed_folder": (SourceGrant, "path")}
 
     def stored_value_json(self, name: str, value: Any) -> Any:
-        return ACCEPTANCE_NAMES[Adoption(value)] if name == "acceptance" else value
+        return APPROVAL_NAMES[Adoption(value)] if name == "approval" else value
 
     def parse_value(self, call: ApiRequest, name: str, value: Any, expected: Schema) -> Any:
-        if name == "acceptance":
-            return ACCEPTANCES[value]
+        if name == "approval":
+            return APPROVALS[value]
         if name != "allowed_folder" or value is None:
             return super().parse_value(call, name, value, expected)
         grant = list_grants(call.workspace).filter(path=value).first()
@@ -210,7 +218,7 @@ class SourceResource(RecordResource[Source]):
 
     def replace(self, call: ApiRequest, key: Any) -> ApiResponse:
         default = get_default_adoption(self.find_record(call, key).source_kind)
-        call.body = {"acceptance": ACCEPTANCE_NAMES[default], **call.body}
+        call.body = {"approval": APPROVAL_NAMES[default], **call.body}
         return super().replace(call, key)
 
     @transaction.atomic
@@ -303,8 +311,6 @@ class SourceResource(RecordResource[Source]):
             answer=refresh_api.RUN_SCHEMA,
             status=202,
             is_retryable=True,
-            note="A run in which most files are missing is held and changes nothing. To try again instead, "
-            "ask for another look at the source.",
             tag=self.name,
         )
         return [

@@ -49,10 +49,16 @@ CONTENT_PROPERTIES: dict[str, Schema] = {
     "base64": {"type": "string", "maxLength": DEFAULT_CAPS.file_bytes * 4, "pattern": BASE64_REGEX},
 }
 PATH_SCHEMA: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_PATH_LENGTH}
-FILE_CONTENT_SCHEMA = object_schema(CONTENT_PROPERTIES, required=(), minProperties=1, maxProperties=1)
+FILE_CONTENT_SCHEMA = object_schema(
+    CONTENT_PROPERTIES, required=(), minProperties=1, maxProperties=1, title="FileContent"
+)
 FILES_SCHEMA = array_schema(
     object_schema(
-        {"path": PATH_SCHEMA, **CONTENT_PROPERTIES}, required=["path"], minProperties=2, maxProperties=2
+        {"path": PATH_SCHEMA, **CONTENT_PROPERTIES},
+        required=["path"],
+        minProperties=2,
+        maxProperties=2,
+        title="FileInput",
     ),
     most=DEFAULT_CAPS.files,
     minItems=1,
@@ -67,9 +73,11 @@ PUSH_SCHEMA = object_schema(
         ),
     },
     required=["files"],
+    title="FilePush",
 )
 PUSHED_FILE_SCHEMA = object_schema(
-    {"path": TEXT_SCHEMA, "size": integer_schema(), "digest": TEXT_SCHEMA, "pushed_at": datetime_schema()}
+    {"path": TEXT_SCHEMA, "size": integer_schema(), "digest": TEXT_SCHEMA, "pushed_at": datetime_schema()},
+    title="PushedFile",
 )
 PUSH_NOTE = (
     "Give each file's text, or its bytes in base64. A file that is refused keeps what it said before; "
@@ -117,7 +125,6 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
                 body_example={"files": [{"path": "AGENTS.md", "text": "Be kind.\n"}], "is_complete": False},
                 answer=PUSH_OUTCOME_SCHEMA,
                 is_retryable=True,
-                note=PUSH_NOTE,
                 **options,
             ),
         ),
@@ -132,16 +139,14 @@ def build_push_urls(find: SourceLookup) -> list[URLPattern]:
                 body_example={"text": "Be kind.\n"},
                 answer=PUSH_OUTCOME_SCHEMA,
                 refusals={412: "precondition_failed"},
-                note="A push says what the file is now. If-Match is heeded where it is sent.",
                 **options,
             ),
             delete=Operation(
                 resource.remove,
                 "Delete a pushed file",
                 operation_id="deleteSourceFile",
-                answer=object_schema({"run": RUN_SCHEMA}),
+                answer=object_schema({"run": RUN_SCHEMA}, title="FileDeletion"),
                 refusals={412: "precondition_failed"},
-                note="Its revisions stay for the record. If-Match is heeded where it is sent.",
                 **options,
             ),
         ),

@@ -18,7 +18,9 @@ from skills.sources.readers import list_source_harnesses
 
 MAX_OUTCOME_ITEMS = 100_000
 POINTER_PROPERTIES = {"pointer": TEXT_SCHEMA | {"description": "Where it stands in the body."}}
-PUSH_REFUSAL_SCHEMA = object_schema({**POINTER_PROPERTIES, **REFUSAL_SCHEMA["properties"]})
+PUSH_REFUSAL_SCHEMA = object_schema(
+    {**POINTER_PROPERTIES, **REFUSAL_SCHEMA["properties"]}, title="PushRefusal"
+)
 PUSH_OUTCOME_SCHEMA: Schema = object_schema(
     {
         "run": RUN_SCHEMA,
@@ -29,19 +31,23 @@ PUSH_OUTCOME_SCHEMA: Schema = object_schema(
             description="Files that were not stored; an earlier one stays.",
         ),
         "quarantined": array_schema(
-            object_schema({"path": TEXT_SCHEMA, "digest": TEXT_SCHEMA, "findings": FINDINGS_SCHEMA}),
+            object_schema(
+                {"path": TEXT_SCHEMA, "digest": TEXT_SCHEMA, "findings": FINDINGS_SCHEMA},
+                title="QuarantinedFile",
+            ),
             most=MAX_OUTCOME_ITEMS,
             description="Stored, but kept from every prompt until someone waives the findings.",
         ),
         "invalid": array_schema(
-            object_schema({"path": TEXT_SCHEMA, "problems": PROBLEMS_SCHEMA}),
+            object_schema({"path": TEXT_SCHEMA, "problems": PROBLEMS_SCHEMA}, title="InvalidFile"),
             most=MAX_OUTCOME_ITEMS,
             description="Stored, but no prompt can use it as it is.",
         ),
         "unused": array_schema(
             REFUSAL_SCHEMA, most=MAX_OUTCOME_ITEMS, description="Stored, but named by no rule of the source."
         ),
-    }
+    },
+    title="PushOutcome",
 )
 
 

@@ -119,7 +119,7 @@ def test_a_new_user_signs_up_confirms_the_address_and_creates_a_workspace(strang
         sign_in(stranger, "carol@example.com", NEW_PASSWORD)
     stranger.sees("No workspace yet")
     stranger.follow("Create a workspace")
-    stranger.fill(Name="Lighthouse", Address="lighthouse")
+    stranger.fill(Name="Lighthouse", Slug="lighthouse")
     stranger.press("Create workspace")
     stranger.sees_message("Lighthouse")
     expect(stranger.page).to_have_url(re.compile("/w/lighthouse/$"))

@@ -79,14 +79,14 @@ def test_responsibilities_are_ordered_by_drag_and_by_keyboard(bobs: Visit, pilot
     page = bobs.page
     bobs.go("agents/pilot/")
     drag(page, "Light the lamp", onto="Keep the log")
-    expect(sort_status(page)).to_have_text("Light the lamp: place 1 of 3. Order saved.")
+    expect(sort_status(page)).to_have_text("Light the lamp: position 1 of 3. Order saved.")
     assert titles(page) == ["Light the lamp", "Keep the log", "Greet ships"]
     expect(page.get_by_role("button", name="Move Light the lamp up")).to_be_disabled()
 
     handle(page, "Light the lamp").focus()
     page.keyboard.press("Alt+ArrowDown")
     page.keyboard.press("Alt+ArrowDown")
-    expect(sort_status(page)).to_have_text("Light the lamp: place 3 of 3. Order saved.")
+    expect(sort_status(page)).to_have_text("Light the lamp: position 3 of 3. Order saved.")
     expect(handle(page, "Light the lamp")).to_be_focused()
     bobs.go("agents/pilot/")
     assert titles(page) == ["Keep the log", "Greet ships", "Light the lamp"]
@@ -99,7 +99,7 @@ def test_responsibilities_are_ordered_by_drag_and_by_keyboard(bobs: Visit, pilot
     # This 409 is expected, so the browser may log it.
     page_errors.expected_urls.add(f"{live_server.url}/w/harbour/responsibilities/order/")
     page.keyboard.press("Alt+ArrowDown")
-    expect(sort_status(page)).to_contain_text("changed in the meantime")
+    expect(sort_status(page)).to_contain_text("These are not all active responsibilities of the agent.")
     assert titles(page) == ["Greet ships", "Keep the log", "Light the lamp"]
 
 

@@ -25,7 +25,7 @@ def test_lists_announce_changes_and_keep_the_focus(bobs: Visit, workspace: Works
     bobs.go("souls/")
     # A live region that is hidden while empty would not be announced.
     expect(page.locator("#dr-alerts")).not_to_have_css("display", "none")
-    page.get_by_role("checkbox", name="Choose Calm").check()
+    page.get_by_role("checkbox", name="Select Calm").check()
     expect(announcement(page)).to_have_text("1 selected")
     page.keyboard.press("b")
     bar = page.get_by_role("form", name="With the selected rows")

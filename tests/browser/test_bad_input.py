@@ -29,7 +29,7 @@ class Case:
 
 # One for each kind of field; tests/personas/records/test_bad_input.py covers the other cases.
 CASES = [
-    Case("empty", "agents", "agent", {"Name": "", "Address": "pilot"}, "Name", "This field is required."),
+    Case("empty", "agents", "agent", {"Name": "", "Slug": "pilot"}, "Name", "This field is required."),
     Case("over-long text", "souls", "soul", {"Label": "Calm", "Text": LONG}, "Text", "at most 60000"),
     Case("control character", "souls", "soul", {"Label": "Be\x07ll"}, "Label", "U+0007"),
     Case(
@@ -118,7 +118,7 @@ def test_any_unicode_script_is_kept_and_markup_is_escaped(bobs, workspace):
     # Markup never runs.
     bobs.go("agents/new/")
     trap = "<img src=x onerror=document.title='owned'><b>Bold</b>"
-    bobs.fill(Name=trap[:80], Address="trap", Instructions=trap)
+    bobs.fill(Name=trap[:80], Slug="trap", Instructions=trap)
     bobs.press("Create agent")
     bobs.sees(trap)
     expect(bobs.page).not_to_have_title("owned")

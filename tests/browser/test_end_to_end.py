@@ -50,9 +50,7 @@ def crew(workspace: Workspace, rita: User) -> None:
 
 @pytest.fixture
 def visits(alices: Visit, bobs: Visit, ritas: Visit) -> tuple[Visit, Visit, Visit]:
-    """Each user in their own browser; all confirmation dialogs are accepted."""
-    for visit in (alices, bobs, ritas):
-        visit.page.on("dialog", lambda dialog: dialog.accept())
+    """Each user in their own browser."""
     return alices, bobs, ritas
 
 
@@ -106,7 +104,7 @@ def release_by_two(alices: Visit, bobs: Visit, ritas: Visit) -> None:
 
 def roll_back(alices: Visit) -> None:
     alices.go("agents/pilot/versions/?channel=deck")
-    alices.fill(Why="Guests are startled.")
+    alices.fill(Reason="Guests are startled.")
     alices.press("Roll back to version 1")
     alices.sees_message("Rolled back production to version 1")
     assert production("pilot") == [1, 2]

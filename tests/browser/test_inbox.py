@@ -84,15 +84,15 @@ def test_a_quarantined_revision_is_shown_explained_and_waived(alices: Visit, poi
 def test_a_file_is_adopted_from_its_row_and_several_by_bulk_action(bobs: Visit, workspace, root):
     source = make_source_in_every_state(workspace, root)
     bobs.go("inbox/?state=changed")
-    bobs.press("Adopt changed/AGENTS.md")
-    bobs.sees_message("Adopted: changed/AGENTS.md.")
+    bobs.press("Approve changed/AGENTS.md")
+    bobs.sees_message("Approved: changed/AGENTS.md.")
     assert "state=changed" in bobs.page.url
     assert file_at(source, "changed/AGENTS.md").state == "current"
     bobs.go("inbox/")
-    bobs.page.get_by_label("Choose new/AGENTS.md").check()
-    bobs.page.get_by_label("Choose missing/AGENTS.md").check()
-    bobs.press("Accept selected")
-    bobs.sees_message("2 files accepted.")
+    bobs.page.get_by_label("Select new/AGENTS.md").check()
+    bobs.page.get_by_label("Select missing/AGENTS.md").check()
+    bobs.press("Approve selected")
+    bobs.sees_message("2 files approved.")
     expect(bobs.page.get_by_role("row")).to_have_count(3)
 
 
@@ -100,8 +100,8 @@ def test_a_file_is_adopted_from_its_row_and_several_by_bulk_action(bobs: Visit, 
 def test_live_updates_keep_the_focus_and_the_selection(bobs: Visit, workspace, root):
     source = make_source_in_every_state(workspace, root)
     bobs.go("inbox/")
-    bobs.page.get_by_label("Choose new/AGENTS.md").check()
-    bobs.page.get_by_label("Choose changed/AGENTS.md").check()
+    bobs.page.get_by_label("Select new/AGENTS.md").check()
+    bobs.page.get_by_label("Select changed/AGENTS.md").check()
     focused = bobs.page.get_by_role("button", name="Ignore missing/AGENTS.md")
     focused.focus()
     search = bobs.page.get_by_label("Search by path")
@@ -111,9 +111,9 @@ def test_live_updates_keep_the_focus_and_the_selection(bobs: Visit, workspace, r
     expect(row(bobs, "brand-new/AGENTS.md")).to_be_visible(timeout=8_000)
     expect(bobs.page.get_by_role("status").filter(has_text="Inbox updated at")).to_be_visible()
     expect(focused).to_be_focused()
-    expect(bobs.page.get_by_label("Choose new/AGENTS.md", exact=True)).to_be_checked()
+    expect(bobs.page.get_by_label("Select new/AGENTS.md", exact=True)).to_be_checked()
     # Its content has changed since it was selected.
-    expect(bobs.page.get_by_label("Choose changed/AGENTS.md")).not_to_be_checked()
+    expect(bobs.page.get_by_label("Select changed/AGENTS.md")).not_to_be_checked()
     search.fill("half a wor")
     write(root / "another/AGENTS.md", GOOD)
     refreshed(source)

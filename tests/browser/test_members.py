@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from personas.models import Invitation, Membership, User
 from personas.roles import Role
+from tests.browser.page_checks import axe_violations, find_overflows
 from tests.browser.test_accounts import NEW_PASSWORD, link_in_last_mail
 from tests.browser.users import Visit
 from tests.factories import PASSWORD, join, make_user
@@ -28,11 +29,6 @@ def invite(visit, email="carol@example.com", role="Editor"):
     visit.press("Send invitation")
     visit.sees_message(f"Invitation sent to {email}")
     return link_in_last_mail()
-
-
-def accept_dialogs(visit):
-    """Accept every confirmation dialog."""
-    visit.page.on("dialog", lambda dialog: dialog.accept())
 
 
 def an_hour_passes(page):
@@ -113,7 +109,6 @@ def test_an_owner_removes_a_member_changes_a_role_and_leaves_only_a_workspace_wi
 ):
     carol = make_user("Carol")
     join(workspace, carol)
-    accept_dialogs(alices)
     alices.go("members/")
     alices.press("Leave workspace")
     alices.sees_message("A workspace needs an owner")
@@ -136,10 +131,15 @@ def test_an_owner_removes_a_member_changes_a_role_and_leaves_only_a_workspace_wi
 
 def test_a_member_leaves_and_loses_access(bobs):
     bobs.go("members/")
-    bobs.page.once("dialog", lambda dialog: dialog.dismiss())
-    bobs.page.get_by_role("button", name="Leave workspace").click()
-    bobs.sees("Leave workspace")
-    accept_dialogs(bobs)
+    leave = bobs.page.get_by_role("main").get_by_role("button", name="Leave workspace")
+    leave.click()
+    question = bobs.page.get_by_role("dialog", name="Are you sure?")
+    expect(question).to_contain_text("You will need a new invitation to rejoin.")
+    expect(question.get_by_role("button", name="Cancel")).to_be_focused()
+    problems = axe_violations(bobs.page) + find_overflows(bobs.page)
+    assert not problems, "\n\n".join(problems)
+    question.get_by_role("button", name="Cancel").click()
+    expect(leave).to_be_focused()
     bobs.press("Leave workspace")
     bobs.sees_message("You have left Harbour")
     expect(bobs.page).to_have_url(re.compile(r":\d+/$"))

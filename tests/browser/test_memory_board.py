@@ -59,7 +59,7 @@ def test_memories_are_approved_one_by_one_and_in_bulk(ritas, facts):
     page.get_by_role("checkbox", name="Likes tea.").check()
     page.get_by_role("checkbox", name="Likes jam.").check()
     # Both belong to the pilot, whose two prompts are counted once.
-    expect(bar).to_contain_text("2 chosen")
+    expect(bar).to_contain_text("2 selected")
     expect(bar).to_contain_text("may change 2 prompts")
     page.get_by_role("checkbox", name="Waves.").check()
     expect(bar).to_contain_text("may change 4 prompts")

@@ -26,7 +26,7 @@ class Kind:
 
 
 KINDS = [
-    Kind("agents", "agent", {"Name": "Pilot", "Address": "pilot"}, "Instructions", "Steer gently."),
+    Kind("agents", "agent", {"Name": "Pilot", "Slug": "pilot"}, "Instructions", "Steer gently."),
     Kind("identities", "identity", {"Label": "Fox", "Emoji": "🦊", "Name": "Mira"}, "Vibe", "Quick and kind"),
     Kind("souls", "soul", {"Label": "Calm"}, "Text", "Never hurry."),
     Kind(
@@ -61,7 +61,7 @@ KINDS = [
         "Description",
         "Asks a gauge.",
     ),
-    Kind("channels", "channel", {"Name": "Radio", "Address": "radio"}, "Formatting rules", "Say over."),
+    Kind("channels", "channel", {"Name": "Radio", "Slug": "radio"}, "Formatting rules", "Say over."),
     Kind(
         "skills",
         "skill",
@@ -128,8 +128,7 @@ def test_an_archived_record_leaves_the_list_and_is_found_by_the_filter(bobs, wor
     bobs.press("Archive")
     bobs.go("agents/")
     bobs.sees("Nothing here yet")
-    bobs.page.get_by_label("Show").select_option(label="Archived")
-    bobs.press("Apply")
+    bobs.choose_filter("Show", "Archived")
     bobs.follow("Keeper")
     bobs.press("Restore")
     bobs.sees_message("Restored")

@@ -95,8 +95,12 @@ def test_on_a_phone_the_sidebar_opens_and_navigates(logged_in_page, bob, workspa
     bobs.page.set_viewport_size({"width": 1200, "height": 800})
     expect(bobs.page.locator("#dr-sidebar:popover-open")).to_have_count(0)
     expect(sidebar).to_be_visible()
+    expect(sidebar.get_by_role("link", name="Memories")).to_be_hidden()
+    sidebar.locator("summary", has_text="Library").click()
     sidebar.get_by_role("link", name="Memories").click()
     expect(bobs.page.get_by_role("heading", name="Memories", level=1)).to_be_visible()
+    # The group of the open page is unfolded.
+    expect(sidebar.get_by_role("link", name="Memories")).to_be_visible()
 
 
 def test_without_script_an_agent_is_created_edited_and_archived(logged_in_page, bob, workspace):

@@ -162,6 +162,5 @@ def test_a_held_source_is_accessible_and_its_removal_is_confirmed(alices, worksp
         alices.go(path)
         problems += axe_violations(alices.page) + find_overflows(alices.page)
     assert not problems
-    alices.page.on("dialog", lambda dialog: dialog.accept())
     alices.press("Confirm removal (4 files) House files")
     alices.sees_message("Removal confirmed")

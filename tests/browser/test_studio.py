@@ -101,7 +101,7 @@ def test_a_click_on_a_span_opens_its_record_and_keeps_the_draft(bobs: Visit) -> 
 
     page.get_by_text("Other parts").click()
     page.get_by_role("navigation", name="Parts of this prompt").get_by_role("link", name="Calm").click()
-    expect(page.locator("#studio-kept")).to_contain_text("Your draft")
+    expect(page.locator("#studio-kept")).to_contain_text("Your saved draft")
     expect(edited_span(page, "Always.")).to_be_visible()
 
 
@@ -119,7 +119,7 @@ def test_a_draft_is_stored_reviewed_and_saved_by_keyboard(bobs: Visit, workspace
     page.keyboard.press("Control+Enter")
     expect(page).to_have_url(re.compile("/review/"))
     assert not axe_violations(page)
-    page.get_by_role("button", name=re.compile("^Save: ")).press("Enter")
+    page.get_by_role("button", name=re.compile("^Save ")).press("Enter")
     expect(page.get_by_role("status").filter(has_text="saved")).to_be_visible()
     assert (Soul.objects.in_workspace(workspace).get().revision, number_of_versions(workspace)) == (2, 2)
     bobs.go(STUDIO_URL)
@@ -227,7 +227,7 @@ def test_panes_are_tabs_on_a_phone_and_resizable_on_a_desktop(bobs: Visit) -> No
     page.set_viewport_size({"width": 390, "height": 844})
     expect(line).to_be_hidden()
     expect(editor(page)).to_be_visible()
-    page.get_by_role("tab", name="Write").focus()
+    page.get_by_role("tab", name="Edit").focus()
     page.keyboard.press("ArrowRight")
     expect(editor(page)).to_be_hidden()
     expect(page.get_by_role("tabpanel", name="Prompt")).to_contain_text("Be brave.")

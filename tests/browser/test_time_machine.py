@@ -74,18 +74,18 @@ def test_an_earlier_fetch_is_replayed_byte_for_byte_and_found_by_time(alices, st
     page.get_by_role("combobox", name="Agent").select_option(label="Pilot")
     page.get_by_role("combobox", name="Channel").select_option(label="Deck")
     first = stage.prompt.versions.get(number=1)
-    page.get_by_role("textbox", name="Moment").fill(
+    page.get_by_role("textbox", name="Date and time").fill(
         f"{first.created_at + timedelta(seconds=1):%Y-%m-%dT%H:%M:%S}"
     )
     alices.press("Show prompt")
-    alices.sees("pointed at version 1")
+    alices.sees("pointed to version 1")
     assert "/time-machine/prompts/" in page.url
     alices.page.get_by_role("link", name="Next change").click()
-    alices.sees("pointed at version 2")
+    alices.sees("pointed to version 2")
 
     # The list of outdated bots loads by itself.
     alices.go("ledger/")
-    expect(alices.page.get_by_role("complementary")).to_contain_text("holds 2, production is 1")
+    expect(alices.page.get_by_role("complementary")).to_contain_text("has 2, production is 1")
 
 
 @SOME_OR_ALL

@@ -44,6 +44,9 @@ class Tour:
         pattern = re.compile(rf"^{re.escape(name)}") if begins else name
         container.get_by_role(role, name=pattern, exact=not begins).first.click()
 
+    def open_group(self) -> None:
+        self.page.locator("#dr-sidebar summary", has_text=next(self.button_names)).click()
+
     def picture(self, name: str) -> None:
         if PICTURES:
             self.page.screenshot(path=f"{PICTURES}/tour-{name}.png")
@@ -86,6 +89,7 @@ def test_the_tour_leads_from_sign_in_to_a_served_change_and_the_demo_is_accessib
     tour.press("button", begins=True)
     expect(page.get_by_role("status").filter(has_text="saved")).to_be_visible()
 
+    tour.open_group()
     tour.press("link", "navigation")
     tour.press("link")
     field(page, "Password").wait_for()

@@ -13,7 +13,6 @@ from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.releases.services import request_release
 from tests.browser.page_checks import SOME_OR_ALL, axe_violations, find_overflows, sample
 from tests.browser.test_accessibility import check_pages
-from tests.browser.users import Visit
 from tests.factories import BY, make_agent, make_channel, make_memory, make_soul, make_tool
 
 
@@ -25,11 +24,6 @@ def crew(workspace):
     make_agent(workspace, "careful", soul=soul, channels=channels, release_policy="reviewed")
     make_agent(workspace, "quick", soul=soul, channels=channels[:1])
     return soul
-
-
-def accept_dialogs(visit: Visit) -> None:
-    """Accept every confirmation dialog."""
-    visit.page.on("dialog", lambda dialog: dialog.accept())
 
 
 def in_production(slug: str) -> list[int]:
@@ -52,8 +46,6 @@ def reword(soul: Soul, text: str) -> None:
 def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voids_a_request(
     alices, bobs, crew
 ):
-    accept_dialogs(alices)
-    accept_dialogs(bobs)
     bobs.go("souls/calm/edit/")
     bobs.fill(Text="Be brave and wise.")
     bobs.press("Save")
@@ -63,7 +55,7 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
     bobs.fill(Message="Wiser words")
     bobs.press("Request release of all 2")
     bobs.sees_message("Release 1 requested.")
-    bobs.sees("Another member must approve this")
+    bobs.sees("Approval by another member required")
     alices.go("releases/")
     alices.follow("Release 1")
     alices.press("Approve")
@@ -75,7 +67,7 @@ def test_a_shared_soul_is_released_by_two_users_and_rolled_back_and_a_change_voi
     reword(crew, "Be foolish.")
     alices.go("agents/quick/versions/")
     alices.sees("Soul “Calm” revision 3")
-    alices.fill(Why="Too foolish.")
+    alices.fill(Reason="Too foolish.")
     alices.press("Roll back to version 2")
     alices.sees_message("Rolled back production to version 2")
     alices.sees("New versions are not deployed")
@@ -115,7 +107,6 @@ def test_text_links_to_its_origin_a_lockfile_opens_and_a_label_is_moved(bobs, cr
     expect(lockfile.get_by_role("row").filter(has_text="Soul Calm")).to_be_visible()
     bobs.go(f"prompts/{prompt_of('quick').pk}/versions/1/?lockfile=all")
     expect(lockfile.get_by_role("row").filter(has_text="Soul Calm")).to_be_visible()
-    accept_dialogs(bobs)
     bobs.fill(Label="canary")
     bobs.press("Move label")
     bobs.sees_message("“canary” now points to version 1.")

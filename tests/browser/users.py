@@ -26,9 +26,21 @@ class Visit:
     def press(self, name: str) -> int:
         """Press a submit button, wait for the next page and return its status."""
         button = self.page.get_by_role("main").get_by_role("button", name=name, exact=True)
+        asks = button.evaluate("one => Boolean(one.dataset.confirm || one.form?.dataset.confirm)")
         with self.page.expect_navigation() as navigation:
             button.click()
+            if asks:
+                self.confirm()
         return navigation.value.status
+
+    def confirm(self) -> None:
+        """Press the button of the confirmation dialog, which repeats the label of the action."""
+        self.page.get_by_role("dialog", name="Are you sure?").locator("[data-part=go]").click()
+
+    def choose_filter(self, label: str, option: str) -> None:
+        """Choose a filter of a list; the list applies it at once."""
+        with self.page.expect_navigation():
+            self.page.get_by_label(label).select_option(label=option)
 
     def follow(self, name: str) -> None:
         self.page.get_by_role("main").get_by_role("link", name=name, exact=True).click()

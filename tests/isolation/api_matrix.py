@@ -1,5 +1,6 @@
 """The API isolation matrix: every operation, called with every key, for own, foreign and missing rows."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -260,7 +261,11 @@ class Refusals:
         if not cell.method:
             shape = answer.shape
             for value in values.values():
-                shape = shape if value.isdigit() else shape.replace(value, "…")
+                shape = (
+                    re.sub(rf"(There is no [a-z ]+) {value}\b", r"\1 …", shape)
+                    if value.isdigit()
+                    else shape.replace(value, "…")
+                )
             self.shapes[str(cell.endpoint), cell.target] = shape
 
     def findings(self) -> list[str]:

@@ -13,8 +13,16 @@ from tests.isolation.api_walk import ApiEndpoint
 READ, EDIT, APPROVE = Permission.READ, Permission.EDIT, Permission.APPROVE
 KEYS, SOURCES = Permission.MANAGE_KEYS, Permission.MANAGE_SOURCES
 MEMBERS = Permission.MANAGE_MEMBERS
+EXPORTED_RECORDS = (
+    *("agents", "identities", "souls", "user-profiles", "channels", "tools", "memories", "responsibilities"),
+    *("tasks", "skills", "sources", "labels", "checkpoints"),
+)
+# The pages ask for the password before these exports.
+SENSITIVE_EXPORTS = ("audit", "ledger", "keys", "members")
+EXPORTS = [f"GET {name}-export" for name in (*EXPORTED_RECORDS, *SENSITIVE_EXPORTS)]
 # Reads require READ and writes require EDIT, except for these.
 PERMISSIONS: dict[str, Permission] = {
+    **{f"GET {name}-export": MEMBERS for name in SENSITIVE_EXPORTS},
     "GET keys-list": KEYS,
     "POST keys-list": KEYS,
     "GET keys-one": KEYS,
@@ -38,6 +46,8 @@ PERMISSIONS: dict[str, Permission] = {
     "POST invitations-list": MEMBERS,
     "POST invitations-resend": MEMBERS,
     "POST invitations-withdraw": MEMBERS,
+    "PATCH workspace-one": MEMBERS,
+    "POST workspaces-list": MEMBERS,
     "GET source-grants-list": SOURCES,
     "POST found-skills-trust": SOURCES,
     "POST sources-list": SOURCES,
@@ -53,6 +63,7 @@ PERMISSIONS: dict[str, Permission] = {
 }
 # Bots may read everything except users, keys and text that is not approved.
 NOT_FOR_BOTS = {
+    *EXPORTS,
     "GET keys-list",
     "GET keys-one",
     "GET members-list",
@@ -61,6 +72,13 @@ NOT_FOR_BOTS = {
     "GET invitations-one",
     "GET audit-list",
     "GET search",
+    "GET checkpoints-list",
+    "GET signing-keys-list",
+    "GET verifications-list",
+    "GET verifications-one",
+    "GET rebuild",
+    "GET erasures-versions",
+    "GET replay-evidence",
     "GET erasures-list",
     "GET erasures-one",
     "GET found-skills-trust",
@@ -81,7 +99,13 @@ FOR_BOTS = {
     "POST prompts-report",
 }
 # Serving operations require their own verb; in a batch each item is rejected separately.
-SERVED = {"GET prompt": FETCH, "GET prompt-text": FETCH, "POST render": RENDER, "POST batch-get": ""}
+SERVED = {
+    "GET prompt": FETCH,
+    "GET prompt-text": FETCH,
+    "POST render": RENDER,
+    "POST batch-get": "",
+    "GET me": "",
+}
 VERBS = {READ: READING, EDIT: WRITE, APPROVE: "approve", Permission.OVERRIDE: "override"}
 
 
@@ -92,6 +116,8 @@ SHARED_RECORDS = ("identities", "souls", "user-profiles", "tools")
 ASSIGNED_RECORDS = ("skills", "sources", "found-skills", "context-files")
 AGENT_RECORDS = ("agents", "memories", "responsibilities", "tasks", "agent-skills", "agent-context")
 REACHES: dict[str, str] = {
+    **dict.fromkeys(EXPORTS, "workspace"),
+    "GET workspace-one": "agent",
     "GET keys-list": "workspace",
     "GET audit-list": "workspace",
     "GET labels-list": "workspace",
@@ -131,8 +157,11 @@ GROUPS = {
     "keys": "key",
     "members": "workspace",
     "invitations": "workspace",
+    "me": "key",
     "erasures": "workspace",
     "rule-sets": "workspace",
+    **dict.fromkeys(("checkpoints", "signing-keys", "verifications", "rebuild"), "workspace"),
+    **dict.fromkeys(("workspace", "workspaces"), "workspace"),
     "usages": "workspace",
     "search": "workspace",
     "layouts": "agent",

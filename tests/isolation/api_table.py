@@ -108,6 +108,7 @@ READ_ONLY = {"skills", "sources"}
 UNSHARED = {"agents": 404, "tasks": 404, "memories": 403}
 
 WITHOUT_BULK = {"sources"}
+EXPORTED_LISTS = (*NEW, "labels", "audit", "ledger", "keys", "members", "checkpoints")
 
 
 def ids_of(kind: str, variant: str) -> Body:
@@ -225,6 +226,10 @@ PERSONAS: dict[str, Row] = {
     "GET invitations-one": Row(INVITATION, narrow=403),
     "POST invitations-resend": Row(INVITATION, narrow=403),
     "POST invitations-withdraw": Row(INVITATION, narrow=403),
+    "GET workspace-one": Row(),
+    "PATCH workspace-one": Row(body=constant({"name": "Renamed"}), narrow=403),
+    # The new workspace is another one.
+    "POST workspaces-list": Row(body=constant({"name": "Fresh", "slug": "fresh"}), changes=False, narrow=403),
     # Ids are unique per kind, so the filter needs one.
     "GET audit-list": Row(query=constant({"kind": "agent"}), narrow=403),
 }
@@ -396,6 +401,16 @@ PROMPTS: dict[str, Row] = {
     # The record is a soul, which such keys cannot read.
     "POST preview": Row(body=preview_body, changes=False, narrow=403, others={"owner on channels": 403}),
     "POST impact": Row(body=edited_soul, changes=False, narrow=403),
+    "GET erasures-versions": Row({"key": row("erasures")}, narrow=403),
+    "GET replay-evidence": Row(query=replay_query),
+    "GET checkpoints-list": Row(narrow=403),
+    "GET signing-keys-list": Row(narrow=403),
+    "GET verifications-list": Row(narrow=403),
+    "GET verifications-one": Row({"key": row("verifications")}, narrow=403),
+    # A verification run is already active.
+    "POST verifications-list": Row(changes=False, narrow=403),
+    "GET rebuild": Row(narrow=403),
+    "POST rebuild": Row(narrow=403),
     "GET usages-list": Row(query=lambda s, h: {"kind": "soul", "id": s.row(h, "souls").pk}, narrow=403),
     "GET layouts-list": Row(),
     "GET search": Row(query=constant({"q": "a"}), narrow=403),
@@ -414,13 +429,15 @@ PROMPTS: dict[str, Row] = {
     ),
 }
 SERVING: dict[str, Row] = {
-    "GET prompt": Row(PROMPT, beyond=403),
-    "GET prompt-text": Row(PROMPT, beyond=403),
+    "GET me": Row(),
+    **dict.fromkeys(("GET prompt", "GET prompt-text"), Row(PROMPT, beyond=403)),
     "POST render": Row(PROMPT, body=constant({}), beyond=403),
     # The batch succeeds; rejections are inside its items.
     "POST batch-get": Row(body=lambda s, h: {"prompts": [of_prompt()(s, h)]}, changes=False),
 }
+EXPORTS = {f"GET {name}-export": Row(narrow=403) for name in EXPORTED_LISTS}
 TABLE: dict[str, Row] = {
+    **EXPORTS,
     **{name: row for kind in NEW for name, row in family(kind).items()},
     **PERSONAS,
     **SKILLS,

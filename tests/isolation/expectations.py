@@ -201,6 +201,8 @@ OUTSIDE: dict[str, OutsidePage] = {
     "metrics": OutsidePage(200, 200),
     # Only with DEBUG.
     "styleguide": OutsidePage(404, 404),
+    # Only in development, for browsers on the same machine.
+    "dev-mail": OutsidePage(200, 200),
     "api:schema": OutsidePage(200, 200),
     "api:docs": OutsidePage(200, 200),
     "api:errors": OutsidePage(200, 200),

@@ -281,8 +281,8 @@ def check_scope(
     if names_outside and answer.status not in REFUSED and str(endpoint) not in HAS_STATUS_PER_ITEM:
         findings.append(f"answered {answer.status} for {path}")
     if answer.status >= 500:
-        findings.append(f"answered {answer.status}: {answer.response.content[:300]!r}")
-    text, sent = answer.response.content.decode(errors="replace"), f"{path} {body}"
+        findings.append(f"answered {answer.status}: {answer.visible_text[:300]!r}")
+    text, sent = answer.visible_text, f"{path} {body}"
     findings += [
         f"returned a row outside of its {dimension} ({word})"
         for dimension in key.limits

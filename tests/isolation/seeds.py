@@ -312,7 +312,7 @@ class Seeder:
     def proof(self) -> None:
         self.create(Checkpoint, sequence=1, at=self.now)
         self.keep("signing-keys", "plain", self.create(SigningKey, first_used_at=self.now))
-        self.create(VerificationRun)
+        self.keep("verifications", "plain", self.create(VerificationRun))
         agent, channel = self.row("agents", "spare"), self.row("channels", "spare")
         for level in ({}, {"agent": agent}, {"channel": channel}, {"agent": agent, "channel": channel}):
             row = self.create(PromptSettings, **({"entry": "", "mode": "", "revision": 1} | level))

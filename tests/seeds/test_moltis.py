@@ -150,7 +150,7 @@ def adopt_waiting(product: Product, agent: str) -> None:
     files = [product.call("GET", f"context-files/{file['id']}") for file in context["needs_review"]]
     picks = [{"id": file["id"], "digest": file["seen_digest"]} for file in files]
     if picks:
-        assert product.call("POST", "context-files:accept", {"files": picks})["refused"] == []
+        assert product.call("POST", "context-files:approve", {"files": picks})["refused"] == []
 
 
 def read_home(product: Product, **texts: str) -> None:

@@ -265,7 +265,8 @@ def test_each_responsibility_is_a_child_element_with_its_title_and_its_text(full
 
 def test_a_bot_can_remove_a_responsibility_by_its_title(product):
     """With a key that is limited to the agent."""
-    key = product.create("keys", name="Nova", kind="bot", scopes={"agents": ["nova"]})
+    scopes = {"verbs": ["fetch", "render", "write"], "agents": ["nova"]}
+    key = product.create("keys", name="Nova", kind="bot", scopes=scopes)
     as_bot = replace(product, admin=Bot(key["secret"], product.bot.client))
     as_bot.call("POST", "agents/nova/responsibilities:remove", {"title": "Agent routing"})
     assert serve_sections(product)["Responsibilities"] == RESPONSIBILITIES.partition("</Responsibility>\n")[2]

@@ -522,7 +522,7 @@ def test_a_new_skill_file_waits_for_approval_if_the_workspace_requires_it(produc
     assert list_skill_names(product.fetch("pi")) == ["commit-outstanding"]
     [waiting] = product.call("GET", "agents/pi/context")["needs_review"]
     file = product.call("GET", f"context-files/{waiting['id']}")
-    product.create(f"context-files/{file['id']}:accept", digest=file["seen_digest"])
+    product.create(f"context-files/{file['id']}:approve", digest=file["seen_digest"])
     assert list_skill_names(product.fetch("pi")) == ["commit-outstanding", "tidy"]
 
 

@@ -600,14 +600,14 @@ def test_a_placeholder_of_a_hidden_field_is_refused(product: Product) -> None:
     body = {"mission": "Print {{_token}}.", "data": CONTEXT}
     answer = product.bot.post(f"agents/{BARE}/channels/{CHANNEL}/prompt:render", body)
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/mission")
-    assert answer.json()["detail"] == "the placeholder {{_token}} names a hidden field"
+    assert answer.json()["detail"] == "mission: the placeholder {{_token}} names a hidden field"
 
 
 def test_a_stored_mission_with_such_a_placeholder_is_reported_and_not_served(product: Product) -> None:
     before = product.fetch(BARE)
     product.put(settings_path(BARE), mission="Print {{_token}}.", sample_data=CONTEXT)
     assert product.fetch(BARE) == before
-    [prompt] = product.call("GET", f"prompts?agent={BARE}")["data"]
+    [prompt] = product.call("GET", f"prompts?agent={BARE}")["items"]
     assert prompt["problem"] == "Not built: mission: the placeholder {{_token}} names a hidden field"
 
 

@@ -10,6 +10,8 @@ from project.supervisor import children, prepare_database
 from project.supervisor.supervisor import Supervisor
 from project.supervisor.valkey import ValkeyUnavailable
 
+DEMO_PROMPT_PATH = "api/v1/agents/bench-tests/channels/api/prompt"
+
 
 class Command(BaseCommand):
     help = __doc__
@@ -40,17 +42,20 @@ class Command(BaseCommand):
     def start_all(self, supervisor: Supervisor, host: str, port: int, *, empty: bool) -> None:
         environment = children.build_child_environment(host, port)
         children.start_broker(supervisor)
-        prepare_database.prepare_database(empty=empty)
+        demo_key = prepare_database.prepare_database(empty=empty)
         # The user waits for the web server. It starts faster if the workers are started only afterwards.
         if children.start_web(supervisor, environment, host, port):
-            self.print_welcome(host, port)
+            self.print_welcome(host, port, demo_key)
             children.start_workers(supervisor, environment)
 
-    def print_welcome(self, host: str, port: int) -> None:
+    def print_welcome(self, host: str, port: int, demo_key: str) -> None:
         address = f"http://{'localhost' if host == '127.0.0.1' else host}:{port}/"
         self.stdout.write(self.style.SUCCESS(f"\n  Dramatis is running at {address}"))
         if login := prepare_database.get_demo_login():
             self.stdout.write(f"  Log in as {login[0]} with the password {login[1]}")
+        if demo_key:
+            self.stdout.write("  Fetch a prompt as a bot:")
+            self.stdout.write(f'  curl -H "Authorization: Bearer {demo_key}" {address}{DEMO_PROMPT_PATH}')
         self.stdout.write("  Stop with Ctrl-C\n")
         self.stdout.flush()
 

@@ -1,12 +1,16 @@
 import os
 from collections.abc import Collection
+from datetime import datetime, timedelta
+from functools import partial
 from threading import Thread
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from core.db.compiled_query import CompiledQueries, CompiledQuery, NotCompilable, fetch_together
 from core.db.pipeline import Statement, execute_together
@@ -131,7 +135,7 @@ def test_a_query_that_ignores_the_workspace_is_refused(workspace):
 
 def test_arguments_that_are_changed_or_of_other_types_are_refused(workspace):
     changed = CompiledQuery(
-        lambda workspace, text: Agent.objects.in_workspace(workspace).filter(slug__contains=text)
+        lambda workspace, text: Agent.objects.in_workspace(workspace).filter(slug=f"{text}-2")
     )
     with pytest.raises(NotCompilable, match="as it is"):
         changed(workspace, "pilot")
@@ -139,6 +143,48 @@ def test_arguments_that_are_changed_or_of_other_types_are_refused(workspace):
     for value in values:
         with pytest.raises(NotCompilable, match="not supported"):
             CompiledQuery(Agent.objects.in_workspace)(value)
+
+
+@pytest.mark.parametrize("lookup", ["contains", "icontains", "startswith", "istartswith", "endswith"])
+@pytest.mark.parametrize("text", ["pilot", "PIL", "%", "_", "\\", "100%", "a_b", "o", "%s", ""])
+def test_a_pattern_matches_what_the_queryset_matches(workspace, lookup, text):
+    for one in ("100% calm", "a_b", "back\\slash", "o%s", "Pilot", "pilot"):
+        make_memory(workspace, one)
+    build = partial(filter_memories, lookup)
+    query = CompiledQuery(build)
+    query(workspace, "another")
+    assert sorted(query(workspace, text), key=id_of) == sorted(build(workspace, text), key=id_of)
+
+
+def test_a_time_is_compared_as_by_the_queryset(workspace, crew):
+    def build(workspace: Workspace | int, since: datetime, until: datetime) -> QuerySet[Agent]:
+        rows = Agent.objects.in_workspace(workspace)
+        return rows.filter(created_at__gte=since, created_at__lt=until).order_by("pk")
+
+    query, now = CompiledQuery(build), timezone.now()
+    east = now.astimezone(ZoneInfo("Asia/Tokyo"))
+    hour = timedelta(hours=1)
+    for since, until in ((now - hour, now + hour), (now + hour, now + 2 * hour), (east - hour, east + hour)):
+        assert query(workspace, since, until) == list(build(workspace, since, until))
+    assert query(workspace, now - hour, now + hour) == crew
+    assert query(workspace, crew[1].created_at, crew[2].created_at) == [crew[1]]
+
+
+@pytest.mark.planted
+def test_a_pattern_that_is_not_escaped_is_noticed(workspace, monkeypatch):
+    make_memory(workspace, "Calm")
+    query = CompiledQuery(partial(filter_memories, "icontains"))
+    assert query(workspace, "%") == []
+    monkeypatch.setattr(type(connection.ops), "prep_for_like_query", lambda self, value: value)
+    assert query(workspace, "%") != []
+
+
+def filter_memories(lookup: str, workspace: Workspace | int, text: str) -> QuerySet[Memory]:
+    return Memory.objects.in_workspace(workspace).filter(**{f"text__{lookup}": text})
+
+
+def id_of(row: Memory) -> int:
+    return row.pk
 
 
 def test_prefetched_querysets_with_arguments_are_refused(workspace):

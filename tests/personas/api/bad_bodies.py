@@ -137,7 +137,7 @@ BAD = [
         "a list made to be compared for long",
         {"files": [{"id": n, "digest": "0" * 64} for n in range(1, 9_000)]},
         "/files",
-        "context-files:accept",
+        "context-files:approve",
     ),
     # --- unknown fields -----------------------------------------------------------------------------------
     invalid_value("an unknown field", SOUL | {"colour": "red"}, "/colour"),

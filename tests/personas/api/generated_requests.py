@@ -16,8 +16,12 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis.checks import load_all_checks
 from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.generation import GenerationMode
+from schemathesis.openapi.checks import UndefinedStatusCode
 
 from personas.api import rate_limits
+from project.api.openapi import get_operations
+from project.api.problem_responses import get_problem_codes
+from project.api.urls import urlpatterns
 from tests.personas.api.altered_requests import alter_request
 
 SCHEMA = "/api/v1/openapi.json"
@@ -33,6 +37,13 @@ ALTERED = {GOOD: 2, BAD: 3}
 @schemathesis.serializer("text/markdown")
 def serialize_text(context: Any, value: Any) -> bytes:
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else str(value).encode()
+
+
+OPERATIONS = {
+    operation.operation_id: (pattern, operation)
+    for pattern in urlpatterns
+    for operation in get_operations(pattern).values()
+}
 
 
 @dataclass
@@ -170,8 +181,27 @@ def send_case(case: Any, secret: str, excluded: list[Any]) -> tuple[int, str]:
         headers = {"Authorization": f"Bearer {secret}", "Accept-Encoding": "identity"}
         answer = case.call(headers=headers)
         case.validate_response(answer, headers=headers, excluded_checks=excluded)
+        check_documented_status(case, answer.status_code)
         transaction.set_rollback(True)
     return int(answer.status_code), str(answer.text)
+
+
+def check_documented_status(case: Any, status: int) -> None:
+    """Raise unless the operation is documented to return this status.
+
+    The document has the common errors in a default response, which stands for every status.
+    """
+    pattern, operation = OPERATIONS[case.operation.definition.raw["operationId"]]
+    extra_statuses = [extra for extra, _ in operation.extra_responses]
+    documented = sorted({operation.status, *extra_statuses, *get_problem_codes(pattern, operation)})
+    if status not in documented:
+        raise UndefinedStatusCode(
+            operation=case.operation.label,
+            status_code=status,
+            defined_status_codes=[str(code) for code in documented],
+            allowed_status_codes=documented,
+            message=f"Received {status}, documented: {documented}",
+        )
 
 
 # Rules that a schema cannot express (a name is taken, a release is closed) reject valid data.

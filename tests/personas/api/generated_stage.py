@@ -17,6 +17,7 @@ from personas.records.services import archive_record, edit_record
 from personas.roles import Role
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
+from prompts.integrity.services import request_verification
 from prompts.labels.services import move_label
 from prompts.models import AgentPrompt, LabelMove
 from prompts.releases.services import approve_release, request_release
@@ -130,6 +131,8 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "DELETE /api/v1/tools/{name}": make_tool(workspace, name="free").name,
         **bulk_ids(workspace, agent),
         "rule-sets.harness": "plain",
+        "verifications.key": request_verification(workspace, by=by).pk,
+        "/api/v1/workspaces slug": "fresh-workspace",
         "query of GET /api/v1/usages": {"kind": "soul", "id": soul.pk},
         "POST /api/v1/memories/{id}:restore": revoke_memory(make_memory(workspace), by=BY).pk,
         "POST /api/v1/agents/{slug}:restore": archive_record(make_agent(workspace, slug="gone"), by=BY).slug,
@@ -196,8 +199,8 @@ def files(workspace: Workspace, agent: Agent) -> Names:
         "/api/v1/sources/{slug}/runs/{run}.run": run.pk,
         "POST /api/v1/sources/{slug}:confirmRemoval": gone.slug,
         "body of POST /api/v1/sources/{slug}:confirmRemoval": {"run": held.pk},
-        "POST /api/v1/context-files/{id}:accept": proposed.pk,
-        "body of POST /api/v1/context-files/{id}:accept": {"digest": digest_of(proposed)},
+        "POST /api/v1/context-files/{id}:approve": proposed.pk,
+        "body of POST /api/v1/context-files/{id}:approve": {"digest": digest_of(proposed)},
         "body of POST /api/v1/context-files/{id}:waive": {
             "digest": digest_of(poisoned),
             "until": until.isoformat(),
@@ -250,6 +253,12 @@ def versions(workspace: Workspace, agent: Agent, owner: User, other: User) -> Na
         "label": "canary",
         # Values that must be consistent, which the schema cannot express.
         "query of GET /api/v1/replay": {
+            "agent": agent.slug,
+            "channel": "harbour",
+            "label": "canary",
+            "at": timestamp,
+        },
+        "query of GET /api/v1/replay/evidence": {
             "agent": agent.slug,
             "channel": "harbour",
             "label": "canary",

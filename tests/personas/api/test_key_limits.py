@@ -179,13 +179,13 @@ def test_a_complete_push_removes_only_files_of_its_own_key(key_for, workspace, a
     assert paths(source) == ["c/AGENTS.md"]
 
 
-def test_new_pushed_sources_have_manual_acceptance(admin: Api):
+def test_new_pushed_sources_have_manual_approval(admin: Api):
     made = admin.post("sources", {"name": "House", "kind": "pushed"}).json()
-    assert made["acceptance"] == "manual"
-    chosen = admin.post("sources", {"name": "Trusted", "kind": "pushed", "acceptance": "automatic"}).json()
-    assert chosen["acceptance"] == "automatic"
+    assert made["approval"] == "manual"
+    chosen = admin.post("sources", {"name": "Trusted", "kind": "pushed", "approval": "automatic"}).json()
+    assert chosen["approval"] == "automatic"
     put = admin.call("PUT", f"sources/{made['slug']}", {"name": "House"}, If_Match="*")
-    assert put.json()["acceptance"] == "manual"
+    assert put.json()["approval"] == "manual"
 
 
 def test_memories_of_other_agents_stay_outside(key_for, workspace, alice, agents):

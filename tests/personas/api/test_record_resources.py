@@ -146,4 +146,8 @@ def test_rows_of_other_workspaces_get_the_same_404_as_missing_ones(admin: Api, e
     one, other = admin.get(f"souls/{foreign.slug}"), admin.get("souls/no-such")
     foreign_body, missing_body = one.json(), other.json()
     del foreign_body["request_id"], missing_body["request_id"]
+    assert (foreign_body.pop("detail"), missing_body.pop("detail")) == (
+        "There is no soul “foreign”.",
+        "There is no soul “no-such”.",
+    )
     assert (one.status_code, foreign_body) == (404, missing_body)

@@ -26,6 +26,7 @@ def get_memory(workspace):
 def test_a_key_without_the_action_proposes(key_for, workspace, alice):
     for scopes in ({}, {"verbs": ["read", "write"]}):
         bot = key_for(workspace, alice, BOT, **scopes)
+        assert bot.post("memories", {"text": FACT, "status": "active"}).status_code == 422
         for body in ({"text": FACT}, {"text": FACT, "status": "proposed"}):
             answer = bot.post("memories", body)
             assert (answer.status_code, answer.json()["status"]) == (201, "proposed"), answer.content

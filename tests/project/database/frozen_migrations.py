@@ -54,5 +54,9 @@ FROZEN: dict[str, dict[str, str]] = {
         "ReplaceLedgerFunctions": "functions with the same arguments and results: no table is locked, and "
         "the previous release can call them",
     },
+    "skills.0011_plain_labels": {
+        "AlterConstraint source source_schedule_sane": "changes the error message only; the condition is the "
+        "same, so no statement is run",
+    },
     "prompts.0011_versions_by_beginning": {"AddIndex promptversion versions_by_beginning": FIRST},
 }

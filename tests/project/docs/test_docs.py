@@ -35,6 +35,7 @@ ALL = [command_line for page in PAGES for command_line in shell_lines(page)]
 # Run by the tests below.
 HERE = {
     r"python3? manage\.py (list_layouts|render_prompt|rebuild_prompts|doctor|backup)\b": "in this process",
+    r"python manage\.py create_key ": "in this process",
     r"python manage\.py restore \S+ --only-check": "in this process",
     r"curl .*127\.0\.0\.1:8000/": "at a running server",
     r"export DRAMATIS_KEY=": "with a key of the test",

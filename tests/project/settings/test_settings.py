@@ -158,7 +158,7 @@ def test_production_is_stricter_than_development():
     assert "Manifest" in production["STORAGES"]["staticfiles"]["BACKEND"]
     development = settings_under({}, *names)
     assert development["DRAMATIS_REQUIRE_OWNER_MFA"] is False
-    assert "console" in development["EMAIL_BACKEND"]
+    assert "dev_mail" in development["EMAIL_BACKEND"]
 
 
 def test_development_keeps_one_signing_key():

@@ -9,7 +9,9 @@ from django.test.utils import CaptureQueriesContext
 
 from personas.api_keys.format import generate_key_secret
 from personas.api_keys.services import create_key, revoke_key
-from tests.factories import BY, make_agent
+from personas.models import Agent, Channel
+from personas.records.services import edit_record
+from tests.factories import BY, make_agent, make_channel
 from tests.prompts.serving.fetch_stage import (
     bearer,
     both_entry_points,
@@ -96,14 +98,96 @@ def test_each_refusal_has_its_status_and_code(stage, entry_point, by_alice):
 
 
 def test_another_workspaces_agent_looks_like_none(stage, elsewhere):
+    make_agent(stage.workspace, "spy", channels=[make_channel(stage.workspace, "attic")])
     theirs = make_stage(elsewhere, text="Be sly.")
-    problems = []
-    for place in ("nobody/channels/deck", "pilot/channels/attic"):
-        response = send_fetch(fetch_by_fast_path, theirs, path=f"/api/v1/agents/{place}/prompt")
-        problems.append({**problem_json(response), "request_id": ""})
-    assert problems[0] == problems[1]
+    details = [get_detail(theirs, agent=agent).replace(agent, "…") for agent in ("nobody", "spy")]
+    assert details == ["There is no agent “…”."] * 2
+    assert "attic" not in get_detail(theirs, channel="attic").removeprefix(
+        "The agent “pilot” is not on the channel “attic”."
+    )
     assert "Be sly." in send_fetch(fetch_by_fast_path, theirs).body.decode()
     assert "Be brave." in send_fetch(fetch_by_fast_path, stage).body.decode()
+
+
+def get_detail(stage: Stage, *, agent: str = "pilot", channel: str = "deck", **options: Any) -> str:
+    path = f"/api/v1/agents/{agent}/channels/{channel}/prompt"
+    response = send_fetch(fetch_by_fast_path, stage, path=path, **options)
+    assert response.status == 404
+    detail: str = problem_json(response)["detail"]
+    return detail
+
+
+def test_a_404_names_what_is_missing(stage):
+    make_agent(stage.workspace, "cook")
+    assert get_detail(stage, agent="nobody") == "There is no agent “nobody”."
+    assert (
+        get_detail(stage, channel="moon") == "The agent “pilot” is not on the channel “moon”. It has: deck."
+    )
+    assert get_detail(stage, agent="cook").endswith("It has no channels.")
+    response = send_fetch(fetch_by_fast_path, stage, query="label=canary")
+    assert problem_json(response)["code"] == "unknown_label"
+    detail = "This prompt has no label “canary”. It has: latest, production."
+    assert problem_json(response)["detail"] == detail
+    assert get_detail(stage, agent="Pilot").startswith("There is no agent “Pilot”: names in addresses have")
+    assert get_detail(stage, agent="3") == "There is no agent “3”."
+    assert stage.rows == []
+
+
+def test_a_404_lists_only_channels_and_labels_of_the_key(stage, by_alice):
+    """The key may ask for these names, but learns of no others."""
+    agent = Agent.objects.in_workspace(stage.workspace).get(pk=stage.agent.pk)
+    deck = Channel.objects.in_workspace(stage.workspace).get(slug="deck")
+    channels = [deck, make_channel(stage.workspace, "attic")]
+    edit_record(agent, {"channels": channels}, expected=agent.revision, by=BY)
+    scopes = {"channels": ["deck", "moon"], "labels": ["production", "canary"]}
+    make_channel(stage.workspace, "moon")
+    _, secret = create_key(stage.workspace, "Narrow", scopes, by=by_alice)
+    narrow: dict[str, Any] = {"AUTHORIZATION": bearer(secret)}
+    assert get_detail(stage, channel="moon", **narrow).endswith("It has: deck.")
+    assert get_detail(stage, query="label=canary", **narrow).endswith("It has: production.")
+    assert "attic" in get_detail(stage, channel="nowhere")
+
+
+MISSING_VERB = "This needs the verb “fetch”, which this key does not have."
+
+
+@both_entry_points
+def test_a_403_names_the_verb_or_the_limit(stage, entry_point, by_alice):
+    cases = [
+        ({"verbs": ["render"]}, MISSING_VERB, ', scope="fetch"'),
+        ({"agents": ["cook"]}, "This key is limited to some agents; “pilot” is not one of them.", ""),
+        ({"channels": ["attic"]}, "This key is limited to some channels; “deck” is not one of them.", ""),
+        ({"labels": ["canary"]}, "This key is limited to some labels; “production” is not one of them.", ""),
+    ]
+    make_agent(stage.workspace, "cook", channels=[make_channel(stage.workspace, "attic")])
+    for number, (scopes, detail, scope) in enumerate(cases):
+        _, secret = create_key(stage.workspace, f"Key {number}", scopes, by=by_alice)
+        response = send_fetch(entry_point, stage, AUTHORIZATION=bearer(secret))
+        assert (response.status, problem_json(response)["detail"]) == (403, detail)
+        challenge = f'Bearer realm="Dramatis", error="insufficient_scope"{scope}'
+        assert response.headers["WWW-Authenticate"] == challenge
+
+
+@both_entry_points
+def test_a_missing_key_and_an_invalid_one_are_told_apart(stage, entry_point):
+    missing = send_fetch(entry_point, stage, AUTHORIZATION="Basic abc")
+    assert problem_json(missing)["detail"].startswith("Send a key in the header")
+    assert missing.headers["WWW-Authenticate"] == 'Bearer realm="Dramatis"'
+    invalid = send_fetch(entry_point, stage, AUTHORIZATION=bearer(generate_key_secret()))
+    assert problem_json(invalid)["detail"] == "This key is not valid: it is unknown, expired or revoked."
+    assert invalid.headers["WWW-Authenticate"].endswith('error="invalid_token"')
+
+
+@both_entry_points
+def test_what_is_too_long_is_named(stage, entry_point):
+    for options, name in (
+        ({"query": "label=" + "x" * 4_000}, "The query has"),
+        ({"ACCEPT": "x" * 4_001}, "The header Accept has"),
+        ({"IF_NONE_MATCH": "x" * 4_001}, "The header If-None-Match has"),
+    ):
+        response = send_fetch(entry_point, stage, **options)
+        assert response.status == 400
+        assert problem_json(response)["detail"].startswith(name)
 
 
 @both_entry_points

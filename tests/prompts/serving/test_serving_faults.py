@@ -102,7 +102,7 @@ def test_erasures_that_are_not_counted_are_found(stage):
 
 
 def test_unchecked_scopes_are_found(stage, by_alice, monkeypatch):
-    monkeypatch.setattr("prompts.serving.resolve.is_in_scope", lambda *_: True)
+    monkeypatch.setattr("prompts.serving.resolve.find_missing_scope", lambda *_: "")
     with pytest.raises(pytest.fail.Exception):
         guards.test_a_key_is_good_for_what_its_scopes_name_and_nothing_else(stage, by_alice, 2)
 
@@ -110,7 +110,7 @@ def test_unchecked_scopes_are_found(stage, by_alice, monkeypatch):
 def test_an_agent_lookup_across_workspaces_is_found(stage, elsewhere, monkeypatch):
     """Row-level scoping still prevents a leak, but the error is not the one outsiders should get."""
 
-    def anywhere(_workspace_id, prompt_request):
+    def anywhere(_workspace_id, prompt_request, _scopes):
         return AgentPrompt.unscoped.get(
             agent__slug=prompt_request.agent, channel__slug=prompt_request.channel
         )

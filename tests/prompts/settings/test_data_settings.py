@@ -88,7 +88,7 @@ def test_the_data_comes_from_the_level_of_the_sample_data(admin: Api, deck: Deck
     [
         ({"signature": "(a :int"}, "signature", "does not parse at character 8"),
         ({"sample_data": []}, "sample_data", ""),
-        ({"sample_data": {"a": "x" * 60_000}}, "sample_data", "limit is 60000"),
+        ({"sample_data": {"a": "x" * 60_000}}, "sample_data", "The limit is 60000"),
         ({"hidden": ["a", "a"]}, "hidden", ""),
         ({"list_sample": 0}, "list_sample", ""),
         ({"per_file": -1}, "per_file", ""),

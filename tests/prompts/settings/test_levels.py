@@ -195,5 +195,5 @@ def test_the_digest_of_settings_covers_mission_and_data(deck: Deck) -> None:
 
 def get_part_digest(deck: Deck, key: str) -> str:
     build, digests = compile_prompt(collect(deck)), SaltedDigests(deck.workspace)
-    digests.store(build.encode_contents())
+    digests.store(build.erasable_contents)
     return build.get_part_digests(digests.by_plain)[key]

@@ -49,7 +49,7 @@ def test_a_new_level_is_previewed_reviewed_and_saved(as_bob: Any, deck: Deck, ke
     assert "Land on the moon." in preview.content.decode()
     assert not PromptSettings.objects.in_workspace(deck.workspace).exists()
     review = as_bob.post(studio_url(deck, keys[0], "review/"), values, follow=True)
-    assert "changes 1 prompt" in review.content.decode()
+    assert "(1 prompt)" in review.content.decode()
     saved = as_bob.post(studio_url(deck, keys[0], "review/"), {"apply": "1", "message": "Moon"}, follow=True)
     assert saved.status_code == 200
     row = PromptSettings.objects.in_workspace(deck.workspace).get()

@@ -252,7 +252,7 @@ def test_approving_settles_the_revision_that_was_viewed(source, as_bob):
     assert "Accepted: AGENTS.md." in response.content.decode()
     assert (reload_file(file).state, reload_file(file).is_settled) == ("current", True)
     by_bob = AuditEvent.unscoped.filter(actor_label="bob@example.com")
-    assert by_bob.filter(verb="accepted", kind="file").count() == 1
+    assert by_bob.filter(verb="approved", kind="file").count() == 1
 
 
 def test_a_digest_that_was_not_viewed_is_not_approved(source, as_bob):

@@ -90,7 +90,7 @@ def test_needs_review_filters_the_inbox(admin: TrueApi, by_hand: Source) -> None
     number = file_in(by_hand).pk
     assert [row["id"] for row in admin.get("context-files?needs_review=true").json()["items"]] == [number]
     assert admin.get(f"context-files/{number}").json()["needs_review"] is True
-    admin.post(f"context-files/{number}:accept", {"digest": get_seen_digest(admin, number)})
+    admin.post(f"context-files/{number}:approve", {"digest": get_seen_digest(admin, number)})
     assert admin.get("context-files?needs_review=true").json()["items"] == []
     assert admin.get(f"context-files/{number}").json()["needs_review"] is False
     assert [row["id"] for row in admin.get("context-files?needs_review=false").json()["items"]] == [number]
@@ -132,12 +132,12 @@ def test_a_file_is_approved_with_the_digest_that_was_viewed(admin: TrueApi, by_h
     number = file_in(by_hand).pk
     old = get_seen_digest(admin, number)
     push_and_refresh(by_hand, {"AGENTS.md": GOOD + "Knock first.\n"})
-    stale = admin.post(f"context-files/{number}:accept", {"digest": old})
+    stale = admin.post(f"context-files/{number}:approve", {"digest": old})
     assert (stale.status_code, stale.json()["code"]) == (409, "conflict")
-    approved = admin.post(f"context-files/{number}:accept", {"digest": get_seen_digest(admin, number)})
+    approved = admin.post(f"context-files/{number}:approve", {"digest": get_seen_digest(admin, number)})
     assert approved.json()["text"] == GOOD + "Knock first.\n"
     assert approved.json()["status"] == "current"
-    assert admin.post(f"context-files/{number}:accept", {"digest": "abc"}).status_code == 422
+    assert admin.post(f"context-files/{number}:approve", {"digest": "abc"}).status_code == 422
 
 
 def test_several_files_are_approved_and_one_refusal_does_not_stop_the_others(
@@ -156,8 +156,8 @@ def test_several_files_are_approved_and_one_refusal_does_not_stop_the_others(
         (2**63 - 1, ""),
     ]
     body = {"files": [{"id": number, "digest": digest} for number, digest in picks]}
-    result = admin.post("context-files:accept", body).json()
-    assert result["accepted"] == [good]
+    result = admin.post("context-files:approve", body).json()
+    assert result["approved"] == [good]
     assert [(one["pointer"], one["code"]) for one in result["refused"]] == [
         ("/files/1", "conflict"),
         ("/files/2", "invalid_file_status"),
@@ -179,7 +179,7 @@ def test_findings_are_waived_with_a_reason_until_a_date(admin: TrueApi, pushed: 
     push_and_refresh(pushed, {"AGENTS.md": POISON})
     number = file_in(pushed).pk
     path, body = f"context-files/{number}", WAIVER | {"digest": get_seen_digest(admin, number)}
-    assert admin.post(f"{path}:accept", {"digest": body["digest"]}).json()["code"] == "invalid_file_status"
+    assert admin.post(f"{path}:approve", {"digest": body["digest"]}).json()["code"] == "invalid_file_status"
     waived = admin.post(f"{path}:waive", body).json()
     assert (waived["text"], waived["waivers"][0]["reason"]) == (POISON, "A known sample.")
     assert waived["waivers"][0]["until"] == (timezone.now().date() + timedelta(days=30)).isoformat()
@@ -225,7 +225,7 @@ def test_foreign_files_and_waivers_look_like_missing_ones(
         ("GET", "", None),
         ("GET", "/revisions", None),
         ("GET", "/revisions/1", None),
-        ("POST", ":accept", {"digest": digest}),
+        ("POST", ":approve", {"digest": digest}),
         ("POST", ":ignore", {}),
         ("POST", ":unignore", {}),
         ("POST", ":waive", WAIVER | {"digest": digest}),
@@ -282,7 +282,7 @@ def test_a_limited_key_reads_the_files_of_its_agents_and_changes_nothing(
         ):
             assert caller.post(f"context-files/{number}:{verb}", data).status_code == 403
         assert (
-            caller.post("context-files:accept", {"files": [{"id": number, "digest": ""}]}).status_code == 403
+            caller.post("context-files:approve", {"files": [{"id": number, "digest": ""}]}).status_code == 403
         )
         assert caller.post(f"discovered-skills/{assigned}:assign", {"scope": "all"}).status_code == 403
         assert caller.post("discovered-skills:trust", {"is_required": True}).status_code == 403

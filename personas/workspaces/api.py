@@ -1,0 +1,131 @@
+"""REST resource of the workspace of the key: read and rename it, and create further workspaces."""
+
+from hashlib import sha256
+from typing import Any
+
+from django.urls import URLPattern
+
+from personas.api.etags import check_etag
+from personas.api.key_limits import Touches
+from personas.api.operations import ApiRequest, Operation
+from personas.api.responses import ApiResponse, datetime_json, encode_json, json_response
+from personas.api.schema import datetime_schema, integer_schema, line_schema, object_schema, slug_schema
+from personas.api.views import endpoint
+from personas.models import Workspace
+from personas.roles import Permission
+from personas.workspaces.services import create_workspace, rename_workspace
+
+MAX_NAME = Workspace._meta.get_field("name").max_length or 0
+NAME_SCHEMA = line_schema(MAX_NAME, least=1, description="The name that pages show.")
+WORKSPACE_SCHEMA = object_schema(
+    {
+        "id": integer_schema(1),
+        "slug": {"type": "string", "description": "Part of the addresses of its pages; never changes."},
+        "name": {"type": "string"},
+        "ledger_months": integer_schema(6, description="How long ledger entries are kept."),
+        "created_at": datetime_schema(),
+        "etag": {"type": "string", "description": "For If-Match."},
+    },
+    title="Workspace",
+)
+WORKSPACE_EXAMPLE = {
+    "id": 1,
+    "slug": "harbour",
+    "name": "Harbour",
+    "ledger_months": 24,
+    "created_at": "2026-03-07T14:55:05Z",
+    "etag": '"5f2b0c1d9a3e4f60"',
+}
+MANAGE_OPTIONS: dict[str, Any] = {
+    "permission": Permission.MANAGE_MEMBERS,
+    "touches": Touches.WORKSPACE,
+    "tag": "workspace",
+}
+
+
+def api_read_workspace(call: ApiRequest) -> ApiResponse:
+    return workspace_response(call.workspace)
+
+
+def api_rename_workspace(call: ApiRequest) -> ApiResponse:
+    check_etag(get_workspace_etag(call.workspace), call.if_match)
+    name = call.body.get("name", call.workspace.name).strip()
+    if name == call.workspace.name:
+        return workspace_response(call.workspace)
+    return workspace_response(rename_workspace(call.workspace, name, by=call.actor))
+
+
+def api_create_workspace(call: ApiRequest) -> ApiResponse:
+    """Create a workspace for the user of the key. The key has no access to it."""
+    owner = call.actor.user
+    workspace = create_workspace(call.body["name"].strip(), call.body["slug"], owner=owner)
+    return workspace_response(workspace, status=201)
+
+
+def workspace_response(workspace: Workspace, status: int = 200) -> ApiResponse:
+    etag = get_workspace_etag(workspace)
+    return json_response({**get_workspace_fields(workspace), "etag": etag}, status, ETag=etag)
+
+
+def get_workspace_fields(workspace: Workspace) -> dict[str, Any]:
+    return {
+        "id": workspace.pk,
+        "slug": workspace.slug,
+        "name": workspace.name,
+        "ledger_months": workspace.ledger_months,
+        "created_at": datetime_json(workspace.created_at),
+    }
+
+
+def get_workspace_etag(workspace: Workspace) -> str:
+    return f'"{sha256(encode_json(get_workspace_fields(workspace))).hexdigest()[:16]}"'
+
+
+urlpatterns: list[URLPattern] = [
+    endpoint(
+        "workspace",
+        "workspace-one",
+        get=Operation(
+            api_read_workspace,
+            "Get the workspace of the key",
+            operation_id="getWorkspace",
+            bots=True,
+            # Its name is part of the responses of other operations too.
+            touches=Touches.AGENT,
+            answer=WORKSPACE_SCHEMA,
+            example=WORKSPACE_EXAMPLE,
+            tag="workspace",
+        ),
+        patch=Operation(
+            api_rename_workspace,
+            "Rename the workspace of the key",
+            operation_id="updateWorkspace",
+            body=object_schema({"name": NAME_SCHEMA}, required=(), title="WorkspacePatch"),
+            body_example={"name": "Harbour"},
+            answer=WORKSPACE_SCHEMA,
+            example=WORKSPACE_EXAMPLE,
+            is_conditional=True,
+            note="Needs an admin key of an owner with the verb `manage`. Its slug stays the same.",
+            **MANAGE_OPTIONS,
+        ),
+    ),
+    endpoint(
+        "workspaces",
+        "workspaces-list",
+        post=Operation(
+            api_create_workspace,
+            "Create a workspace",
+            operation_id="createWorkspace",
+            body=object_schema({"name": NAME_SCHEMA, "slug": slug_schema()}, title="WorkspaceInput"),
+            body_example={"name": "Quay", "slug": "quay"},
+            answer=WORKSPACE_SCHEMA,
+            example=WORKSPACE_EXAMPLE | {"id": 2, "slug": "quay", "name": "Quay"},
+            status=201,
+            is_retryable=True,
+            note="The user of the key becomes its owner. If the slug is in use, a few letters are added to "
+            "it. The key has no access to the new workspace: create one there in the browser. Needs an "
+            "admin key of an owner with the verb `manage`.",
+            **MANAGE_OPTIONS,
+        ),
+    ),
+]

@@ -1,0 +1,114 @@
+"""Named schemas of the OpenAPI document: a schema with a title is a component, its uses are references."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from personas.api.schema import (
+    DIGEST_PATTERN,
+    LINE_PATTERN,
+    MAX_INTEGER,
+    NONBLANK_LINE_PATTERN,
+    PROSE_PATTERN,
+    SLUG_PATTERN,
+    Schema,
+)
+
+SCHEMA_REFERENCE = "#/components/schemas/"
+# Keywords of JSON Schema whose value is a schema, a list of schemas, or an object of schemas.
+SCHEMA_KEYWORDS = ("items", "additionalProperties", "propertyNames", "not", "contains")
+SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
+SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties")
+# Names and descriptions of texts with these patterns. A use of such a type has its own limits of length.
+TEXT_TYPES = {
+    LINE_PATTERN: ("Line", "Text on one line, without control characters."),
+    NONBLANK_LINE_PATTERN: ("NonblankLine", "Text on one line with at least one visible character."),
+    PROSE_PATTERN: ("Prose", "Text whose only control characters are tabs and line breaks."),
+    SLUG_PATTERN: ("Slug", "Lower-case letters and digits, with single hyphens between them."),
+    DIGEST_PATTERN: ("Digest", "A SHA-256 digest in hexadecimal."),
+}
+# What a use of a named schema may state differently from other uses.
+USE_KEYWORDS = ("description", "default")
+
+
+class NamedSchemas:
+    """The schemas with a title that occur in some schemas, also nested.
+
+    A use may have its own description and default. If the descriptions of the uses differ, they stand beside
+    the references; if there is only one, it stands in the component.
+    """
+
+    def __init__(self, schemas: Iterable[Schema]) -> None:
+        self._schemas: dict[str, Schema] = {}
+        self._descriptions: dict[str, set[str]] = defaultdict(set)
+        self._text_types: dict[str, Schema] = {}
+        for schema in schemas:
+            self._collect(schema)
+
+    def _collect(self, schema: Schema) -> Schema:
+        if name := schema.get("title"):
+            definition = {key: value for key, value in schema.items() if key not in USE_KEYWORDS}
+            if self._schemas.setdefault(name, definition) != definition:
+                raise ValueError(f"Two different schemas have the title {name}.")
+            self._descriptions[name].add(schema.get("description", ""))
+        map_subschemas(schema, self._collect)
+        return schema
+
+    def reference(self, schema: Schema) -> Schema:
+        """Return the schema with references in place of named schemas."""
+        if schema.get("type") == "string" and schema.get("pattern") in TEXT_TYPES:
+            return self._reference_text_type(schema)
+        if not (name := schema.get("title")):
+            return map_subschemas(remove_largest_maximum(schema), self.reference)
+        reference = {"$ref": SCHEMA_REFERENCE + name}
+        if "default" in schema:
+            reference["default"] = schema["default"]
+        if "description" in schema and len(self._descriptions[name]) > 1:
+            reference["description"] = schema["description"]
+        return reference
+
+    def _reference_text_type(self, schema: Schema) -> Schema:
+        name, description = TEXT_TYPES[schema["pattern"]]
+        definition = {"type": "string", "pattern": schema["pattern"]}
+        self._text_types[name] = {**definition, "description": description}
+        limits = {key: value for key, value in schema.items() if key not in definition}
+        return {"$ref": SCHEMA_REFERENCE + name} | limits
+
+    def to_components(self, examples: Mapping[str, Any] | None = None) -> dict[str, Schema]:
+        """Return the components by name. `examples` has the examples of some of them."""
+        components = {name: self._build_component(name) for name in sorted(self._schemas)}
+        # After the other components, which use them.
+        components |= self._text_types
+        for name, example in (examples or {}).items():
+            components[name]["examples"] = [example]
+        return components
+
+    def _build_component(self, name: str) -> Schema:
+        definition = {key: value for key, value in self._schemas[name].items() if key != "title"}
+        component = map_subschemas(definition, self.reference)
+        descriptions = self._descriptions[name]
+        description = next(iter(descriptions)) if len(descriptions) == 1 else ""
+        return component | ({"description": description} if description else {})
+
+
+def remove_largest_maximum(schema: Schema) -> Schema:
+    """Return the schema without a maximum that is only the limit of the database column.
+
+    JavaScript cannot represent it, and so neither can tools that read the document.
+    """
+    if schema.get("maximum") != MAX_INTEGER:
+        return schema
+    return {key: value for key, value in schema.items() if key != "maximum"}
+
+
+def map_subschemas(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
+    """Return a copy of the schema in which `change` was applied to its direct subschemas."""
+    changed: dict[str, Any] = dict(schema)
+    for key, value in schema.items():
+        if key in SCHEMA_KEYWORDS and isinstance(value, dict):
+            changed[key] = change(value)
+        elif key in SCHEMA_LIST_KEYWORDS:
+            changed[key] = [change(item) for item in value]
+        elif key in SCHEMA_MAP_KEYWORDS:
+            changed[key] = {name: change(item) for name, item in value.items()}
+    return changed
