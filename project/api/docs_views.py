@@ -41,6 +41,7 @@ PROBLEM_ADVICE = {
     "in_progress": _(
         "The first request with this Idempotency-Key is still running. Retry after the time in Retry-After."
     ),
+    "email_not_sent": _("The mail server did not accept the email. The invitation exists: send it again."),
     "erased": _("The text was erased permanently."),
     "refused": _("A rule does not allow this. The detail says which."),
     "precondition_failed": _(

@@ -57,6 +57,16 @@ COMMON_PROBLEMS = {
 COMMON_PROBLEMS |= {500: "server_error", 503: "unavailable"}
 BODY_PROBLEMS = {408: "body_timeout", 413: "body_too_large", 415: "unsupported_media_type", 422: "invalid"}
 IDEMPOTENCY_PROBLEMS = {409: "in_progress", 422: "key_reused"}
+DEPRECATION_HEADERS = {
+    "Deprecation": {
+        "description": "Since when the operation is deprecated (RFC 9745).",
+        "schema": {"type": "string", "pattern": "^@[0-9]+$"},
+    },
+    "Sunset": {
+        "description": "When it may be removed (RFC 8594).",
+        "schema": {"type": "string"},
+    },
+}
 PRECONDITION_PROBLEMS = {412: "precondition_failed", 428: "precondition_required"}
 
 
@@ -117,8 +127,10 @@ def build_operation(pattern: URLPattern, operation: Operation) -> dict[str, Any]
         "tags": [operation.tag],
         "responses": build_responses(pattern, operation),
     }
-    if operation.note:
-        document["description"] = operation.note
+    if description := " ".join(filter(None, [operation.note, describe_deprecation(operation)])):
+        document["description"] = description
+    if operation.deprecated_at:
+        document["deprecated"] = True
     if parameters := [*list_query_parameters(operation), *list_header_parameters(operation)]:
         document["parameters"] = parameters
     if operation.body is not None:
@@ -126,6 +138,14 @@ def build_operation(pattern: URLPattern, operation: Operation) -> dict[str, Any]
         content |= {"example": operation.body_example} if operation.body_example is not None else {}
         document["requestBody"] = {"required": True, "content": {operation.body_type: content}}
     return document
+
+
+def describe_deprecation(operation: Operation) -> str:
+    if not operation.deprecated_at:
+        return ""
+    until = f" and may be removed on {operation.sunset_at}" if operation.sunset_at else ""
+    successor = f" Use `{API_PREFIX}{operation.successor}`." if operation.successor else ""
+    return f"Deprecated since {operation.deprecated_at}{until}.{successor}"
 
 
 def list_query_parameters(operation: Operation) -> list[dict[str, Any]]:
@@ -171,6 +191,8 @@ def build_responses(pattern: URLPattern, operation: Operation) -> dict[str, Any]
         success["content"] = {"application/json": content}
     if operation.extra_content:
         success["content"] = {**success.get("content", {}), **operation.extra_content}
+    if operation.deprecated_at:
+        success["headers"] = DEPRECATION_HEADERS
     responses = {str(operation.status): success}
     responses |= {str(status): dict(response) for status, response in operation.extra_responses}
     for status, code in sorted(get_problem_codes(pattern, operation).items()):
