@@ -167,6 +167,12 @@ WHERE_IS = [
     ("Where is keyset pagination?", "pagination", "personas/api/pagination.py", "paginate_rows"),
     ("Where are many records changed in one request?", "bulk", "personas/api/record_bulk.py", "RecordBulk"),
     ("Where are lists exported by API?", "exports", "project/api/exports.py", "ListExport"),
+    (
+        "Where are the headers of a deprecated operation set?",
+        "views",
+        "personas/api/views.py",
+        "set_deprecation_headers",
+    ),
     ("Where is If-Match checked?", "etag", "personas/api/etags.py", "check_if_match"),
     ("Where is an API key created?", "api_keys", "personas/api_keys/services.py", "create_key"),
     ("Where are key scopes checked?", "scopes", "personas/api_keys/scopes.py", "is_in_scope"),

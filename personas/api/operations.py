@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +47,8 @@ JSON_TYPE = "application/json"
 VERBS_BY_PERMISSION = {
     permission: verb for verb, permissions in VERB_PERMISSIONS[ADMIN].items() for permission in permissions
 }
+# Time between the deprecation of an operation and its removal.
+MIN_NOTICE = timedelta(days=180)
 OperationHandler = Callable[..., ApiResponse]
 
 
@@ -93,13 +96,23 @@ class Operation:
     extra_responses: Sequence[tuple[int, Mapping[str, Any]]] = ()
     extra_content: Mapping[str, Any] = field(default_factory=dict)
 
+    # Deprecation (docs/api-versioning.md): since when, when the operation may be removed, and what replaces
+    # it: a path below /api/v1/, which may contain the parameters of the URL, such as `agents/{agent}`.
+    deprecated_at: date | None = None
+    sunset_at: date | None = None
+    successor: str = ""
+
+    def __post_init__(self) -> None:
+        if self.sunset_at and (not self.deprecated_at or self.sunset_at < self.deprecated_at + MIN_NOTICE):
+            raise ValueError(f"{self.operation_id}: a warning lasts at least {MIN_NOTICE.days} days.")
+
     @cached_property
     def body_validator(self) -> Draft202012Validator | None:
         return build_validator(self.body) if self.body is not None else None
 
     @property
     def required_verb(self) -> str:
-        return self.verb or VERBS_BY_PERMISSION[self.permission]
+        return "" if self.is_for_all_keys else self.verb or VERBS_BY_PERMISSION[self.permission]
 
     @property
     def is_write(self) -> bool:

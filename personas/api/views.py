@@ -1,6 +1,7 @@
 """Base view of the API: authentication, rate limit, permission, query and body checks, then the operation."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time
 from functools import cache
 from hashlib import sha256
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
+from django.utils.http import http_date
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -133,6 +135,13 @@ class ApiView(APIView):
             call.workspace, route, name, body, lambda: operation.run(call, *kwargs.values())
         )
 
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Add the headers of a deprecated operation, also to error responses."""
+        finalized = super().finalize_response(request, response, *args, **kwargs)
+        if operation := self.operations.get(str(request.method).replace("HEAD", "GET")):
+            set_deprecation_headers(finalized, operation, self.kwargs)
+        return finalized
+
     def handle_exception(self, exc: Exception) -> HttpResponse:  # type: ignore[override]  # ours is no Response
         return problem_response(exception_to_problem(exc), self.request, exc)
 
@@ -202,6 +211,25 @@ def problem_response(
         response[name] = value
     response["Cache-Control"] = "no-store"
     return response
+
+
+def set_deprecation_headers(
+    response: HttpResponseBase, operation: Operation, kwargs: Mapping[str, Any]
+) -> None:
+    """Set Deprecation (RFC 9745), Sunset (RFC 8594) and Link to what replaces the operation."""
+    if operation.deprecated_at is None:
+        return
+    response["Deprecation"] = f"@{to_timestamp(operation.deprecated_at)}"
+    links = [f'</api/v1/docs/#{operation.operation_id}>; rel="deprecation"; type="text/html"']
+    if operation.sunset_at:
+        response["Sunset"] = http_date(to_timestamp(operation.sunset_at))
+    if operation.successor:
+        links.append(f'</api/v1/{operation.successor.format(**kwargs)}>; rel="successor-version"')
+    response["Link"] = ", ".join([*([response["Link"]] if response.has_header("Link") else []), *links])
+
+
+def to_timestamp(day: date) -> int:
+    return int(datetime.combine(day, time(), UTC).timestamp())
 
 
 def get_request_id(request: HttpRequest | Request) -> str:

@@ -14,8 +14,7 @@ OPERATION_DESCRIPTIONS = {
     "its agents.",
     "completeTaskStep": "Steps are counted from 0. `is_done: false` opens a step again.",
     # --- keys and members ---------------------------------------------------------------------------------
-    "getMe": "Workspace, kind, verbs, limits and expiry of the key, and the prompts that it may fetch. "
-    "Every key may use this operation.",
+    "getMe": "Workspace, kind, verbs, limits and expiry of the key, and the prompts that it may fetch.",
     "getWorkspace": "The ETag of the response is needed to change it.",
     "listKeys": "Secrets are not shown; `prefix` tells keys apart.",
     "createKey": "The response contains the secret, which is shown only once. The new key cannot have wider "

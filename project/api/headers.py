@@ -39,6 +39,8 @@ RESPONSE_HEADERS: dict[str, tuple[str, Schema, Any]] = {
     "Dramatis-Digest": ("SHA-256 of the prompt text in UTF-8.", digest_schema(), ""),
     "Dramatis-Unplaced": ("Names of the values that the layout has no place for.", TEXT, "task, host"),
     "Repr-Digest": ("Digest of the response body (RFC 9530).", TEXT, ""),
+    "Deprecation": ("Since when the operation is deprecated (RFC 9745).", TEXT, "@1793491200"),
+    "Sunset": ("When the operation may be removed (RFC 8594).", TEXT, "Sat, 01 May 2027 00:00:00 GMT"),
 }
 # Headers that many responses have. The introduction of the document describes them.
 COMMON_HEADERS = ("X-Request-ID", "RateLimit", "RateLimit-Policy")
@@ -98,6 +100,8 @@ def list_response_headers(operation: Operation) -> list[str]:
         names.append("Location")
     if "cursor" in operation.query:
         names.append("Link")
+    if operation.deprecated_at:
+        names += ["Deprecation", "Sunset"] if operation.sunset_at else ["Deprecation"]
     return names
 
 

@@ -108,7 +108,8 @@ class DocumentBuilder:
         document: dict[str, Any] = {
             "operationId": operation.operation_id,
             "summary": operation.summary,
-            "description": f"{get_description(operation)} {describe_key(operation)}".strip(),
+            "description": build_description(operation),
+            **({"deprecated": True} if operation.deprecated_at else {}),
             "x-required-scope": operation.required_verb,
             "tags": [operation.tag],
             "responses": self.build_responses(pattern, operation),
@@ -203,8 +204,23 @@ def get_description(operation: Operation) -> str:
     return operation.note or OPERATION_DESCRIPTIONS.get(operation.operation_id, "")
 
 
+def build_description(operation: Operation) -> str:
+    parts = [get_description(operation), describe_deprecation(operation), describe_key(operation)]
+    return " ".join(filter(None, parts))
+
+
+def describe_deprecation(operation: Operation) -> str:
+    if not operation.deprecated_at:
+        return ""
+    until = f" and may be removed on {operation.sunset_at}" if operation.sunset_at else ""
+    successor = f" Use `{API_PREFIX}{operation.successor}`." if operation.successor else ""
+    return f"Deprecated since {operation.deprecated_at}{until}.{successor}"
+
+
 def describe_key(operation: Operation) -> str:
     """Return which verb a key needs, and whether the operation is for admin keys only."""
+    if operation.is_for_all_keys:
+        return "Needs no verb."
     return f"Needs `{operation.required_verb}`{'.' if operation.bots else ', admin keys only.'}"
 
 
