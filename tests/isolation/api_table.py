@@ -401,7 +401,8 @@ PROMPTS: dict[str, Row] = {
 }
 SERVING: dict[str, Row] = {
     "GET prompt": Row(PROMPT, beyond=403),
-    "GET prompt-text": Row(PROMPT, beyond=403),
+    # Production of the seeds has pointed to version 1.
+    "GET prompt-text": Row(PROMPT, query=constant({"version": 1}), beyond=403),
     "POST render": Row(PROMPT, body=constant({}), beyond=403),
     # The batch succeeds; rejections are inside its items.
     "POST batch-get": Row(body=lambda s, h: {"prompts": [of_prompt()(s, h)]}, changes=False),
