@@ -230,7 +230,7 @@ def insert_ledger_row(
 
 def get_pointer_kind(prompt_request: PromptRequest) -> str:
     # A version by number is checked like one of the past: that the label has pointed to it stays true.
-    if prompt_request.is_pinned:
+    if prompt_request.has_fixed_version:
         return "past"
     return LATEST if prompt_request.label == LATEST else "label"
 

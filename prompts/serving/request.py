@@ -84,7 +84,7 @@ class PromptRequest:
     version: int | None = None
 
     @property
-    def is_pinned(self) -> bool:
+    def has_fixed_version(self) -> bool:
         """Whether the request names its version, by time or number, instead of following the label."""
         return self.at is not None or self.version is not None
 

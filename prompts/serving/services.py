@@ -222,7 +222,7 @@ def _serve_with_retries(
     )
     rate_limit, is_charged = RateLimitOnce(check_rate_limit), False
     for _ in range(MAX_ATTEMPTS):
-        resolution = None if prompt_request.is_pinned else cache.resolutions.find(cache_key)
+        resolution = None if prompt_request.has_fixed_version else cache.resolutions.find(cache_key)
         is_cached = resolution is not None
         resolution = resolution or _check_and_resolve(client, prompt_request, rate_limit.charge)
         rate_limit.charge(resolution.key_id, resolution.workspace_id)
@@ -242,7 +242,7 @@ def _serve_with_retries(
         values = _build_ledger_values(prompt_request, resolution, prepared, call, digests)
         ledger_id = insert_ledger_row(client, prompt_request, resolution, values)
         if ledger_id is not None:
-            if not prompt_request.is_pinned and not is_cached:
+            if not prompt_request.has_fixed_version and not is_cached:
                 cache.resolutions.store(cache_key, resolution)
             return _build_served_prompt(ledger_id, values.row, prepared, call, resolution)
         # The INSERT does not tell whether it refused the resolution or the time of the row.

@@ -223,7 +223,7 @@ def test_a_used_fallback_is_reported_without_a_ledger_row(stub_server, make_clie
 # --- version -------------------------------------------------------------------------------------------
 
 
-def test_a_pinned_version_is_cached_apart_from_the_label(stub_server, make_client, tmp_path):
+def test_a_version_by_number_is_cached_apart_from_the_label(stub_server, make_client, tmp_path):
     client = make_client(stub_server.url, cache_dir=tmp_path)
     stub_server.respond_with(prompt_response("Be bold.", 2), prompt_response("Be brave.", 1))
     assert client.prompt().version == 2

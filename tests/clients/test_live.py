@@ -107,7 +107,7 @@ def report_detects_changed_text(client: Driver) -> None:
     assert not other["is_last_served"], type(client)
 
 
-def test_a_version_is_pinned(stage, make_client_of):
+def test_a_version_is_fetched_by_its_number(stage, make_client_of):
     stage.edit("Be bold.")
     for kind in KINDS:
         client = make_client_of(kind)

@@ -72,9 +72,9 @@ class Client:
     ) -> Prompt:
         """Return the labelled prompt, from the cache if it is fresh enough; raise only without a copy.
 
-        `version` pins a version that the label points or pointed to. `fallback` is the text to use if there
-        is no copy and the server is unavailable. `ttl` replaces the server's max-age, in seconds; 0 asks the
-        server at every call.
+        `version` asks for a version that the label points or pointed to. `fallback` is the text to use if
+        there is no copy and the server is unavailable. `ttl` replaces the server's max-age, in seconds;
+        0 asks the server at every call.
         """
         options = CallOptions(timeout, attempts)
         return self._run(

@@ -142,7 +142,7 @@ def test_an_invalid_version_is_rejected(query, stage):
     assert stage.rows == []
 
 
-def test_a_pinned_fetch_does_not_change_what_others_get(stage):
+def test_a_fetch_by_number_does_not_change_what_others_get(stage):
     assert json.loads(send_fetch(fetch_by_fast_path, stage).body)["version"] == 3
     assert json.loads(fetch_version(stage, 1).body)["version"] == 1
     assert json.loads(send_fetch(fetch_by_fast_path, stage).body)["version"] == 3
