@@ -1,43 +1,16 @@
 """The TypeScript client: its own tests, run from the source by a Node that strips types."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
-import playwright
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "clients" / "typescript"
-# Playwright has a Node of its own, for the browser tests.
-PLAYWRIGHT_NODE = Path(playwright.__file__).parent / "driver" / "node"
-
-
-def strips_types(node: str) -> bool:
-    """Return whether this Node runs TypeScript files (22.18 and newer do)."""
-    try:
-        shown = subprocess.run(
-            [node, "-p", "process.features.typescript"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    except OSError:
-        return False
-    return shown.stdout.strip() in {"strip", "transform"}
-
-
-def find_node() -> str | None:
-    candidates = [shutil.which("node"), str(PLAYWRIGHT_NODE)]
-    return next((node for node in candidates if node and strips_types(node)), None)
+from tests.clients.typescript_package import PACKAGE, copy_package, find_node, run
 
 
 def run_node_tests(node: str, package: Path, pattern: str) -> subprocess.CompletedProcess[str]:
-    files = [str(path) for path in sorted((package / "test").glob(pattern))]
-    return subprocess.run(
-        [node, "--test", *files], cwd=package, capture_output=True, text=True, timeout=300, check=False
-    )
+    return run([node, "--test", *sorted((package / "test").glob(pattern))], package)
 
 
 @pytest.fixture
@@ -79,11 +52,7 @@ FAULTS = {
 )
 def test_a_client_with_a_fault_is_detected(fault, node, tmp_path):
     module, text, replacement, failure = FAULTS[fault]
-    package = tmp_path / "typescript"
-    for folder in ("src", "test"):
-        shutil.copytree(PACKAGE / folder, package / folder)
-    shutil.copy(PACKAGE / "package.json", package)
-    shutil.copy(PACKAGE.parent / "behaviour.json", tmp_path)
+    package = copy_package(tmp_path)
     source = (package / "src" / module).read_text()
     assert text in source
     (package / "src" / module).write_text(source.replace(text, replacement))
