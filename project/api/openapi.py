@@ -10,6 +10,7 @@ from django.urls import URLPattern
 from personas.api.idempotency import IDEMPOTENCY_HEADER
 from personas.api.operations import Operation
 from personas.api.problems import PROBLEM_CONTENT_TYPE, PROBLEM_TITLES
+from personas.api.request_body import PATCH_TYPES
 from personas.api.schema import NAME_PATTERN, SLUG_PATTERN, Schema, integer_schema, object_schema
 from personas.api.views import get_api_view
 from project.api.introduction import TAG_DESCRIPTIONS, build_api_info
@@ -101,7 +102,8 @@ def build_path_item(pattern: URLPattern, operations: Mapping[str, Operation]) ->
         build_path_parameter(kind, name) for kind, name in PATH_PARAMETER.findall(str(pattern.pattern))
     ]
     item: dict[str, Any] = {
-        method.lower(): build_operation(pattern, operation) for method, operation in operations.items()
+        method.lower(): build_operation(method, pattern, operation)
+        for method, operation in operations.items()
     }
     return ({"parameters": parameters} if parameters else {}) | item
 
@@ -110,7 +112,7 @@ def build_path_parameter(kind: str, name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": CONVERTER_SCHEMAS[kind or "str"]}
 
 
-def build_operation(pattern: URLPattern, operation: Operation) -> dict[str, Any]:
+def build_operation(method: str, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
     document: dict[str, Any] = {
         "operationId": operation.operation_id,
         "summary": operation.summary,
@@ -124,7 +126,8 @@ def build_operation(pattern: URLPattern, operation: Operation) -> dict[str, Any]
     if operation.body is not None:
         content: dict[str, Any] = {"schema": operation.body}
         content |= {"example": operation.body_example} if operation.body_example is not None else {}
-        document["requestBody"] = {"required": True, "content": {operation.body_type: content}}
+        types = sorted(PATCH_TYPES) if method == "PATCH" else [operation.body_type]
+        document["requestBody"] = {"required": True, "content": dict.fromkeys(types, content)}
     return document
 
 
@@ -137,9 +140,15 @@ def list_query_parameters(operation: Operation) -> list[dict[str, Any]]:
 
 def list_header_parameters(operation: Operation) -> list[dict[str, Any]]:
     headers = []
-    if operation.is_conditional:
+    if operation.is_conditional or operation.can_create:
+        description = "The ETag of what you have seen, or * for whatever exists."
+        is_required = operation.is_conditional and not operation.can_create
+        headers.append(build_header_parameter("If-Match", description, required=is_required))
+    if operation.can_create:
+        headers.append(build_header_parameter("If-None-Match", "*, to create what does not exist."))
+    if any(status == 304 for status, _ in operation.extra_responses):
         headers.append(
-            build_header_parameter("If-Match", "The ETag of what you have seen, or *.", required=True)
+            build_header_parameter("If-None-Match", "The ETags of what you have: 304 if one fits.")
         )
     if operation.is_retryable:
         description = "A word of your choice; sent again with the same body, the first answer is given again."
@@ -172,6 +181,8 @@ def build_responses(pattern: URLPattern, operation: Operation) -> dict[str, Any]
     if operation.extra_content:
         success["content"] = {**success.get("content", {}), **operation.extra_content}
     responses = {str(operation.status): success}
+    if operation.can_create:
+        responses["201"] = {**success, "description": "Created."}
     responses |= {str(status): dict(response) for status, response in operation.extra_responses}
     for status, code in sorted(get_problem_codes(pattern, operation).items()):
         responses.setdefault(str(status), build_problem_response(status, code))
