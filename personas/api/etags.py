@@ -1,6 +1,9 @@
 """ETags of records, and checks of the request headers If-Match and If-None-Match."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 from personas.api.operations import ApiRequest
@@ -10,6 +13,10 @@ from personas.models import Record
 
 # An ETag: an optional prefix `W/` that marks it as weak, and a quoted value.
 ETAG_PATTERN = re.compile(r'(W/)?"([^"]*)"')
+# The end of the ETag of a read: the hash of its body. If-Match ignores it: it protects the record, not what a
+# response shows beside it, such as the names of linked records.
+BODY_HASH_LENGTH = 12
+BODY_HASH = re.compile(rf'\.[0-9a-f]{{{BODY_HASH_LENGTH}}}"$')
 
 
 def get_record_etag(record: Record) -> str:
@@ -22,19 +29,33 @@ def check_if_match(record: Record, if_match: str | None) -> None:
     check_etag(get_record_etag(record), if_match)
 
 
-def check_etag(etag: str, if_match: str | None) -> None:
+def check_etag(etag: str, if_match: str | None, *, exists: bool = True) -> None:
+    """Raise 412 unless If-Match contains this ETag; `*` matches whatever exists (RFC 9110, 13.1.1)."""
     if not if_match:
         error = FieldError("Send the ETag of what you have seen.", header="If-Match")
         raise ProblemError(Problem(428, "precondition_required", "A change needs If-Match.", [error]))
     if if_match.strip() == "*":
+        if not exists:
+            detail = "It does not exist, so If-Match: * fails."
+            raise ProblemError(Problem(412, "precondition_failed", detail))
         return
     if not ETAG_PATTERN.search(if_match):
         error = FieldError(f"Send the ETag with its double quotes, such as {etag}.", header="If-Match")
         raise ProblemError(Problem(400, "bad_request", f"If-Match: {error.detail}", [error]))
     # If-Match uses strong comparison (RFC 9110), so weak tags never match.
     tags = [f'"{tag}"' for weak, tag in ETAG_PATTERN.findall(if_match) if not weak]
-    if etag not in tags:
+    if etag not in tags and etag not in [BODY_HASH.sub('"', tag) for tag in tags]:
         detail = f"It has changed since you looked: its ETag is {etag} now. Read it again."
+        raise ProblemError(Problem(412, "precondition_failed", detail, headers={"ETag": etag}))
+
+
+def check_put_precondition(headers: Mapping[str, str], etag: str, *, exists: bool) -> None:
+    """Check the precondition of a PUT that can create: If-Match, or `If-None-Match: *` to create only."""
+    if_none_match = headers.get("If-None-Match", "").strip()
+    if headers.get("If-Match") or if_none_match != "*":
+        check_etag(etag, headers.get("If-Match"), exists=exists)
+    elif exists:
+        detail = f"It exists already: its ETag is {etag}."
         raise ProblemError(Problem(412, "precondition_failed", detail, headers={"ETag": etag}))
 
 
@@ -52,6 +73,24 @@ def etag_response(call: ApiRequest, value: Any, etag: str) -> ApiResponse:
     if has_matching_etag(call.headers.get("If-None-Match", ""), etag):
         return ApiResponse(304, headers=headers)
     return ApiResponse(200, encode_json(value), headers)
+
+
+def needs_revalidation(response: ApiResponse) -> bool:
+    """Whether If-None-Match is to be checked. Responses with their own Cache-Control have done it already."""
+    return response.status == 200 and "ETag" in response.headers and "Cache-Control" not in response.headers
+
+
+def revalidate_response(response: ApiResponse, if_none_match: str) -> ApiResponse:
+    """Add a hash of the body to the ETag of a read, and return 304 if the client has this body already.
+
+    The ETag of a record is its revision. The body also shows linked records, which have their own revisions.
+    """
+    body_hash = sha256(response.body).hexdigest()[:BODY_HASH_LENGTH]
+    etag = "{}.{}".format(response.headers["ETag"].strip('"'), body_hash)
+    headers = {**response.headers, "ETag": f'"{etag}"', "Cache-Control": REVALIDATE_CACHE_CONTROL}
+    if has_matching_etag(if_none_match, etag):
+        return ApiResponse(304, headers=headers)
+    return replace(response, headers=headers)
 
 
 def has_matching_etag(if_none_match: str, etag: str) -> bool:

@@ -79,6 +79,8 @@ class Operation:
     required_params: Sequence[str] = ()
     # Whether requests must have an If-Match header.
     is_conditional: bool = False
+    # Whether a PUT creates what does not exist (201); `If-None-Match: *` is then a precondition too.
+    can_create: bool = False
     # Whether requests may have an Idempotency-Key, so that a retry does not repeat the change.
     is_retryable: bool = False
     # Name of the rate limit budget. If empty: "read" if `permission` is READ, otherwise "write".

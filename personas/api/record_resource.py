@@ -9,7 +9,7 @@ from django.http import Http404
 from django.urls import URLPattern
 
 from core.db.before_commit import atomic_with_hooks
-from personas.api.etags import check_if_match, get_record_etag
+from personas.api.etags import NOT_MODIFIED_RESPONSES, check_if_match, get_record_etag
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import out_of_scope_error
 from personas.api.operations import ApiRequest, Operation
@@ -380,6 +380,7 @@ class RecordResource(RecordBulk[R]):
                     note="The ETag of the response is needed to change it.",
                     answer=response_schema,
                     query={"fields": FIELDS_PARAM},
+                    extra_responses=NOT_MODIFIED_RESPONSES,
                     **read_options,
                 ),
                 patch=Operation(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest
@@ -97,12 +98,16 @@ JSON_DECODER = json.JSONDecoder(
 )
 
 
-UNSUPPORTED_MEDIA_TYPE = Problem(
-    415,
-    "unsupported_media_type",
-    "Send application/json.",
-    [FieldError("Send application/json.", header="Content-Type")],
-)
+JSON_TYPES = ("application/json",)
+# The body of a PATCH is a JSON merge patch (RFC 7396), also if it is sent as plain JSON.
+PATCH_TYPES = ("application/merge-patch+json", "application/json")
+
+
+def build_media_type_problem(types: Sequence[str]) -> Problem:
+    detail = f"Send {' or '.join(reversed(types))}."
+    headers = {"Accept-Patch": ", ".join(types)} if types is PATCH_TYPES else {}
+    errors = [FieldError(detail, header="Content-Type")]
+    return Problem(415, "unsupported_media_type", detail, errors, headers)
 
 
 ENCODED_BODY = Problem(
@@ -144,8 +149,9 @@ def parse_text_body(request: HttpRequest | Request, media_type: str, validator: 
 
 def parse_json_body(request: HttpRequest | Request, validator: Draft202012Validator) -> Any:
     content_type = (request.content_type or "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
-        raise ProblemError(UNSUPPORTED_MEDIA_TYPE)
+    types = PATCH_TYPES if request.method == "PATCH" else JSON_TYPES
+    if content_type not in types:
+        raise ProblemError(build_media_type_problem(types))
     check_not_encoded(request)
     value = parse_json_or_problem(request.body)
     if errors := find_schema_errors(validator, value):

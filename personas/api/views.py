@@ -20,6 +20,7 @@ from rest_framework.views import APIView
 
 from core.request_body import BodyReadError, mark_body_authenticated
 from personas.api.authentication import ApiClient, authenticate
+from personas.api.etags import needs_revalidation, revalidate_response
 from personas.api.exception_handler import (
     exception_to_problem,
     missing_verb_problem,
@@ -31,7 +32,7 @@ from personas.api.key_limits import check_key_limits, limit_changes
 from personas.api.operations import JSON_TYPE, ApiRequest, Operation
 from personas.api.problems import PROBLEM_CONTENT_TYPE, FieldError, Problem, ProblemError
 from personas.api.rate_limits import charge_rate_limit
-from personas.api.request_body import parse_json_body, parse_text_body
+from personas.api.request_body import PATCH_TYPES, parse_json_body, parse_text_body
 from personas.api.responses import ApiResponse
 from personas.api.schema import Schema
 from personas.api.validation import build_validator, find_schema_errors, parse_utc_datetime
@@ -85,6 +86,7 @@ def convert_datetime_param(value: Any, schema: Schema) -> Any:
 
 
 log = structlog.get_logger(__name__)
+SAFE_METHODS = ("GET", "HEAD")
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -108,9 +110,14 @@ class ApiView(APIView):
         call = self.build_request(request, operation, caller)
         with limit_changes(caller, operation.touches):
             response = self.run_operation(operation, call, kwargs)
+        if request.method in SAFE_METHODS and needs_revalidation(response):
+            response = revalidate_response(response, request.headers.get("If-None-Match", ""))
         return build_http_response(response, rate_limit_headers)
 
     get = post = put = patch = delete = handle
+
+    def get_patch_headers(self) -> dict[str, str]:
+        return {"Accept-Patch": ", ".join(PATCH_TYPES)} if "PATCH" in self.operations else {}
 
     def build_request(self, request: Request, operation: Operation, caller: ApiClient) -> ApiRequest:
         return ApiRequest(
@@ -151,7 +158,7 @@ class ApiView(APIView):
                 405,
                 "method_not_allowed",
                 "This address does not take that method.",
-                headers={"Allow": ", ".join(self.allowed_methods)},
+                headers={"Allow": ", ".join(self.allowed_methods), **self.get_patch_headers()},
             )
         )
 

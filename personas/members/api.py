@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import check_etag
+from personas.api.etags import NOT_MODIFIED_RESPONSES, check_etag
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, page_response, paginate_rows
@@ -256,6 +256,7 @@ urlpatterns: list[URLPattern] = [
             api_read_member,
             "Get a member",
             operation_id="getMember",
+            extra_responses=NOT_MODIFIED_RESPONSES,
             answer=MEMBER_SCHEMA,
             example=MEMBER_EXAMPLE,
             **READ_OPTIONS,

@@ -67,6 +67,19 @@ REQUEST_HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "minLength": 1},
         "example": '"3"',
     },
+    "If-Match-To-Replace": {
+        "name": "If-Match",
+        "required": False,
+        "description": "The ETag of the state that you have seen, or `*`, to replace what exists.",
+        "schema": {"type": "string", "minLength": 1},
+        "example": '"3"',
+    },
+    "If-None-Match-To-Create": {
+        "name": "If-None-Match",
+        "required": False,
+        "description": "`*`, to create what does not exist yet.",
+        "schema": {"const": "*"},
+    },
     "If-None-Match": {
         "required": False,
         "description": "ETags of what you have. If one is current, the response is 304 without a body.",
@@ -85,6 +98,8 @@ REQUEST_HEADERS: dict[str, dict[str, Any]] = {
 
 def list_request_headers(operation: Operation) -> list[str]:
     names = ["If-Match"] if operation.is_conditional else []
+    if operation.can_create:
+        names = ["If-Match-To-Replace", "If-None-Match-To-Create"]
     if 304 in get_extra_statuses(operation):
         names.append("If-None-Match")
     if operation.is_retryable:
@@ -131,4 +146,7 @@ def build_header_components() -> dict[str, Any]:
 
 
 def build_header_parameters() -> dict[str, Any]:
-    return {name: {"name": name, "in": "header", **parameter} for name, parameter in REQUEST_HEADERS.items()}
+    return {
+        component: {"name": component, "in": "header", **parameter}
+        for component, parameter in REQUEST_HEADERS.items()
+    }

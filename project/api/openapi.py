@@ -10,6 +10,7 @@ from django.urls import URLPattern
 
 from personas.api.operations import Operation
 from personas.api.problems import PROBLEM_SCHEMA
+from personas.api.request_body import PATCH_TYPES
 from personas.api.schema import Schema, to_camel_case
 from personas.api.views import get_api_view
 from project.api.components import NamedSchemas, map_subschemas
@@ -99,12 +100,12 @@ class DocumentBuilder:
             self.reference_parameter(name, parameter) for name, parameter in list_path_parameters(pattern)
         ]
         item: dict[str, Any] = {
-            method.lower(): self.build_operation(pattern, operation)
+            method.lower(): self.build_operation(method, pattern, operation)
             for method, operation in get_operations(pattern).items()
         }
         return ({"parameters": parameters} if parameters else {}) | item
 
-    def build_operation(self, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
+    def build_operation(self, method: str, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
         document: dict[str, Any] = {
             "operationId": operation.operation_id,
             "summary": operation.summary,
@@ -125,7 +126,8 @@ class DocumentBuilder:
             content: dict[str, Any] = {"schema": self.schemas.reference(get_body_schema(operation))}
             if operation.body_example is not None:
                 content["example"] = operation.body_example
-            document["requestBody"] = {"required": True, "content": {operation.body_type: content}}
+            types = PATCH_TYPES if method == "PATCH" else [operation.body_type]
+            document["requestBody"] = {"required": True, "content": dict.fromkeys(types, content)}
         return document
 
     # --- parameters ---------------------------------------------------------------------------------------
@@ -182,6 +184,8 @@ class DocumentBuilder:
             extra = self.reference_content({"content": operation.extra_content})
             success["content"] = {**success.get("content", {}), **extra["content"]}
         responses = {str(operation.status): success}
+        if operation.can_create:
+            responses["201"] = {**success, "description": "Created"}
         for status, response in operation.extra_responses:
             responses[str(status)] = {**self.reference_content(response), "headers": headers}
         return self.problems.reference(pattern, operation) | responses

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import check_etag
+from personas.api.etags import NOT_MODIFIED_RESPONSES, check_etag, check_put_precondition
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import (
@@ -132,21 +132,22 @@ def move_label_endpoint(call: ApiRequest, agent: str, channel: str, label: str) 
         raise NotAllowed("Production moves by builds, releases and roll-backs.")
     version = get_named_version(prompt, call.body["version"], "/version")
     expected, note = get_expected_version_id(call, prompt, label), call.body.get("note", "")
+    status = 201 if find_prompt_label(prompt, label) is None else 200
     try:
         move_label(prompt, label, version, expected=expected, by=call.actor, note=note)
     except LabelConflict as error:
         raise ProblemError(Problem(412, "precondition_failed", error.message)) from error
-    return build_label_response(prompt, label)
+    return build_label_response(prompt, label, status)
 
 
 def get_expected_version_id(call: ApiRequest, prompt: AgentPrompt, label: str) -> int | None:
     """Return the id of the version that the client expects the label to point to; None for no label.
 
-    The client states it in the body field `expected` or in the If-Match header.
+    The client states it in the body field `expected` or in the headers If-Match and If-None-Match.
     """
     current = find_prompt_label(prompt, label)
     if "expected" not in call.body:
-        check_etag(get_label_etag(current), call.if_match)
+        check_put_precondition(call.headers, get_label_etag(current), exists=current is not None)
         return current.version_id if current else None
     expected = call.body["expected"]
     if expected is None or (current and expected == current.version.digest):
@@ -202,11 +203,11 @@ def get_label_etag(label: PromptLabel | None) -> str:
     return f'"{label.version.number if label else 0}"'
 
 
-def build_label_response(prompt: AgentPrompt, name: str) -> ApiResponse:
+def build_label_response(prompt: AgentPrompt, name: str, status: int = 200) -> ApiResponse:
     label = find_prompt_label(prompt, name)
     if label is None:
         raise Http404
-    return json_response(prompt_label_json(label), ETag=get_label_etag(label))
+    return json_response(prompt_label_json(label), status, ETag=get_label_etag(label))
 
 
 def prompt_label_json(label: PromptLabel) -> dict[str, Any]:
@@ -301,6 +302,7 @@ urlpatterns: list[URLPattern] = [
             "Get a label of a prompt",
             operation_id="getLabel",
             answer=PROMPT_LABEL_SCHEMA,
+            extra_responses=NOT_MODIFIED_RESPONSES,
             **READ_OPTIONS,
         ),
         put=Operation(
@@ -309,6 +311,8 @@ urlpatterns: list[URLPattern] = [
             operation_id="moveLabel",
             body=MOVE_REQUEST_SCHEMA,
             answer=PROMPT_LABEL_SCHEMA,
+            can_create=True,
+            note="State where the label points now: with If-Match, `If-None-Match: *` or `expected`.",
             **EDIT_OPTIONS,
         ),
         delete=Operation(

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import check_etag
+from personas.api.etags import NOT_MODIFIED_RESPONSES, check_put_precondition
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches, is_within_limit
 from personas.api.operations import ApiRequest, Operation
@@ -149,9 +149,11 @@ def handle_level_settings(
 ) -> ApiResponse:
     """Return the settings of a level, after writing them if the request has a body."""
     row = find_level_settings(call.workspace, agent, channel)
+    status = 200
     if call.body is not None:
-        check_etag(get_settings_etag(row), call.if_match)
+        check_put_precondition(call.headers, get_settings_etag(row), exists=row is not None)
         call.body = remove_unchanged_values(call.body, settings_json(row, agent, channel), READ_ONLY_SCHEMAS)
+        status = 200 if row else 201
         put_settings(
             call.workspace,
             parse_setting_values(call),
@@ -161,7 +163,7 @@ def handle_level_settings(
             channel=channel,
         )
         row = find_level_settings(call.workspace, agent, channel)
-    return json_response(settings_json(row, agent, channel), ETag=get_settings_etag(row))
+    return json_response(settings_json(row, agent, channel), status, ETag=get_settings_etag(row))
 
 
 def parse_setting_values(call: ApiRequest) -> dict[str, Any]:
@@ -219,6 +221,7 @@ def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: 
             run,
             f"Get the prompt settings of {where}",
             operation_id=f"get{noun}PromptSettings",
+            extra_responses=NOT_MODIFIED_RESPONSES,
             bots=True,
             **common,
         ),
@@ -231,7 +234,8 @@ def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: 
                 {**SETTING_SCHEMAS, **READ_ONLY_SCHEMAS}, required=(), title="PromptSettingsInput"
             ),
             is_conditional=True,
-            note='What is not named is left to the level before. If-Match is "0" the first time.',
+            can_create=True,
+            note="What is not named is left to the level before.",
             **common,
         ),
     )

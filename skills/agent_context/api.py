@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.urls import URLPattern
 
-from personas.api.etags import check_etag
+from personas.api.etags import NOT_MODIFIED_RESPONSES, check_etag
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
@@ -335,6 +335,7 @@ urlpatterns: list[URLPattern] = [
             retrieve_agent_context,
             "Get the context settings of an agent",
             operation_id="getAgentContext",
+            extra_responses=NOT_MODIFIED_RESPONSES,
             bots=True,
             touches=Touches.AGENT,
             answer=AGENT_CONTEXT_SCHEMA,

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import check_etag
+from personas.api.etags import check_put_precondition
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
@@ -242,15 +242,16 @@ def build_bundle_problem(error: InvalidBundle, paths: list[str]) -> Any:
 
 
 def check_file_unchanged(call: ApiRequest, source: Source, path: str) -> None:
-    """If the client sent If-Match, check it against the digest of the stored file."""
-    if call.if_match is None:
+    """If the client sent If-Match or If-None-Match, check them against the digest of the stored file."""
+    if call.if_match is None and "If-None-Match" not in call.headers:
         return
     row = (
         list_pushed_files(source).filter(path=path).select_related("content").first()
         if path.isprintable()
         else None
     )
-    check_etag(f'"{row.content.digest}"' if row else '""', call.if_match)
+    etag = f'"{row.content.digest}"' if row else '""'
+    check_put_precondition(call.headers, etag, exists=row is not None)
 
 
 def list_pushed_files(source: Source) -> QuerySet[PushedFile]:

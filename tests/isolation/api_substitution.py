@@ -249,7 +249,7 @@ def probe_body(stage: Stage, caller: Caller, probe: FieldProbe, before: Digests)
 
 
 def send_body(stage: Stage, caller: Caller, endpoint: ApiEndpoint, body: Any) -> Answer:
-    headers = {"If-Match": "*"} if endpoint.operation.is_conditional else {}
+    headers = TABLE[str(endpoint)].get_precondition(endpoint)
     return call(caller, endpoint.method, address(stage, Cell(caller, endpoint, "own")), body, headers)
 
 

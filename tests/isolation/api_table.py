@@ -39,6 +39,13 @@ class Row:
     # Statuses of callers that the operation itself rejects, by caller name.
     others: Mapping[str, int] = field(default_factory=dict)
     if_match: str = "*"
+    # Whether the PUT creates a row, with `If-None-Match: *` and status 201.
+    creates: bool = False
+
+    def get_precondition(self, endpoint: "ApiEndpoint") -> dict[str, str]:
+        if self.creates:
+            return {"If-None-Match": "*"}
+        return {"If-Match": self.if_match} if endpoint.operation.is_conditional else {}
 
 
 def row(kind: str, attribute: str = "", variant: str = "plain") -> RowValue:
@@ -378,7 +385,9 @@ PROMPTS: dict[str, Row] = {
     "GET prompt-labels-list": Row(PROMPT),
     "POST labels-follow": Row(PROMPT),
     "GET labels-one": Row(LABEL),
-    "PUT labels-one": Row(PROMPT, {"label": "fresh"}, constant({"version": 1, "expected": None})),
+    "PUT labels-one": Row(
+        PROMPT, {"label": "fresh"}, constant({"version": 1, "expected": None}), creates=True
+    ),
     "DELETE labels-one": Row(LABEL),
     "POST labels-roll-back": Row(PROMPT, PRODUCTION, constant({"note": "Back."})),
     "GET labels-moves": Row(PROMPT, PRODUCTION),
@@ -418,14 +427,14 @@ PROMPTS: dict[str, Row] = {
     "GET prompt-settings-workspace": Row(narrow=403),
     "PUT prompt-settings-workspace": Row(body=constant({"token_budget": 900}), narrow=403),
     "GET prompt-settings-agent": Row(AGENT),
-    "PUT prompt-settings-agent": Row(AGENT, body=constant({"token_budget": 900})),
+    "PUT prompt-settings-agent": Row(AGENT, body=constant({"token_budget": 900}), creates=True),
     "GET prompt-settings-channel": Row({"channel": row("channels")}, narrow=403),
     "PUT prompt-settings-channel": Row(
-        {"channel": row("channels")}, body=constant({"token_budget": 900}), narrow=403
+        {"channel": row("channels")}, body=constant({"token_budget": 900}), narrow=403, creates=True
     ),
     "GET prompt-settings-prompt": Row({**AGENT, "channel": row("channels")}),
     "PUT prompt-settings-prompt": Row(
-        {**AGENT, "channel": row("channels")}, body=constant({"token_budget": 900})
+        {**AGENT, "channel": row("channels")}, body=constant({"token_budget": 900}), creates=True
     ),
 }
 SERVING: dict[str, Row] = {

@@ -36,6 +36,7 @@ from tests.isolation.api_cast import Caller, KeyFactory, rolled_back_as_test
 from tests.isolation.api_matrix import WRITES, Cell, address, may_call
 from tests.isolation.api_policy import is_for_bots
 from tests.isolation.api_probe import call
+from tests.isolation.api_table import TABLE
 from tests.isolation.api_walk import ApiEndpoint
 from tests.isolation.cast import HARBOUR, Stage, owner_of
 from tests.isolation.matrix import Outcome
@@ -329,7 +330,7 @@ def name_other_label(path: str, body: Any) -> tuple[str, Any]:
 
 
 def send(caller: Caller, endpoint: ApiEndpoint, path: str, body: Any) -> Answer:
-    headers = {"If-Match": "*"} if endpoint.operation.is_conditional else {}
+    headers = TABLE[str(endpoint)].get_precondition(endpoint)
     return call(caller, endpoint.method, path, body, headers)
 
 
