@@ -77,6 +77,8 @@ class Operation:
     query: Mapping[str, Schema] = field(default_factory=dict)
     # Names of the parameters in `query` that are required.
     required_params: Sequence[str] = ()
+    # Fields of the response that a PUT may contain too, unchanged. They are not part of `body`.
+    read_only_fields: frozenset[str] = frozenset()
     # Whether requests must have an If-Match header.
     is_conditional: bool = False
     # Whether a PUT creates what does not exist (201); `If-None-Match: *` is then a precondition too.

@@ -26,26 +26,25 @@ from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.record_bulk import RecordBulk
 from personas.api.record_schema import (
     RESOURCES_BY_KIND,
+    REVISION_SCHEMA,
     get_default_value,
     remove_unchanged_values,
+    revision_json,
     serialize_snapshots,
     with_article,
 )
 from personas.api.responses import ApiResponse, datetime_json, json_response, no_content_response
 from personas.api.schema import (
     Schema,
-    any_object_schema,
     datetime_schema,
-    integer_schema,
     line_schema,
-    object_schema,
     page_schema,
     to_camel_case,
 )
 from personas.api.validation import parse_utc_datetime
 from personas.api.views import endpoint
 from personas.errors import InvalidInput
-from personas.models import Record, Revision
+from personas.models import Record
 from personas.records.services import (
     FieldValues,
     archive_record,
@@ -66,18 +65,6 @@ LIST_PARAMS: dict[str, Schema] = {
     "fields": FIELDS_PARAM,
     **PAGINATION_PARAMS,
 }
-REVISION_SCHEMA = object_schema(
-    {
-        "revision": integer_schema(1),
-        "author": {"type": "string"},
-        "message": {"type": "string"},
-        "created_at": datetime_schema(),
-        "data": any_object_schema(
-            description="The content of that revision, with the names and values of the record's own JSON."
-        ),
-    },
-    title="Revision",
-)
 CHANGE_ERROR_CODES = {
     404: "not_found",
     409: "in_use",
@@ -175,7 +162,7 @@ class RecordResource(RecordBulk[R]):
 
     def remove_read_only_values(self, call: ApiRequest, record: R) -> None:
         """Remove the values from the body that cannot be changed. Raise 422 for those that differ."""
-        names = self.read_only_schemas().keys() & call.body.keys()
+        names = self.read_only_names() & call.body.keys()
         if names:
             current = self.to_json(record) | {name: call.body.get(name) for name in self.volatile_fields}
             call.body = remove_unchanged_values(call.body, current, names)
@@ -397,6 +384,7 @@ class RecordResource(RecordBulk[R]):
                     operation_id=f"replace{noun}",
                     note="Fields that the body lacks get their default values again.",
                     body=self.body_schema(is_new=False, is_complete=True),
+                    read_only_fields=self.read_only_names(),
                     **change_options,
                 ),
                 delete=Operation(
@@ -447,13 +435,3 @@ class RecordResource(RecordBulk[R]):
                 ),
             ),
         ]
-
-
-def revision_json(row: Revision, data: dict[str, Any] | None) -> dict[str, Any]:
-    return {
-        "revision": row.number,
-        "author": row.author_label,
-        "message": row.message,
-        "created_at": datetime_json(row.at),
-        "data": data,
-    }

@@ -13,6 +13,7 @@ from personas.api.problems import FieldError, ProblemError, json_pointer
 from personas.api.responses import datetime_json
 from personas.api.schema import (
     Schema,
+    any_object_schema,
     array_schema,
     boolean_schema,
     datetime_schema,
@@ -25,7 +26,7 @@ from personas.api.schema import (
     to_camel_case,
 )
 from personas.errors import InvalidInput
-from personas.models import Record, Workspace
+from personas.models import Record, Revision, Workspace
 from personas.roles import Permission
 from personas.tenancy.models import WorkspaceOwned
 
@@ -33,9 +34,23 @@ MESSAGE_SCHEMA = line_schema(200, description="Why; it stands in the history.")
 
 Snapshot = Mapping[str, Any]
 # A linked model, and its field that identifies a linked row in JSON.
-Link = tuple[type[WorkspaceOwned], str]
+LinkTarget = tuple[type[WorkspaceOwned], str]
 # The values of the identifying field by id, for each link.
-LinkNames = Mapping[Link, Mapping[int, Any]]
+LinkNames = Mapping[LinkTarget, Mapping[int, Any]]
+
+
+REVISION_SCHEMA = object_schema(
+    {
+        "revision": integer_schema(1),
+        "author": {"type": "string"},
+        "message": {"type": "string"},
+        "created_at": datetime_schema(),
+        "data": any_object_schema(
+            description="The content of that revision, with the names and values of the record's own JSON."
+        ),
+    },
+    title="Revision",
+)
 
 
 class RecordSchema:
@@ -96,7 +111,7 @@ class RecordSchema:
         return next((field for field, api_name in self.api_names.items() if api_name == name), name)
 
     @property
-    def snapshot_links(self) -> Mapping[str, Link]:
+    def snapshot_links(self) -> Mapping[str, LinkTarget]:
         """The links whose ids are in snapshots, and the field that identifies a linked row in JSON."""
         return {**self.links, **self.link_lists}
 
@@ -178,21 +193,19 @@ class RecordSchema:
             for name, schema in fields.items()
             if name not in self.create_only_fields
         }
+        patch = object_schema(changeable, (), title=f"{self.schema_title}Patch")
         if not is_complete:
-            return object_schema(changeable, (), title=f"{self.schema_title}Patch")
-        return object_schema(
-            changeable | self.read_only_schemas(), required, title=f"{self.schema_title}Replacement"
-        )
+            return patch
+        return {"allOf": [patch], "required": required, "title": f"{self.schema_title}Replacement"}
 
     @property
     def schema_title(self) -> str:
         return to_camel_case(self.singular)
 
-    def read_only_schemas(self) -> dict[str, Schema]:
+    def read_only_names(self) -> frozenset[str]:
         """Return the fields that PUT accepts only unchanged: a client may send back what GET returns."""
         writable = set(self.writable_fields()) - set(self.create_only_fields)
-        fields: dict[str, Schema] = self.response_schema()["properties"]
-        return {name: schema | {"readOnly": True} for name, schema in fields.items() if name not in writable}
+        return frozenset(self.response_schema()["properties"]) - writable
 
     def response_schema(self) -> Schema:
         writable = {name: self.response_field_schema(name) for name in self.writable_fields()}
@@ -312,8 +325,8 @@ def serialize_snapshots(
 
 def load_link_names(
     resource: RecordSchema, workspace: Workspace, snapshots: Iterable[Snapshot]
-) -> dict[Link, dict[int, Any]]:
-    ids: dict[Link, set[int]] = defaultdict(set)
+) -> dict[LinkTarget, dict[int, Any]]:
+    ids: dict[LinkTarget, set[int]] = defaultdict(set)
     for data in snapshots:
         for field, value in data.items():
             link = resource.snapshot_links.get(resource.get_api_name(field))
@@ -346,3 +359,13 @@ def name_links(value: Any, names_by_id: Mapping[int, Any]) -> Any:
     if isinstance(value, list):
         return [names_by_id[pk] for pk in value if names_by_id.get(pk) is not None]
     return None if value is None else names_by_id.get(value)
+
+
+def revision_json(row: Revision, data: dict[str, Any] | None) -> dict[str, Any]:
+    return {
+        "revision": row.number,
+        "author": row.author_label,
+        "message": row.message,
+        "created_at": datetime_json(row.at),
+        "data": data,
+    }

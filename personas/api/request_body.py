@@ -147,13 +147,21 @@ def parse_text_body(request: HttpRequest | Request, media_type: str, validator: 
     return text
 
 
-def parse_json_body(request: HttpRequest | Request, validator: Draft202012Validator) -> Any:
+def parse_json_body(
+    request: HttpRequest | Request,
+    validator: Draft202012Validator,
+    read_only_fields: frozenset[str] = frozenset(),
+) -> Any:
+    """Return the JSON of the body. Read-only fields are not validated: the operation compares them."""
     content_type = (request.content_type or "").partition(";")[0].strip().lower()
     types = PATCH_TYPES if request.method == "PATCH" else JSON_TYPES
     if content_type not in types:
         raise ProblemError(build_media_type_problem(types))
     check_not_encoded(request)
     value = parse_json_or_problem(request.body)
-    if errors := find_schema_errors(validator, value):
+    checked = value
+    if read_only_fields and isinstance(value, dict):
+        checked = {name: inner for name, inner in value.items() if name not in read_only_fields}
+    if errors := find_schema_errors(validator, checked):
         raise ProblemError(validation_problem(errors))
     return value

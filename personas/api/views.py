@@ -168,7 +168,7 @@ def parse_body(request: Request, operation: Operation) -> Any:
         return None
     if operation.body_type != JSON_TYPE:
         return parse_text_body(request, operation.body_type, operation.body_validator)
-    return parse_json_body(request, operation.body_validator)
+    return parse_json_body(request, operation.body_validator, operation.read_only_fields)
 
 
 def check_operation_permission(caller: ApiClient, operation: Operation) -> None:

@@ -143,7 +143,7 @@ class MemoryResource(RecordResource[Memory]):
 
     def create(self, call: ApiRequest, values: FieldValues, message: str) -> Memory:
         if values.get("state") == MemoryState.ACTIVE and is_proposing(call.caller):
-            detail = "This key can only propose memories. Leave the status out, or send “proposed”."
+            detail = "This key can only propose memories. Active ones need the verb `activate`."
             raise InvalidInput.on("status", detail)
         return create_memory(call.workspace, values, by=call.actor, message=message)
 

@@ -9,6 +9,7 @@ from personas.api.schema import (
     LINE_PATTERN,
     MAX_INTEGER,
     NONBLANK_LINE_PATTERN,
+    NONBLANK_PROSE_PATTERN,
     PROSE_PATTERN,
     SLUG_PATTERN,
     Schema,
@@ -24,6 +25,7 @@ TEXT_TYPES = {
     LINE_PATTERN: ("Line", "Text on one line, without control characters."),
     NONBLANK_LINE_PATTERN: ("NonblankLine", "Text on one line with at least one visible character."),
     PROSE_PATTERN: ("Prose", "Text whose only control characters are tabs and line breaks."),
+    NONBLANK_PROSE_PATTERN: ("NonblankProse", "Such text with at least one visible character."),
     SLUG_PATTERN: ("Slug", "Lower-case letters and digits, with single hyphens between them."),
     DIGEST_PATTERN: ("Digest", "A SHA-256 digest in hexadecimal."),
 }

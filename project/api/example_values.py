@@ -41,7 +41,7 @@ FIELD_VALUES: dict[str, Any] = {
     "is_sound": True,
     "is_used": True,
     "is_valid": True,
-    "is_version": True,
+    "is_known_version": True,
     "kind": "memory",
     "label": "production",
     "labels": ["production"],

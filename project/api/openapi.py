@@ -209,7 +209,12 @@ def get_description(operation: Operation) -> str:
 
 
 def build_description(operation: Operation) -> str:
-    parts = [get_description(operation), describe_deprecation(operation), describe_key(operation)]
+    parts = [
+        get_description(operation),
+        "Read-only fields of the response may be sent back unchanged." if operation.read_only_fields else "",
+        describe_deprecation(operation),
+        describe_key(operation),
+    ]
     return " ".join(filter(None, parts))
 
 

@@ -72,12 +72,15 @@ class ProblemResponses:
         """Return the references of an operation by status, `default` for the common ones included."""
         references = {}
         for status, code in sorted(get_problem_codes(pattern, operation).items()):
-            # 401 is listed too: linters want one response of a client error for every operation.
-            if DEFAULT_PROBLEMS.get(status) == code and status != 401:
+            if DEFAULT_PROBLEMS.get(status) == code:
                 continue
             if self._statuses.setdefault(code, status) != status:
                 raise ValueError(f"The problem {code} is documented with two statuses.")
             references[str(status)] = reference_response(to_camel_case(code))
+        # Linters want one response of a client error for every operation.
+        if not any(status.startswith("4") for status in references):
+            self._statuses.setdefault(COMMON_PROBLEMS[401], 401)
+            references["401"] = reference_response(to_camel_case(COMMON_PROBLEMS[401]))
         return references | {"default": reference_response(DEFAULT_RESPONSE)}
 
     def to_components(self, schemas: NamedSchemas) -> dict[str, Any]:

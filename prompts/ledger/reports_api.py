@@ -55,7 +55,7 @@ LAST_SERVED_SCHEMA = object_schema(
     title="LastServedVersion",
 )
 REPORT_SCHEMA = object_schema(
-    {**REPORT_FIELDS, "key": KEY_SCHEMA, "reporter": TEXT_SCHEMA}, title="PromptReport"
+    {**REPORT_FIELDS, "key": KEY_SCHEMA, "client": TEXT_SCHEMA}, title="PromptReport"
 )
 REPORT_RESULT_SCHEMA = object_schema(
     {

@@ -91,11 +91,7 @@ LEVEL_SCHEMA = object_schema(
     title="PromptSettings",
 )
 # PUT accepts these fields of a response only unchanged.
-READ_ONLY_SCHEMAS = {
-    name: schema | {"readOnly": True}
-    for name, schema in LEVEL_SCHEMA["properties"].items()
-    if name not in SETTING_SCHEMAS
-}
+READ_ONLY_FIELDS = frozenset(LEVEL_SCHEMA["properties"]) - set(SETTING_SCHEMAS)
 
 
 class PromptSettingsSchema(RecordSchema):
@@ -152,7 +148,7 @@ def handle_level_settings(
     status = 200
     if call.body is not None:
         check_put_precondition(call.headers, get_settings_etag(row), exists=row is not None)
-        call.body = remove_unchanged_values(call.body, settings_json(row, agent, channel), READ_ONLY_SCHEMAS)
+        call.body = remove_unchanged_values(call.body, settings_json(row, agent, channel), READ_ONLY_FIELDS)
         status = 200 if row else 201
         put_settings(
             call.workspace,
@@ -230,9 +226,8 @@ def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: 
             f"Replace the prompt settings of {where}",
             operation_id=f"replace{noun}PromptSettings",
             permission=Permission.EDIT,
-            body=object_schema(
-                {**SETTING_SCHEMAS, **READ_ONLY_SCHEMAS}, required=(), title="PromptSettingsInput"
-            ),
+            body=object_schema(SETTING_SCHEMAS, required=(), title="PromptSettingsInput"),
+            read_only_fields=READ_ONLY_FIELDS,
             is_conditional=True,
             can_create=True,
             note="What is not named is left to the level before.",

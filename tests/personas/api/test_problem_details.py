@@ -59,12 +59,12 @@ def test_a_bot_that_cannot_activate_memories_is_told_so(
     key_for: Any, workspace: Workspace, alice: User
 ) -> None:
     bot = key_for(workspace, alice, BOT)
-    body = get_problem(bot.post("memories", {"text": "Tea.", "state": "active"}), 422)
-    assert list_places(body) == ["/state"]
-    for state in ({}, {"state": "proposed"}):
-        assert bot.post("memories", {"text": "Tea.", **state}).json()["state"] == MemoryState.PROPOSED
+    body = get_problem(bot.post("memories", {"text": "Tea.", "status": "active"}), 422)
+    assert list_places(body) == ["/status"]
+    for status in ({}, {"status": "proposed"}):
+        assert bot.post("memories", {"text": "Tea.", **status}).json()["status"] == MemoryState.PROPOSED
     trusted = key_for(workspace, alice, BOT, verbs=["write", "activate"])
-    assert trusted.post("memories", {"text": "Tea.", "state": "active"}).json()["state"] == "active"
+    assert trusted.post("memories", {"text": "Tea.", "status": "active"}).json()["status"] == "active"
 
 
 def test_a_403_names_the_verb(key_for: Any, workspace: Workspace, alice: User) -> None:

@@ -24,7 +24,7 @@ from personas.models import Agent, Memory, User, Workspace
 from prompts.models import PromptLabel
 from prompts.serving import ledger_writer
 from tests.clients.live import LiveServer
-from tests.clients.test_typescript import find_node
+from tests.clients.typescript_package import find_node
 from tests.prompts.serving.serving_stage import Stage, make_stage
 from tests.workers import wait_for
 

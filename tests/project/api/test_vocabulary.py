@@ -53,7 +53,7 @@ def test_a_field_with_another_spelling_is_found(document: Document, name: str) -
 
 def test_problem_codes_have_their_standard_names_and_advice(document: Document) -> None:
     assert vocabulary_rules.find_former_codes(document) == []
-    codes = document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
+    codes = document["components"]["schemas"]["ProblemCode"]["enum"]
     assert set(codes) == set(PROBLEM_ADVICE)
     codes.append("nothing_then")
     assert vocabulary_rules.find_former_codes(document) == ["nothing_then"]

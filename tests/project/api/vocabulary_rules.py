@@ -126,9 +126,7 @@ def find_odd_fields(document: Document) -> list[str]:
 
 
 def find_former_codes(document: Document) -> list[str]:
-    return sorted(
-        FORMER_CODES & set(document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"])
-    )
+    return sorted(FORMER_CODES & set(document["components"]["schemas"]["ProblemCode"]["enum"]))
 
 
 def find_odd_lists(document: Document) -> list[str]:
