@@ -73,6 +73,7 @@ ARCHIVED_PARAM = enum_schema(
     ["false", "true", ANY],
     default="false",
     description="Whether archived rows are listed: none, only they, all.",
+    title="ArchivedFilter",
 )
 FIELDS_PARAM = text_schema(
     400,

@@ -31,7 +31,7 @@ ME_SCHEMA = object_schema(
             {
                 "id": integer_schema(1),
                 "name": TEXT_SCHEMA,
-                "kind": enum_schema([BOT, ADMIN]),
+                "kind": enum_schema([BOT, ADMIN], title="KeyKind"),
                 "prefix": TEXT_SCHEMA,
                 "created_at": datetime_schema(),
                 "expires_at": datetime_schema(),
@@ -39,7 +39,7 @@ ME_SCHEMA = object_schema(
             title="MeKey",
         ),
         "verbs": array_schema(
-            enum_schema(VERBS),
+            enum_schema(VERBS, title="KeyVerb"),
             description="What the key may do. An admin key may do no more than the member it acts for.",
         ),
         "agents": LIMIT_SCHEMA,

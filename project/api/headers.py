@@ -46,6 +46,7 @@ RESPONSE_HEADERS: dict[str, tuple[str, Schema, Any]] = {
 COMMON_HEADERS = ("X-Request-ID", "RateLimit", "RateLimit-Policy")
 BUILD_HEADERS = ("Dramatis-Prompts-Built", "Dramatis-Prompts-Pending", "Dramatis-Prompts-Failed")
 INTRODUCED_HEADERS = (*COMMON_HEADERS, "Idempotency-Replayed", *BUILD_HEADERS)
+DEPRECATION_HEADERS = ("Deprecation", "Sunset")
 DEFAULT_PROBLEM_HEADERS = (*COMMON_HEADERS, "Retry-After", "WWW-Authenticate")
 PROMPT_HEADERS = ("Dramatis-Version", "Dramatis-Ledger", "Dramatis-Digest", "Repr-Digest")
 # Headers of single operations, by operation id.
@@ -138,10 +139,12 @@ def reference_headers(names: Iterable[str]) -> dict[str, Any]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def build_header_components() -> dict[str, Any]:
+def build_header_components(operations: Iterable[Operation]) -> dict[str, Any]:
+    unused = () if any(operation.deprecated_at for operation in operations) else DEPRECATION_HEADERS
     return {
         name: {"description": description, "schema": schema} | ({"example": example} if example else {})
         for name, (description, schema, example) in RESPONSE_HEADERS.items()
+        if name not in unused
     }
 
 

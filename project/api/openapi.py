@@ -55,13 +55,13 @@ class DocumentBuilder:
 
     def __init__(self, patterns: Iterable[URLPattern]) -> None:
         self.patterns = [pattern for pattern in patterns if get_operations(pattern)]
-        operations = [
+        self.operations = [
             operation for pattern in self.patterns for operation in get_operations(pattern).values()
         ]
         self.schemas = NamedSchemas(
-            [PROBLEM_SCHEMA, *(schema for operation in operations for schema in list_schemas(operation))]
+            [PROBLEM_SCHEMA, *(schema for operation in self.operations for schema in list_schemas(operation))]
         )
-        self.examples = build_schema_examples(operations)
+        self.examples = build_schema_examples(self.operations)
         self.problems = ProblemResponses()
         self.header_parameters = build_header_parameters()
         self.shared_parameters = self.find_shared_parameters()
@@ -88,7 +88,7 @@ class DocumentBuilder:
                 },
                 "schemas": self.schemas.to_components(self.examples),
                 "parameters": {**self.header_parameters, **self.shared_parameters},
-                "headers": build_header_components(),
+                "headers": build_header_components(self.operations),
                 "responses": self.problems.to_components(self.schemas),
             },
         }

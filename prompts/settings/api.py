@@ -6,7 +6,7 @@ from typing import Any
 from django.http import Http404
 from django.urls import URLPattern
 
-from personas.api.etags import NOT_MODIFIED_RESPONSES, check_put_precondition
+from personas.api.etags import NOT_MODIFIED_RESPONSES, check_etag
 from personas.api.exception_handler import validation_problem
 from personas.api.key_limits import Touches, is_within_limit
 from personas.api.operations import ApiRequest, Operation
@@ -145,11 +145,9 @@ def handle_level_settings(
 ) -> ApiResponse:
     """Return the settings of a level, after writing them if the request has a body."""
     row = find_level_settings(call.workspace, agent, channel)
-    status = 200
     if call.body is not None:
-        check_put_precondition(call.headers, get_settings_etag(row), exists=row is not None)
+        check_etag(get_settings_etag(row), call.if_match)
         call.body = remove_unchanged_values(call.body, settings_json(row, agent, channel), READ_ONLY_FIELDS)
-        status = 200 if row else 201
         put_settings(
             call.workspace,
             parse_setting_values(call),
@@ -159,7 +157,7 @@ def handle_level_settings(
             channel=channel,
         )
         row = find_level_settings(call.workspace, agent, channel)
-    return json_response(settings_json(row, agent, channel), status, ETag=get_settings_etag(row))
+    return json_response(settings_json(row, agent, channel), ETag=get_settings_etag(row))
 
 
 def parse_setting_values(call: ApiRequest) -> dict[str, Any]:
@@ -229,7 +227,6 @@ def build_level_endpoint(route: str, name: Touches, run: Any, where: str, noun: 
             body=object_schema(SETTING_SCHEMAS, required=(), title="PromptSettingsInput"),
             read_only_fields=READ_ONLY_FIELDS,
             is_conditional=True,
-            can_create=True,
             note="What is not named is left to the level before.",
             **common,
         ),

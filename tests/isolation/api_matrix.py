@@ -274,7 +274,7 @@ class Refusals:
         for (endpoint, target), shape in self.shapes.items():
             other = self.shapes.get((endpoint, target.replace(CROSSED, MISSING)), shape)
             if target.startswith(CROSSED) and other != shape:
-                findings.append(f"{endpoint}: {target} and missing can be told apart")
+                findings.append(f"{endpoint}: {target} and missing can be told apart: {shape} · {other}")
         return findings
 
 

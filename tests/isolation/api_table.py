@@ -341,12 +341,12 @@ PROMPTS: dict[str, Row] = {
     # The record is a soul, which such keys cannot read.
     "POST preview": Row(body=preview_body, changes=False, narrow=403, others={"owner on channels": 403}),
     "POST impact": Row(body=edited_soul, changes=False, narrow=403),
-    "GET erasures-versions": Row({"key": row("erasures")}, narrow=403),
+    "GET erasures-versions": Row({"id": row("erasures")}, narrow=403),
     "GET replay-evidence": Row(query=replay_query),
     "GET checkpoints-list": Row(narrow=403),
     "GET signing-keys-list": Row(narrow=403),
     "GET verifications-list": Row(narrow=403),
-    "GET verifications-one": Row({"key": row("verifications")}, narrow=403),
+    "GET verifications-one": Row({"id": row("verifications")}, narrow=403),
     # A verification run is already active.
     "POST verifications-list": Row(changes=False, narrow=403),
     "GET rebuild": Row(narrow=403),
@@ -358,14 +358,14 @@ PROMPTS: dict[str, Row] = {
     "GET prompt-settings-workspace": Row(narrow=403),
     "PUT prompt-settings-workspace": Row(body=constant({"token_budget": 900}), narrow=403),
     "GET prompt-settings-agent": Row(AGENT),
-    "PUT prompt-settings-agent": Row(AGENT, body=constant({"token_budget": 900}), creates=True),
+    "PUT prompt-settings-agent": Row(AGENT, body=constant({"token_budget": 900})),
     "GET prompt-settings-channel": Row({"channel": row("channels")}, narrow=403),
     "PUT prompt-settings-channel": Row(
-        {"channel": row("channels")}, body=constant({"token_budget": 900}), narrow=403, creates=True
+        {"channel": row("channels")}, body=constant({"token_budget": 900}), narrow=403
     ),
     "GET prompt-settings-prompt": Row({**AGENT, "channel": row("channels")}),
     "PUT prompt-settings-prompt": Row(
-        {**AGENT, "channel": row("channels")}, body=constant({"token_budget": 900}), creates=True
+        {**AGENT, "channel": row("channels")}, body=constant({"token_budget": 900})
     ),
 }
 SERVING: dict[str, Row] = {

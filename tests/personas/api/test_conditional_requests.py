@@ -61,22 +61,6 @@ def test_an_etag_of_the_revision_alone_is_detected(
         test_a_change_of_a_linked_record_is_sent_and_is_no_conflict(admin, workspace)
 
 
-# --- PUT that creates ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", ["prompt-settings/agents/pilot", "prompt-settings/workspace"])
-def test_settings_are_created_once(admin: Api, workspace: Workspace, path: str) -> None:
-    make_agent(workspace, "pilot", channels=[make_channel(workspace, "deck")])
-    body = {"token_budget": 900}
-    assert admin.call("PUT", path, body).status_code == 428
-    refused = admin.call("PUT", path, body, If_Match="*")
-    assert (refused.status_code, refused.json()["code"]) == (412, "precondition_failed")
-    assert admin.call("PUT", path, body, If_None_Match="*").status_code == 201
-    again = admin.call("PUT", path, body, If_None_Match="*")
-    assert (again.status_code, again["ETag"]) == (412, '"1"')
-    assert admin.call("PUT", path, {"token_budget": 800}, If_Match="*").status_code == 200
-
-
 # --- PATCH ---------------------------------------------------------------------------------------------
 
 
@@ -88,6 +72,6 @@ def test_a_patch_may_be_a_merge_patch(admin: Api, workspace: Workspace) -> None:
     refused = admin.call("PATCH", path, {"text": "x"}, content_type=other, If_Match="*")
     assert refused.status_code == 415
     assert refused["Accept-Patch"] == f"{MERGE_PATCH}, application/json"
-    assert admin.call("POST", "souls", {"label": "x"}, content_type=MERGE_PATCH).status_code == 415
+    assert admin.call("POST", "souls", {"name": "x"}, content_type=MERGE_PATCH).status_code == 415
     options: Any = admin.call("OPTIONS", path)
     assert (options.status_code, options["Accept-Patch"]) == (405, f"{MERGE_PATCH}, application/json")

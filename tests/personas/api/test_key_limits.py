@@ -73,9 +73,9 @@ def test_limits_apply_together(key_for, workspace, alice, agents):
     assert "channels" in refused(key.patch("agents/pilot", {"instructions": "Steer."}, "*"))
     assert "agents" in refused(key.patch("channels/deck", {"formatting": "Loud."}, "*"))
     settings = "prompt-settings/agents/{}/channels/{}"
-    for agent, channel, status in (("pilot", "deck", 201), ("pilot", "bridge", 404), ("cook", "deck", 404)):
+    for agent, channel, status in (("pilot", "deck", 200), ("pilot", "bridge", 404), ("cook", "deck", 404)):
         path = settings.format(agent, channel)
-        assert key.call("PUT", path, {"token_budget": 900}, If_None_Match="*").status_code == status
+        assert key.call("PUT", path, {"token_budget": 900}, If_Match="*").status_code == status
 
 
 def test_a_bot_on_one_channel_proposes_memories(key_for, workspace, alice, agents):

@@ -40,7 +40,7 @@ def grown(deck: Deck) -> Deck:
 def test_a_label_is_put_moved_and_taken_off(admin: Api, bot: Api, grown: Deck) -> None:
     at = f"{LABELS}/canary"
     put = admin.call("PUT", at, {"version": 1, "note": "Try it"}, If_Match='"0"')
-    assert (good(put)["version"], put["ETag"]) == (1, '"1"')
+    assert (good(put, 201)["version"], put["ETag"]) == (1, '"1"')
     by_digest = {"version": grown.version(2).digest, "expected": grown.version(1).digest}
     assert good(admin.call("PUT", at, by_digest))["version"] == 2
     assert good(admin.call("PUT", at, {"version": 3, "expected": 2}))["version"] == 3
@@ -59,10 +59,21 @@ def test_a_label_is_put_moved_and_taken_off(admin: Api, bot: Api, grown: Deck) -
     assert good(admin.get(f"{at}/moves?limit=1"))["items"][0]["version"] is None
 
 
+def test_a_label_is_created_once(admin: Api, grown: Deck) -> None:
+    path, body = f"{LABELS}/canary", {"version": 1}
+    assert admin.call("PUT", path, body).status_code == 428
+    refused = admin.call("PUT", path, body, If_Match="*")
+    assert (refused.status_code, refused.json()["code"]) == (412, "precondition_failed")
+    assert admin.call("PUT", path, body, If_None_Match="*").status_code == 201
+    again = admin.call("PUT", path, body, If_None_Match="*")
+    assert (again.status_code, again["ETag"]) == (412, '"1"')
+    assert admin.call("PUT", path, body, If_Match="*").status_code == 200
+
+
 def test_a_label_move_needs_its_expected_version(admin: Api, grown: Deck) -> None:
     at = f"{LABELS}/canary"
     problem(admin.call("PUT", at, {"version": 1}), 428, "precondition_required")
-    good(admin.call("PUT", at, {"version": 1, "expected": None}))
+    good(admin.call("PUT", at, {"version": 1, "expected": None}), 201)
     for body in ({"version": 2, "expected": None}, {"version": 2, "expected": 3}):
         problem(admin.call("PUT", at, body), 412, "precondition_failed")
     problem(admin.call("PUT", at, {"version": 2}, If_Match='"7"'), 412, "precondition_failed")
@@ -107,7 +118,7 @@ def test_protected_labels_are_for_owners(
     assert [row["name"] for row in good(editor.get("labels"))["items"]] == ["production", "canary"]
     body = {"version": 1, "expected": None}
     problem(editor.call("PUT", f"{LABELS}/canary", body), 403, "not_allowed")
-    good(admin.call("PUT", f"{LABELS}/canary", body))
+    good(admin.call("PUT", f"{LABELS}/canary", body), 201)
     assert LabelRule.objects.in_workspace(grown.workspace).get().is_protected
 
 
@@ -131,7 +142,7 @@ def test_keys_stay_within_their_scopes(
     problem(narrow.get("labels"), 403, "out_of_scope")
     problem(narrow.post("labels/canary:protect", {"is_protected": True}), 403, "out_of_scope")
     canaries = scoped(labels=["canary"])
-    good(canaries.call("PUT", f"{LABELS}/canary", body))
+    good(canaries.call("PUT", f"{LABELS}/canary", body), 201)
     problem(canaries.call("PUT", f"{LABELS}/other", body), 403, "out_of_scope")
     problem(canaries.post(f"{LABELS}/production:rollback", {"note": "x"}), 403, "out_of_scope")
     names = PromptLabel.objects.in_workspace(grown.workspace).filter(prompt=grown.prompt())

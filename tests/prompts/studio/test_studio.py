@@ -417,7 +417,7 @@ def test_the_review_has_the_numbers_of_the_impact_api(deck: Deck, as_alice: Clie
     )
     assert review.token_delta == text["token_delta"]
     assert (review.broken_prefixes, review.rewritten_tokens) == (
-        text["broken_prefixes"],
+        text["invalidated_cache_prefixes"],
         text["rewritten_tokens"],
     )
     sentence = "Changes 2 prompts of 2 agents, 1 unique change, +4 tokens, 2 cached prefixes change."

@@ -135,7 +135,7 @@ def test_a_change_in_force_is_compared_with_the_last_approved_revision(source, r
         refreshed(source)
     response = as_bob.get(file_url(file_at(source)))
     assert [revision.number for revision in response.context["pair"]] == [1, 3]
-    assert "the last accepted one" in response.content.decode()
+    assert "the last approved one" in response.content.decode()
 
 
 def test_a_new_file_shows_its_text_and_no_diff(source, as_bob):
@@ -249,7 +249,7 @@ def test_the_number_of_queries_does_not_grow_with_the_history(source, root, as_b
 def test_approving_settles_the_revision_that_was_viewed(source, as_bob):
     file = file_at(source)
     response = as_bob.post(file_url(file, "adopt/"), {"digest": file.newest.digest}, follow=True)
-    assert "Accepted: AGENTS.md." in response.content.decode()
+    assert "Approved: AGENTS.md." in response.content.decode()
     assert (reload_file(file).state, reload_file(file).is_settled) == ("current", True)
     by_bob = AuditEvent.unscoped.filter(actor_label="bob@example.com")
     assert by_bob.filter(verb="approved", kind="file").count() == 1
@@ -366,7 +366,7 @@ def test_a_waiver_of_another_file_is_not_ended_here(poisoned, as_reviewer):
 
 def test_trust_is_requested_granted_and_lost_after_a_change(tea, as_bob, root):
     page = as_bob.get(file_url(tea)).content.decode()
-    assert "Trust and accept" in page
+    assert "Trust and approve" in page
     assert "agents cannot use it until someone trusts it" in page
     as_bob.post(file_url(tea, "adopt/"), {"digest": tea.newest.digest})
     assert "Trusted in its current form" in as_bob.get(file_url(tea)).content.decode()

@@ -205,7 +205,7 @@ def test_permissions_are_the_same_as_on_the_pages(
     body = WAIVER | {"digest": get_seen_digest(editor, number)}
     for caller in (editor, bot, key_for(workspace, rita, verbs=["read", "write"])):
         assert caller.post(f"context-files/{number}:waive", body).status_code == 403
-    for verb in ("ignore", "unignore", "accept"):
+    for verb in ("ignore", "unignore", "approve"):
         for caller in (reviewer, bot):
             assert caller.post(f"context-files/{number}:{verb}", {"digest": ""}).status_code == 403
     waived = reviewer.post(f"context-files/{number}:waive", body)
@@ -276,7 +276,7 @@ def test_a_limited_key_reads_the_files_of_its_agents_and_changes_nothing(
             other = file_in(his, ".agents/skills/toast/SKILL.md").pk
             assert caller.get(f"{path}/{other}").status_code == 404
         for verb, data in (
-            ("accept", {"digest": ""}),
+            ("approve", {"digest": ""}),
             ("ignore", {}),
             ("waive", WAIVER | {"digest": "0" * 64}),
         ):

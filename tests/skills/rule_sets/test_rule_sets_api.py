@@ -63,7 +63,7 @@ def test_a_revision_is_listed_and_restored(admin):
     put(admin, RULES)
     put(admin, {"rules": [{"kind": "context", "paths": ["OTHER.md"]}]})
     history = admin.get("rule-sets/plain/revisions").json()["items"]
-    assert [row["number"] for row in history] == [2, 1]
+    assert [row["revision"] for row in history] == [2, 1]
     answer = admin.call("POST", "rule-sets/plain/revisions/1:restore", If_Match='"2"')
     assert answer.json()["rules"][0]["paths"] == ["NOTES.md"], answer.content
 
