@@ -155,7 +155,7 @@ def own_status(caller: Caller, endpoint: ApiEndpoint, row: Row) -> int:
     if not is_open(caller, endpoint):
         return 403
     refused = narrow_status(caller, row) or (row.bots if caller.is_bot else 0)
-    return refused or row.others.get(caller.name, endpoint.operation.status)
+    return refused or row.others.get(caller.name, 201 if row.creates else endpoint.operation.status)
 
 
 def narrow_status(caller: Caller, row: Row) -> int:
@@ -267,6 +267,8 @@ class Refusals:
                     if value.isdigit()
                     else shape.replace(value, "…")
                 )
+            # The body contains the value that the caller sent.
+            shape = re.sub(r"'Content-Length': '\d+'", "", shape)
             self.shapes[str(cell.endpoint), cell.target] = shape
 
     def findings(self) -> list[str]:

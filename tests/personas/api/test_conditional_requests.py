@@ -8,7 +8,7 @@ from personas.api import etags
 from personas.models import Tool, Workspace
 from personas.records.services import edit_record
 from tests.api_client import Api
-from tests.factories import BY, make_agent, make_channel, make_soul, make_tool
+from tests.factories import BY, make_agent, make_soul, make_tool
 
 pytestmark = pytest.mark.django_db
 MERGE_PATCH = "application/merge-patch+json"

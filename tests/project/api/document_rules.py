@@ -187,13 +187,18 @@ def find_wrong_examples(document: Document) -> list[str]:
     return found
 
 
+def get_scope_sentence(operation: Document) -> str:
+    verb = operation.get("x-required-scope", "?")
+    return f"Needs `{verb}`" if verb else "Needs no verb."
+
+
 def find_undescribed_operations(document: Document) -> list[str]:
     """Every operation has a description of its own, and names the verb that its key needs."""
     return [
         place
         for place, operation in list_operations(document)
         if operation.get("description", "Needs `").startswith("Needs `")
-        or f"Needs `{operation.get('x-required-scope')}`" not in operation["description"]
+        or get_scope_sentence(operation) not in operation["description"]
     ]
 
 
