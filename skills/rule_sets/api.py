@@ -13,7 +13,8 @@ from personas.api.key_limits import Touches
 from personas.api.operations import ApiRequest, Operation
 from personas.api.pagination import PAGINATION_PARAMS, complete_list_response
 from personas.api.problems import FieldError, ProblemError
-from personas.api.record_resource import CHANGE_ERROR_CODES, REVISION_SCHEMA, RecordResource
+from personas.api.record_resource import CHANGE_ERROR_CODES, RecordResource
+from personas.api.record_schema import REVISION_SCHEMA
 from personas.api.responses import ApiResponse, json_response, no_content_response
 from personas.api.schema import (
     Schema,
