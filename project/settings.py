@@ -387,13 +387,14 @@ DRAMATIS_MAX_CLOCK_SKEW = env_int("DRAMATIS_MAX_CLOCK_SKEW", 30)
 # Bytes of call data that one workspace may store per day (UTC); 0 means no limit.
 DRAMATIS_CALL_BYTES_PER_DAY = env_int("DRAMATIS_CALL_BYTES_PER_DAY", 1024**3)
 # Retention in days of refresh runs (the newest of each source is always kept), of abandoned drafts, of
-# security events, reports and verification runs, and of contents and file revisions that nothing refers to.
-# 0 keeps them for ever.
+# security events, reports and verification runs, and of contents and file revisions that nothing refers to;
+# in months of events. 0 keeps them for ever.
 DRAMATIS_KEEP_RUNS_DAYS = env_int("DRAMATIS_KEEP_RUNS_DAYS", 30)
 DRAMATIS_KEEP_DRAFTS_DAYS = env_int("DRAMATIS_KEEP_DRAFTS_DAYS", 90)
 DRAMATIS_KEEP_SECURITY_EVENTS_DAYS = env_int("DRAMATIS_KEEP_SECURITY_EVENTS_DAYS", 180)
 DRAMATIS_KEEP_REPORTS_DAYS = env_int("DRAMATIS_KEEP_REPORTS_DAYS", 180)
 DRAMATIS_KEEP_VERIFICATIONS_DAYS = env_int("DRAMATIS_KEEP_VERIFICATIONS_DAYS", 365)
+DRAMATIS_KEEP_EVENTS_MONTHS = env_int("DRAMATIS_KEEP_EVENTS_MONTHS", 6)
 DRAMATIS_KEEP_UNUSED_DAYS = env_int("DRAMATIS_KEEP_UNUSED_DAYS", 30)
 # The folder of pg_dump and pg_restore if they are not on the PATH.
 DRAMATIS_POSTGRES_PROGRAMS = env_str("DRAMATIS_POSTGRES_PROGRAMS")
