@@ -106,7 +106,7 @@ EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
 }
 # Fields that refer to no row: text, choices, numbers, positions.
 PLAIN_NAMES = """
-    adoption all_files allow_hard_links allowed_tools append at base64 belief body capabilities
+    adoption after all_files allow_hard_links allowed_tools append at base64 belief body capabilities
     channel_name compatibility content context creature cursor data description directories
     disable_model_invocation documentation_additional documentation_examples documentation_main email
     emoji entry error expires_at extra extra_skill_folders fields file_names files folder for_all_agents
@@ -118,7 +118,7 @@ PLAIN_NAMES = """
     replace responsibilities role sample_data sandbox scope scopes section_limits sections session
     signature since slug snippet sources state status steps string_truncate text timezone title
     token_budget total total_characters until updated_since valid_from valid_until values verb verbs vibe
-    working_directory
+    wait working_directory
 """
 MORE_PLAIN_NAMES = """
     caps depth entries file_bytes folder_entries format global_folder off paths rules seconds skip_folders
