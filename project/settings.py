@@ -376,9 +376,10 @@ DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "che
 # Access to /metrics: clients with the token, and clients that connect directly from one of the networks. In
 # production there is no default network, because behind a proxy every client seems to be local.
 DRAMATIS_METRICS_TOKEN = env_secret("DRAMATIS_METRICS_TOKEN", needed=False)
-DRAMATIS_METRICS_NETWORKS = env_networks(
-    "DRAMATIS_METRICS_NETWORKS", () if PRODUCTION else ("127.0.0.0/8", "::1")
-)
+LOCAL_NETWORKS = () if PRODUCTION else ("127.0.0.0/8", "::1")
+DRAMATIS_METRICS_NETWORKS = env_networks("DRAMATIS_METRICS_NETWORKS", LOCAL_NETWORKS)
+# Hosts and networks that webhooks may reach although they are not public.
+DRAMATIS_OUTGOING_ALLOWED = env_list("DRAMATIS_OUTGOING_ALLOWED")
 # Whether to log successful fetches too. The ledger has a row for each of them in any case.
 DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
 # How many seconds the time of a ledger row may differ from the clock of PostgreSQL. If it differs more, the
