@@ -18,6 +18,7 @@ from personas.channels.models import BUILT_IN_CHANNELS, Channel
 from personas.contents.models import Content, ErasableContent, sha256_digest
 from personas.drafts.models import KeptDraft
 from personas.erasure.models import Erasure, ErasureCounter, ErasureProgress
+from personas.events.models import Event, EventCounter
 from personas.members.models import Invitation, Membership
 from personas.memories.models import Memory, MemoryState
 from personas.records.models import Named, Record, Revision
@@ -42,6 +43,8 @@ __all__ = [
     "Erasure",
     "ErasureCounter",
     "ErasureProgress",
+    "Event",
+    "EventCounter",
     "Identity",
     "Invitation",
     "KeptAnswer",

@@ -9,6 +9,7 @@ from personas.agents.views import AgentPages, IdentityPages, SoulPages
 from personas.api_keys import views as api_keys_views
 from personas.audit import views as audit_views
 from personas.channels.views import ChannelPages
+from personas.events import views as events_views
 from personas.members import invitation_views
 from personas.members import views as members_views
 from personas.memories.views import MemoryPages
@@ -33,6 +34,7 @@ RECORD_PAGES: tuple[RecordPages[Any], ...] = (
 workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/", workspaces_views.workspace_settings, name="workspace-settings"),
     path("audit/", include(audit_views.urlpatterns)),
+    path("events/", include(events_views.urlpatterns)),
     path("members/", include(members_views.urls)),
     path("keys/", include(api_keys_views.urls)),
     *(path(f"{family.name}/", include(family.urls())) for family in RECORD_PAGES),

@@ -15,6 +15,7 @@ from core.db.batch_delete import delete_in_batches
 from core.db.workspace_scope import workspace_scope
 from personas.accounts.services import delete_security_events_before
 from personas.drafts.services import delete_drafts_before
+from personas.events.selectors import delete_events_before
 from personas.models import Workspace
 from personas.tenancy.lost_nodes import list_unreachable_workspaces, query_workspaces
 from prompts.call_contents.retention import delete_old_counters, delete_unused_call_contents
@@ -47,6 +48,11 @@ def purge_drafts() -> int:
 def purge_security_events() -> int:
     days: int = settings.DRAMATIS_KEEP_SECURITY_EVENTS_DAYS
     return delete_security_events_before(timezone.now() - timedelta(days=days)) if days else 0
+
+
+def purge_events() -> int:
+    months: int = settings.DRAMATIS_KEEP_EVENTS_MONTHS
+    return delete_everywhere(delete_events_before, months * 31) if months else 0
 
 
 def purge_sessions() -> int:

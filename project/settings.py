@@ -376,9 +376,10 @@ DRAMATIS_CHECKPOINT_DIR = Path(env_str("DRAMATIS_CHECKPOINT_DIR", str(VAR / "che
 # Access to /metrics: clients with the token, and clients that connect directly from one of the networks. In
 # production there is no default network, because behind a proxy every client seems to be local.
 DRAMATIS_METRICS_TOKEN = env_secret("DRAMATIS_METRICS_TOKEN", needed=False)
-DRAMATIS_METRICS_NETWORKS = env_networks(
-    "DRAMATIS_METRICS_NETWORKS", () if PRODUCTION else ("127.0.0.0/8", "::1")
-)
+LOCAL_NETWORKS = () if PRODUCTION else ("127.0.0.0/8", "::1")
+DRAMATIS_METRICS_NETWORKS = env_networks("DRAMATIS_METRICS_NETWORKS", LOCAL_NETWORKS)
+# Hosts and networks that webhooks may reach although they are not public.
+DRAMATIS_OUTGOING_ALLOWED = env_list("DRAMATIS_OUTGOING_ALLOWED")
 # Whether to log successful fetches too. The ledger has a row for each of them in any case.
 DRAMATIS_LOG_FETCHES = env_bool("DRAMATIS_LOG_FETCHES", False)
 # How many seconds the time of a ledger row may differ from the clock of PostgreSQL. If it differs more, the
@@ -387,13 +388,14 @@ DRAMATIS_MAX_CLOCK_SKEW = env_int("DRAMATIS_MAX_CLOCK_SKEW", 30)
 # Bytes of call data that one workspace may store per day (UTC); 0 means no limit.
 DRAMATIS_CALL_BYTES_PER_DAY = env_int("DRAMATIS_CALL_BYTES_PER_DAY", 1024**3)
 # Retention in days of refresh runs (the newest of each source is always kept), of abandoned drafts, of
-# security events, reports and verification runs, and of contents and file revisions that nothing refers to.
-# 0 keeps them for ever.
+# security events, reports and verification runs, and of contents and file revisions that nothing refers to;
+# in months of events. 0 keeps them for ever.
 DRAMATIS_KEEP_RUNS_DAYS = env_int("DRAMATIS_KEEP_RUNS_DAYS", 30)
 DRAMATIS_KEEP_DRAFTS_DAYS = env_int("DRAMATIS_KEEP_DRAFTS_DAYS", 90)
 DRAMATIS_KEEP_SECURITY_EVENTS_DAYS = env_int("DRAMATIS_KEEP_SECURITY_EVENTS_DAYS", 180)
 DRAMATIS_KEEP_REPORTS_DAYS = env_int("DRAMATIS_KEEP_REPORTS_DAYS", 180)
 DRAMATIS_KEEP_VERIFICATIONS_DAYS = env_int("DRAMATIS_KEEP_VERIFICATIONS_DAYS", 365)
+DRAMATIS_KEEP_EVENTS_MONTHS = env_int("DRAMATIS_KEEP_EVENTS_MONTHS", 6)
 DRAMATIS_KEEP_UNUSED_DAYS = env_int("DRAMATIS_KEEP_UNUSED_DAYS", 30)
 # The folder of pg_dump and pg_restore if they are not on the PATH.
 DRAMATIS_POSTGRES_PROGRAMS = env_str("DRAMATIS_POSTGRES_PROGRAMS")

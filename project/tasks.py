@@ -51,6 +51,12 @@ def purge_security_events_job() -> None:
 
 
 @shared_task
+def purge_events_job() -> None:
+    """Delete old events."""
+    retention.purge_events()
+
+
+@shared_task
 def purge_sessions_job() -> None:
     """Delete expired sessions."""
     retention.purge_sessions()

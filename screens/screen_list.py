@@ -19,7 +19,18 @@ FAMILIES = (
     "channels",
 )
 TABS = ("memory", "skills", "tools", "context", "channels", "versions", "activity")
-LISTS = ("releases", "inbox", "sources", "rule-sets", "ledger", "verify", "members", "keys", "audit")
+LISTS = (
+    "releases",
+    "inbox",
+    "sources",
+    "rule-sets",
+    "ledger",
+    "verify",
+    "members",
+    "keys",
+    "audit",
+    "events",
+)
 MORE = ("labels", "prompt-settings", "erasures", "settings", "rebuilding", "time-machine", "ledger/outdated")
 FORMS = (
     "agents/new",

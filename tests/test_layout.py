@@ -244,6 +244,9 @@ WHERE_IS = [
     ),
     ("Where are secrets removed from logs?", "redaction", "project/logs/redaction.py", "redact_event"),
     ("Where is the OpenAPI document?", "openapi", "project/api/openapi.py", "build_openapi_document"),
+    ("Which types of events are there?", "types", "personas/events/types.py", "EVENT_TYPES"),
+    ("What keeps requests out of internal networks?", "http_sender", "core/http_sender.py", "HttpSender"),
+    ("Where are events recorded?", "events", "personas/events/services.py", "record_event"),
     ("What does the doctor check?", "doctor", "project/doctor/checks.py", "check_workers"),
 ]
 

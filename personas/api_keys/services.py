@@ -1,7 +1,7 @@
 """Create, rotate and revoke API keys."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -14,6 +14,7 @@ from personas.api_keys.format import ADMIN, BOT, KEY_PREFIXES, generate_key_secr
 from personas.api_keys.scopes import BadScopes, normalise_scopes
 from personas.audit.services import write_audit_event
 from personas.errors import DomainError, InvalidInput
+from personas.events.services import record_event
 from personas.models import Agent, ApiKey, Channel, Membership, User, Workspace
 from personas.records.services import convert_save_errors
 from personas.tenancy.lost_nodes import lock_workspace
@@ -73,6 +74,7 @@ def create_key(
         creator_key=creator_key,
     )
     _audit_key(key, "created", by=by, after=_key_audit_data(key))
+    _record_key_event(key, "key.created")
     return key, secret
 
 
@@ -84,6 +86,7 @@ def revoke_key(key: ApiKey, *, by: Actor) -> ApiKey:
         key.revoked_at = timezone.now()
         key.save(update_fields=["revoked_at"])
         _audit_key(key, "revoked", by=by)
+        _record_key_event(key, "key.revoked")
     return key
 
 
@@ -154,6 +157,7 @@ def rotate_key(
     )
     _audit_key(key, "rotated", by=by, before=before, after=_key_audit_data(key) | {"to": new.name})
     _audit_key(new, "created", by=by, after=_key_audit_data(new))
+    _record_key_event(key, "key.rotated", new_key_id=new.pk)
     return new, secret
 
 
@@ -307,3 +311,13 @@ def _audit_key(
     after: dict[str, Any] | None = None,
 ) -> None:
     write_audit_event(key.workspace_id, verb, "key", key.pk, key.name, by=by, before=before, after=after)
+
+
+def _record_key_event(key: ApiKey, name: str, *, new_key_id: int | None = None) -> None:
+    data = {
+        "key_id": key.pk,
+        "kind": key.kind,
+        "expires_at": key.expires_at.astimezone(UTC).isoformat(),
+        "new_key_id": new_key_id,
+    }
+    record_event(key.workspace_id, name, data)

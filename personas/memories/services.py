@@ -6,6 +6,7 @@ from django.utils.translation import gettext as _
 from core.db.before_commit import atomic_with_hooks
 from personas.actors import Actor
 from personas.errors import DomainError
+from personas.events.services import record_event
 from personas.models import Memory, MemoryState, Workspace
 from personas.records.services import FieldValues, create_record, edit_record, lock_record
 
@@ -25,7 +26,10 @@ def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, messa
     state = values.get("state", MemoryState.ACTIVE)
     verb = UNAPPROVED_VERB if by.is_bot and state == MemoryState.ACTIVE else "created"
     authored = values | {"author": by.user, "author_label": by.label}
-    return create_record(Memory, workspace, authored, by=by, message=message, verb=verb)
+    memory = create_record(Memory, workspace, authored, by=by, message=message, verb=verb)
+    if memory.state == MemoryState.PROPOSED:
+        record_memory_event(memory, "memory.proposed")
+    return memory
 
 
 def can_activate_memories(actor: Actor) -> bool:
@@ -42,7 +46,9 @@ def approve_memory(memory: Memory, *, by: Actor) -> Memory:
             _("Only a proposed memory can be approved; this one is %(state)s.")
             % {"state": memory.get_state_display().lower()}
         )
-    return _change_state(memory, MemoryState.ACTIVE, by=by, verb="approved")
+    memory = _change_state(memory, MemoryState.ACTIVE, by=by, verb="approved")
+    record_memory_event(memory, "memory.approved")
+    return memory
 
 
 @atomic_with_hooks()
@@ -58,7 +64,9 @@ def reject_memory(memory: Memory, *, by: Actor) -> Memory:
             _("Only a proposed memory can be rejected; this one is %(state)s.")
             % {"state": memory.get_state_display().lower()}
         )
-    return revoke_memory(memory, by=by)
+    memory = revoke_memory(memory, by=by)
+    record_memory_event(memory, "memory.rejected")
+    return memory
 
 
 @atomic_with_hooks()
@@ -99,6 +107,10 @@ def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
     memory.archived_at = None
     memory.save(update_fields=["archived_at"])
     return _change_state(memory, MemoryState.ACTIVE, by=by, verb="reinstated")
+
+
+def record_memory_event(memory: Memory, name: str) -> None:
+    record_event(memory.workspace_id, name, {"memory_id": memory.pk, "revision": memory.revision})
 
 
 def _change_state(memory: Memory, state: MemoryState, *, by: Actor, verb: str) -> Memory:

@@ -19,6 +19,7 @@ from personas.actors import SYSTEM_ACTOR, Actor
 from personas.agents.models import ReleasePolicy
 from personas.audit.services import audit_record_change
 from personas.errors import EditConflict, InvalidInput, RecordErased, RecordInUse
+from personas.events.services import record_event
 from personas.models import Agent, Erasure, Membership, Record, Revision, Workspace
 from personas.records.models import read_agent_ids
 from personas.records.revisions import build_revision
@@ -240,6 +241,7 @@ def _save_record(
         writes.update(record)
     Revision.objects.insert([revision], batch=writes)
     audit_record_change(record, verb, by=by, before=before, after=after, batch=writes)
+    record_change_event(record, verb, batch=writes)
     with convert_save_errors(has_savepoint=False):
         results = writes.send([query.bound for query in agent_queries])
     if agent_queries:
@@ -281,8 +283,19 @@ def _save_archived_state(record: R, verb: str, affected_ids: list[int], *, by: A
     record.updated_at = timezone.now()
     record.save(update_fields=["archived_at", "updated_at"])
     audit_record_change(record, verb, by=by, before={"archived": not record.is_archived}, after=state)
+    record_change_event(record, verb)
     _send_agent_changed(record, [*affected_ids, *record.agent_ids()], None, by=by)
     return record
+
+
+def record_change_event(record: Record, verb: str, *, batch: WriteBatch | None = None) -> None:
+    data = {
+        "kind": record.kind,
+        "id": record.pk,
+        "revision": record.revision,
+        "action": verb.replace(" ", "_"),
+    }
+    record_event(record.workspace_id, "record.changed", data, batch=batch)
 
 
 def _send_agent_changed(

@@ -26,6 +26,7 @@ OPERATION_DESCRIPTIONS = {
     "getMember": "The ETag is needed to change or remove the member.",
     "getInvitation": "An invitation that was neither accepted nor withdrawn.",
     "listAuditEvents": "Only keys that may manage keys see the details of events about keys.",
+    "listEvents": "Continue with `after` and the `sequence` of the last event that you have.",
     # --- skills, sources, context files -------------------------------------------------------------------
     "importSkill": "The skill is assigned to no agent.",
     "getSkillFile": "Markdown, or JSON if only `application/json` is accepted.",

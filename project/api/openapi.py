@@ -13,6 +13,8 @@ from personas.api.problems import PROBLEM_SCHEMA
 from personas.api.request_body import PATCH_TYPES
 from personas.api.schema import Schema, to_camel_case
 from personas.api.views import get_api_view
+from personas.events.api import EVENT_SCHEMA
+from personas.events.types import EVENT_TYPES
 from project.api.components import NamedSchemas, map_subschemas
 from project.api.descriptions import OPERATION_DESCRIPTIONS, PARAMETER_DESCRIPTIONS
 from project.api.example_values import RESPONSE_EXAMPLES
@@ -59,7 +61,11 @@ class DocumentBuilder:
             operation for pattern in self.patterns for operation in get_operations(pattern).values()
         ]
         self.schemas = NamedSchemas(
-            [PROBLEM_SCHEMA, *(schema for operation in self.operations for schema in list_schemas(operation))]
+            [
+                PROBLEM_SCHEMA,
+                *list_event_schemas().values(),
+                *(schema for operation in self.operations for schema in list_schemas(operation)),
+            ]
         )
         self.examples = build_schema_examples(self.operations)
         self.problems = ProblemResponses()
@@ -78,6 +84,7 @@ class DocumentBuilder:
             "security": [{"key": []}],
             "tags": [{"name": name, "description": TAG_DESCRIPTIONS[name]} for name in list_tags(paths)],
             "paths": paths,
+            "webhooks": self.build_webhooks(),
             "components": {
                 "securitySchemes": {
                     "key": {
@@ -91,6 +98,22 @@ class DocumentBuilder:
                 "headers": build_header_components(self.operations),
                 "responses": self.problems.to_components(self.schemas),
             },
+        }
+
+    def build_webhooks(self) -> dict[str, Any]:
+        """Return the section `webhooks`: the request that a receiver gets, for each type of event."""
+        responses = {"2XX": {"description": "Received"}}
+        return {
+            name: {
+                "post": {
+                    "summary": EVENT_TYPES[name].description,
+                    "requestBody": {
+                        "content": {"application/json": {"schema": self.schemas.reference(schema)}}
+                    },
+                    "responses": responses,
+                }
+            }
+            for name, schema in list_event_schemas().items()
         }
 
     # --- paths --------------------------------------------------------------------------------------------
@@ -196,6 +219,18 @@ class DocumentBuilder:
             for kind, media in response.get("content", {}).items()
         }
         return {**response, **({"content": content} if content else {})}
+
+
+def list_event_schemas() -> dict[str, Schema]:
+    """Return the schema of the body of each type of event. Types with the same data have the same schema."""
+    return {
+        name: {
+            "title": event_type.data.title.removesuffix("Data"),
+            "allOf": [EVENT_SCHEMA],
+            "properties": {"data": event_type.data.schema},
+        }
+        for name, event_type in EVENT_TYPES.items()
+    }
 
 
 def get_component_name(parameter: Mapping[str, Any]) -> str:

@@ -41,6 +41,7 @@ JOB_SCHEDULE = {
         3_600, "project.tasks.purge_security_events_job", expires=3_000
     ),
     "delete-expired-reports": run_every(3_600, "project.tasks.purge_reports_job", expires=3_000),
+    "delete-expired-events": run_every(3_600, "project.tasks.purge_events_job", expires=3_000),
     "delete-unused-contents": run_every(86_400, "project.tasks.purge_contents_job", expires=80_000),
     "delete-expired-sessions": run_every(3_600, "project.tasks.purge_sessions_job", expires=3_000),
     "measure-metrics": run_every(60, "project.tasks.measure_metrics_job", expires=50),

@@ -11,10 +11,11 @@ from typing import Any
 
 from core.db.compiled_write import WriteBatch
 from personas.contents.services import SaltedDigests
-from personas.models import ReleasePolicy, Workspace
+from personas.events.services import add_events_to_batch, build_event
+from personas.models import Event, ReleasePolicy, Workspace
 from prompts.builds.compiler import BuildResult
 from prompts.hashed_rows import build_version_row
-from prompts.labels.moves import PlannedMove, move_labels
+from prompts.labels.moves import PlannedMove, build_move_events, move_labels
 from prompts.models import PRODUCTION, AgentPrompt, MoveReason, PromptLabel, PromptVersion
 from prompts.proof.canonical import json_digest
 from prompts.versions.lockfile import (
@@ -59,6 +60,8 @@ class PublishRows:
     version_ids: Sequence[int] | None = None
     # The current labels of the prompts.
     labels: Sequence[PromptLabel] | None = None
+    # The events of the builds, which the caller records.
+    events: list[Event] = field(default_factory=list)
 
 
 def publish_versions(
@@ -71,8 +74,12 @@ def publish_versions(
     """
     rows = known or PublishRows(WriteBatch())
     versions = store_versions(digests, builds, at=at, known=rows)
+    rows.events.extend(
+        build_event(row.workspace_id, "version.created", version_event_data(row)) for row in versions
+    )
     advance_production(digests.workspace_id, versions, at, rows)
     if known is None:
+        add_events_to_batch(rows.events, rows.batch)
         rows.batch.send()
     return versions
 
@@ -178,4 +185,16 @@ def advance_production(
         for version in versions
         if version.prompt.agent.release_policy == ReleasePolicy.AUTOMATIC and not version.prompt.is_held
     ]
-    move_labels(workspace, moves, at=at, batch=known.batch, labels=known.labels)
+    label_moves = move_labels(workspace, moves, at=at, batch=known.batch, labels=known.labels)
+    known.events.extend(build_move_events(label_moves))
+
+
+def version_event_data(version: PromptVersion) -> dict[str, Any]:
+    prompt = version.prompt
+    return {
+        "agent": prompt.agent.slug,
+        "channel": prompt.channel.slug,
+        "version_id": version.pk,
+        "number": version.number,
+        "digest": version.digest,
+    }

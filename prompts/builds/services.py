@@ -18,7 +18,8 @@ from core.db.compiled_write import WriteBatch, build_key_query
 from personas.actors import SYSTEM_ACTOR
 from personas.contents.services import ContentsConflict, SaltedDigests
 from personas.errors import DomainError
-from personas.models import Agent, Workspace
+from personas.events.services import add_events_to_batch, build_event, confirm_events
+from personas.models import Agent, Event, Workspace
 from personas.tenancy.models import get_upsert_fields
 from prompts.builds.compiler import BuildResult, NotBuildable, compile_prompt
 from prompts.builds.publish import BuildAuthor, PublishRows, publish_versions
@@ -173,6 +174,7 @@ def try_rebuild_batch(
     now = timezone.now()
     result = RebuildResult()
     builds: list[tuple[AgentPrompt, BuildResult]] = []
+    failures: list[Event] = []
     encoder = PartEncoder()
     for collected in InputCollector(loaded, now).collect_all():
         prompt = prompts.get((collected.agent.pk, collected.channel.pk))
@@ -180,10 +182,12 @@ def try_rebuild_batch(
             # The channel was added after the prompts were locked. The cause of that change is not deleted
             # here and leads to another build.
             continue
+        had_problem = bool(prompt.problem)
         build = try_compile_prompt(prompt, collected, encoder)
         set_build_times(prompt, collected, now)
         if build is None:
             result.failed += 1
+            failures += [] if had_problem else [build_failure_event(prompt)]
             continue
         builds.append((prompt, build))
     digests = SaltedDigests(workspace)
@@ -191,11 +195,17 @@ def try_rebuild_batch(
     result.unchanged = len(builds) - len(changed)
     new = [(prompt, build, get_build_author(causes[prompt.agent_id])) for prompt, build in changed]
     writes = WriteBatch()
-    result.versions = publish_versions(
-        digests, new, at=now, known=PublishRows(writes, version_ids, rows.labels)
-    )
+    known = PublishRows(writes, version_ids, rows.labels)
+    result.versions = publish_versions(digests, new, at=now, known=known)
+    waiting_events = add_events_to_batch([*failures, *known.events], writes)
     finish_builds(workspace, list(prompts.values()), causes, writes)
+    confirm_events(waiting_events)
     return result
+
+
+def build_failure_event(prompt: AgentPrompt) -> Event:
+    data = {"agent": prompt.agent.slug, "channel": prompt.channel.slug}
+    return build_event(prompt.workspace_id, "build.failed", data)
 
 
 def list_changed_builds(

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from personas.errors import DomainError
+from personas.events.services import record_event
 from personas.tenancy.lost_nodes import lock_workspace
 from prompts.integrity.checkpoint_files import append_checkpoints, write_public_key
 from prompts.ledger.blocks import seal_ledger
@@ -130,6 +131,7 @@ def create_checkpoint(workspace_id: int, key: PrivateKey) -> Checkpoint | None:
     )
     save_signing_key(workspace_id, key, statement.at)
     row.save(force_insert=True)
+    record_event(workspace_id, "checkpoint.signed", {"sequence": row.sequence, "digest": row.hash})
     return row
 
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 from core.db.batch_delete import delete_in_batches
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
+from personas.events.services import record_event
 from personas.models import Workspace
 from personas.tenancy.lost_nodes import lock_workspace
 from prompts.integrity.verify import verify_workspace
@@ -56,14 +57,19 @@ def run_verification(workspace_id: int, run_id: int) -> VerificationRun | None:
         )
         raise
     run.result = verification.to_json()
-    if verification.first:
-        log.error(
-            "integrity_faults_found",
-            workspace=workspace_id,
-            bad=verification.bad,
-            first=str(verification.first),
-        )
-    return finish_verification(run, VerificationState.DONE)
+    if not verification.first:
+        return finish_verification(run, VerificationState.DONE)
+    with transaction.atomic():
+        finish_verification(run, VerificationState.DONE)
+        data = {"verification_id": run.pk, "count": verification.bad}
+        record_event(workspace_id, "chain.broken", data)
+    log.error(
+        "integrity_faults_found",
+        workspace=workspace_id,
+        bad=verification.bad,
+        first=str(verification.first),
+    )
+    return run
 
 
 def finish_verification(run: VerificationRun, state: VerificationState, problem: str = "") -> VerificationRun:

@@ -8,7 +8,8 @@ from django.db.models import QuerySet
 
 from core.db.compiled_query import CompiledQuery
 from core.db.compiled_write import WriteBatch
-from personas.models import Workspace
+from personas.events.services import add_events_to_batch, build_event
+from personas.models import Event, Workspace
 from personas.tenancy.models import get_upsert_fields
 from prompts.hashed_rows import build_label_move_row
 from prompts.labels.approval import check_moves
@@ -44,7 +45,8 @@ def move_labels(
 
     Raise an error if a reviewed agent would get a version that was not approved, or if a version cannot be
     served: see prompts.labels.approval. This sets `last_move` and `last_move_hash` of the prompts, but the
-    caller must save the prompts. With `batch`, rows are inserted when the batch is sent. `labels` are the
+    caller must save the prompts. With `batch`, rows are inserted when the batch is sent, and the caller
+    records the events. `labels` are the
     current labels of the prompts, if they are loaded; the prompts must have been locked before.
     """
     if not moves:
@@ -58,8 +60,28 @@ def move_labels(
     LabelMove.objects.insert(label_moves, batch=writes)
     write_labels(workspace, moves, current, at, writes)
     if batch is None:
+        add_events_to_batch(build_move_events(label_moves), writes)
         writes.send()
     return label_moves
+
+
+def build_move_events(moves: Sequence[LabelMove]) -> list[Event]:
+    return [
+        build_event(
+            move.workspace_id,
+            "label.moved",
+            {
+                "agent": move.prompt.agent.slug,
+                "channel": move.prompt.channel.slug,
+                "label": move.label,
+                "number": move.version.number if move.version else None,
+                "previous_number": move.previous_version.number if move.previous_version else None,
+                "version_id": move.version_id,
+                "reason": move.reason,
+            },
+        )
+        for move in moves
+    ]
 
 
 @CompiledQuery

@@ -15,6 +15,7 @@ from core.text.lists import format_short_list
 from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
+from personas.events.services import record_event
 from personas.models import ReleasePolicy, User, Workspace
 from personas.records.services import convert_save_errors
 from personas.tenancy.lost_nodes import lock_workspace
@@ -31,6 +32,17 @@ from prompts.models import (
     ReleaseStatus,
 )
 from prompts.releases.authors import list_authored_items
+
+# Types of events by the action in the audit log.
+RELEASE_EVENTS = {
+    "requested": "release.requested",
+    "approved": "release.approved",
+    "rejected": "release.rejected",
+    "withdrew": "release.withdrawn",
+    "voided": "release.voided",
+    "released": "release.released",
+    "overrode": "release.released",
+}
 
 
 @transaction.atomic
@@ -277,3 +289,10 @@ def get_next_release_number(workspace: Workspace) -> int:
 def log_release_event(release: Release, action: str, *, by: Actor) -> None:
     after = {"label": release.label, "message": release.message, "reason": release.reason}
     write_audit_event(release.workspace_id, action, "release", release.pk, str(release), by=by, after=after)
+    data = {
+        "release_id": release.pk,
+        "number": release.number,
+        "label": release.label,
+        "is_override": release.is_override,
+    }
+    record_event(release.workspace_id, RELEASE_EVENTS[action], data)

@@ -12,11 +12,12 @@ from django.utils.translation import gettext as _
 from personas.actors import SYSTEM_ACTOR, Actor
 from personas.audit.services import write_audit_event
 from personas.errors import DomainError, InvalidInput
+from personas.events.services import record_events
 from personas.models import Agent, Workspace
 from personas.signals import agent_changed
 from skills.files.policy import policy_for
 from skills.files.selectors import list_untrusted_skills
-from skills.files.state_changes import apply_states, list_reader_ids, notify_readers
+from skills.files.state_changes import apply_states, build_file_event, list_reader_ids, notify_readers
 from skills.models import ContextFile, FileAgent, FileState, Reach, Source, Verdict, Waiver
 from skills.sources.locks import lock_source
 
@@ -56,7 +57,10 @@ def approve_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
                 file.trusted_digest = file.newest.digest
         file.is_settled = True
 
-    return change_file(file, "approved", approve, by=by)
+    approved = change_file(file, "approved", approve, by=by)
+    if approved.file_kind == "skill" and approved.is_there:
+        record_events([build_file_event(approved, "skill.trusted")])
+    return approved
 
 
 @transaction.atomic

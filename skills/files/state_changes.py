@@ -5,12 +5,15 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from personas.actors import SYSTEM_ACTOR, Actor
-from personas.models import Agent
+from personas.events.services import build_event, record_events
+from personas.models import Agent, Event
 from personas.signals import agent_changed
 from skills.files.states import WITHHELD_STATES, FilePolicy, get_effective_revision, get_file_state
-from skills.models import ContextFile, FileAgent, Reach, RefreshRun, Source
+from skills.models import ContextFile, FileAgent, FileState, Reach, RefreshRun, Source
 from skills.sources.readers import get_readers_by_agent
 
+# States in which a file is in the inbox until a member has decided.
+WAITING_STATES = frozenset({FileState.NEW, FileState.CHANGED, FileState.QUARANTINED, FileState.MISSING})
 SAVED_COLUMNS = [
     *(
         "file_kind",
@@ -33,19 +36,36 @@ def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: dat
     Return the files whose text in prompts changes, and those that become or cease to be withheld: prompts
     are served with a warning for each withheld file.
     """
-    changed = []
+    changed, events = [], []
     for file in files:
-        used = get_effective_revision(file, policy)
+        is_changed, used = False, get_effective_revision(file, policy)
         state = get_file_state(file, policy)
         if (used.digest if used else "") != (file.in_force.digest if file.in_force else ""):
             changed.append(file)
             file.changed_at = now
+            is_changed = True
         elif state != file.state and not WITHHELD_STATES.isdisjoint((state, file.state)):
             changed.append(file)
+        is_waiting = state != file.state and state in WAITING_STATES and not file.is_settled
         file.in_force, file.state = used, state
+        events += [build_file_event(file, "context_file.changed")] if is_changed else []
+        events += [build_file_event(file, "context_file.waiting")] if is_waiting else []
         # One UPDATE per row is faster than bulk_update, because Django needs long to build that statement.
         file.save(update_fields=SAVED_COLUMNS)
+    record_events(events)
     return changed
+
+
+def build_file_event(file: ContextFile, name: str) -> Event:
+    used = file.newest if name == "context_file.waiting" else file.in_force
+    data = {
+        "file_id": file.pk,
+        "source_id": file.source_id,
+        "kind": file.file_kind,
+        "status": str(file.state),
+        "digest": used.digest if used else None,
+    }
+    return build_event(file.workspace_id, name, data)
 
 
 def notify_readers(

@@ -106,7 +106,7 @@ EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
 }
 # Fields that refer to no row: text, choices, numbers, positions.
 PLAIN_NAMES = """
-    approval all_files allow_hard_links allowed_tools append archived at base64 body capabilities
+    after approval all_files allow_hard_links allowed_tools append archived at base64 body capabilities
     channel_name compatibility content context creature cursor data description directories
     disable_model_invocation display_name documentation_additional documentation_examples
     documentation_main email emoji entry error expires_at extra extra_skill_folders fields file_names
@@ -118,7 +118,7 @@ PLAIN_NAMES = """
     pulled_skills_folder q reason record refresh_minutes release_policy replace responsibilities role
     sample_data sandbox scope scopes section_limits sections session signature since slug snippet sources
     state status steps string_truncate text timezone title token_budget total total_characters until
-    updated_since valid_from valid_until values verb verbs vibe working_directory
+    updated_since valid_from valid_until values verb verbs vibe wait working_directory
 """
 MORE_PLAIN_NAMES = """
     with_created

@@ -168,8 +168,8 @@ PERSONAS: dict[str, Row] = {
     "PATCH workspace-one": Row(body=constant({"name": "Renamed"}), narrow=403),
     # The new workspace is another one.
     "POST workspaces-list": Row(body=constant({"name": "Fresh", "slug": "fresh"}), changes=False, narrow=403),
-    # Ids are unique per kind, so the filter needs one.
     "GET audit-list": Row(query=constant({"kind": "agent"}), narrow=403),
+    "GET events-list": Row(query=constant({"after": "0"}), narrow=403),
 }
 
 # --- skills, sources, files ----------------------------------------------------------------------------

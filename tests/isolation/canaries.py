@@ -46,6 +46,8 @@ FIXED_VALUES = {
     "RefreshRun.outcome": "states and numbers",
     "Erasure.versions": "ids",
     "SecurityEvent.kind": "one of a few words of ours",
+    "Event.type": "one of our types",
+    "Event.data": "ids, numbers, digests and slugs",
     "SigningKey.public_key": "a key that anybody may see",
 }
 

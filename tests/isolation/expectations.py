@@ -149,6 +149,8 @@ INSIDE: dict[str, Page] = {
     "audit": Page(),
     "audit-event": Page(objects={"key": ("audit", "pk")}),
     "audit-export": Page(),
+    "events": Page(),
+    "events-live": Page(),
     "workspace-settings": Page(read=OWNERS, write=OWNERS, body=lambda s, h: {"name": "Renamed"}),
     "members:list": Page(),
     "members:export": Page(),

@@ -14,6 +14,8 @@ from personas.models import (
     ApiKey,
     Content,
     Erasure,
+    Event,
+    EventCounter,
     KeptAnswer,
     KeptDraft,
     User,
@@ -282,6 +284,8 @@ class Seeder:
             is_last_handed=True,
         )
         self.drafts()
+        self.create(EventCounter, last=1)
+        self.create(Event, sequence=1, type="label.moved", data={"label": "production"}, at=self.now)
         self.create(KeptAnswer, body=self.word("KeptAnswer.body").encode(), at=self.now)
         block = self.create(
             LedgerBlock,

@@ -68,6 +68,8 @@ TIMES = {
     "as_of",
     "now",
     "since",
+    # The name in Standard Webhooks.
+    "timestamp",
     "until",
     "updated_since",
     "outdated_since",

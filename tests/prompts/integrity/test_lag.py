@@ -1,6 +1,7 @@
 """Signing selects workspaces with changes, the longest unsigned first; lag is reported per workspace."""
 
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -109,7 +110,7 @@ def test_a_run_that_is_out_of_time_begins_with_the_others_next_time(stages, monk
     for number, expected in enumerate(([1, 0], [1, 1])):
         ticks = iter([0.0, 0.0, tasks.WORKSPACE_JOB_SECONDS + 1])
         with monkeypatch.context() as patch, time_machine.travel(now, tick=False):
-            patch.setattr("prompts.tasks.time.monotonic", lambda ticks=ticks: next(ticks))
+            patch.setattr("prompts.tasks.time", SimpleNamespace(monotonic=lambda ticks=ticks: next(ticks)))
             sign_checkpoints_job()
         assert [count_checkpoints(stage) for stage in stages] == expected, number
 

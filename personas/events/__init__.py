@@ -1,0 +1,1 @@
+"""Events: what happened in a workspace, numbered without gaps, for the API, webhooks and notifications."""

@@ -1,0 +1,109 @@
+"""REST resource of events: list those after a number, and wait for the next one (long polling)."""
+
+import time
+from threading import BoundedSemaphore
+from typing import Any
+
+from django.urls import URLPattern
+
+from personas.api.key_limits import Touches
+from personas.api.operations import ApiRequest, Operation
+from personas.api.pagination import PAGINATION_PARAMS, CursorPage, decode_cursor, encode_cursor, page_response
+from personas.api.responses import ApiResponse
+from personas.api.schema import (
+    Schema,
+    any_object_schema,
+    datetime_schema,
+    enum_schema,
+    integer_schema,
+    object_schema,
+    page_schema,
+    slug_schema,
+)
+from personas.api.views import endpoint
+from personas.events.selectors import event_json, list_events_after
+from personas.events.types import EVENT_TYPES
+from personas.models import Event
+
+# Requests of one process that may wait at once. Each holds a thread of the server; others are answered at
+# once.
+MAX_WAITING = 4
+MAX_WAIT_SECONDS = 20
+POLL_SECONDS = 0.5
+waiting_slots = BoundedSemaphore(MAX_WAITING)
+
+EVENT_SCHEMA = object_schema(
+    {
+        "id": {"type": "string", "description": "The same id as in the header `webhook-id` of webhooks."},
+        "sequence": integer_schema(
+            1,
+            description="Number of the event in the workspace. There are no gaps, except for deleted events.",
+        ),
+        "type": enum_schema(EVENT_TYPES, title="EventType"),
+        "timestamp": datetime_schema(),
+        "workspace": slug_schema(),
+        "data": any_object_schema(description="Ids, numbers, digests and slugs; schemas under `webhooks`."),
+    },
+    title="Event",
+)
+EVENT_PARAMS: dict[str, Schema] = {
+    "after": integer_schema(
+        0, default=0, description="Only events with a higher number: the `sequence` of the last one you have."
+    ),
+    "wait": integer_schema(
+        0,
+        MAX_WAIT_SECONDS,
+        default=0,
+        description="Seconds to wait for an event if there is none (long polling).",
+    ),
+}
+
+
+def api_list_events(call: ApiRequest) -> ApiResponse:
+    cursor = call.query.get("cursor", "")
+    after: int = decode_cursor(cursor) if cursor else call.query["after"]
+    limit: int = call.query["limit"]
+    events = list_events_after(call.workspace, after, limit=limit + 1)
+    if not events and call.query["wait"]:
+        events = wait_for_events(call, after, limit + 1)
+    rows = events[:limit]
+    has_more = len(events) > limit
+    next_cursor = encode_cursor(rows[-1].sequence or 0) if has_more else None
+    return page_response(call, CursorPage(rows, next_cursor), [get_event_json(call, row) for row in rows])
+
+
+def wait_for_events(call: ApiRequest, after: int, limit: int) -> list[Event]:
+    """Query every POLL_SECONDS until there is an event. Return at once if too many requests wait already."""
+    if not waiting_slots.acquire(blocking=False):
+        return []
+    try:
+        deadline = time.monotonic() + call.query["wait"]
+        while (rest := deadline - time.monotonic()) > 0:
+            time.sleep(min(POLL_SECONDS, rest))
+            if events := list_events_after(call.workspace, after, limit=limit):
+                return events
+        return []
+    finally:
+        waiting_slots.release()
+
+
+def get_event_json(call: ApiRequest, event: Event) -> dict[str, Any]:
+    return event_json(event, call.workspace)
+
+
+urlpatterns: list[URLPattern] = [
+    endpoint(
+        "events",
+        "events-list",
+        get=Operation(
+            api_list_events,
+            "List events, oldest first",
+            operation_id="listEvents",
+            # Events concern the records of all agents.
+            touches=Touches.WORKSPACE,
+            answer=page_schema(EVENT_SCHEMA),
+            query={**EVENT_PARAMS, **PAGINATION_PARAMS},
+            tag="events",
+        ),
+    ),
+]

@@ -1,0 +1,155 @@
+"""Types of events, each with the JSON Schema of its data.
+
+The data has ids, numbers, digests, slugs and fixed words, never text of records: who receives an event reads
+the text with the API, where access is checked and recorded. A new type is one line in `EVENT_TYPES`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+Schema = dict[str, Any]
+
+ID: Schema = {"type": "integer", "minimum": 1}
+NUMBER: Schema = {"type": "integer", "minimum": 0}
+SLUG: Schema = {"type": "string", "pattern": "^[a-z0-9]+(?:-[a-z0-9]+)*$", "maxLength": 64}
+LABEL: Schema = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": 40}
+DIGEST: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+WORD: Schema = {"type": "string", "pattern": "^[a-z][a-z_]*$", "maxLength": 40}
+TIME: Schema = {
+    "type": "string",
+    "format": "date-time",
+    "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$",
+}
+BOOLEAN: Schema = {"type": "boolean"}
+
+
+def optional(schema: Schema) -> Schema:
+    return schema | {"type": [schema["type"], "null"]}
+
+
+PROMPT = {"agent": SLUG, "channel": SLUG}
+
+
+class InvalidEvent(ValueError):
+    """An event has an unknown type, or its data does not match the schema of the type."""
+
+
+@dataclass(frozen=True)
+class EventData:
+    """The fields of the data of some types of events. All are required."""
+
+    title: str
+    fields: Mapping[str, Schema]
+
+    @property
+    def schema(self) -> Schema:
+        return {
+            "type": "object",
+            "properties": dict(self.fields),
+            "required": list(self.fields),
+            "additionalProperties": False,
+            "title": self.title,
+        }
+
+    @cached_property
+    def validator(self) -> Draft202012Validator:
+        return Draft202012Validator(self.schema)
+
+
+@dataclass(frozen=True)
+class EventType:
+    """A type of event: what it reports, and its data."""
+
+    name: str
+    description: str
+    data: EventData
+
+    def check_data(self, data: Mapping[str, Any]) -> None:
+        """Raise InvalidEvent unless the data matches the schema."""
+        if error := best_match(self.data.validator.iter_errors(data)):
+            raise InvalidEvent(f"{self.name}: {error.json_path}: {error.message}")
+
+
+VERSION = EventData("VersionEventData", PROMPT | {"version_id": ID, "number": ID, "digest": DIGEST})
+LABEL_MOVE = EventData(
+    "LabelEventData",
+    PROMPT
+    | {
+        "label": LABEL,
+        "number": optional(ID),
+        "previous_number": optional(ID),
+        "version_id": optional(ID),
+        "reason": WORD,
+    },
+)
+RELEASE = EventData(
+    "ReleaseEventData", {"release_id": ID, "number": ID, "label": LABEL, "is_override": BOOLEAN}
+)
+RECORD = EventData("RecordEventData", {"kind": WORD, "id": ID, "revision": NUMBER, "action": WORD})
+MEMORY = EventData("MemoryEventData", {"memory_id": ID, "revision": ID})
+FILE = EventData(
+    "FileEventData",
+    {"file_id": ID, "source_id": ID, "kind": WORD, "status": WORD, "digest": optional(DIGEST)},
+)
+BUILD = EventData("BuildEventData", PROMPT)
+KEY = EventData("KeyEventData", {"key_id": ID, "kind": WORD, "expires_at": TIME, "new_key_id": optional(ID)})
+CHECKPOINT = EventData("CheckpointEventData", {"sequence": ID, "digest": DIGEST})
+VERIFICATION = EventData("VerificationEventData", {"verification_id": ID, "count": NUMBER})
+
+
+def index_types(types: Iterable[EventType]) -> dict[str, EventType]:
+    return {one.name: one for one in types}
+
+
+EVENT_TYPES: dict[str, EventType] = index_types(
+    [
+        EventType(
+            "version.created",
+            "A build created a version of a prompt.",
+            VERSION,
+        ),
+        EventType(
+            "label.moved",
+            "A label of a prompt points to another version. `number` is null if the label was removed.",
+            LABEL_MOVE,
+        ),
+        EventType("release.requested", "A release was requested.", RELEASE),
+        EventType("release.approved", "A reviewer approved a release.", RELEASE),
+        EventType("release.rejected", "A reviewer rejected a release.", RELEASE),
+        EventType("release.withdrawn", "A release was withdrawn.", RELEASE),
+        EventType("release.voided", "A release was voided, because one of its prompts changed.", RELEASE),
+        EventType("release.released", "A release moved its label on all its prompts.", RELEASE),
+        EventType(
+            "record.changed",
+            "A record was created, edited, archived or restored. `action` is the action in the audit log.",
+            RECORD,
+        ),
+        EventType("memory.proposed", "A bot proposed a memory.", MEMORY),
+        EventType("memory.approved", "A proposed memory was approved.", MEMORY),
+        EventType("memory.rejected", "A proposed memory was rejected.", MEMORY),
+        EventType("context_file.changed", "The text of a context file that prompts use changed.", FILE),
+        EventType("context_file.waiting", "A context file waits in the inbox for a decision.", FILE),
+        EventType("skill.trusted", "The content of a discovered skill was approved.", FILE),
+        EventType("build.failed", "A prompt could not be built. It keeps its latest version.", BUILD),
+        EventType("key.created", "An API key was created.", KEY),
+        EventType("key.rotated", "An API key was replaced by another one.", KEY),
+        EventType("key.revoked", "An API key was revoked.", KEY),
+        EventType("checkpoint.signed", "A checkpoint was signed.", CHECKPOINT),
+        EventType(
+            "chain.broken",
+            "A verification found rows that do not match their hash chain.",
+            VERIFICATION,
+        ),
+    ]
+)
+
+
+def get_event_type(name: str) -> EventType:
+    if name not in EVENT_TYPES:
+        raise InvalidEvent(f"“{name}” is not a type of event.")
+    return EVENT_TYPES[name]
