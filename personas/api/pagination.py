@@ -5,6 +5,7 @@ import binascii
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlencode
+from zlib import crc32
 
 from django.db.models import Model, QuerySet
 
@@ -38,34 +39,39 @@ class CursorPage:
 
 def paginate_rows(rows: QuerySet[M], *, limit: int, cursor: str, newest_first: bool = False) -> CursorPage:
     """Return the next `limit` rows after the cursor. One extra row is read to detect whether more follow."""
-    after = decode_cursor(cursor) if cursor else None
+    kind = rows.model._meta.label_lower
+    after = decode_cursor(cursor, kind) if cursor else None
     if after is not None:
         rows = rows.filter(pk__lt=after) if newest_first else rows.filter(pk__gt=after)
     rows_and_next = list(rows.order_by("-pk" if newest_first else "pk")[: limit + 1])
     page_rows = rows_and_next[:limit]
-    return CursorPage(page_rows, encode_cursor(page_rows[-1].pk) if len(rows_and_next) > limit else None)
+    has_more = len(rows_and_next) > limit
+    return CursorPage(page_rows, encode_cursor(page_rows[-1].pk, kind) if has_more else None)
 
 
-def paginate_list(rows: list[Any], *, limit: int, cursor: str) -> CursorPage:
+def paginate_list(rows: list[Any], kind: str, *, limit: int, cursor: str) -> CursorPage:
     """Return the next `limit` rows of a list that is computed for each request. Its cursors are offsets."""
-    start = decode_cursor(cursor) if cursor else 0
+    start = decode_cursor(cursor, kind) if cursor else 0
     end = start + limit
-    return CursorPage(rows[start:end], encode_cursor(end) if end < len(rows) else None)
+    return CursorPage(rows[start:end], encode_cursor(end, kind) if end < len(rows) else None)
 
 
-def encode_cursor(pk: int) -> str:
-    return base64.urlsafe_b64encode(f"p{pk}".encode()).decode().rstrip("=")
+def encode_cursor(position: int, kind: str) -> str:
+    """Return the cursor of a position. It is valid only for lists of the same kind."""
+    text = f"{crc32(kind.encode()):08x}{position}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def decode_cursor(cursor: str) -> int:
+def decode_cursor(cursor: str, kind: str) -> int:
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
     except (binascii.Error, ValueError):
         text = ""
-    if not text.startswith("p") or not text[1:].isdecimal() or len(text) > 19:
-        error = FieldError("This is not a cursor that was given out here.", parameter="cursor")
-        raise ProblemError(Problem(422, "invalid", error.detail, [error]))
-    return int(text[1:])
+    prefix, position = text[:8], text[8:]
+    if prefix != f"{crc32(kind.encode()):08x}" or not position.isdecimal() or len(position) > 18:
+        error = FieldError("This is not a cursor of this list.", parameter="cursor")
+        raise ProblemError(Problem(422, "invalid", f"cursor: {error.detail}", [error]))
+    return int(position)
 
 
 ANY = "any"

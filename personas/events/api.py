@@ -32,6 +32,7 @@ MAX_WAIT_SECONDS = 20
 POLL_SECONDS = 0.5
 waiting_slots = BoundedSemaphore(MAX_WAITING)
 
+CURSOR_KIND = "events"
 EVENT_SCHEMA = object_schema(
     {
         "id": {"type": "string", "description": "The same id as in the header `webhook-id` of webhooks."},
@@ -61,14 +62,14 @@ EVENT_PARAMS: dict[str, Schema] = {
 
 def api_list_events(call: ApiRequest) -> ApiResponse:
     cursor = call.query.get("cursor", "")
-    after: int = decode_cursor(cursor) if cursor else call.query["after"]
+    after: int = decode_cursor(cursor, CURSOR_KIND) if cursor else call.query["after"]
     limit: int = call.query["limit"]
     events = list_events_after(call.workspace, after, limit=limit + 1)
     if not events and call.query["wait"]:
         events = wait_for_events(call, after, limit + 1)
     rows = events[:limit]
     has_more = len(events) > limit
-    next_cursor = encode_cursor(rows[-1].sequence or 0) if has_more else None
+    next_cursor = encode_cursor(rows[-1].sequence or 0, CURSOR_KIND) if has_more else None
     return page_response(call, CursorPage(rows, next_cursor), [get_event_json(call, row) for row in rows])
 
 

@@ -107,6 +107,11 @@ def render_openapi() -> bytes:
     return json.dumps(get_openapi_document(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
+@cache
+def get_openapi_digest() -> str:
+    return sha256(render_openapi()).hexdigest()
+
+
 def resolve_reference(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what a reference refers to, with the keys beside the reference; another value as it is."""
     if "$ref" not in value:
@@ -125,7 +130,9 @@ def openapi_json(request: HttpRequest) -> HttpResponse:
     response = HttpResponse(render_openapi(), content_type="application/json")
     response["Cache-Control"] = "public, max-age=300"
     response["Access-Control-Allow-Origin"] = "*"
-    return response
+    # A weak ETag, because the document may be compressed.
+    response["ETag"] = f"W/{quote_etag(get_openapi_digest())}"
+    return get_conditional_response(request, etag=response["ETag"], response=response) or response
 
 
 HTTP_METHODS = ("get", "post", "put", "patch", "delete")

@@ -28,12 +28,13 @@ class CompressionMiddleware(GZipMiddleware):
 def is_compressible(request: HttpRequest, response: HttpResponseBase) -> bool:
     """Return whether the response is a page, or JSON for a GET without an ETag, such as a list.
 
-    Prompts for bots have an ETag or are responses to a POST, so they are never compressed.
+    The public OpenAPI document is compressed too; its ETag is weak. Prompts for bots have an ETag or are responses to a POST, so they are never compressed.
     Compression makes a strong ETag weak. The API compares If-Match with strong comparison, so a client could
     not send such an ETag back. Pages may have a weak one, because it is only used for If-None-Match.
     """
     if response.streaming or request.path_info.startswith(SECRETS_PREFIX):
         return False
     content_type = response.get("Content-Type", "").partition(";")[0]
-    is_list = content_type == LIST_TYPE and request.method in SAFE_METHODS and not response.has_header("ETag")
-    return is_list or content_type == PAGE_TYPE
+    is_public = response.get("Cache-Control", "").startswith("public")
+    is_json = content_type == LIST_TYPE and request.method in SAFE_METHODS
+    return (is_json and (is_public or not response.has_header("ETag"))) or content_type == PAGE_TYPE

@@ -113,11 +113,11 @@ def index(call: ApiRequest) -> ApiResponse:
     query, rows = call.query, list_visible_entries(call, parse_ledger_filter(call))
     page = get_keyset_page(
         rows.defer("slots"),
-        before=decode_cursor(query["cursor"]) if "cursor" in query else None,
+        before=decode_cursor(query["cursor"], "ledger") if "cursor" in query else None,
         cursor_rows=LedgerEntry.objects.in_workspace(call.workspace),
         limit=query["limit"],
     )
-    cursor = encode_cursor(page.next_cursor) if page.next_cursor else None
+    cursor = encode_cursor(page.next_cursor, "ledger") if page.next_cursor else None
     return page_response(call, CursorPage(page.rows, cursor), [ledger_entry_json(row) for row in page.rows])
 
 
@@ -202,7 +202,9 @@ def read_outdated_bots(call: ApiRequest) -> ApiResponse:
         bots = [bot for bot in bots if bot.prompt.pk in visible_ids]
     if call.caller.is_bot:
         bots = [bot for bot in bots if bot.key.pk == call.caller.key.pk]
-    page = paginate_list(bots, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    page = paginate_list(
+        bots, "outdated bots", limit=call.query["limit"], cursor=call.query.get("cursor", "")
+    )
     return page_response(call, page, [outdated_bot_json(bot) for bot in page.rows])
 
 

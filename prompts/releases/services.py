@@ -38,10 +38,10 @@ RELEASE_EVENTS = {
     "requested": "release.requested",
     "approved": "release.approved",
     "rejected": "release.rejected",
-    "withdrew": "release.withdrawn",
+    "withdrawn": "release.withdrawn",
     "voided": "release.voided",
     "released": "release.released",
-    "overrode": "release.released",
+    "overridden": "release.released",
 }
 
 

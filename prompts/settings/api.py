@@ -110,7 +110,9 @@ RESOURCES_BY_KIND[PromptSettings.kind] = PromptSettingsSchema()
 def index(call: ApiRequest) -> ApiResponse:
     """List the settings of every level that has any."""
     rows = list_levels_with_settings(call.workspace)
-    page = paginate_list(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    page = paginate_list(
+        rows, "prompt settings", limit=call.query["limit"], cursor=call.query.get("cursor", "")
+    )
     return page_response(call, page, [settings_json(row, row.agent, row.channel) for row in page.rows])
 
 

@@ -123,7 +123,7 @@ AGENT_CONTEXT_SCHEMA: Schema = object_schema(
         ),
         "withheld": WITHHELD_FILES_SCHEMA | {"description": "Named by its rules, but not as they should be."},
         "needs_review": WITHHELD_FILES_SCHEMA
-        | {"description": "Files that it would read if someone accepted them."},
+        | {"description": "Files that it would read if someone approved them."},
         "etag": TEXT_SCHEMA,
     },
     title="AgentContext",

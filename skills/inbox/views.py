@@ -206,7 +206,7 @@ def approve_selected(request: WorkspaceRequest) -> HttpResponse:
         else:
             approved_count += 1
     if approved_count:
-        message = ngettext("%(count)s file accepted.", "%(count)s files accepted.", approved_count)
+        message = ngettext("%(count)s file approved.", "%(count)s files approved.", approved_count)
         messages.success(request, message % {"count": approved_count})
     elif not files:
         messages.error(request, _("Select the files that you want to accept."))

@@ -133,6 +133,13 @@ def test_the_schema_is_for_everybody(client: Client) -> None:
     assert len(ids) == len(set(ids))
 
 
+def test_the_schema_is_revalidated_and_compressed(client: Client) -> None:
+    first = client.get("/api/v1/openapi.json", headers={"Accept-Encoding": "gzip"})
+    assert first["Content-Encoding"] == "gzip"
+    again = client.get("/api/v1/openapi.json", headers={"If-None-Match": first["ETag"]})
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
+
+
 def test_every_problem_code_has_a_title_and_advice() -> None:
     """Every error code must have a title and advice in the documentation."""
     kinds, codes = [DomainError], set()

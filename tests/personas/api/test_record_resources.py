@@ -7,7 +7,7 @@ import pytest
 from personas.api_keys.format import BOT
 from personas.models import Agent, Memory, Soul, User, Workspace
 from tests.api_client import Api
-from tests.factories import make_agent, make_soul
+from tests.factories import make_agent, make_memory, make_soul
 from tests.shared_cast import (  # noqa: F401  # fixtures
     shared_alice,
     shared_as_alice,
@@ -151,3 +151,12 @@ def test_rows_of_other_workspaces_get_the_same_404_as_missing_ones(admin: Api, e
         "There is no soul “no-such”.",
     )
     assert (one.status_code, foreign_body) == (404, missing_body)
+
+
+def test_a_cursor_is_valid_only_for_its_own_list(admin: Api, workspace: Workspace) -> None:
+    for number in range(3):
+        make_memory(workspace, f"Fact {number}.")
+    cursor = admin.get("memories?limit=1").json()["next_cursor"]
+    assert admin.get(f"memories?limit=1&cursor={cursor}").status_code == 200
+    refused = admin.get(f"souls?limit=1&cursor={cursor}")
+    assert (refused.status_code, refused.json()["errors"][0]["parameter"]) == (422, "cursor")
