@@ -49,14 +49,16 @@ def get_agent_page(workspace: Workspace, fleet_filter: FleetFilter, outdated: It
 def query_first_agents(workspace: int) -> QuerySet[Any]:
     """Query the first page of the fleet without filters, which is requested most."""
     rows = sort_agents(filter_agents(workspace, FleetFilter(), ()), FleetFilter().sort)
-    return annotate_agents(workspace, rows)[:AGENTS_PER_PAGE]
+    agents: QuerySet[Any] = annotate_agents(workspace, rows)[:AGENTS_PER_PAGE]
+    return agents
 
 
 def annotate_agents(workspace: Workspace | int, rows: QuerySet[Any]) -> QuerySet[Any]:
-    return rows.annotate(
+    annotated: QuerySet[Any] = rows.annotate(
         total=Window(Count("*")),
         is_waiting=Exists(BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("pk"))),
     )
+    return annotated
 
 
 def build_agent_page(agents: list[Any], number: int) -> Page[Any]:

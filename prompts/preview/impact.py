@@ -11,8 +11,8 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.text.diff import DiffLine, diff_lines
 from core.db.compiled_query import CompiledQuery
+from core.text.diff import DiffLine, diff_lines
 from personas.models import Agent, Workspace, sha256_digest
 from prompts.assembly.builder import AssembledPrompt
 from prompts.assembly.sizes import get_plain_texts, get_texts_by_section
