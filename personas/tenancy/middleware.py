@@ -12,6 +12,7 @@ from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -19,6 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.db import workspace_scope
+from core.db.compiled_query import CompiledQuery
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission, Role, has_permission
@@ -143,8 +145,14 @@ def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
 def list_memberships(user: User) -> list[Membership]:
     """Return the memberships of a user in all workspaces, sorted by workspace name."""
     with workspace_scope.all_workspaces():
-        rows = Membership.unscoped.filter(user=user).select_related("workspace")
-        return list(rows.order_by("workspace__name", "pk"))
+        return query_memberships(user.pk)
+
+
+@CompiledQuery
+def query_memberships(user: int) -> QuerySet[Membership]:
+    """Query the memberships of a user. Compiled, because every page needs them."""
+    rows = Membership.unscoped.filter(user=user).select_related("workspace")
+    return rows.order_by("workspace__name", "pk")
 
 
 def describe_required_roles(permission: Permission) -> str:

@@ -8,33 +8,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import Count, F, Max, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.db.models.functions import TruncHour
 from django.utils import timezone
 from django.utils.formats import time_format
 
 from core.db.compiled_query import CompiledQuery
-from personas.models import ApiKey, Workspace
-from prompts.ledger.outdated_bots import CURRENT_VERSION_CONDITION, annotate_current_label
-from prompts.models import AgentPrompt, LedgerEntry
+from personas.models import Workspace
+from prompts.ledger.outdated_bots import find_outdated_rows, list_active_fetches
+from prompts.models import LedgerEntry
 
 ACTIVE_WINDOW, OUTDATED_WINDOW = timedelta(hours=1), timedelta(hours=24)
 
 
-# Ids of key, prompt, the newest fetch and the newest one with the current version; time of the newest fetch.
-FetchRow = tuple[int, int, int, int | None, datetime]
-
-
-class BotFetch(NamedTuple):
-    """The last fetch of a prompt by one API key; it is recent, outdated or both."""
-
-    key_id: int
-    prompt_id: int
-    is_recent: bool
-    is_outdated: bool
+# Ids of an API key and a prompt.
+BotPrompt = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -55,10 +46,11 @@ class BotActivity:
 def get_bot_activity(
     workspace: Workspace | int, now: datetime | None = None, *, using: str = DEFAULT_DB_ALIAS
 ) -> BotActivity:
+    """Count the bots that were active and those that are outdated, without revoked and expired keys."""
     now = now or timezone.now()
-    fetches = list_bot_fetches(workspace, now - OUTDATED_WINDOW, now - ACTIVE_WINDOW, using)
-    recent = group_keys_by_prompt(fetch for fetch in fetches if fetch.is_recent)
-    outdated = group_keys_by_prompt(fetch for fetch in fetches if fetch.is_outdated)
+    recent = group_keys_by_prompt(list_recent_fetches(workspace, now - ACTIVE_WINDOW, using))
+    outdated_rows = find_outdated_rows(workspace, now - OUTDATED_WINDOW, using)
+    outdated = group_keys_by_prompt((key, prompt) for _, key, prompt, _ in outdated_rows)
     return BotActivity(
         {prompt: len(keys) for prompt, keys in recent.items()},
         {prompt: len(keys) for prompt, keys in outdated.items()},
@@ -67,63 +59,27 @@ def get_bot_activity(
     )
 
 
-def list_bot_fetches(
-    workspace: Workspace | int, since: datetime, recent_since: datetime, using: str = DEFAULT_DB_ALIAS
-) -> list[BotFetch]:
-    """List the last fetches that are recent or outdated, without those of revoked or expired keys."""
-    workspace_id = workspace if isinstance(workspace, int) else workspace.pk
-    args = (workspace_id, since, recent_since, timezone.now())
-    # The compiled query runs on the primary database only.
-    fetch_rows: Iterable[FetchRow] = (
-        query_bot_fetches(*args) if using == DEFAULT_DB_ALIAS else build_bot_fetch_query(*args).using(using)
+def list_recent_fetches(workspace: Workspace | int, since: datetime, using: str) -> Iterable[BotPrompt]:
+    args = workspace if isinstance(workspace, int) else workspace.pk, since, timezone.now()
+    # Compiled queries run on the primary database only.
+    return (
+        query_recent_fetches(*args) if using == DEFAULT_DB_ALIAS else build_recent_query(*args).using(using)
     )
-    return [
-        BotFetch(key, prompt, at >= recent_since, newest != current)
-        for key, prompt, newest, current, at in fetch_rows
-    ]
 
 
-def build_bot_fetch_query(
-    workspace: int, since: datetime, recent_since: datetime, now: datetime
-) -> "QuerySet[LedgerEntry, FetchRow]":
-    keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=now)
-    rows = LedgerEntry.objects.in_workspace(workspace).filter(
-        Q(at__gte=recent_since) | Q(prompt__in=list_moved_prompt_ids(workspace, since)),
-        at__gte=since,
-        key__in=keys.values("pk"),
-        prompt__is_live=True,
-    )
-    rows = annotate_current_label(rows.order_by())
-    # For each key, prompt and label only the newest fetch counts. It is outdated unless it returned the
-    # current version.
-    grouped = rows.values("key_id", "prompt_id", "label").annotate(
-        newest=Max("pk"), newest_current=Max("pk", filter=CURRENT_VERSION_CONDITION), last_at=Max("at")
-    )
-    is_outdated = Q(newest_current=None) | Q(newest__gt=F("newest_current"))
-    relevant = grouped.filter(is_outdated | Q(last_at__gte=recent_since))
-    fetch_rows: QuerySet[LedgerEntry, FetchRow] = relevant.values_list(
-        "key_id", "prompt_id", "newest", "newest_current", "last_at"
-    )
-    return fetch_rows
+def build_recent_query(workspace: int, since: datetime, now: datetime) -> "QuerySet[Any, BotPrompt]":
+    rows = list_active_fetches(workspace, since, now)
+    fetches: QuerySet[Any, BotPrompt] = rows.values_list("key_id", "prompt_id").distinct()
+    return fetches
 
 
-query_bot_fetches = CompiledQuery(build_bot_fetch_query)
+query_recent_fetches = CompiledQuery(build_recent_query)
 
 
-def list_moved_prompt_ids(workspace: Workspace | int, since: datetime) -> QuerySet[AgentPrompt, int]:
-    """List the ids of prompts with a new version or a moved label since `since`.
-
-    Only bots that fetch one of these prompts can be outdated.
-    """
-    rows = AgentPrompt.objects.in_workspace(workspace)
-    moved = rows.filter(Q(labels__moved_at__gte=since) | Q(latest__created_at__gte=since))
-    return moved.values_list("pk", flat=True)
-
-
-def group_keys_by_prompt(fetches: Iterable[BotFetch]) -> dict[int, set[int]]:
+def group_keys_by_prompt(fetches: Iterable[BotPrompt]) -> dict[int, set[int]]:
     keys_by_prompt: dict[int, set[int]] = defaultdict(set)
-    for fetch in fetches:
-        keys_by_prompt[fetch.prompt_id].add(fetch.key_id)
+    for key_id, prompt_id in fetches:
+        keys_by_prompt[prompt_id].add(key_id)
     return keys_by_prompt
 
 

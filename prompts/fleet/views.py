@@ -58,7 +58,7 @@ def fleet_overview(request: WorkspaceRequest) -> HttpResponse:
 
 def get_matrix_context(request: WorkspaceRequest) -> dict[str, Any]:
     workspace = request.workspace
-    channels = list_channels_in_use(workspace)
+    channels = list_channels_in_use(workspace.pk)
     fleet_filter = parse_fleet_filter(request.GET, channels)
     bots = read_from_replica(
         lambda alias: get_bot_activity(workspace, using=alias), fresh=has_recent_write(request)

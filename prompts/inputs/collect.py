@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from personas import models as records
 from personas.models import Agent, MemoryState, Record, Workspace
@@ -81,6 +81,7 @@ class InputCollector:
     def __init__(self, loaded: LoadedRows, at: datetime, draft: DraftRecord | None = None) -> None:
         self.loaded, self.at, self.draft = loaded, at, draft
         self.agents = self.apply_draft_to_all(loaded.agents)
+        self.inputs_by_agent: dict[int, dict[str, Any]] = {}
 
     def collect_all(self) -> list[CollectedInputs]:
         return [
@@ -253,27 +254,14 @@ class InputCollector:
             identity=persona.build_identity(),
             soul=persona.build_soul(),
             user=persona.build_user_profile(),
-            instructions=build_text_input(agent.instructions, agent),
-            base=build_file_input(context, "base"),
-            append=build_file_input(context, "append"),
-            responsibilities=tuple(self.responsibilities[agent.pk]),
-            memories=self.list_memories(agent),
-            context_files=tuple(map(build_context_file, context.list_files("context"))),
-            workspace_files=tuple(map(build_context_file, context.list_files("workspace"))),
-            skills=tuple([build_skill_input(skill, context) for skill in context.skills if skill.is_used]),
-            tools=tuple(self.tools[agent.pk]),
+            **self.get_agent_inputs(agent, context),
             native_tools=settings.get_value("native_tools", default=True),
-            working_directory=context.working_directory,
-            directories=tuple(agent.directories),
-            capabilities=None if agent.capabilities is None else tuple(agent.capabilities),
             channel=prompt_inputs.Channel(channel.name, channel.formatting, build_record_origin(channel)),
             mission=settings.get_text("mission"),
-            documentation=build_documentation_input(agent),
             data=settings.build_data(),
             limits=settings.build_limits(),
             mode=cast("Literal['agent', 'single_turn']", settings.get_value("mode", default="agent")),
             entry=cast("Literal['full', 'simple', 'minimal']", settings.get_value("entry", default="full")),
-            is_sub_agent=agent.parent_id is not None,
         )
         # Look up the budget before settings.levels is used: each lookup adds the level of its value there.
         token_budget = settings.get_value("token_budget", default=None)
@@ -288,11 +276,32 @@ class InputCollector:
             (*describe_withheld_files(context), *describe_dropped_skills(context)),
         )
 
+    def get_agent_inputs(self, agent: Agent, context: EffectiveContext) -> dict[str, Any]:
+        """Return the inputs that are the same on all channels of an agent. They are built once."""
+        if agent.pk not in self.inputs_by_agent:
+            self.inputs_by_agent[agent.pk] = {
+                "instructions": build_text_input(agent.instructions, agent),
+                "base": build_file_input(context, "base"),
+                "append": build_file_input(context, "append"),
+                "responsibilities": tuple(self.responsibilities[agent.pk]),
+                "memories": self.list_memories(agent),
+                "context_files": tuple(map(build_context_file, context.list_files("context"))),
+                "workspace_files": tuple(map(build_context_file, context.list_files("workspace"))),
+                "skills": tuple([build_skill_input(one, context) for one in context.skills if one.is_used]),
+                "tools": tuple(self.tools[agent.pk]),
+                "working_directory": context.working_directory,
+                "directories": tuple(agent.directories),
+                "capabilities": None if agent.capabilities is None else tuple(agent.capabilities),
+                "documentation": build_documentation_input(agent),
+                "is_sub_agent": agent.parent_id is not None,
+            }
+        return self.inputs_by_agent[agent.pk]
+
     def list_memories(self, agent: Agent) -> tuple[prompt_inputs.Memory, ...]:
         """List the memories shared by all agents and those of this agent, in order of creation."""
         own, shared = self.memory_inputs.get(agent.pk, []), self.memory_inputs.get(None, [])
-        if not own:
-            return tuple(shared)
+        if not own or not shared:
+            return tuple(own or shared)
         return tuple(sorted([*shared, *own], key=lambda memory: self.memory_positions[memory.origin]))
 
     def get_next_change(self, agent: Agent) -> datetime | None:

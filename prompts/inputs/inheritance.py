@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from prompts.assembly.inputs import Data, Limits, Text
@@ -37,16 +38,21 @@ class InheritedSettings:
     of_prompt: PromptSettings | None = None
     levels: SettingSources = field(default_factory=dict)
 
-    def find_value(self, name: str) -> tuple[Any, PromptSettings | None]:
-        """Return the value of the most specific level that sets it, and the row of that level."""
+    @cached_property
+    def rows(self) -> list[tuple[str, PromptSettings]]:
+        """The rows of the levels that have one, the most specific first."""
         rows = {
             "prompt": self.of_prompt,
             "channel": self.of_channel,
             "agent": self.of_agent,
             "workspace": self.of_workspace,
         }
-        for level, row in rows.items():
-            value = getattr(row, name) if row else None
+        return [(level, row) for level, row in rows.items() if row]
+
+    def find_value(self, name: str) -> tuple[Any, PromptSettings | None]:
+        """Return the value of the most specific level that sets it, and the row of that level."""
+        for level, row in self.rows:
+            value = getattr(row, name)
             if value is not None and value != "":
                 self.levels[name] = level
                 return value, row

@@ -86,6 +86,5 @@ class EffectivePersona:
         return None
 
     def find_file(self, name: str) -> EffectiveFile | None:
-        return next(
-            (file for file in self.context.list_files("persona") if file.file.path.endswith(name)), None
-        )
+        files = self.context.list_files("persona")
+        return next((file for file in files if file.file.path.endswith(name)), None) if files else None

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import F, FilteredRelation, Max, Q, QuerySet
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from core.db.compiled_query import CompiledQuery
 from personas.models import ApiKey, Workspace
 from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
 from prompts.versions.selectors import HEAVY_COLUMNS
@@ -19,14 +20,12 @@ LOOKBACK = timedelta(days=30)
 
 # SQLite limits the number of values in a query.
 MAX_IDS_PER_QUERY = 10_000
-# There is no label row for "latest": it always means the newest version.
-CURRENT_VERSION_CONDITION = Q(label=LATEST, version=F("prompt__latest")) | (
-    ~Q(label=LATEST) & Q(version=F("pointer__version"))
-)
 PROMPT_COLUMNS = (
     *("workspace_id", "agent__slug", "agent__name", "agent__workspace_id"),
     *("channel__slug", "channel__name", "channel__workspace_id"),
 )
+# Ids of ledger row, key and prompt, and the label.
+FetchRow = tuple[int, int, int, str]
 # Prompt id and label.
 PromptLabelKey = tuple[int, str]
 # Prompt id, label and the id of the fetched version.
@@ -136,40 +135,80 @@ def list_outdated_fetches(
 ) -> list[OutdatedFetch]:
     """List the last fetch of each active key, prompt and label, if the label points to another version.
 
-    One pass over the ledger groups the fetches and compares the newest one with the newest that returned the
-    current version. Only the rows of outdated fetches are read a second time.
+    The ids are sent back as values: the planner expects far more rows from a subquery, and would read the
+    ledger a second time.
     """
-    keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=timezone.now())
-    entries = LedgerEntry.objects.in_workspace(workspace).using(using).filter(at__gte=since)
-    rows = entries.filter(
-        key__in=list(keys.using(using).values_list("pk", flat=True)), prompt__is_live=True
-    ).order_by()
-    newest = (
-        annotate_current_label(rows)
-        .values("key_id", "prompt_id", "label")
-        .annotate(newest=Max("pk"), newest_current=Max("pk", filter=CURRENT_VERSION_CONDITION))
-        .filter(Q(newest_current=None) | Q(newest__gt=F("newest_current")))
-    )
-    # The ids are sent back as values: the planner expects far more rows from the subquery, and would read
-    # the ledger a second time.
-    ids = list(newest.values_list("newest", flat=True))
+    ids = [ledger_id for ledger_id, *_ in find_outdated_rows(workspace, since, using)]
+    entries = LedgerEntry.objects.in_workspace(workspace).using(using)
     columns = ("pk", "key_id", "prompt_id", "label", "version_id", "version__number", "at")
     return [
         OutdatedFetch(*row)
         for start in range(0, len(ids), MAX_IDS_PER_QUERY)
-        for row in entries.filter(pk__in=ids[start : start + MAX_IDS_PER_QUERY]).values_list(*columns)
+        for row in entries.filter(at__gte=since, pk__in=ids[start : start + MAX_IDS_PER_QUERY]).values_list(
+            *columns
+        )
     ]
 
 
-def annotate_current_label(rows: QuerySet[LedgerEntry]) -> QuerySet[LedgerEntry]:
-    """Join the label of each fetch, so that CURRENT_VERSION_CONDITION can be applied.
+def find_outdated_rows(
+    workspace: Workspace | int, since: datetime, using: str = DEFAULT_DB_ALIAS
+) -> list[FetchRow]:
+    """Return the ids, keys, prompts and labels of the outdated fetches.
 
-    A subquery for the label would run once per ledger row. Fetches of past versions, whose label contains
-    "@", are left out: they are never outdated.
+    The first query finds fetches whose version is not current, which are few. The second one finds out
+    whether the same key has fetched the same label again. To group all fetches takes twice as long.
     """
-    return rows.exclude(label__contains="@").annotate(
-        pointer=FilteredRelation("prompt__labels", condition=Q(prompt__labels__name=F("label")))
+    workspace_id = workspace if isinstance(workspace, int) else workspace.pk
+    args = workspace_id, since, timezone.now()
+    # Compiled queries run on the primary database only.
+    is_primary = using == DEFAULT_DB_ALIAS
+    rows = query_past_fetches(*args) if is_primary else list(build_past_fetch_query(*args).using(using))
+    if not rows:
+        return []
+    ids, prompts = {row[0] for row in rows}, {row[2] for row in rows}
+    entries = LedgerEntry.objects.in_workspace(workspace).using(using).filter(at__gte=since, pk__gte=min(ids))
+    if max(len(ids), len(prompts)) > MAX_IDS_PER_QUERY:
+        newest = {row[0] for row in group_fetches(entries.order_by())}
+    else:
+        grouped = group_fetches(entries.filter(prompt__in=prompts).order_by()).filter(newest__in=ids)
+        newest = {row[0] for row in grouped}
+    return [row for row in rows if row[0] in newest]
+
+
+def list_active_fetches(workspace: int, since: datetime, now: datetime) -> QuerySet[LedgerEntry]:
+    """List fetches of live prompts by keys that are neither revoked nor expired.
+
+    Fetches of past versions, whose label contains "@", are left out: they are never outdated.
+    """
+    keys = ApiKey.objects.in_workspace(workspace).filter(revoked_at=None, expires_at__gt=now)
+    rows = LedgerEntry.objects.in_workspace(workspace).filter(
+        at__gte=since, key__in=keys.values("pk"), prompt__is_live=True
     )
+    return rows.exclude(label__contains="@").order_by()
+
+
+def build_past_fetch_query(workspace: int, since: datetime, now: datetime) -> "QuerySet[Any, FetchRow]":
+    """Query the last fetch of each key, prompt and label that did not return the current version.
+
+    There is no label row for "latest": it always means the newest version.
+    """
+    current_labels = PromptLabel.objects.in_workspace(workspace).filter(
+        prompt=OuterRef("prompt"), name=OuterRef("label"), version=OuterRef("version")
+    )
+    rows = list_active_fetches(workspace, since, now).filter(
+        ~Exists(current_labels), ~Q(label=LATEST, version=F("prompt__latest"))
+    )
+    return group_fetches(rows)
+
+
+def group_fetches(rows: QuerySet[LedgerEntry]) -> "QuerySet[Any, FetchRow]":
+    """Group fetches by key, prompt and label."""
+    grouped = rows.values("key_id", "prompt_id", "label").annotate(newest=Max("pk"))
+    fetches: QuerySet[Any, FetchRow] = grouped.values_list("newest", "key_id", "prompt_id", "label")
+    return fetches
+
+
+query_past_fetches = CompiledQuery(build_past_fetch_query)
 
 
 def get_label_targets(

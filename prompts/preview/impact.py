@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.db.compiled_query import CompiledQuery
 from core.text.diff import DiffLine, diff_lines
 from personas.models import Agent, Workspace, sha256_digest
 from prompts.assembly.builder import AssembledPrompt
@@ -141,18 +142,21 @@ def load_affected_prompts(
 ) -> tuple[list[int], list[AgentPrompt]]:
     """Return the sorted ids of these agents, and their live prompts."""
     ids = sorted(set(agents))
-    return ids, list(list_live_prompts(workspace, ids))
+    workspace_id = workspace if isinstance(workspace, int) else workspace.pk
+    return ids, list_live_prompts(workspace_id, ids)
 
 
-def list_live_prompts(
-    workspace: Workspace | int, agents: "QuerySet[Agent, int] | Sequence[int]"
-) -> QuerySet[AgentPrompt]:
+@CompiledQuery
+def list_live_prompts(workspace: int, agents: Sequence[int]) -> QuerySet[AgentPrompt]:
     """List live prompts, built or not. `is_waiting` tells whether a build of their agent is pending."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents, is_live=True)
-    # Several prompts share an agent, whose row is large: it is loaded once.
-    rows = rows.select_related("channel", "latest").prefetch_related("agent")
-    rows = rows.annotate(is_waiting=Exists(causes)).defer("latest__lockfile", "latest__causes")
+    # Several prompts share an agent and a channel: their rows are loaded once.
+    rows = rows.select_related("latest").prefetch_related("agent", "channel")
+    rows = rows.annotate(is_waiting=Exists(causes)).only(
+        *("workspace_id", "agent_id", "channel_id", "is_held"),
+        *[f"latest__{name}" for name in ("workspace_id", "segments", "tools", "report", "tokens", "sizes")],
+    )
     return rows.order_by("agent", "pk")
 
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
+from core.db.compiled_query import CompiledQuery
 from personas.models import Agent, AgentChannel, Channel, Workspace
 from prompts.builds.compiler import get_compiler_digest
 from prompts.inputs import DraftRecord, LoadedRows
@@ -30,6 +31,21 @@ from prompts.studio.slot_form import SlotForm
 from prompts.versions.timeline import HEAVY_COLUMNS
 
 
+@CompiledQuery
+def query_studio_prompts(workspace: int, slug: str) -> QuerySet[AgentPrompt]:
+    """Query the live prompts of an agent with the agent, its records and the channels."""
+    causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
+    rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug, is_live=True)
+    labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
+    rows = rows.annotate(
+        is_waiting=Exists(causes),
+        budget=build_effective_budget(workspace),
+        in_production=Subquery(labels.values("version")[:1]),
+    ).defer(*[f"latest__{name}" for name in HEAVY_COLUMNS])
+    relations = [f"agent__{name}" for name in AGENT_RELATIONS]
+    return rows.select_related("agent", *relations, "channel", "latest").order_by("channel__name", "pk")
+
+
 @dataclass
 class StudioState:
     """An agent with its live prompts.
@@ -43,18 +59,7 @@ class StudioState:
 
     @classmethod
     def load(cls, workspace: Workspace, slug: str) -> "StudioState | None":
-        causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
-        rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__slug=slug, is_live=True)
-        labels = PromptLabel.objects.in_workspace(workspace).filter(prompt=OuterRef("pk"), name=PRODUCTION)
-        rows = rows.annotate(
-            is_waiting=Exists(causes),
-            budget=build_effective_budget(workspace),
-            in_production=Subquery(labels.values("version")[:1]),
-        ).defer(*[f"latest__{name}" for name in HEAVY_COLUMNS])
-        relations = [f"agent__{name}" for name in AGENT_RELATIONS]
-        prompts = list(
-            rows.select_related("agent", *relations, "channel", "latest").order_by("channel__name", "pk")
-        )
+        prompts = query_studio_prompts(workspace.pk, slug)
         if prompts:
             return cls(workspace, prompts[0].agent, prompts)
         agents = Agent.objects.in_workspace(workspace).select_related(*AGENT_RELATIONS)

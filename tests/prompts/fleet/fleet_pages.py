@@ -6,7 +6,7 @@ from django.test import Client
 
 HOME = "/w/harbour/"
 BULK = "/w/harbour/fleet/bulk/"
-MOST_QUERIES = 12
+MOST_QUERIES = 14
 
 
 def get_fleet_page(client: Client, query: str = "") -> Any:
