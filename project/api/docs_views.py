@@ -58,6 +58,8 @@ PROBLEM_ADVICE = {
     "archived": _("The record is archived. Restore it first."),
     "bad_bundle": _("The push was rejected as a whole. The detail names the file."),
     "bad_invitation": _("The invitation is invalid, used or expired."),
+    "endpoint_disabled": _("The webhook endpoint is disabled. Enable it first."),
+    "limit_reached": _("The workspace has as many of these as it can have. Delete one first."),
     "key_ended": _("The key has expired or was revoked. Create a new one."),
     "no_signing_key": _("The installation has no signing key. Contact its operators."),
     "not_adoptable": _("The file has findings that someone must review first."),

@@ -12,7 +12,8 @@ from personas.roles import has_permission
 from tests.isolation.api_cast import UNKNOWN, Caller, rolled_back_as_test
 from tests.isolation.api_policy import is_for_bots, is_open_with, permission_for, verb_for
 from tests.isolation.api_probe import call
-from tests.isolation.api_table import TABLE, Row, known_endpoints
+from tests.isolation.api_rows import Row
+from tests.isolation.api_table import TABLE, known_endpoints
 from tests.isolation.api_walk import ApiEndpoint
 from tests.isolation.cast import ELSEWHERE, HARBOUR, Stage
 from tests.isolation.matrix import Digests, Outcome, digests, leaks

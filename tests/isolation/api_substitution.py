@@ -118,7 +118,7 @@ PLAIN_NAMES = """
     replace responsibilities role sample_data sandbox scope scopes section_limits sections session
     signature since slug snippet sources state status steps string_truncate text timezone title
     token_budget total total_characters until updated_since valid_from valid_until values verb verbs vibe
-    wait working_directory
+    is_enabled types url wait working_directory
 """
 MORE_PLAIN_NAMES = """
     caps depth entries file_bytes folder_entries format global_folder off paths rules seconds skip_folders

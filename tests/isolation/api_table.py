@@ -1,50 +1,18 @@
 """Table of requests for the API matrix: the seeded row that each URL parameter names, and a valid body."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
 from prompts.models import PromptLabel
 from skills.models import PushedFile, RefreshRun
+from tests.isolation.api_rows import Body, Row, constant, row
 from tests.isolation.api_walk import ApiEndpoint, all_endpoints
-from tests.isolation.cast import KINDS, Stage
+from tests.isolation.cast import Stage
+from tests.isolation.webhook_rows import WEBHOOK_OPERATIONS
 
 HOW_TO_ADD = (
     "has no row: say in tests/isolation/api_table.py which seeded row stands for each parameter of its "
     "address, and what a good body is"
 )
-RowValue = Callable[[Stage, str], str]
-Body = Callable[[Stage, str], Any]
-
-
-@dataclass(frozen=True)
-class Row:
-    """How to call an operation; the expected status follows from the operation."""
-
-    # URL parameters that name rows, and those that do not.
-    names: Mapping[str, RowValue] = field(default_factory=dict)
-    values: Mapping[str, str] = field(default_factory=dict)
-    body: Body | None = None
-    query: Body | None = None
-    # Whether an allowed call must change rows: the positive control.
-    changes: bool = True
-    # Status for a key that is limited to one agent; 0: the same as for other keys.
-    narrow: int = 0
-    # Status for such a key and another agent, or a key limited to some channels and another channel: serving
-    # checks the scope before it looks up agent and channel.
-    beyond: int = 404
-    # Status for bots that have the permission: some lists contain only their own rows.
-    bots: int = 0
-    # Statuses of callers that the operation itself rejects, by caller name.
-    others: Mapping[str, int] = field(default_factory=dict)
-    if_match: str = "*"
-
-
-def row(kind: str, attribute: str = "", variant: str = "plain") -> RowValue:
-    """The URL value of a seeded row."""
-    name = attribute or (KINDS[kind][1] if kind in KINDS else "pk")
-    return lambda stage, home: str(attrgetter(name)(stage.row(home, kind, variant)))
 
 
 def run_of_source(stage: Stage, home: str) -> str:
@@ -75,10 +43,6 @@ def path_of_push(stage: Stage, home: str) -> str:
 
 def of_agent(stage: Stage, home: str) -> dict[str, str]:
     return {"agent": stage.key(home, "agents")}
-
-
-def constant(value: Any) -> Body:
-    return lambda stage, home: value
 
 
 # Bodies that create a record of each kind.
@@ -429,6 +393,7 @@ TABLE: dict[str, Row] = {
     **SKILLS,
     **PROMPTS,
     **SERVING,
+    **WEBHOOK_OPERATIONS,
 }
 
 
