@@ -25,6 +25,14 @@ from personas.records.models import Named, Record, Revision
 from personas.tenancy.models import CrossWorkspaceLink, ScopedManager, UnscopedQuery, WorkspaceOwned
 from personas.tools.models import Tool
 from personas.user_profiles.models import UserProfile
+from personas.webhooks.models import (
+    DeliveryState,
+    EndpointStatus,
+    WebhookAttempt,
+    WebhookDelivery,
+    WebhookEndpoint,
+    WebhookQueue,
+)
 from personas.work.models import Responsibility, Task, TaskStatus, TaskStep
 from personas.workspaces.models import User, Workspace
 
@@ -39,6 +47,8 @@ __all__ = [
     "Channel",
     "Content",
     "CrossWorkspaceLink",
+    "DeliveryState",
+    "EndpointStatus",
     "ErasableContent",
     "Erasure",
     "ErasureCounter",
@@ -69,6 +79,10 @@ __all__ = [
     "UnscopedQuery",
     "User",
     "UserProfile",
+    "WebhookAttempt",
+    "WebhookDelivery",
+    "WebhookEndpoint",
+    "WebhookQueue",
     "Workspace",
     "WorkspaceOwned",
     "sha256_digest",

@@ -16,6 +16,7 @@ from personas.memories.views import MemoryPages
 from personas.records.views import RecordPages
 from personas.tools.views import ToolPages
 from personas.user_profiles.views import UserProfilePages
+from personas.webhooks import views as webhooks_views
 from personas.work.views import ResponsibilityPages, TaskPages
 from personas.workspaces import views as workspaces_views
 
@@ -35,6 +36,7 @@ workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/", workspaces_views.workspace_settings, name="workspace-settings"),
     path("audit/", include(audit_views.urlpatterns)),
     path("events/", include(events_views.urlpatterns)),
+    path("webhooks/", include(webhooks_views.urls)),
     path("members/", include(members_views.urls)),
     path("keys/", include(api_keys_views.urls)),
     *(path(f"{family.name}/", include(family.urls())) for family in RECORD_PAGES),

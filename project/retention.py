@@ -18,6 +18,7 @@ from personas.drafts.services import delete_drafts_before
 from personas.events.selectors import delete_events_before
 from personas.models import Workspace
 from personas.tenancy.lost_nodes import list_unreachable_workspaces, query_workspaces
+from personas.webhooks.selectors import delete_deliveries_before
 from prompts.call_contents.retention import delete_old_counters, delete_unused_call_contents
 from prompts.integrity.services import delete_verifications_before
 from prompts.ledger.reports import delete_reports_before
@@ -26,6 +27,8 @@ from skills.refresh.runs import delete_runs_before
 
 log = structlog.get_logger(__name__)
 
+# Days that the log of webhook deliveries is kept.
+KEEP_DELIVERIES_DAYS = 30
 # The database allows deleting reports only after this time: see prompts.migrations.0019_reports_expire.
 MIN_REPORT_DAYS = 30
 
@@ -52,7 +55,8 @@ def purge_security_events() -> int:
 
 def purge_events() -> int:
     months: int = settings.DRAMATIS_KEEP_EVENTS_MONTHS
-    return delete_everywhere(delete_events_before, months * 31) if months else 0
+    count = delete_everywhere(delete_deliveries_before, KEEP_DELIVERIES_DAYS)
+    return count + (delete_everywhere(delete_events_before, months * 31) if months else 0)
 
 
 def purge_sessions() -> int:

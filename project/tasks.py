@@ -1,4 +1,4 @@
-"""Celery jobs of the project: heartbeat, retention and metrics."""
+"""Celery jobs of the project: heartbeat, webhooks, retention and metrics."""
 
 from celery import shared_task
 from django.core.cache import cache
@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from personas.api.idempotency import delete_expired_responses
 from personas.tenancy.lost_nodes import query_workspaces
+from personas.webhooks.deliver import DeliveryLoop
 from project import retention
 from project.journal.services import record_endings
 from project.metrics.periodic import measure_metrics
@@ -48,6 +49,13 @@ def purge_drafts_job() -> None:
 def purge_security_events_job() -> None:
     """Delete old security events."""
     retention.purge_security_events()
+
+
+# The rows in the database are the queue. A job that is lost with its worker is replaced by the next one.
+@shared_task(acks_late=False, reject_on_worker_lost=False)
+def deliver_webhooks_job() -> None:
+    """Create deliveries for new events and send the due ones."""
+    DeliveryLoop().run()
 
 
 @shared_task

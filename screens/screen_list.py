@@ -30,6 +30,7 @@ LISTS = (
     "keys",
     "audit",
     "events",
+    "webhooks",
 )
 MORE = ("labels", "prompt-settings", "erasures", "settings", "rebuilding", "time-machine", "ledger/outdated")
 FORMS = (

@@ -246,6 +246,8 @@ WHERE_IS = [
     ("Where is the OpenAPI document?", "openapi", "project/api/openapi.py", "build_openapi_document"),
     ("Which types of events are there?", "types", "personas/events/types.py", "EVENT_TYPES"),
     ("What keeps requests out of internal networks?", "http_sender", "core/http_sender.py", "HttpSender"),
+    ("How are webhooks signed?", "webhooks", "personas/webhooks/signatures.py", "build_signature_headers"),
+    ("When is a webhook tried again?", "retries", "personas/webhooks/retries.py", "RETRY_DELAYS"),
     ("Where are events recorded?", "events", "personas/events/services.py", "record_event"),
     ("What does the doctor check?", "doctor", "project/doctor/checks.py", "check_workers"),
 ]

@@ -31,6 +31,7 @@ PROBLEM_TITLES = {
     "body_too_large": "Body too large",
     "body_timeout": "The body took too long",
     "unsupported_media_type": "Content type not supported",
+<<<<<<< HEAD
     "invalid": "Invalid values",
     "idempotency_key_reused": "Idempotency-Key used for another request",
     "archived": "Archived",
@@ -40,6 +41,18 @@ PROBLEM_TITLES = {
     "key_expired": "The key has expired",
     "no_signing_key": "No signing key",
     "invalid_file_status": "The status of the file does not allow this",
+=======
+    "invalid": "Some values do not fit",
+    "key_reused": "Idempotency-Key used for another request",
+    "archived": "Out of use",
+    "bad_bundle": "The files cannot be taken",
+    "bad_invitation": "No valid invitation",
+    "endpoint_disabled": "The endpoint is disabled",
+    "key_ended": "The key has ended",
+    "limit_reached": "The limit is reached",
+    "no_signing_key": "Nothing to sign with",
+    "not_adoptable": "The file cannot be adopted",
+>>>>>>> main
     "not_copyable": "The skill cannot be copied",
     "not_erasable": "Cannot be erased",
     "not_exportable": "Cannot be exported",

@@ -32,6 +32,7 @@ AUDIT_KINDS = (
     "ledger",
     "verification",
     "key",
+    "webhook",
     "member",
     "invitation",
     "workspace",

@@ -99,6 +99,7 @@ FILE = EventData(
 BUILD = EventData("BuildEventData", PROMPT)
 KEY = EventData("KeyEventData", {"key_id": ID, "kind": WORD, "expires_at": TIME, "new_key_id": optional(ID)})
 CHECKPOINT = EventData("CheckpointEventData", {"sequence": ID, "digest": DIGEST})
+WEBHOOK = EventData("WebhookEventData", {"endpoint_id": ID, "status": WORD})
 VERIFICATION = EventData("VerificationEventData", {"verification_id": ID, "count": NUMBER})
 
 
@@ -144,6 +145,10 @@ EVENT_TYPES: dict[str, EventType] = index_types(
             "chain.broken",
             "A verification found rows that do not match their hash chain.",
             VERIFICATION,
+        ),
+        EventType("webhook.test", "A member sent a test event. Only its endpoint gets it.", WEBHOOK),
+        EventType(
+            "webhook.disabled", "An endpoint was disabled, because it failed or returned 410.", WEBHOOK
         ),
     ]
 )

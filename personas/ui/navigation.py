@@ -92,6 +92,7 @@ NAV_GROUPS: tuple[NavGroup, ...] = (
         (
             NavItem(_("Members"), "members:list", "members"),
             NavItem(_("API keys"), "keys:list", "key", _("New key"), permission="manage_keys", key="k"),
+            NavItem(_("Webhooks"), "webhooks:list", "link", permission="manage_keys"),
             NavItem(_("Events"), "events", "clock"),
             NavItem(_("Prompt settings"), "prompt-settings:list", "rules"),
             NavItem(_("Workspace settings"), "workspace-settings", "settings"),

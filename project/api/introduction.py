@@ -35,6 +35,7 @@ TAG_DESCRIPTIONS = {
     "members": "The users of the workspace, their roles, and invitations.",
     "workspace": "The workspace that the key belongs to.",
     "audit": "Who changed what, and when.",
+    "webhooks": "URLs that get the events of the workspace.",
     "events": "What happened in the workspace, in order, for programs.",
     "skills": "Instructions that agents load on demand, as records of the workspace.",
     "discovered-skills": "Skills that were discovered as SKILL.md files in sources.",

@@ -16,6 +16,7 @@ RESOURCE_MODULES = (
     "personas.workspaces.api",
     "personas.audit.api",
     "personas.events.api",
+    "personas.webhooks.api",
     "skills.library.api",
     "skills.library.agent_api",
     "skills.library.found_api",

@@ -5,12 +5,13 @@ from typing import Any
 # One queue per kind of job, so that no kind waits behind another if each has a worker. A worker without
 # `--queues` takes jobs from all of them in turn.
 # Jobs without a route use the first.
-JOB_QUEUES = ("clock", "builds", "scans", "long")
+JOB_QUEUES = ("clock", "builds", "scans", "webhooks", "long")
 JOB_ROUTES = {
     "prompts.tasks.rebuild_prompts_job": {"queue": "builds"},
     # Its prompts are not served until it ends, so it must not wait behind a verification.
     "prompts.tasks.finish_erasure_job": {"queue": "builds"},
     "skills.tasks.refresh_source_job": {"queue": "scans"},
+    "project.tasks.deliver_webhooks_job": {"queue": "webhooks"},
     "prompts.tasks.verify_chain_job": {"queue": "long"},
     "prompts.tasks.maintain_partitions_job": {"queue": "long"},
     "project.tasks.purge_contents_job": {"queue": "long"},
@@ -46,6 +47,8 @@ JOB_SCHEDULE = {
     "delete-expired-sessions": run_every(3_600, "project.tasks.purge_sessions_job", expires=3_000),
     "measure-metrics": run_every(60, "project.tasks.measure_metrics_job", expires=50),
     "record-heartbeat": run_every(30, "project.tasks.record_heartbeat_job", expires=25),
+    # Finds new events and due deliveries in the database: writers of events enqueue nothing.
+    "deliver-webhooks": run_every(1, "project.tasks.deliver_webhooks_job", expires=2),
     # Starts refresh runs that are due, lost or stuck. It runs often, so that a killed worker delays a run by
     # less than a minute.
     "sweep-sources": run_every(10, "skills.tasks.sweep_sources_job", expires=9),

@@ -28,7 +28,8 @@ class CompressionMiddleware(GZipMiddleware):
 def is_compressible(request: HttpRequest, response: HttpResponseBase) -> bool:
     """Return whether the response is a page, or JSON for a GET without an ETag, such as a list.
 
-    The public OpenAPI document is compressed too; its ETag is weak. Prompts for bots have an ETag or are responses to a POST, so they are never compressed.
+    The public OpenAPI document is compressed too; its ETag is weak.
+    Prompts for bots have an ETag or are responses to a POST, so they are never compressed.
     Compression makes a strong ETag weak. The API compares If-Match with strong comparison, so a client could
     not send such an ETag back. Pages may have a weak one, because it is only used for If-None-Match.
     """

@@ -24,6 +24,8 @@ MAY_QUERY_UNSCOPED = {
     "personas/accounts/account_adapter.py": "an invitation that a visitor opened before signing up",
     "personas/admin.py": "operators see all workspaces",
     "personas/api_keys/selectors.py": "a key is looked up by its digest and determines the workspace",
+    "personas/webhooks/fan_out.py": "the workers find new events and due deliveries of all workspaces",
+    "personas/webhooks/selectors.py": "old deliveries of all workspaces are deleted together",
     "personas/events/selectors.py": "old events of all workspaces are deleted together",
     "personas/drafts/services.py": "abandoned drafts of all workspaces are deleted together",
     "project/metrics/gauges.py": "metrics of the installation, without names",

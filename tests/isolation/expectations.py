@@ -24,6 +24,7 @@ from tests.isolation.rows import (
     form,
 )
 from tests.isolation.walk import Route
+from tests.isolation.webhook_rows import WEBHOOK_PAGES
 
 HOW_TO_ADD = (
     "has no row: say in tests/isolation/expectations.py who may read it and who may write to it "
@@ -163,6 +164,7 @@ INSIDE: dict[str, Page] = {
     "members:hand-over": action(OWNERS),
     "members:remove": action(OWNERS),
     **ACCESS,
+    **WEBHOOK_PAGES,
     **family("agents"),
     "agents:import": form(text='{"name": "Fresh", "role": "You are Fresh."}'),
     "agents:memory": Page(),

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 
+from personas.accounts.encryption import encrypt_secret
 from personas.actors import Actor
 from personas.contents.services import store_contents
 from personas.models import (
@@ -19,12 +20,17 @@ from personas.models import (
     KeptAnswer,
     KeptDraft,
     User,
+    WebhookAttempt,
+    WebhookDelivery,
+    WebhookEndpoint,
+    WebhookQueue,
     Workspace,
     WorkspaceOwned,
     sha256_digest,
 )
 from personas.records.revisions import build_revision
 from personas.records.services import create_record
+from personas.webhooks.signatures import generate_private_key, generate_secret
 from prompts.builds.services import rebuild_agents
 from prompts.labels.services import move_label
 from prompts.models import (
@@ -285,7 +291,8 @@ class Seeder:
         )
         self.drafts()
         self.create(EventCounter, last=1)
-        self.create(Event, sequence=1, type="label.moved", data={"label": "production"}, at=self.now)
+        event = self.create(Event, sequence=1, type="label.moved", data={"label": "production"}, at=self.now)
+        self.webhooks(event)
         self.create(KeptAnswer, body=self.word("KeptAnswer.body").encode(), at=self.now)
         block = self.create(
             LedgerBlock,
@@ -298,6 +305,23 @@ class Seeder:
             at=self.now,
         )
         self.create(LedgerRollOff, block=block, first_id=0, last_id=0, months=6, at=self.now)
+
+    def webhooks(self, event: Event) -> None:
+        """Create a webhook endpoint with a delivery."""
+        endpoint = self.create(
+            WebhookEndpoint,
+            types=[],
+            agents=[],
+            channels=[],
+            labels=[],
+            secret=encrypt_secret(generate_secret()),
+            private_key=encrypt_secret(generate_private_key()),
+        )
+        delivery = self.create(WebhookDelivery, endpoint=endpoint, event=event, state="delivered")
+        self.create(WebhookAttempt, delivery=delivery, at=self.now, milliseconds=5)
+        self.create(WebhookQueue, position=1)
+        self.keep("webhooks", "plain", endpoint)
+        self.keep("webhook-deliveries", "plain", delivery)
 
     def drafts(self) -> None:
         """Create a draft of the owner."""

@@ -173,8 +173,8 @@ def test_a_long_build_queue_is_reported(workspace, agent):
 @pytest.mark.parametrize(
     ("replies", "missing"),
     [
-        (None, "clock, builds, scans, long"),
-        ({"one": [{"name": "builds"}, {"name": "scans"}], "two": [{"name": "clock"}]}, "long"),
+        (None, "clock, builds, scans, webhooks, long"),
+        ({"one": [{"name": "builds"}, {"name": "scans"}], "two": [{"name": "clock"}]}, "webhooks, long"),
     ],
 )
 def test_a_queue_without_a_worker_is_named(monkeypatch, replies, missing):

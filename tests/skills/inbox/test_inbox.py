@@ -385,7 +385,7 @@ def test_only_the_checked_files_are_approved(source, inbox, as_bob):
     response = as_bob.post(
         f"{inbox}adopt/", {"pick": [get_checkbox_value(file) for file in picked]}, follow=True
     )
-    assert "2 files accepted." in response.content.decode()
+    assert "2 files approved." in response.content.decode()
     assert list_states(response) == ["quarantined", "invalid", "new"]
 
 
@@ -410,7 +410,7 @@ def test_a_file_that_changed_meanwhile_is_refused_and_the_others_are_approved(so
     )
     page = response.content.decode()
     assert "changed/AGENTS.md: The file changed after you opened this page." in page
-    assert "1 file accepted." in page
+    assert "1 file approved." in page
     assert list_states(response) == ["quarantined", "invalid", "missing", "changed"]
     assert file_at(source, "changed/AGENTS.md").agreed.number == 1
 

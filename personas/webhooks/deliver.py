@@ -1,0 +1,251 @@
+"""Deliver events to endpoints: a loop that leases endpoints, sends in threads and stores the results.
+
+All state is in the database. If a worker is killed, its leases end after LEASE, and what it has not stored is
+sent again with the same id. The threads send requests only; the thread of the job does all queries.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+
+import structlog
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from core.db.workspace_scope import workspace_scope
+from core.http_sender import HttpSender, OutgoingError, OutgoingPolicy
+from personas.accounts.encryption import UnreadableSecret, decrypt_secret
+from personas.actors import SYSTEM_ACTOR
+from personas.events.selectors import event_json
+from personas.models import DeliveryState, EndpointStatus, WebhookAttempt, WebhookDelivery, WebhookEndpoint
+from personas.tenancy.lost_nodes import list_from_workspaces
+from personas.webhooks.fan_out import fan_out_events, list_due_endpoints, list_workspaces_to_fan_out
+from personas.webhooks.retries import get_hold, get_retry_time, parse_retry_after
+from personas.webhooks.services import list_valid_secrets, set_endpoint_status
+from personas.webhooks.signatures import build_signature_headers
+
+log = structlog.get_logger(__name__)
+
+# One thread per endpoint that is being served. Endpoints of one workspace get a quarter of them at most.
+MAX_THREADS, MAX_PER_WORKSPACE = 16, 4
+# An endpoint is served for so many deliveries or seconds; then others have their turn.
+TURN_DELIVERIES, TURN_SECONDS = 25, 5.0
+# Longer than a turn and the longest request together.
+LEASE = timedelta(seconds=40)
+# How long a job accepts work, in seconds: well under the time limit of jobs.
+ACCEPT_SECONDS = 20.0
+POLL_SECONDS = 0.2
+MAX_RESPONSE_LENGTH = 2_000
+# An endpoint without a success for so long is disabled when a delivery has failed for the last time.
+FAILING_TIME = timedelta(days=3)
+GONE_STATUS = 410
+
+
+@dataclass(frozen=True)
+class AttemptResult:
+    """What came of one request."""
+
+    delivery: WebhookDelivery
+    at: datetime
+    milliseconds: int
+    status: int | None = None
+    error: str = ""
+    response: str = ""
+    retry_after: timedelta = timedelta(0)
+
+    @property
+    def is_success(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+@dataclass
+class Turn:
+    """The deliveries that a thread sends to one endpoint, one after the other, with the results so far."""
+
+    endpoint: WebhookEndpoint
+    deliveries: Sequence[WebhookDelivery]
+    results: list[AttemptResult] = field(default_factory=list)
+
+    def run(self, send: Callable[[WebhookEndpoint, WebhookDelivery], AttemptResult]) -> None:
+        """Send until the turn is over. A failure ends it: the endpoint is left alone for a while."""
+        ends_at = time.monotonic() + TURN_SECONDS
+        for delivery in self.deliveries:
+            result = send(self.endpoint, delivery)
+            self.results.append(result)
+            if not result.is_success or time.monotonic() > ends_at:
+                return
+
+
+@dataclass
+class DeliveryLoop:
+    """Serves due endpoints until none is left."""
+
+    sender: HttpSender = field(default_factory=lambda: HttpSender(OutgoingPolicy.from_settings()))
+    accept_seconds: float = ACCEPT_SECONDS
+    turns: "dict[Future[None], Turn]" = field(default_factory=dict)
+
+    def run(self) -> None:
+        deadline = time.monotonic() + self.accept_seconds
+        with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="webhook") as threads:
+            while True:
+                if time.monotonic() < deadline:
+                    fan_out_all()
+                    self.start_turns(threads)
+                if not self.turns:
+                    return
+                wait(self.turns, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                self.store_results()
+
+    def start_turns(self, threads: ThreadPoolExecutor) -> None:
+        """Lease due endpoints, and start a thread for each."""
+        counts = Counter(turn.endpoint.workspace_id for turn in self.turns.values())
+        for endpoint in list_from_workspaces(partial(list_due_endpoints, timezone.now())):
+            if len(self.turns) >= MAX_THREADS:
+                return
+            if counts[endpoint.workspace_id] >= MAX_PER_WORKSPACE:
+                continue
+            with workspace_scope(endpoint.workspace_id):
+                deliveries = lease_endpoint(endpoint)
+            if deliveries:
+                counts[endpoint.workspace_id] += 1
+                turn = Turn(endpoint, deliveries)
+                self.turns[threads.submit(turn.run, self.send)] = turn
+
+    def store_results(self) -> None:
+        """Store the results of all turns, and end the finished ones."""
+        for future, turn in list(self.turns.items()):
+            is_done = future.done()
+            results = list(turn.results)
+            del turn.results[: len(results)]
+            if is_done:
+                del self.turns[future]
+                if error := future.exception():
+                    log.error("webhook_turn_failed", endpoint=turn.endpoint.pk, exc_info=error)
+            if results or is_done:
+                with workspace_scope(turn.endpoint.workspace_id):
+                    store_turn_results(turn.endpoint, results, is_done=is_done)
+
+    def send(self, endpoint: WebhookEndpoint, delivery: WebhookDelivery) -> AttemptResult:
+        """Send one event. This runs in a thread, and queries nothing."""
+        at, began = timezone.now(), time.monotonic()
+        body = json.dumps(event_json(delivery.event, endpoint.workspace), separators=(",", ":")).encode()
+
+        def build_result(**values: object) -> AttemptResult:
+            return AttemptResult(delivery, at, round((time.monotonic() - began) * 1000), **values)  # type: ignore[arg-type]
+
+        try:
+            headers = build_signature_headers(
+                delivery.event.public_id,
+                int(at.timestamp()),
+                body,
+                secret_texts=list_valid_secrets(endpoint),
+                private_key=decrypt_secret(endpoint.private_key),
+            )
+            headers |= {"content-type": "application/json", "user-agent": "Dramatis-Webhooks/1.0"}
+            response = self.sender.post(endpoint.url, body, headers)
+        except UnreadableSecret:
+            return build_result(error="The secret cannot be decrypted. Rotate it.")
+        except OutgoingError as error:
+            return build_result(error=str(error)[:200])
+        return build_result(
+            status=response.status,
+            response=response.body[:MAX_RESPONSE_LENGTH].decode("utf-8", "replace").replace("\x00", ""),
+            retry_after=parse_retry_after(response.headers.get("retry-after", ""), at),
+        )
+
+
+def fan_out_all() -> None:
+    for workspace_id in list_workspaces_to_fan_out():
+        try:
+            with workspace_scope(workspace_id):
+                while fan_out_events(workspace_id):
+                    pass
+        except DatabaseError:
+            log.exception("webhook_fan_out_failed", workspace=workspace_id)
+
+
+def lease_endpoint(endpoint: WebhookEndpoint) -> list[WebhookDelivery]:
+    """Lease an endpoint, and return its due deliveries; none if another worker was faster."""
+    now = timezone.now()
+    rows = WebhookEndpoint.objects.in_workspace(endpoint.workspace_id).filter(
+        pk=endpoint.pk, leased_until=endpoint.leased_until, status=EndpointStatus.ENABLED
+    )
+    if not rows.update(leased_until=now + LEASE, served_at=now):
+        return []
+    endpoint.refresh_from_db()
+    # Loaded here, because the threads query nothing.
+    endpoint.workspace  # noqa: B018
+    due = WebhookDelivery.objects.in_workspace(endpoint.workspace_id).filter(
+        endpoint=endpoint, state=DeliveryState.PENDING, due_at__lte=now
+    )
+    return list(due.select_related("event").order_by("due_at", "pk")[:TURN_DELIVERIES])
+
+
+@transaction.atomic
+def store_turn_results(endpoint: WebhookEndpoint, results: Sequence[AttemptResult], *, is_done: bool) -> None:
+    """Store the attempts and their effects, and renew the lease or end it."""
+    rows = WebhookEndpoint.objects.in_workspace(endpoint.workspace_id)
+    locked = rows.select_for_update(of=("self",), no_key=True).filter(pk=endpoint.pk).first()
+    if locked is None:
+        return
+    store_attempts(locked, results)
+    update_health(locked, results)
+    now = timezone.now()
+    locked.leased_until = None if is_done else now + LEASE
+    locked.save(update_fields=["leased_until", "failures", "failing_since", "held_until"])
+    is_gone = any(result.status == GONE_STATUS for result in results)
+    is_given_up = any(result.delivery.state == DeliveryState.FAILED for result in results)
+    is_failing = locked.failing_since is not None and now - locked.failing_since > FAILING_TIME
+    if is_gone or (is_given_up and is_failing):
+        status = EndpointStatus.GONE if is_gone else EndpointStatus.FAILING
+        set_endpoint_status(locked, status, by=SYSTEM_ACTOR)
+        log.warning(
+            "webhook_endpoint_disabled", workspace=locked.workspace_id, endpoint=locked.pk, status=status
+        )
+
+
+def store_attempts(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) -> None:
+    WebhookAttempt.objects.in_workspace(endpoint.workspace_id).bulk_create(
+        [
+            WebhookAttempt(
+                workspace_id=endpoint.workspace_id,
+                delivery=result.delivery,
+                at=result.at,
+                milliseconds=result.milliseconds,
+                status=result.status,
+                error=result.error,
+                response=result.response,
+            )
+            for result in results
+        ]
+    )
+    now = timezone.now()
+    for result in results:
+        delivery = result.delivery
+        delivery.attempt_count += 1
+        if result.is_success:
+            delivery.state, delivery.finished_at = DeliveryState.DELIVERED, now
+        elif retry_at := get_retry_time(delivery.attempt_count, result.retry_after, now):
+            delivery.due_at = retry_at
+        else:
+            delivery.state, delivery.finished_at = DeliveryState.FAILED, now
+    WebhookDelivery.objects.in_workspace(endpoint.workspace_id).bulk_update(
+        [result.delivery for result in results], ["state", "attempt_count", "due_at", "finished_at"]
+    )
+
+
+def update_health(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) -> None:
+    """Count the failures in a row, and leave the endpoint alone for a while after one."""
+    for result in results:
+        if result.is_success:
+            endpoint.failures, endpoint.failing_since, endpoint.held_until = 0, None, None
+        else:
+            now = timezone.now()
+            endpoint.failures += 1
+            endpoint.failing_since = endpoint.failing_since or now
+            endpoint.held_until = now + get_hold(endpoint.failures, result.status, result.retry_after)
