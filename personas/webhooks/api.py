@@ -79,7 +79,7 @@ DELIVERY_SCHEMA = object_schema(
         "id": integer_schema(1),
         "event_id": {"type": "string"},
         "type": {"type": "string"},
-        "state": enum_schema(DeliveryState.values, title="WebhookDeliveryState"),
+        "status": enum_schema(DeliveryState.values, title="WebhookDeliveryStatus"),
         "next_attempt_at": nullable_schema(datetime_schema()),
         "attempts": array_schema(ATTEMPT_SCHEMA),
     },
@@ -203,7 +203,7 @@ def delivery_json(row: WebhookDelivery) -> dict[str, Any]:
         "id": row.pk,
         "event_id": row.event.public_id,
         "type": row.event.type,
-        "state": row.state,
+        "status": row.state,
         "next_attempt_at": datetime_json(row.due_at) if is_pending else None,
         "attempts": [attempt_json(attempt) for attempt in attempts],
     }
@@ -248,7 +248,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "webhooks/<int:key>",
+        "webhooks/<int:id>",
         "webhooks-one",
         get=Operation(
             api_read_webhook,
@@ -279,7 +279,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "webhooks/<int:key>:rotateSecret",
+        "webhooks/<int:id>:rotateSecret",
         "webhooks-rotate",
         post=Operation(
             api_rotate_webhook_secret,
@@ -292,7 +292,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "webhooks/<int:key>:test",
+        "webhooks/<int:id>:test",
         "webhooks-test",
         post=Operation(
             api_test_webhook,
@@ -305,7 +305,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "webhooks/<int:key>/deliveries",
+        "webhooks/<int:id>/deliveries",
         "webhooks-deliveries",
         get=Operation(
             api_list_webhook_deliveries,
@@ -318,7 +318,7 @@ urlpatterns: list[URLPattern] = [
         ),
     ),
     endpoint(
-        "webhooks/<int:key>/deliveries/<int:delivery>:redeliver",
+        "webhooks/<int:id>/deliveries/<int:delivery>:redeliver",
         "webhooks-redeliver",
         post=Operation(
             api_redeliver,

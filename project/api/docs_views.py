@@ -58,18 +58,12 @@ PROBLEM_ADVICE = {
         "An Idempotency-Key belongs to one body. Use a new one for a different body."
     ),
     "archived": _("The record is archived. Restore it first."),
-<<<<<<< HEAD
     "invalid_bundle": _("The push was rejected as a whole. The detail names the file."),
     "invalid_invitation": _("The invitation is invalid, used or expired."),
     "key_revoked": _("The key was revoked and cannot be rotated. Create a new one."),
     "key_expired": _("The key has expired and cannot be rotated. Create a new one."),
-=======
-    "bad_bundle": _("The push was rejected as a whole. The detail names the file."),
-    "bad_invitation": _("The invitation is invalid, used or expired."),
     "endpoint_disabled": _("The webhook endpoint is disabled. Enable it first."),
     "limit_reached": _("The workspace has as many of these as it can have. Delete one first."),
-    "key_ended": _("The key has expired or was revoked. Create a new one."),
->>>>>>> main
     "no_signing_key": _("The installation has no signing key. Contact its operators."),
     "invalid_file_status": _("The file has findings that someone must review first."),
     "not_copyable": _("This skill cannot be copied from its source."),

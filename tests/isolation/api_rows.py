@@ -1,20 +1,13 @@
-<<<<<<< HEAD
 """Rows of the API table: how to call an operation, and which seeded row a URL parameter names."""
-=======
-"""Row type of the API table: how an operation is called."""
->>>>>>> main
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-<<<<<<< HEAD
 from prompts.models import PromptLabel
 from skills.models import PushedFile, RefreshRun
 from tests.isolation.api_walk import ApiEndpoint
-=======
->>>>>>> main
 from tests.isolation.cast import KINDS, Stage
 
 RowValue = Callable[[Stage, str], str]
@@ -42,7 +35,6 @@ class Row:
     # Statuses of callers that the operation itself rejects, by caller name.
     others: Mapping[str, int] = field(default_factory=dict)
     if_match: str = "*"
-<<<<<<< HEAD
     # Whether the PUT creates a row, with `If-None-Match: *` and status 201.
     creates: bool = False
 
@@ -50,8 +42,6 @@ class Row:
         if self.creates:
             return {"If-None-Match": "*"}
         return {"If-Match": self.if_match} if endpoint.operation.is_conditional else {}
-=======
->>>>>>> main
 
 
 def row(kind: str, attribute: str = "", variant: str = "plain") -> RowValue:
@@ -60,7 +50,6 @@ def row(kind: str, attribute: str = "", variant: str = "plain") -> RowValue:
     return lambda stage, home: str(attrgetter(name)(stage.row(home, kind, variant)))
 
 
-<<<<<<< HEAD
 def run_of_source(stage: Stage, home: str) -> str:
     source = stage.row(home, "sources")
     return str(
@@ -91,7 +80,5 @@ def of_agent(stage: Stage, home: str) -> dict[str, str]:
     return {"agent": stage.key(home, "agents")}
 
 
-=======
->>>>>>> main
 def constant(value: Any) -> Body:
     return lambda stage, home: value

@@ -108,7 +108,6 @@ EXCEPTIONS: dict[tuple[str, str], RowReference | None] = {
 PLAIN_NAMES = """
     after approval all_files allow_hard_links allowed_tools append archived at base64 body capabilities
     channel_name compatibility content context creature cursor data description directories
-<<<<<<< HEAD
     disable_model_invocation display_name documentation_additional documentation_examples
     documentation_main email emoji entry error expires_at extra extra_skill_folders fields file_names
     files folder for_all_agents formatting guidelines harness harnesses has_context_files has_skills
@@ -118,21 +117,9 @@ PLAIN_NAMES = """
     omit_reference overlap_hours parameters path per_file plan_path previous_error prompts
     pulled_skills_folder q reason record refresh_minutes release_policy replace responsibilities role
     sample_data sandbox scope scopes section_limits sections session signature since slug snippet sources
-    state status steps string_truncate text timezone title token_budget total total_characters until
+    is_enabled state status steps string_truncate text timezone title token_budget total total_characters
+    types until url
     updated_since valid_from valid_until values verb verbs vibe wait working_directory
-=======
-    disable_model_invocation documentation_additional documentation_examples documentation_main email
-    emoji entry error expires_at extra extra_skill_folders fields file_names files folder for_all_agents
-    formatting guidelines harness harnesses has_context_files has_skills hidden host in_use instructions
-    is_background is_complete is_done is_protected is_required is_version key kind label labels layout
-    license limit limits list_sample location memories memory message messages metadata mission mode name
-    native_tools needs_review note notes now number omit_reference overlap_hours parameters path per_file
-    plan_path previous_error prompts pulled_skills_folder q reason record refresh_minutes release_policy
-    replace responsibilities role sample_data sandbox scope scopes section_limits sections session
-    signature since slug snippet sources state status steps string_truncate text timezone title
-    token_budget total total_characters until updated_since valid_from valid_until values verb verbs vibe
-    is_enabled types url wait working_directory
->>>>>>> main
 """
 MORE_PLAIN_NAMES = """
     with_created

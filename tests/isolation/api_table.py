@@ -2,7 +2,6 @@
 
 from typing import Any
 
-<<<<<<< HEAD
 from tests.isolation.api_rows import (
     Body,
     Row,
@@ -15,54 +14,12 @@ from tests.isolation.api_rows import (
 )
 from tests.isolation.api_walk import ApiEndpoint, all_endpoints
 from tests.isolation.cast import Stage
-=======
-from prompts.models import PromptLabel
-from skills.models import PushedFile, RefreshRun
-from tests.isolation.api_rows import Body, Row, constant, row
-from tests.isolation.api_walk import ApiEndpoint, all_endpoints
-from tests.isolation.cast import Stage
 from tests.isolation.webhook_rows import WEBHOOK_OPERATIONS
->>>>>>> main
 
 HOW_TO_ADD = (
     "has no row: say in tests/isolation/api_table.py which seeded row stands for each parameter of its "
     "address, and what a good body is"
 )
-<<<<<<< HEAD
-=======
-
-
-def run_of_source(stage: Stage, home: str) -> str:
-    source = stage.row(home, "sources")
-    return str(
-        RefreshRun.objects.in_workspace(source.workspace_id)
-        .filter(source=source)
-        .values_list("pk", flat=True)[0]
-    )
-
-
-def label_of_prompt(stage: Stage, home: str) -> str:
-    """The label that is not `production`."""
-    prompt = stage.row(home, "prompts")
-    rows = PromptLabel.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
-    rows = rows.exclude(name="production")
-    return str(rows.values_list("name", flat=True)[0])
-
-
-def path_of_push(stage: Stage, home: str) -> str:
-    source = stage.row(home, "sources", "pushed")
-    return str(
-        PushedFile.objects.in_workspace(source.workspace_id)
-        .filter(source=source)
-        .values_list("path", flat=True)[0]
-    )
-
-
-def of_agent(stage: Stage, home: str) -> dict[str, str]:
-    return {"agent": stage.key(home, "agents")}
-
-
->>>>>>> main
 # Bodies that create a record of each kind.
 NEW: dict[str, Body] = {
     "agents": lambda s, h: {"slug": "fresh", "name": "Fresh", "identity": s.key(h, "identities")},

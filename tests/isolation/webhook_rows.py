@@ -6,7 +6,7 @@ from tests.isolation.api_rows import Row, constant, row
 from tests.isolation.cast import Stage
 from tests.isolation.rows import KEYS, Page, action
 
-ENDPOINT = {"key": row("webhooks")}
+ENDPOINT = {"id": row("webhooks")}
 DELIVERY = {**ENDPOINT, "delivery": row("webhook-deliveries")}
 # The address of this machine, which the settings of the tests allow.
 NEW_ENDPOINT = {"name": "Fresh", "url": "http://127.0.0.1/hook"}

@@ -34,7 +34,7 @@ def test_an_endpoint_is_managed_by_api(workspace, admin):
         assert admin.post(f"{path}:test").status_code == 204
         DeliveryLoop().run()
         [delivery] = admin.get(f"{path}/deliveries").json()["items"]
-        assert (delivery["type"], delivery["state"]) == ("webhook.test", "pending")
+        assert (delivery["type"], delivery["status"]) == ("webhook.test", "pending")
         assert [(row["status"], row["response"]) for row in delivery["attempts"]] == [(500, "out of tea")]
         assert admin.post(f"{path}/deliveries/{delivery['id']}:redeliver").status_code == 204
         DeliveryLoop().run()
