@@ -1,6 +1,7 @@
 """Build the OpenAPI document from the operations of the API views."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
@@ -10,7 +11,6 @@ from django.urls import URLPattern
 
 from personas.api.operations import Operation
 from personas.api.problems import PROBLEM_SCHEMA
-from personas.api.request_body import PATCH_TYPES
 from personas.api.schema import Schema, to_camel_case
 from personas.api.views import get_api_view
 from personas.events.api import EVENT_SCHEMA
@@ -106,6 +106,7 @@ class DocumentBuilder:
         return {
             name: {
                 "post": {
+                    "operationId": f"receive{to_camel_case(re.sub(r'[._]', ' ', name))}",
                     "summary": EVENT_TYPES[name].description,
                     "requestBody": {
                         "content": {"application/json": {"schema": self.schemas.reference(schema)}}
@@ -123,12 +124,12 @@ class DocumentBuilder:
             self.reference_parameter(name, parameter) for name, parameter in list_path_parameters(pattern)
         ]
         item: dict[str, Any] = {
-            method.lower(): self.build_operation(method, pattern, operation)
+            method.lower(): self.build_operation(pattern, operation)
             for method, operation in get_operations(pattern).items()
         }
         return ({"parameters": parameters} if parameters else {}) | item
 
-    def build_operation(self, method: str, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
+    def build_operation(self, pattern: URLPattern, operation: Operation) -> dict[str, Any]:
         document: dict[str, Any] = {
             "operationId": operation.operation_id,
             "summary": operation.summary,
@@ -149,8 +150,8 @@ class DocumentBuilder:
             content: dict[str, Any] = {"schema": self.schemas.reference(get_body_schema(operation))}
             if operation.body_example is not None:
                 content["example"] = operation.body_example
-            types = PATCH_TYPES if method == "PATCH" else [operation.body_type]
-            document["requestBody"] = {"required": True, "content": dict.fromkeys(types, content)}
+            # PATCH accepts application/merge-patch+json too. Some generators cannot handle two types.
+            document["requestBody"] = {"required": True, "content": {operation.body_type: content}}
         return document
 
     # --- parameters ---------------------------------------------------------------------------------------

@@ -1,11 +1,16 @@
 """The TypeScript client: its own tests, run from the source by a Node that strips types."""
 
+import json
 import re
 import subprocess
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from project.api.docs_views import get_openapi_document
+from project.api.subset import select_operations
 from tests.clients.typescript_package import PACKAGE, copy_package, find_node, run
 
 
@@ -67,3 +72,30 @@ def test_the_package_lock_names_no_registry():
     assert '"integrity"' in lock
     assert "resolved" not in lock
     assert not re.findall(r'^\s*"(?!url"|funding")[^"]*": "\w+://', lock, re.MULTILINE)
+
+
+# --- types ---------------------------------------------------------------------------------------------
+
+
+def find_outdated_operations(document: dict[str, Any]) -> list[str]:
+    """Return the operations in openapi.json, from which types are generated, that differ in the document."""
+    stored = json.loads((PACKAGE / "openapi.json").read_text())
+    names = [
+        operation["operationId"]
+        for item in stored["paths"].values()
+        for method, operation in item.items()
+        if method != "parameters"
+    ]
+    return [] if select_operations(document, names) == stored else names
+
+
+def test_the_types_are_generated_from_the_present_document() -> None:
+    """Otherwise: manage.py export_openapi --operation … > openapi.json; npm run generate."""
+    assert find_outdated_operations(get_openapi_document()) == []
+
+
+@pytest.mark.planted
+def test_a_changed_field_of_the_api_is_detected() -> None:
+    document = deepcopy(get_openapi_document())
+    document["components"]["schemas"]["Prompt"]["properties"]["served_hash"] = {"type": "string"}
+    assert find_outdated_operations(document)

@@ -96,6 +96,12 @@ def test_the_package_is_sound(package, bot_folder):
     assert {path.partition("/")[0] for path in paths} == {"README.md", "LICENSE", "package.json", "dist"}
 
 
+def test_the_types_are_those_that_the_generator_makes(package, tmp_path):
+    stored = (package / "src" / "api.ts").read_text()
+    run_or_fail(["npx", "openapi-typescript", "openapi.json", "-o", tmp_path / "api.ts"], package)
+    assert (tmp_path / "api.ts").read_text() == stored
+
+
 def test_it_has_no_dependencies(bot_folder):
     installed = {path.name for path in (bot_folder / "node_modules").iterdir() if path.name[0] != "."}
     assert installed == {"@dramatis"}
@@ -211,7 +217,7 @@ def test_every_call_works_with_the_real_server(stage, environment, bot_folder, n
         [known, unknown] = bot.call("batchGet", [DECK, {"agent": "pilot", "channel": "nowhere"}])
         assert known["prompt"]["text"] == prompt["text"]
         assert (unknown["prompt"], unknown["error"]["status"]) == (None, 404)
-        assert bot.call("remember", "Likes coffee.", {"agent": "pilot"})["state"] == "proposed"
+        assert bot.call("remember", "Likes coffee.", {"agent": "pilot"})["status"] == "proposed"
         assert "Boil water first." in bot.call("skill", "pilot", "tea")["body"]
         assert bot.call("completeStep", task.number, 0)["number"] == task.number
         assert bot.call("getPrompt", {**DECK, "version": 2})["version"] == 2

@@ -4,7 +4,8 @@ import { type BatchResult, MAX_BATCH_SIZE, fetchBatch } from "./batch.ts";
 import { PromptCache, isFinal } from "./cache.ts";
 import { DiskStore } from "./disk_store.ts";
 import { hashText } from "./hashes.ts";
-import { type JsonObject, requireNumber, requireText } from "./json.ts";
+import type { components } from "./api.ts";
+import { type JsonObject, type Unchecked, requireDocument, requireNumber, requireText } from "./json.ts";
 import { DramatisError, Problem, Unreachable } from "./problems.ts";
 import { Prompt, buildFallback, parsePrompt } from "./prompts.ts";
 import { type ApiRequest, type PromptKey, getRequest, postRequest, promptPath, quoteSegment, validateServerUrl } from "./requests.ts";
@@ -63,6 +64,8 @@ export interface Skill {
   readonly description: string;
   readonly body: string;
 }
+
+type Schemas = components["schemas"];
 
 export const PRODUCTION = "production";
 
@@ -138,7 +141,7 @@ export class Client {
     { text, requestId }: { readonly text?: string; readonly requestId?: string } = {},
     options: Partial<CallOptions> = {},
   ): Promise<JsonObject> {
-    const body = {
+    const body: Schemas["PromptReportInput"] = {
       agent: prompt.agent,
       channel: prompt.channel,
       digest: text === undefined ? prompt.servedDigest : await hashText(text),
@@ -167,7 +170,7 @@ export class Client {
     options: Partial<CallOptions> = {},
   ): Promise<Memory> {
     const response = await this.#call(postRequest("memories", { text, agent, ...facts }), options);
-    return parseRecord(response, (document) => ({
+    return parseRecord<Schemas["Memory"], Memory>(response, (document) => ({
       id: requireNumber(document["id"]),
       text: requireText(document["text"]),
       agent: typeof document["agent"] === "string" ? document["agent"] : null,
@@ -179,7 +182,7 @@ export class Client {
   async skill(agent: string, name: string, options: Partial<CallOptions> = {}): Promise<Skill> {
     const request = getRequest(`agents/${quoteSegment(agent)}/skills/${quoteSegment(name)}`);
     const response = await this.#call(request, options);
-    return parseRecord(response, (document) => ({
+    return parseRecord<Schemas["SkillInstructions"], Skill>(response, (document) => ({
       name: requireText(document["name"]),
       description: requireText(document["description"] ?? ""),
       body: requireText(document["body"]),
@@ -194,7 +197,7 @@ export class Client {
     options: Partial<CallOptions> = {},
   ): Promise<JsonObject> {
     const path = `tasks/${quoteSegment(task)}/steps/${quoteSegment(step)}:complete`;
-    return (await this.#call(postRequest(path, { is_done: isDone }), options)).json();
+    return (await this.#call(postRequest(path, { is_done: isDone } satisfies Schemas["TaskStepState"]), options)).json();
   }
 
   /** Wait until no request for a prompt is running. */
@@ -229,8 +232,8 @@ function toKey({ agent, channel, label = PRODUCTION, version }: PromptOptions): 
   return { agent, channel, label, version: version ?? null };
 }
 
-function parseRecord<T>(response: ApiResponse, parse: (document: JsonObject) => T): T {
-  const document = response.json();
+function parseRecord<S, T>(response: ApiResponse, parse: (document: Unchecked<S>) => T): T {
+  const document = requireDocument<S>(response.json());
   try {
     return parse(document);
   } catch (error) {

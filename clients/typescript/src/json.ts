@@ -11,6 +11,14 @@ export function requireObject(value: unknown): JsonObject {
   return value;
 }
 
+/** A document with the fields of a type of the API, whose values are not checked yet. */
+export type Unchecked<T> = { readonly [Name in keyof T]?: unknown };
+
+/** Return an object whose fields have the names of a type of the API. */
+export function requireDocument<T>(value: unknown): Unchecked<T> {
+  return requireObject(value) as Unchecked<T>;
+}
+
 export function requireText(value: unknown): string {
   if (typeof value !== "string") throw new TypeError("This is not text.");
   return value;

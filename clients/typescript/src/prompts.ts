@@ -1,7 +1,16 @@
 /** A prompt, parsed from the server's JSON and checked against its digest. */
 
 import { type Bytes, decodeText, encodeText, hashText } from "./hashes.ts";
-import { type JsonObject, listOf, requireNumber, requireObject, requireText } from "./json.ts";
+import type { components } from "./api.ts";
+import {
+  type JsonObject,
+  type Unchecked,
+  listOf,
+  requireDocument,
+  requireNumber,
+  requireObject,
+  requireText,
+} from "./json.ts";
 import { Unreachable } from "./problems.ts";
 import {
   type AnthropicTool,
@@ -18,6 +27,8 @@ import {
   openAIResponsesTools,
   traceAttributes,
 } from "./formats.ts";
+
+type Schemas = components["schemas"];
 
 /** A part of the text; the joined blocks are the text. Cacheable blocks come first. */
 export interface Block {
@@ -130,7 +141,7 @@ export class Prompt {
 export async function parsePrompt(content: Uint8Array, etag: string, fetchedAt: number): Promise<Prompt> {
   let prompt: Prompt;
   try {
-    prompt = buildPrompt(requireObject(JSON.parse(decodeText(content))), etag, fetchedAt);
+    prompt = buildPrompt(requireDocument(JSON.parse(decodeText(content))), etag, fetchedAt);
   } catch (error) {
     throw new Unreachable("The answer is not a prompt.", { cause: error });
   }
@@ -176,7 +187,7 @@ export async function buildFallback(
   });
 }
 
-function buildPrompt(document: JsonObject, etag: string, fetchedAt: number): Prompt {
+function buildPrompt(document: Unchecked<Schemas["Prompt"]>, etag: string, fetchedAt: number): Prompt {
   const text = requireText(document["text"]);
   const digest = requireText(document["digest"]);
   const blocks = listOf(document["blocks"], parseBlock);
@@ -196,7 +207,7 @@ function buildPrompt(document: JsonObject, etag: string, fetchedAt: number): Pro
     tools: listOf(document["tools"], parseTool),
     messages: listOf(document["messages"], parseMessage),
     slots: Object.freeze(requireObject(document["slots"] ?? {})),
-    tokens: parseTokens(requireObject(document["tokens"])),
+    tokens: parseTokens(requireDocument(document["tokens"])),
     warnings: listOf(document["warnings"], requireText),
     ledgerId: requireNumber(document["ledger_id"]),
     etag: etag || `W/"${digest}"`,
@@ -207,7 +218,7 @@ function buildPrompt(document: JsonObject, etag: string, fetchedAt: number): Pro
 }
 
 function parseBlock(value: unknown): Block {
-  const item = requireObject(value);
+  const item = requireDocument<Schemas["PromptBlock"]>(value);
   return Object.freeze({
     text: requireText(item["text"]),
     volatility: requireText(item["volatility"]),
@@ -216,7 +227,7 @@ function parseBlock(value: unknown): Block {
 }
 
 function parseSegment(value: unknown): Segment {
-  const item = requireObject(value);
+  const item = requireDocument<Schemas["PromptSegment"]>(value);
   const [start, end] = listOf(item["range"], requireNumber);
   return Object.freeze({
     section: requireText(item["section"]),
@@ -228,7 +239,7 @@ function parseSegment(value: unknown): Segment {
 }
 
 function parseTool(value: unknown): Tool {
-  const item = requireObject(value);
+  const item = requireDocument<Schemas["ToolDefinition"]>(value);
   return Object.freeze({
     name: requireText(item["name"]),
     description: requireText(item["description"] ?? ""),
@@ -237,12 +248,12 @@ function parseTool(value: unknown): Tool {
 }
 
 function parseMessage(value: unknown): Message {
-  const item = requireObject(value);
+  const item = requireDocument<Schemas["Message"]>(value);
   const role = requireText(item["role"]) as Message["role"];
   return Object.freeze({ role, content: requireText(item["content"]) });
 }
 
-function parseTokens(item: JsonObject): Tokens {
+function parseTokens(item: Unchecked<Schemas["TokenCounts"]>): Tokens {
   const sections = Object.entries(requireObject(item["sections"] ?? {}));
   return Object.freeze({
     total: requireNumber(item["total"]),

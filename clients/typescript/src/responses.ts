@@ -1,7 +1,8 @@
 /** HTTP responses, parsed defensively: a proxy may have answered instead of the server. */
 
 import { type Bytes, decodeText } from "./hashes.ts";
-import { type JsonObject, isObject } from "./json.ts";
+import type { components } from "./api.ts";
+import { type JsonObject, type Unchecked, isObject } from "./json.ts";
 import { type FieldError, Problem, Unreachable } from "./problems.ts";
 
 const PROBLEM_TYPE = "application/problem+json";
@@ -67,7 +68,9 @@ export class ApiResponse {
   }
 }
 
-export function buildProblem(document: JsonObject, status: number, retryAfter: number | null): Problem {
+type Schemas = components["schemas"];
+
+export function buildProblem(document: Unchecked<Schemas["Problem"]>, status: number, retryAfter: number | null): Problem {
   if (typeof document["code"] !== "string") throw new TypeError("This is not a problem.");
   const errors = Array.isArray(document["errors"]) ? document["errors"].filter(isObject) : [];
   return new Problem({
@@ -81,7 +84,7 @@ export function buildProblem(document: JsonObject, status: number, retryAfter: n
   });
 }
 
-function buildFieldError(error: JsonObject): FieldError {
+function buildFieldError(error: Unchecked<Schemas["FieldError"]>): FieldError {
   return {
     detail: textOf(error["detail"]),
     pointer: textOf(error["pointer"]),
