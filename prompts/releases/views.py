@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -16,9 +16,9 @@ from personas.errors import DomainError, InvalidInput
 from personas.records.views import get_query_param
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.review_tokens import REVIEWED_FIELD, create_review_token
 from prompts.models import Release, ReleaseItem, ReleaseStatus
 from prompts.page_lookup import MAX_URL_NUMBER, get_release_or_404
-from prompts.preview.review import build_release_review, list_approvers
 from prompts.releases import action_views
 from prompts.releases.authors import list_authored_items
 from prompts.releases.changes import group_release_changes
@@ -31,6 +31,8 @@ from prompts.releases.selectors import (
     list_reviewed_agents,
 )
 from prompts.releases.services import request_release
+from prompts.review.change_review import build_release_review, list_approvers
+from prompts.review.effects import hash_release_effect
 
 PAGE_SIZE = 25
 # Maximum number of prompts in the request form. Users filter by agent to see the others.
@@ -149,10 +151,25 @@ def detail(request: WorkspaceRequest, number: int) -> HttpResponse:
         "reviewed": list_reviewed_agents(items),
         "reject_form": ReasonForm(auto_id="reject_%s"),
         "override_form": ReasonForm(auto_id="override_%s"),
+        "is_split": get_query_param(request, "view") == "split",
+        "token_field": REVIEWED_FIELD,
+        "tokens": build_release_tokens(request, release, items),
     }
     return render(
         request, "prompts/releases/detail.html", context | get_release_context(request, release, items)
     )
+
+
+def build_release_tokens(
+    request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]
+) -> dict[str, str]:
+    """Return the tokens of the forms that publish the release: the page shows its review."""
+    effect = hash_release_effect(items)
+    args = [request.workspace.slug, release.number]
+    return {
+        name: create_review_token(request.user.pk, reverse(f"releases:{route}", args=args), effect)
+        for name, route in (("publish", "carry-out"), ("override", "override"))
+    }
 
 
 def get_release_context(

@@ -6,12 +6,13 @@ from typing import Any
 from django import template
 from django.utils.translation import ngettext
 
-from personas.models import ApiKey, Memory, MemoryState, WorkspaceOwned
+from personas.models import ApiKey, Memory, MemoryState, Record, WorkspaceOwned
 from personas.templatetags.ui import format_count
 from prompts.builds.middleware import REBUILD_SESSION_KEY
 from prompts.builds.progress import get_build_progress, get_progress_context, parse_since
 from prompts.ledger.selectors import LedgerFilter, list_ledger_entries
 from prompts.provenance.origins import RECORD_KINDS
+from prompts.provenance.record_reach import find_production_revisions, list_unused_layouts
 from prompts.provenance.usage import MemoryUsage, MemoryUsageSummary, get_memory_usage, get_record_usage
 
 register = template.Library()
@@ -25,8 +26,26 @@ def record_usage_panel(context: dict[str, Any], record: WorkspaceOwned) -> dict[
     kind = getattr(record, "kind", "context_file")
     if kind not in RECORD_KINDS or kind in EXCLUDED_KINDS:
         return {}
-    usage = get_record_usage(context["workspace"], kind, record.pk)
-    return {"workspace": context["workspace"], "kind": kind, "key": record.pk, "record_usage": usage}
+    workspace = context["workspace"]
+    usage = get_record_usage(workspace, kind, record.pk)
+    return {
+        "workspace": workspace,
+        "kind": kind,
+        "key": record.pk,
+        "record_usage": usage,
+        "revision": record.revision if isinstance(record, Record) else 0,
+        "production_revisions": find_production_revisions(workspace, kind, record.pk, usage.usages)
+        if isinstance(record, Record) and usage.usages
+        else {},
+        "unused_layouts": list_unused_layouts(workspace, record) if isinstance(record, Record) else [],
+    }
+
+
+@register.simple_tag
+def outdated_revision(revisions: dict[int, int], prompt_id: int, newest: int) -> int:
+    """Return the revision in production if it is not the newest one; 0 otherwise."""
+    revision = revisions.get(prompt_id, 0)
+    return revision if revision and revision < newest else 0
 
 
 @register.simple_tag(takes_context=True)
