@@ -14,8 +14,8 @@ from django.utils.translation import gettext
 from jinja2 import Environment, StrictUndefined
 
 from personas.templatetags.ui import ago, avatar, badge, clip_text, format_count, icon
+from personas.ui.display_names import render_person
 from personas.ui.navigation import build_url_format
-from personas.ui.people import render_person
 from prompts.templatetags.fleet import MatrixHtml
 from prompts.templatetags.prompt_panels import describe_memory_usage, usage_for_memory
 from prompts.templatetags.studio import studio_row_text

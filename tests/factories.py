@@ -31,7 +31,7 @@ from personas.models import (
 )
 from personas.records.services import create_record
 from personas.roles import Role
-from personas.ui.review_tokens import REVIEWED_FIELD
+from personas.ui.responses import REVIEWED_FIELD
 from personas.work.services import add_responsibility, create_task
 from personas.workspaces.services import create_workspace
 from project.middleware.sessions import SEEN_AT_KEY, STARTED_AT_KEY

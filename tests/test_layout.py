@@ -28,8 +28,13 @@ WHERE_IS = [
         "prompts/review/services.py",
         "run_with_review",
     ),
-    ("Which page actions have no review step?", "exemptions", "prompts/review/exemptions.py", "is_exempt"),
-    ("Where do names replace email addresses?", "people", "personas/ui/people.py", "render_person"),
+    ("Which page actions have no review step?", "review", "prompts/review/middleware.py", "is_exempt"),
+    (
+        "Where do names replace emails?",
+        "display_names",
+        "personas/ui/display_names.py",
+        "render_person",
+    ),
     (
         "What happens to jobs while a node of the database is lost?",
         "lost_nodes",

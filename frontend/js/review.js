@@ -1,5 +1,8 @@
 // The review step: before a form with data-review is sent, the server is asked what it would change. If prompts
 // change, a dialog shows the review, and its button sends the form with the token of the review.
+import { isSignedOut, showSignedOut } from "./progress.js";
+import { message, toast } from "./toasts.js";
+
 const HEADER = "Dramatis-Review";
 const dialog = () => document.getElementById("dr-review");
 const body = () => document.getElementById("dr-review-body");
@@ -8,8 +11,11 @@ const body = () => document.getElementById("dr-review-body");
 export async function askForReview(url, data) {
   const token = document.querySelector('meta[name="csrf-token"]').content;
   const response = await fetch(url, { method: "POST", body: data, headers: { "X-CSRFToken": token, [HEADER]: "ask" } });
+  if (isSignedOut(response.url)) throw new SignedOut();
   return response.headers.get(HEADER) === "required" ? response.text() : null;
 }
+
+class SignedOut extends Error {}
 
 // Shows the dialog. `onConfirm` gets the form of the review; without it, the form of the review is sent itself.
 export function showReview(html, onConfirm, onCancel) {
@@ -54,8 +60,10 @@ async function reviewAndSubmit(form, submitter) {
       copyField(form, confirmation, "change_message");
       send();
     }, () => submitter?.focus());
-  } catch {
-    send();
+  } catch (error) {
+    // The text stays in the form: neither the browser's error page nor the sign-in page replaces it.
+    if (error instanceof SignedOut) showSignedOut();
+    else toast({ tone: "error", text: message("offline"), key: "request" });
   } finally {
     form.removeAttribute("aria-busy");
   }

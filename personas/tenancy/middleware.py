@@ -24,7 +24,7 @@ from core.db.compiled_query import CompiledQuery
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission, Role, has_permission
-from personas.ui.people import set_people_workspace
+from personas.ui.display_names import set_people_workspace
 
 READ_METHODS = ("GET", "HEAD")
 WRITE_METHODS = (*READ_METHODS, "POST")

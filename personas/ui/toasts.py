@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django_htmx.http import trigger_client_event
 
-from personas.ui.review_tokens import REVIEWED_FIELD, UNDO_EFFECT, create_review_token
+from personas.ui.responses import REVIEWED_FIELD, UNDO_EFFECT, create_review_token
 
 # The name of the browser event with which the page's JavaScript receives toasts.
 TOAST_EVENT = "dr:toast"

@@ -20,8 +20,7 @@ from personas.errors import DomainError, InvalidInput
 from personas.models import Workspace
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, describe_required_roles, require_permission
-from personas.ui.responses import get_back_url
-from personas.ui.review_tokens import REVIEWED_FIELD, create_review_token
+from personas.ui.responses import REVIEWED_FIELD, create_review_token, get_back_url
 from prompts.builds.causes import request_rebuild
 from prompts.builds.middleware import get_rebuild_counts
 from prompts.builds.progress import list_agent_channels
@@ -32,7 +31,7 @@ from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel, Prom
 from prompts.page_lookup import MAX_URL_NUMBER
 from prompts.releases.changes import group_release_changes
 from prompts.review.change_review import build_release_review
-from prompts.review.effects import hash_release_effect
+from prompts.review.services import hash_release_effect
 from prompts.tasks import enqueue_rebuilds
 from prompts.versions.selectors import list_erased_versions
 from prompts.versions.timeline import HEAVY_COLUMNS, select_latest_version

@@ -32,7 +32,7 @@ from prompts.fleet.bot_activity import get_bot_activity, get_hourly_chart
 from prompts.fleet.counts import WorkspaceCounts, get_workspace_counts
 from prompts.fleet.filters import build_filter_fields, parse_fleet_filter
 from prompts.fleet.matrix import build_matrix_rows
-from prompts.ledger.traffic import count_daily_fetches
+from prompts.ledger.selectors import count_daily_fetches
 
 # Agents whose sparklines are loaded at once.
 MAX_TRAFFIC_AGENTS = 200

@@ -19,6 +19,7 @@ from prompts.inputs import DraftRecord
 from prompts.preview.drafts import build_form_draft, build_new_record, list_affected_agents
 from prompts.preview.impact import compute_impact
 from prompts.preview.record_views import get_record_pages
+from prompts.provenance.usage import list_unused_layouts
 from prompts.review.change_review import build_impact_review, get_save_effect, list_approvers
 from prompts.review.services import preview_action
 from skills.record_scan import scan_record
@@ -99,6 +100,7 @@ def get_impact_context(
         "review": build_impact_review(impact, scan_record(draft.record)),
         "button": effect.format_button(_("Create") if is_new else _("Save")),
         "approvers": list_approvers(request.workspace, request.user) if effect.waiting else [],
+        "unused_layouts": list_unused_layouts(request.workspace, subject),
     }
 
 

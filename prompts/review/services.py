@@ -3,20 +3,53 @@
 The action runs in a transaction that is committed only if the member has seen which prompts it changes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TypeVar
 
 from core.db.before_commit import atomic_with_hooks, before_commit
 from personas.models import ReleasePolicy, Workspace, sha256_digest
-from personas.ui.review_tokens import UNDO_EFFECT
+from personas.ui.responses import UNDO_EFFECT
 from prompts.labels.change_recorder import ChangeRecorder, PromptChange, record_changes
 from prompts.models import AgentPrompt, PromptVersion, ReleaseItem
+from prompts.preview.impact import Impact
 from prompts.releases.changes import group_release_changes
 from prompts.review.change_review import ChangeReview, SaveEffect, build_release_review
-from prompts.review.effects import EffectEntry, describe_new_text, describe_stored_version, hash_effect
 from prompts.versions.selectors import HEAVY_COLUMNS, load_version_texts
+
+# Prompt id, and what the prompt will contain: see the functions below.
+EffectEntry = tuple[int, str]
+
+
+def describe_stored_version(version_id: int) -> str:
+    return f"version:{version_id}"
+
+
+def describe_new_text(text_digest: str) -> str:
+    """Describe a version that does not exist yet, by the SHA-256 of its text: its own digest has a salt."""
+    return f"text:{text_digest}"
+
+
+def hash_effect(entries: Iterable[EffectEntry]) -> str:
+    """Hash the effect of an action on prompts that had a version before."""
+    return sha256(repr(sorted(entries)).encode()).hexdigest()
+
+
+def hash_release_effect(items: Iterable[ReleaseItem]) -> str:
+    """Hash the effect of a release, or of a rollback with unsaved items."""
+    return hash_effect(
+        (item.prompt_id, describe_stored_version(item.version_id)) for item in items if item.before_id
+    )
+
+
+def hash_impact(impact: Impact) -> str:
+    """Hash the effect of saving a draft."""
+    return hash_effect(
+        (one.prompt.pk, describe_new_text(one.text_digest)) for one in impact.affected if one.prompt
+    )
+
 
 T = TypeVar("T")
 

@@ -16,14 +16,14 @@ from personas.records.services import edit_record
 from personas.records.views import get_change_message
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
-from personas.ui.review_tokens import REVIEWED_FIELD, create_review_token
+from personas.ui.responses import REVIEWED_FIELD, create_review_token
 from personas.ui.toasts import add_toast
 from prompts.inputs import DraftRecord
 from prompts.models import PromptSettings
 from prompts.preview.drafts import list_affected_agents
 from prompts.preview.impact import compute_impact
 from prompts.review.change_review import build_impact_review, get_save_effect, list_approvers
-from prompts.review.effects import hash_impact
+from prompts.review.services import hash_impact
 from prompts.settings.services import put_settings
 from prompts.studio.draft_views import save_submitted_draft
 from prompts.studio.forms import StudioFields

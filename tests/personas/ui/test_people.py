@@ -3,7 +3,7 @@
 import pytest
 
 from personas.records.services import edit_record
-from personas.ui.people import get_person_name, render_person, set_people_workspace
+from personas.ui.display_names import get_person_name, render_person, set_people_workspace
 from tests.factories import make_soul
 
 pytestmark = pytest.mark.django_db

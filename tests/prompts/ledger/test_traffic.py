@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from personas.api_keys.services import create_key
-from prompts.ledger.traffic import CHART_DAYS, count_daily_fetches
-from prompts.templatetags.charts import bar_chart, sparkline
+from prompts.ledger.selectors import CHART_DAYS, count_daily_fetches
+from prompts.templatetags.prompt_panels import bar_chart, sparkline
 from tests.factories import BY, make_agent, make_channel
 from tests.prompts.fleet.fleet_stage import add_ledger_entry, get_prompt, rebuild
 

@@ -15,9 +15,14 @@ from django.urls import URLResolver, get_resolver
 from personas.models import MemoryState
 from personas.tenancy.middleware import VIEW_RUNNERS
 from prompts.labels.change_recorder import UnreviewedChange
-from prompts.review import exemptions
-from prompts.review.exemptions import AUTOMATIC_VIEWS, EXEMPT_NAMESPACES, EXEMPT_VIEWS, is_exempt
-from prompts.review.middleware import run_reviewed_view
+from prompts.review import middleware
+from prompts.review.middleware import (
+    AUTOMATIC_VIEWS,
+    EXEMPT_NAMESPACES,
+    EXEMPT_VIEWS,
+    is_exempt,
+    run_reviewed_view,
+)
 from tests.factories import make_memory
 from tests.prompts.review.test_review_step import editor, get_production, pilot, soul  # noqa: F401  # fixtures
 
@@ -156,7 +161,7 @@ def test_an_action_that_can_move_production_has_no_exemption(name):
 @pytest.mark.django_db(transaction=True)
 def test_a_planted_exemption_fails_instead_of_moving_production(editor, workspace, pilot, monkeypatch):  # noqa: F811
     memory = make_memory(workspace, text="The reef moved.", state=MemoryState.PROPOSED, agent=pilot)
-    monkeypatch.setitem(exemptions.EXEMPT_VIEWS, "memories:approve", "planted")
+    monkeypatch.setitem(middleware.EXEMPT_VIEWS, "memories:approve", "planted")
     with pytest.raises(UnreviewedChange, match="memories:approve moves production"):
         editor.post(f"/w/{workspace.slug}/memories/{memory.pk}/approve/")
     assert "The reef moved." not in get_production(pilot)

@@ -8,7 +8,7 @@ from django.test import Client
 
 from personas.models import Agent, Memory, MemoryState, Soul, User, Workspace
 from personas.records.services import edit_record
-from personas.ui.review_tokens import REVIEWED_FIELD, create_review_token
+from personas.ui.responses import REVIEWED_FIELD, create_review_token
 from prompts.labels.services import roll_back
 from prompts.models import PRODUCTION, AgentPrompt, PromptLabel
 from prompts.versions.selectors import get_version_text
