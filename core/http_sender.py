@@ -33,6 +33,8 @@ CONNECT_SECONDS = 5.0
 MAX_RESPONSE_BYTES = 16 * 1024
 # Visible ASCII characters without those that parsers of URLs disagree about.
 URL_PATTERN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
+# Needs no name server.
+IPV4_PATTERN = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 HOST_PATTERN = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?|[0-9a-f:.]+")
 # This network, private, shared (CGNAT), loopback, link-local, protocol assignments, documentation, 6to4
 # relays, benchmarks, multicast, reserved and broadcast.
@@ -187,6 +189,8 @@ def resolve_host(host: str, port: int) -> list[str]:
 
 def resolve_in_time(resolve: Resolver, host: str, port: int, seconds: float) -> Sequence[str]:
     """Resolve a host in a thread of its own: the resolver of the system has no time limit."""
+    if IPV4_PATTERN.fullmatch(host):
+        return resolve(host, port)
     results: list[Sequence[str]] = []
     thread = Thread(target=lambda: results.append(resolve(host, port)), daemon=True)
     thread.start()

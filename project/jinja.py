@@ -14,12 +14,13 @@ from django.utils.translation import gettext
 from jinja2 import Environment, StrictUndefined
 
 from personas.templatetags.ui import ago, avatar, badge, clip_text, format_count, icon
+from personas.ui.display_names import render_person
 from personas.ui.navigation import build_url_format
 from prompts.templatetags.fleet import MatrixHtml
 from prompts.templatetags.prompt_panels import describe_memory_usage, usage_for_memory
 from prompts.templatetags.studio import studio_row_text
 from prompts.templatetags.versions import kind_css_class, label_badge, row_text, signed_number
-from skills.templatetags.context_files import file_place, glyphs, state_badge
+from skills.templatetags.context_files import file_place, glyphs, live_badge, state_badge
 
 
 def build_environment(**options: Any) -> Environment:
@@ -39,6 +40,7 @@ def build_environment(**options: Any) -> Environment:
         "label_badge": label_badge,
         "matrix_html": MatrixHtml,
         "row_text": row_text,
+        "live_badge": live_badge,
         "state_badge": state_badge,
         "studio_row_text": studio_row_text,
         "url_format": build_url_format,
@@ -51,6 +53,7 @@ def build_environment(**options: Any) -> Environment:
         "glyphs": glyphs,
         "intcomma": format_count,
         "kind_css_class": kind_css_class,
+        "person": render_person,
         "signed_number": signed_number,
         "time": format_time,
     }

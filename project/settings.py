@@ -112,8 +112,8 @@ MIDDLEWARE = [
     "prompts.builds.middleware.RebuildCountsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "personas.tenancy.middleware.TenancyMiddleware",
-    # Disables itself (MiddlewareNotUsed) if there is no replica.
     "core.db.replica.ReadYourWritesMiddleware",
+    "prompts.review.middleware.ReviewMiddleware",
 ]
 # Renders widgets with Jinja2: Django includes a template for each option of a list.
 FORM_RENDERER = "project.form_renderer.WidgetRenderer"

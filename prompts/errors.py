@@ -51,6 +51,10 @@ class NoPromptAtTime(DomainError):
     code = "no_version_at_time"
 
 
+class NoSuchLabelAtTime(NoPromptAtTime):
+    """The prompt never had this label."""
+
+
 class FetchNotFound(DomainError):
     """The workspace has no served prompt with this ledger id or request id."""
 

@@ -24,10 +24,13 @@ from prompts.builds.causes import add_build_causes
 from prompts.builds.middleware import get_rebuild_counts
 from prompts.builds.progress import list_agent_channels
 from prompts.builds.services import NewCauses, TooManyPrompts, rebuild_pending_agents
+from prompts.labels.change_recorder import UnreviewedChange, get_change_recorder
 from prompts.labels.services import pin_production
 from prompts.models import BuildCause
 
 log = structlog.get_logger(__name__)
+# Prompts that are built for a review, which is not committed.
+MAX_REVIEWED_PROMPTS = 200
 
 
 @dataclass(frozen=True)
@@ -103,15 +106,25 @@ def build_changes(changes: list[AgentChange]) -> None:
     for change in changes:
         for pk in change.agent_ids:
             causes[change.workspace_id][pk].append(change.cause)
+    limit = get_build_limit()
     for workspace_id, new in causes.items():
-        is_narrow = len(new) <= settings.DRAMATIS_BUILD_AT_ONCE
+        is_narrow = len(new) <= limit
         if is_narrow and build_now(workspace_id, list(new), new):
             continue
         for change in changes:
             if change.workspace_id == workspace_id:
                 change.save_causes()
+        if (recorder := get_change_recorder()) is not None:
+            recorder.pending += list_agent_channels(workspace_id, list(new)).count()
         then = enqueue_pending if is_narrow else build_or_enqueue
         transaction.on_commit(partial(then, workspace_id, list(new)))
+
+
+def get_build_limit() -> int:
+    """Return how many prompts are built at once: more for a review, because nothing of it is committed."""
+    recorder = get_change_recorder()
+    is_review = recorder is not None and not recorder.is_confirmed
+    return MAX_REVIEWED_PROMPTS if is_review else int(settings.DRAMATIS_BUILD_AT_ONCE)
 
 
 def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:
@@ -119,7 +132,7 @@ def build_or_enqueue(workspace_id: int, agent_ids: list[int]) -> None:
 
     More than DRAMATIS_BUILD_AT_ONCE prompts are left to the workers.
     """
-    limit = settings.DRAMATIS_BUILD_AT_ONCE
+    limit = get_build_limit()
     is_narrow = len(agent_ids) <= limit
     if is_narrow and build_now(workspace_id, agent_ids):
         return
@@ -147,12 +160,14 @@ def build_now(workspace_id: int, agent_ids: list[int], new_causes: NewCauses | N
     A transaction with several changes to an agent runs this once per change. The first run builds the agent
     and deletes all its causes, so the later runs build nothing.
     """
-    limit = settings.DRAMATIS_BUILD_AT_ONCE
+    limit = get_build_limit()
     try:
         # In a savepoint, if it is the transaction of the edit: a failed build must not undo the edit.
         result = rebuild_pending_agents(workspace_id, agent_ids, max_prompts=limit, new_causes=new_causes)
     except TooManyPrompts:
         return False
+    except UnreviewedChange:
+        raise
     except Exception:
         log.exception("inline_build_failed", workspace=workspace_id)
         return False

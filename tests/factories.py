@@ -31,6 +31,7 @@ from personas.models import (
 )
 from personas.records.services import create_record
 from personas.roles import Role
+from personas.ui.responses import REVIEWED_FIELD
 from personas.work.services import add_responsibility, create_task
 from personas.workspaces.services import create_workspace
 from project.middleware.sessions import SEEN_AT_KEY, STARTED_AT_KEY
@@ -108,6 +109,20 @@ def make_task(workspace: Workspace, title: str = "Sort the shed", **values: Any)
     return create_task(workspace, {"title": title} | values, by=BY)
 
 
+class ReviewingClient(Client):
+    """A test client that confirms the review step of an action, as a user who presses its button."""
+
+    def post(self, path: Any, data: Any = None, *args: Any, **extra: Any) -> Any:
+        response = super().post(path, data, *args, **extra)
+        if response.headers.get("Dramatis-Review") != "required" or not isinstance(data, dict | None):
+            return response
+        for value in (data or {}).values():
+            if hasattr(value, "seek"):
+                value.seek(0)
+        token = response.headers["Dramatis-Review-Token"]
+        return super().post(path, {**(data or {}), REVIEWED_FIELD: token}, *args, **extra)
+
+
 def signed_in(user: User) -> Client:
     """Return a test client with a session of this user; without a password there is no reauthentication.
 
@@ -124,7 +139,7 @@ def signed_in(user: User) -> Client:
     # In the future, so that no test that shares the session writes its last-used timestamp.
     session[SEEN_AT_KEY] = session[STARTED_AT_KEY] + 900
     session.create()
-    client = Client()
+    client = ReviewingClient()
     client.cookies[settings.SESSION_COOKIE_NAME] = str(session.session_key)
     return client
 
@@ -150,12 +165,17 @@ def signed_in_operator(user: User) -> Client:
 
 
 def make_source(workspace: Workspace, folder: Path, label: str = "House files", **values: Any) -> Source:
-    """Create a source on a folder; the test must allow the root in DRAMATIS_SOURCE_ROOTS."""
+    """Create a source on a folder; the test must allow the root in DRAMATIS_SOURCE_ROOTS.
+
+    Files are approved automatically unless `adoption` says otherwise.
+    """
     grant = SourceGrant.objects.in_workspace(workspace).filter(path=str(folder)).first()
     if grant is None:
         grant = SourceGrant(workspace=workspace, path=str(folder))
         grant.save()
-    return create_named_record(Source, workspace, {"label": label, "grant": grant} | values, by=BY)
+    return create_named_record(
+        Source, workspace, {"label": label, "grant": grant, "adoption": "automatic"} | values, by=BY
+    )
 
 
 def refreshed(source: Source) -> RefreshRun:

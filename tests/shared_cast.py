@@ -15,7 +15,7 @@ from django.conf import settings
 from django.test import Client
 
 from personas.models import User, Workspace
-from tests.factories import join, make_user, make_workspace, signed_in
+from tests.factories import ReviewingClient, join, make_user, make_workspace, signed_in
 from tests.module_fixtures import commits_heard, rows_of_a_module
 
 
@@ -35,7 +35,7 @@ class SharedCast(SimpleNamespace):
 
     def client(self, name: str) -> Client:
         """Return a new test client with the session of this user."""
-        client = Client()
+        client = ReviewingClient()
         client.cookies[settings.SESSION_COOKIE_NAME] = self.sessions[name]
         return client
 

@@ -23,6 +23,19 @@ from tests.layout import (
 # The questions a newcomer asks: what they would type into a file finder, and where the answer is.
 WHERE_IS = [
     (
+        "What makes a member review an action before it changes production?",
+        "review",
+        "prompts/review/services.py",
+        "run_with_review",
+    ),
+    ("Which page actions have no review step?", "review", "prompts/review/middleware.py", "is_exempt"),
+    (
+        "Where do names replace emails?",
+        "display_names",
+        "personas/ui/display_names.py",
+        "render_person",
+    ),
+    (
         "What happens to jobs while a node of the database is lost?",
         "lost_nodes",
         "personas/tenancy/lost_nodes.py",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Literal
 
 from core.text.patience import diff_sequences
@@ -50,6 +51,24 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
         else:
             lines += diff_changed_lines(old[i1:i2], new[j1:j2], i1, j1)
     return lines
+
+
+def pair_lines(lines: Sequence[DiffLine]) -> Iterator[tuple[DiffLine | None, DiffLine | None]]:
+    """Yield the lines of a diff side by side: the older line, and the newer one in its place."""
+    removed: list[DiffLine] = []
+    added: list[DiffLine] = []
+    for line in lines:
+        if line.kind == "removed" and not added:
+            removed.append(line)
+            continue
+        if line.kind == "added":
+            added.append(line)
+            continue
+        yield from zip_longest(removed, added)
+        removed, added = ([line], []) if line.kind == "removed" else ([], [])
+        if line.kind == "same":
+            yield line, line
+    yield from zip_longest(removed, added)
 
 
 def diff_changed_lines(old: Sequence[str], new: Sequence[str], first: int, second: int) -> Iterator[DiffLine]:

@@ -8,6 +8,7 @@ import { listen as initFleet } from "./fleet.js";
 import { palette } from "./palette.js";
 import { listen as initPeeks } from "./peeks.js";
 import { listen as initProgress } from "./progress.js";
+import { listen as initReview } from "./review.js";
 import { listen as initShortcuts, singleKeys } from "./shortcuts.js";
 import { listen as initSlugs } from "./slugs.js";
 import { listen as initSortable } from "./sortable.js";
@@ -17,6 +18,7 @@ import { listen as initToasts } from "./toasts.js";
 Alpine.data("palette", palette);
 Alpine.data("singleKeys", singleKeys);
 Alpine.data("themeSwitch", themeSwitch);
+initReview();
 initBehaviours();
 // After the behaviours: their confirmation dialog may cancel a submit.
 initProgress();

@@ -14,7 +14,7 @@ export function pageEntries() {
 // Every search term must occur; matches at the start of the label or of a word score higher.
 function score(entry, terms) {
   const label = entry.label.toLowerCase();
-  const rest = `${entry.group ?? ""} ${entry.hint ?? ""}`.toLowerCase();
+  const rest = `${entry.group ?? ""} ${entry.hint ?? ""} ${entry.words ?? ""}`.toLowerCase();
   let total = 0;
   for (const term of terms) {
     const at = label.indexOf(term);

@@ -1,4 +1,6 @@
 // Sortable lists: drag a handle, or press Alt and an arrow key on it. The order is saved at once and announced.
+import { askForReview, showReview } from "./review.js";
+
 const rows = (list) => [...list.querySelectorAll(":scope > [data-id]")];
 const order = (list) => rows(list).map((row) => row.dataset.id);
 
@@ -62,12 +64,25 @@ async function send(list, ids, before, text) {
   ids.forEach((id) => body.append(list.dataset.sortableName, id));
   const token = document.querySelector('meta[name="csrf-token"]').content;
   try {
+    const review = await askForReview(list.dataset.sortable, body);
+    if (review !== null && !(await isConfirmed(review, body))) return fail(list, before, "");
     const response = await fetch(list.dataset.sortable, { method: "POST", body, headers: { "X-CSRFToken": token } });
     if (response.ok) return showStatus(list, `${text} ${list.dataset.saved}`);
     fail(list, before, response.status === 409 ? await response.text() : list.dataset.failed);
   } catch {
     fail(list, before, list.dataset.failed);
   }
+}
+
+// Shows the review, and adds its token to the request.
+function isConfirmed(review, body) {
+  return new Promise((resolve) => {
+    const confirm = (form) => {
+      body.append("reviewed", form.elements.reviewed.value);
+      resolve(true);
+    };
+    showReview(review, confirm, () => resolve(false));
+  });
 }
 
 function fail(list, before, text) {

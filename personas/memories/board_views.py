@@ -143,7 +143,7 @@ class MemoryBoardPages(RecordPages[Memory]):
         except DomainError as error:
             messages.error(request, error.message)
         else:
-            undo_url = self.get_undo_url(request, memory, "revert" if action is APPROVE_ACTION else "")
+            undo_url = self.get_undo_url(request, memory, "revert")
             fields = {"expected": str(done.revision)}
             add_toast(request, f"{action.done}: “{memory}”.", undo_url=undo_url, undo_fields=fields)
         if getattr(request, "htmx", None):

@@ -7,6 +7,7 @@ from typing import Any, cast
 from django.db import models
 from django.utils.translation import gettext as _
 
+from core.text.diff import DiffLine, diff_lines
 from personas.models import Agent, Channel, Record, Tool
 from personas.ui.display_names import EMPTY_VALUE_DISPLAY, get_display_name
 
@@ -19,6 +20,12 @@ ID_LIST_MODELS: dict[str, type[Record]] = {
 }
 
 
+# Longer values are compared line by line.
+MAX_SHORT_VALUE = 80
+# Longer values are not compared.
+MAX_DIFF_LENGTH = 200_000
+
+
 @dataclass(frozen=True)
 class RevisionChange:
     """One field that differs between two revisions."""
@@ -27,6 +34,16 @@ class RevisionChange:
     label: str
     before: str
     after: str
+
+    @property
+    def lines(self) -> list[DiffLine]:
+        """The differences by line; empty for short values, which are shown beside each other."""
+        is_text = "\n" in self.before + self.after or max(len(self.before), len(self.after)) > MAX_SHORT_VALUE
+        if not is_text or len(self.before) + len(self.after) > MAX_DIFF_LENGTH:
+            return []
+        return diff_lines(
+            *("" if text == EMPTY_VALUE_DISPLAY else text for text in (self.before, self.after))
+        )
 
 
 def list_revision_fields(record: Record, data: dict[str, Any]) -> list[tuple[str, str]]:

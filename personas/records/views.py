@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
+from core.db.fields import FORBIDDEN_CHARACTERS, LINE_BREAKS
 from personas.errors import DomainError, EditConflict, InvalidInput
 from personas.models import Record
 from personas.records.bulk_views import RecordBulkMixin
@@ -37,11 +38,13 @@ from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from personas.ui.toasts import add_toast
 
 R = TypeVar("R", bound=Record)
+MAX_MESSAGE_LENGTH = 200
 __all__ = [
     "ARCHIVE_STATE_CHOICES",
     "PAGE_SIZE",
     "RecordPages",
     "get_base_revision",
+    "get_change_message",
     "get_query_param",
     "post_only",
 ]
@@ -130,7 +133,11 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
             return self.render_page(request, "form", context, status=422)
         try:
             saved = edit_record(
-                record, form.values(), expected=get_base_revision(request, form), by=request.actor
+                record,
+                form.values(),
+                expected=get_base_revision(request, form),
+                by=request.actor,
+                message=get_change_message(request, "change_message"),
             )
         except InvalidInput as error:
             form.add_service_errors(error)
@@ -158,9 +165,20 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
     def revision(self, request: WorkspaceRequest, key: str, number: int) -> HttpResponse:
         record = self.find(request, key)
         revision = get_object_or_404(list_revisions(record), number=number)
-        earlier = list_revisions(record).filter(number=number - 1).first()
+        against = get_query_param(request, "against")
+        is_number = against.isascii() and against.isdecimal() and len(against) < 10
+        earlier = list_revisions(record).filter(number=int(against) if is_number else number - 1).first()
         changes = compare_revisions(record, earlier.data, revision.data) if earlier else []
-        context = {"record": record, "revision": revision, "earlier": earlier, "changes": changes}
+        context = {
+            "record": record,
+            "revision": revision,
+            "earlier": earlier,
+            "changes": changes,
+            "is_split": get_query_param(request, "view") == "split",
+            "other_numbers": list_revisions(record)
+            .exclude(number=number)
+            .values_list("number", flat=True)[:50],
+        }
         return self.render_page(
             request, "revision", context | {"content": list_revision_fields(record, revision.data)}
         )
@@ -304,6 +322,12 @@ class RecordPages(RecordListMixin[R], RecordBulkMixin[R], Generic[R]):
             ),
         ]
         return routes, self.name
+
+
+def get_change_message(request: WorkspaceRequest, field: str = "message") -> str:
+    """Return the change message as one line without control characters, cut to the maximum length."""
+    line = LINE_BREAKS.sub(" ", request.POST.get(field, ""))
+    return FORBIDDEN_CHARACTERS.sub("", line).strip()[:MAX_MESSAGE_LENGTH]
 
 
 def post_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:

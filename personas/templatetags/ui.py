@@ -23,12 +23,14 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from personas.templatetags.form_widgets import build_field_context
-from personas.ui.display_names import get_display_name, get_verb_label
+from personas.ui.display_names import get_display_name, get_verb_label, render_person
 
 if TYPE_CHECKING:
     from django.template.backends.jinja2 import Jinja2
 
 register = template.Library()
+
+register.filter("person", render_person)
 
 BADGE_TONES = ("neutral", "info", "success", "warning", "error", "accent")
 AVATAR_COLOUR_COUNT = 6

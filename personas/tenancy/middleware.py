@@ -24,6 +24,7 @@ from core.db.compiled_query import CompiledQuery
 from personas.actors import Actor
 from personas.models import Membership, User, Workspace
 from personas.roles import ROLES_BY_PERMISSION, Permission, Role, has_permission
+from personas.ui.display_names import set_people_workspace
 
 READ_METHODS = ("GET", "HEAD")
 WRITE_METHODS = (*READ_METHODS, "POST")
@@ -47,6 +48,8 @@ class ViewFunction(Protocol):
 
 
 V = TypeVar("V", bound=Callable[..., HttpResponseBase])
+# Functions that run a view with more than the access check; the app prompts adds its review step.
+VIEW_RUNNERS: list[Callable[[WorkspaceRequest, Callable[[], HttpResponseBase]], HttpResponseBase]] = []
 
 
 def require_permission(permission: Permission) -> Callable[[V], V]:
@@ -69,9 +72,18 @@ def require_reauthentication(view: V) -> V:
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return check_workspace_access(request, guarded, kwargs) or cast(
-            "HttpResponseBase", reauthenticated(request, *args, **kwargs)
-        )
+        response = check_workspace_access(request, guarded, kwargs)
+        if response is not None:
+            return response
+
+        def call() -> HttpResponseBase:
+            return cast("HttpResponseBase", reauthenticated(request, *args, **kwargs))
+
+        for runner in VIEW_RUNNERS:
+            return runner(cast("WorkspaceRequest", request), call)
+        return call()
+
+    guarded.uses_view_runners = True  # type: ignore[attr-defined]  # read by the middleware of the runner
 
     return cast("V", guarded)
 
@@ -95,6 +107,7 @@ class TenancyMiddleware:
         finally:
             # Reset the timezone of this thread, because its next request may be from another user.
             timezone.deactivate()
+            set_people_workspace(None)
 
     def process_view(
         self, request: HttpRequest, view: ViewFunction, args: Any, kwargs: dict[str, Any]
@@ -137,6 +150,7 @@ def resolve_workspace(request: HttpRequest, slug: str) -> WorkspaceRequest:
         raise Http404("No such workspace.")
     workspace_request.membership, workspace_request.workspace = matches[0], matches[0].workspace
     workspace_scope.enter_workspace(workspace_request.workspace.pk)
+    set_people_workspace(workspace_request.workspace.pk)
     workspace_request.actor = Actor.person(workspace_request.user)
     timezone.activate(workspace_request.user.timezone)
     return workspace_request

@@ -152,6 +152,25 @@ def build_nav_link(item: NavItem, workspace: Workspace, path: str) -> SimpleName
     )
 
 
+# Everyday words by which the command palette also finds a page.
+SEARCH_WORDS: dict[str, str | Promise] = {
+    "home": _("dashboard overview rollback roll back undo outdated"),
+    "releases:list": _("approve approval deploy publish review"),
+    "inbox:list": _("files approve quarantine changes"),
+    "members:list": _("invite user person people team role access"),
+    "keys:list": _("api key token secret credentials bot"),
+    "memories:list": _("approve facts knowledge"),
+    "time-machine:find": _("time machine history what did the bot see"),
+    "verify:show": _("proof verify tamper hash"),
+    "audit": _("log who changed history"),
+    "erasures:list": _("erase delete gdpr personal data"),
+    "prompt-settings:list": _("defaults layout limits"),
+    "workspace-settings": _("rename workspace"),
+    "rule-sets:list": _("rule set harness discovery"),
+    "sources:list": _("folder files upload push"),
+}
+
+
 def list_page_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[str, str]]:
     """List the command palette entries that open a page or the form for a new record."""
     items = [item for group in NAV_GROUPS for item in group.items if is_item_visible(item, can)]
@@ -163,6 +182,7 @@ def list_page_entries(workspace: Workspace, can: SimpleNamespace) -> list[dict[s
             "url": get_page_url(item.route, workspace.slug),
             "icon": item.icon,
             "group": pages,
+            "words": str(SEARCH_WORDS.get(item.route, "")),
         }
         for item in items
     ]

@@ -11,6 +11,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django_htmx.http import trigger_client_event
 
+from personas.ui.responses import REVIEWED_FIELD, UNDO_EFFECT, create_review_token
+
 # The name of the browser event with which the page's JavaScript receives toasts.
 TOAST_EVENT = "dr:toast"
 
@@ -26,8 +28,15 @@ class UndoAction:
 def add_toast(
     request: HttpRequest, text: str, *, undo_url: str = "", undo_fields: Mapping[str, str] | None = None
 ) -> None:
-    """Add a success message. With `undo_url`, it has an undo button that sends a POST request to this URL."""
-    undo = {"undo": undo_url, "fields": dict(undo_fields or {})} if undo_url else {}
+    """Add a success message. With `undo_url`, it has an undo button that sends a POST request to this URL.
+
+    Undoing needs no second review: it restores what was there before the action.
+    """
+    fields = dict(undo_fields or {})
+    user = getattr(request, "user", None)
+    if undo_url and user is not None and user.pk:
+        fields[REVIEWED_FIELD] = create_review_token(user.pk, undo_url, UNDO_EFFECT)
+    undo = {"undo": undo_url, "fields": fields} if undo_url else {}
     messages.success(request, text, extra_tags=json.dumps(undo) if undo else "")
 
 

@@ -14,7 +14,9 @@ from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.db import DatabaseError, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from core.db.workspace_scope import workspace_scope
@@ -27,16 +29,17 @@ from personas.tenancy.lost_nodes import list_from_workspaces
 from personas.webhooks.fan_out import fan_out_events, list_due_endpoints, list_workspaces_to_fan_out
 from personas.webhooks.retries import get_hold, get_retry_time, parse_retry_after
 from personas.webhooks.services import list_valid_secrets, set_endpoint_status
-from personas.webhooks.signatures import build_signature_headers
+from personas.webhooks.signatures import build_signature_headers, load_private_key
 
 log = structlog.get_logger(__name__)
 
 # One thread per endpoint that is being served. Endpoints of one workspace get a quarter of them at most.
 MAX_THREADS, MAX_PER_WORKSPACE = 16, 4
 # An endpoint is served for so many deliveries or seconds; then others have their turn.
-TURN_DELIVERIES, TURN_SECONDS = 25, 5.0
-# Longer than a turn and the longest request together.
-LEASE = timedelta(seconds=40)
+TURN_DELIVERIES, TURN_SECONDS = 100, 5.0
+# Renewed as long as its worker lives, so a killed worker delays its endpoints by this time at most.
+LEASE = timedelta(seconds=15)
+RENEW_SECONDS = LEASE.total_seconds() / 3
 # How long a job accepts work, in seconds: well under the time limit of jobs.
 ACCEPT_SECONDS = 20.0
 POLL_SECONDS = 0.2
@@ -63,19 +66,28 @@ class AttemptResult:
         return self.status is not None and 200 <= self.status < 300
 
 
+@dataclass(frozen=True)
+class SigningKeys:
+    """The keys of an endpoint in clear."""
+
+    secret_texts: Sequence[str]
+    private_key: Ed25519PrivateKey
+
+
 @dataclass
 class Turn:
     """The deliveries that a thread sends to one endpoint, one after the other, with the results so far."""
 
     endpoint: WebhookEndpoint
     deliveries: Sequence[WebhookDelivery]
+    keys: SigningKeys | None
     results: list[AttemptResult] = field(default_factory=list)
 
-    def run(self, send: Callable[[WebhookEndpoint, WebhookDelivery], AttemptResult]) -> None:
+    def run(self, send: "Callable[[Turn, WebhookDelivery], AttemptResult]") -> None:
         """Send until the turn is over. A failure ends it: the endpoint is left alone for a while."""
         ends_at = time.monotonic() + TURN_SECONDS
         for delivery in self.deliveries:
-            result = send(self.endpoint, delivery)
+            result = send(self, delivery)
             self.results.append(result)
             if not result.is_success or time.monotonic() > ends_at:
                 return
@@ -88,6 +100,7 @@ class DeliveryLoop:
     sender: HttpSender = field(default_factory=lambda: HttpSender(OutgoingPolicy.from_settings()))
     accept_seconds: float = ACCEPT_SECONDS
     turns: "dict[Future[None], Turn]" = field(default_factory=dict)
+    renewed_at: float = field(default_factory=time.monotonic)
 
     def run(self) -> None:
         deadline = time.monotonic() + self.accept_seconds
@@ -100,6 +113,16 @@ class DeliveryLoop:
                     return
                 wait(self.turns, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 self.store_results()
+                self.renew_leases()
+
+    def renew_leases(self) -> None:
+        if time.monotonic() - self.renewed_at < RENEW_SECONDS:
+            return
+        self.renewed_at = time.monotonic()
+        for turn in self.turns.values():
+            with workspace_scope(turn.endpoint.workspace_id):
+                rows = WebhookEndpoint.objects.in_workspace(turn.endpoint.workspace_id)
+                rows.filter(pk=turn.endpoint.pk).update(leased_until=timezone.now() + LEASE)
 
     def start_turns(self, threads: ThreadPoolExecutor) -> None:
         """Lease due endpoints, and start a thread for each."""
@@ -113,7 +136,7 @@ class DeliveryLoop:
                 deliveries = lease_endpoint(endpoint)
             if deliveries:
                 counts[endpoint.workspace_id] += 1
-                turn = Turn(endpoint, deliveries)
+                turn = Turn(endpoint, deliveries, load_signing_keys(endpoint))
                 self.turns[threads.submit(turn.run, self.send)] = turn
 
     def store_results(self) -> None:
@@ -130,26 +153,26 @@ class DeliveryLoop:
                 with workspace_scope(turn.endpoint.workspace_id):
                     store_turn_results(turn.endpoint, results, is_done=is_done)
 
-    def send(self, endpoint: WebhookEndpoint, delivery: WebhookDelivery) -> AttemptResult:
+    def send(self, turn: Turn, delivery: WebhookDelivery) -> AttemptResult:
         """Send one event. This runs in a thread, and queries nothing."""
-        at, began = timezone.now(), time.monotonic()
+        at, began, endpoint = timezone.now(), time.monotonic(), turn.endpoint
         body = json.dumps(event_json(delivery.event, endpoint.workspace), separators=(",", ":")).encode()
 
         def build_result(**values: object) -> AttemptResult:
             return AttemptResult(delivery, at, round((time.monotonic() - began) * 1000), **values)  # type: ignore[arg-type]
 
+        if turn.keys is None:
+            return build_result(error="The secret cannot be decrypted. Create the endpoint again.")
+        headers = build_signature_headers(
+            delivery.event.public_id,
+            int(at.timestamp()),
+            body,
+            secret_texts=turn.keys.secret_texts,
+            private_key=turn.keys.private_key,
+        )
         try:
-            headers = build_signature_headers(
-                delivery.event.public_id,
-                int(at.timestamp()),
-                body,
-                secret_texts=list_valid_secrets(endpoint),
-                private_key=decrypt_secret(endpoint.private_key),
-            )
             headers |= {"content-type": "application/json", "user-agent": "Dramatis-Webhooks/1.0"}
             response = self.sender.post(endpoint.url, body, headers)
-        except UnreadableSecret:
-            return build_result(error="The secret cannot be decrypted. Rotate it.")
         except OutgoingError as error:
             return build_result(error=str(error)[:200])
         return build_result(
@@ -157,6 +180,16 @@ class DeliveryLoop:
             response=response.body[:MAX_RESPONSE_LENGTH].decode("utf-8", "replace").replace("\x00", ""),
             retry_after=parse_retry_after(response.headers.get("retry-after", ""), at),
         )
+
+
+def load_signing_keys(endpoint: WebhookEndpoint) -> SigningKeys | None:
+    """Decrypt the keys of an endpoint once for its turn. Return None if no configured key decrypts them."""
+    try:
+        private_key = load_private_key(decrypt_secret(endpoint.private_key))
+        return SigningKeys(list_valid_secrets(endpoint), private_key)
+    except UnreadableSecret:
+        log.error("webhook_secret_unreadable", endpoint=endpoint.pk)  # noqa: TRY400  # the traceback says no more
+        return None
 
 
 def fan_out_all() -> None:
@@ -225,18 +258,22 @@ def store_attempts(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) 
         ]
     )
     now = timezone.now()
+    rows = WebhookDelivery.objects.in_workspace(endpoint.workspace_id)
+    delivered = [result.delivery.pk for result in results if result.is_success]
+    if delivered:
+        rows.filter(pk__in=delivered).update(
+            state=DeliveryState.DELIVERED, finished_at=now, attempt_count=F("attempt_count") + 1
+        )
     for result in results:
+        if result.is_success:
+            continue
         delivery = result.delivery
         delivery.attempt_count += 1
-        if result.is_success:
-            delivery.state, delivery.finished_at = DeliveryState.DELIVERED, now
-        elif retry_at := get_retry_time(delivery.attempt_count, result.retry_after, now):
+        if retry_at := get_retry_time(delivery.attempt_count, result.retry_after, now):
             delivery.due_at = retry_at
         else:
             delivery.state, delivery.finished_at = DeliveryState.FAILED, now
-    WebhookDelivery.objects.in_workspace(endpoint.workspace_id).bulk_update(
-        [result.delivery for result in results], ["state", "attempt_count", "due_at", "finished_at"]
-    )
+        delivery.save(update_fields=["state", "attempt_count", "due_at", "finished_at"])
 
 
 def update_health(endpoint: WebhookEndpoint, results: Sequence[AttemptResult]) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from core.db.batch_delete import delete_in_batches
-from personas.accounts.encryption import decrypt_secret
+from personas.accounts.encryption import UnreadableSecret, decrypt_secret
 from personas.models import DeliveryState, WebhookDelivery, WebhookEndpoint, Workspace
 from personas.webhooks.signatures import get_public_key
 
@@ -21,8 +21,11 @@ def list_deliveries(endpoint: WebhookEndpoint) -> QuerySet[WebhookDelivery]:
 
 
 def get_endpoint_public_key(endpoint: WebhookEndpoint) -> str:
-    """Return the public key that verifies the signature v1a of an endpoint's deliveries."""
-    return get_public_key(decrypt_secret(endpoint.private_key))
+    """Return the public key of the signature v1a; an empty text if the private key cannot be decrypted."""
+    try:
+        return get_public_key(decrypt_secret(endpoint.private_key))
+    except UnreadableSecret:
+        return ""
 
 
 def delete_deliveries_before(cutoff: datetime) -> int:

@@ -30,7 +30,7 @@ def load_private_key(text: str) -> Ed25519PrivateKey:
 
 
 def build_signature_headers(
-    event_id: str, timestamp: int, body: bytes, *, secret_texts: Sequence[str], private_key: str
+    event_id: str, timestamp: int, body: bytes, *, secret_texts: Sequence[str], private_key: Ed25519PrivateKey
 ) -> dict[str, str]:
     """Return the three headers of a delivery. Each secret and the private key sign it.
 
@@ -38,7 +38,7 @@ def build_signature_headers(
     """
     content = f"{event_id}.{timestamp}.".encode() + body
     signatures = [f"v1,{base64.b64encode(sign_hmac(text, content)).decode()}" for text in secret_texts]
-    signature = load_private_key(private_key).sign(content)
+    signature = private_key.sign(content)
     return {
         "webhook-id": event_id,
         "webhook-timestamp": str(timestamp),

@@ -20,7 +20,8 @@ from core.db.replica import (
     get_replica_lag,
     get_replica_status,
 )
-from personas.accounts.second_factors import count_factor_secrets
+from personas.accounts.second_factors import SecretCounts, count_factor_secrets
+from personas.webhooks.stored_secrets import count_endpoint_secrets
 from project.celery import app
 from project.database.rls_audit import find_unprotected_tables
 from project.database.roles import is_role_restricted
@@ -237,30 +238,39 @@ def check_signing_key() -> Finding:
     return report_ok(name, f"Checkpoints are signed with {key_id}.")
 
 
-SECRETS_CHECK = "second factors"
+SECRETS_CHECK, WEBHOOKS_CHECK = "second factors", "webhook secrets"
 
 
 def check_second_factors() -> Iterator[Finding]:
     """Check that all second factors are encrypted, and that the configured keys decrypt them."""
-    counts = count_factor_secrets()
+    effect = "these people cannot sign in with them"
+    yield from check_secret_counts(SECRETS_CHECK, count_factor_secrets(), effect)
+
+
+def check_webhook_secrets() -> Iterator[Finding]:
+    """Check the secrets of webhook endpoints in the same way."""
+    yield from check_secret_counts(WEBHOOKS_CHECK, count_endpoint_secrets(), "these endpoints get nothing")
+
+
+def check_secret_counts(name: str, counts: SecretCounts, effect: str) -> Iterator[Finding]:
     if counts.unreadable:
         yield report_failure(
-            SECRETS_CHECK,
-            f"{counts.unreadable} cannot be decrypted: these people cannot sign in with them.",
+            name,
+            f"{counts.unreadable} cannot be decrypted: {effect}.",
             "Add the key they were encrypted with to DRAMATIS_SECRETS_KEYS or SECRET_KEY_FALLBACKS.",
         )
     if counts.in_clear:
         yield report_failure(
-            SECRETS_CHECK, f"{counts.in_clear} are not encrypted.", "Run manage.py reencrypt_secrets."
+            name, f"{counts.in_clear} are not encrypted.", "Run manage.py reencrypt_secrets."
         )
     if counts.outdated:
         yield report_warning(
-            SECRETS_CHECK,
+            name,
             f"{counts.outdated} are encrypted with an older key.",
             "Run manage.py reencrypt_secrets before you remove that key.",
         )
     if not (counts.unreadable or counts.in_clear or counts.outdated):
-        yield report_ok(SECRETS_CHECK, f"{counts.current} are encrypted with the first key.")
+        yield report_ok(name, f"{counts.current} are encrypted with the first key.")
 
 
 REPLICA_CHECK = "replica"

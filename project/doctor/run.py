@@ -12,6 +12,7 @@ from project.doctor.checks import (
     check_row_level_security,
     check_second_factors,
     check_settings,
+    check_webhook_secrets,
     check_workers,
 )
 from project.doctor.datastores import check_database, check_redis
@@ -31,6 +32,7 @@ def run_checks(*, full: bool = False) -> list[Finding]:
         "replica": (check_replica, "It is compared with the database: mend that first."),
         "second wall": (check_row_level_security, "It is read from the database: mend that first."),
         "second factors": (check_second_factors, "They are read from the database: fix that first."),
+        "webhook secrets": (check_webhook_secrets, "They are read from the database: fix that first."),
         "redis": (check_redis, "Start it, or mend REDIS_URL; bots are served meanwhile, wide edits wait."),
         "worker": (check_workers, "It is read from the database: mend that first."),
         "queues": (check_queue_workers, "The broker is asked: repair Redis first."),

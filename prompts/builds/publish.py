@@ -15,6 +15,7 @@ from personas.events.services import add_events_to_batch, build_event
 from personas.models import Event, ReleasePolicy, Workspace
 from prompts.builds.compiler import BuildResult
 from prompts.hashed_rows import build_version_row
+from prompts.labels.change_recorder import get_change_recorder
 from prompts.labels.moves import PlannedMove, build_move_events, move_labels
 from prompts.models import PRODUCTION, AgentPrompt, MoveReason, PromptLabel, PromptVersion
 from prompts.proof.canonical import json_digest
@@ -105,7 +106,10 @@ def store_versions(
         PromptVersion.objects.insert(versions)
     parts = [one.parts for one in stored]
     save_part_changes(zip(versions, parts, strict=True), previous, batch)
+    recorder = get_change_recorder()
     for version in versions:
+        if recorder is not None:
+            recorder.record_version(version, version.prompt.latest)
         version.prompt.latest, version.prompt.report = version, version.report
     return versions
 

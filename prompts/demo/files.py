@@ -11,7 +11,7 @@ from personas.agents.services import create_named_record
 from personas.models import Agent, Workspace
 from skills.agent_context.services import choose_context
 from skills.files.services import approve_file, ignore_file
-from skills.models import ContextFile, Source, SourceGrant, is_folder_allowed
+from skills.models import Adoption, ContextFile, Source, SourceGrant, is_folder_allowed
 from skills.refresh.runs import claim_run, request_refresh
 from skills.refresh.services import refresh_source
 from skills.sources.grants import grant_folder
@@ -96,7 +96,9 @@ def has_content(path: Path, data: bytes) -> bool:
 def register_demo_source(workspace: Workspace, folder: Path, *, by: Actor) -> Source:
     grants = SourceGrant.objects.in_workspace(workspace).filter(path=str(folder))
     grant = grants.first() or grant_folder(workspace, str(folder), note="The demo's own files.", by=by)
-    return create_named_record(Source, workspace, {"label": DEMO_SOURCE_LABEL, "grant": grant}, by=by)
+    # The demo shows files that are live before anyone has reviewed them, and says so.
+    values = {"label": DEMO_SOURCE_LABEL, "grant": grant, "adoption": Adoption.AUTOMATIC}
+    return create_named_record(Source, workspace, values, by=by)
 
 
 def choose_contexts(source: Source, agents: list[dict[str, Any]], *, by: Actor) -> None:

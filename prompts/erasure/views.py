@@ -11,13 +11,15 @@ from django.urls import path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from personas.erasure.services import list_all_texts
 from personas.errors import DomainError, InvalidInput
 from personas.models import Erasure, Record
 from personas.roles import Permission
 from personas.selectors import list_memories, list_user_profiles
 from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
-from prompts.erasure.services import erase_record
+from prompts.erasure.services import erase_record, iterate_versions_with_record
 from prompts.models import PromptVersion
+from prompts.provenance.usage import get_record_usage
 from prompts.tasks import enqueue_erasure
 
 PAGE_SIZE = 50
@@ -65,7 +67,16 @@ def erase_record_view(request: WorkspaceRequest, family: str, key: str) -> HttpR
             message = gettext("Erased, also from %(count)s versions.")
             messages.success(request, message % {"count": len(erasure.versions)})
             return redirect("erasures:detail", request.workspace.slug, erasure.pk)
-    context: dict[str, Any] = {"form": form, "record": record, "family": family}
+    context: dict[str, Any] = {
+        "form": form,
+        "record": record,
+        "family": family,
+        "texts": list_all_texts(record),
+        "usage": get_record_usage(request.workspace, record.kind, record.pk, limit=50),
+        "versions": sum(
+            1 for _version in iterate_versions_with_record(request.workspace, record.kind, record.pk)
+        ),
+    }
     return render(request, "prompts/erasures/erase.html", context, status=422 if form.errors else 200)
 
 

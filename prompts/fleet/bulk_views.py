@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import OuterRef, Subquery
-from django.http import Http404, HttpResponse, HttpResponseNotAllowed
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -20,15 +20,18 @@ from personas.errors import DomainError, InvalidInput
 from personas.models import Workspace
 from personas.roles import Permission, has_permission
 from personas.tenancy.middleware import WorkspaceRequest, describe_required_roles, require_permission
-from personas.ui.responses import get_back_url
+from personas.ui.responses import REVIEWED_FIELD, create_review_token, get_back_url
 from prompts.builds.causes import request_rebuild
 from prompts.builds.middleware import get_rebuild_counts
 from prompts.builds.progress import list_agent_channels
 from prompts.builds.services import rebuild_agents
 from prompts.labels.forms import RollBackForm
 from prompts.labels.services import roll_back
-from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion
+from prompts.models import PRODUCTION, AgentPrompt, LabelMove, PromptLabel, PromptVersion, ReleaseItem
 from prompts.page_lookup import MAX_URL_NUMBER
+from prompts.releases.changes import group_release_changes
+from prompts.review.change_review import build_release_review
+from prompts.review.services import hash_release_effect
 from prompts.tasks import enqueue_rebuilds
 from prompts.versions.selectors import list_erased_versions
 from prompts.versions.timeline import HEAVY_COLUMNS, select_latest_version
@@ -113,7 +116,10 @@ def run_bulk_action(request: WorkspaceRequest) -> HttpResponse:
     if not has_permission(request.membership.role, permission):
         raise PermissionDenied(describe_required_roles(permission))
     if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
+        # For example after a reload, or when the user comes back from the sign-in page.
+        response = render(request, "prompts/fleet/no_selection.html", status=405)
+        response["Allow"] = "POST"
+        return response
     if action is None:
         raise Http404("There is no such verb.")
     prompts = get_selected_prompts(request)
@@ -230,9 +236,19 @@ def try_roll_back(
 def render_rollback_page(
     request: WorkspaceRequest, targets: Sequence[RollbackTarget], form: RollBackForm, status: int = 200
 ) -> HttpResponse:
+    moving = [target for target in targets if target.target]
+    items = [
+        ReleaseItem(
+            workspace=request.workspace, prompt=target.prompt, version=target.target, before=target.current
+        )
+        for target in moving
+    ]
     context = {
         "form": form,
-        "moving": [target for target in targets if target.target],
+        "moving": moving,
+        "review": build_release_review(request.workspace, group_release_changes(request.workspace, items)),
+        "token_field": REVIEWED_FIELD,
+        "token": create_review_token(request.user.pk, request.path, hash_release_effect(items)),
         "staying": [target for target in targets if not target.target],
         "back": get_back_url(request, reverse("home", args=[request.workspace.slug])),
     }

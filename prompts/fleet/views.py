@@ -11,7 +11,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from core.db.replica import has_recent_write, read_from_replica
-from personas.models import Workspace
+from personas.models import Agent, Workspace
+from personas.records.list_views import get_query_param
 from personas.roles import Permission
 from personas.selectors import list_audit_events
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
@@ -31,7 +32,10 @@ from prompts.fleet.bot_activity import get_bot_activity, get_hourly_chart
 from prompts.fleet.counts import WorkspaceCounts, get_workspace_counts
 from prompts.fleet.filters import build_filter_fields, parse_fleet_filter
 from prompts.fleet.matrix import build_matrix_rows
+from prompts.ledger.selectors import count_daily_fetches
 
+# Agents whose sparklines are loaded at once.
+MAX_TRAFFIC_AGENTS = 200
 MAX_SHOWN_EVENTS = 6
 # Set when a member dismisses the setup steps. The maximum age is in seconds.
 STEPS_DISMISSED_COOKIE, COOKIE_MAX_AGE = "dr_no_steps", 365 * 24 * 3_600
@@ -104,6 +108,18 @@ def get_progress_since(workspace: Workspace, started_at: datetime, oldest: datet
     return BuildProgress(started_at, **count_builds_since(workspace, started_at), is_slow=is_slow)
 
 
+def fleet_traffic(request: WorkspaceRequest) -> HttpResponse:
+    """Render the sparklines of the agents on the page, which are loaded after it.
+
+    Counting the ledger would delay the page. Agents of other workspaces are ignored.
+    """
+    values = get_query_param(request, "agents").split(",")[:MAX_TRAFFIC_AGENTS]
+    ids = {int(value) for value in values if value.isascii() and value.isdecimal() and len(value) < 16}
+    rows = Agent.objects.in_workspace(request.workspace).filter(pk__in=ids)
+    traffic = count_daily_fetches(request.workspace, sorted(rows.values_list("pk", flat=True)))
+    return render(request, "prompts/fleet/_traffic.html", {"traffic": list(traffic.items())})
+
+
 @require_permission(Permission.READ)
 @require_POST
 def dismiss_setup_steps(request: WorkspaceRequest) -> HttpResponse:
@@ -124,6 +140,7 @@ def dismiss_setup_steps(request: WorkspaceRequest) -> HttpResponse:
 urlpatterns: list[URLPattern] = [
     path("bulk/", bulk_views.run_bulk_action, name="bulk"),
     path("demo/", demo_views.load_demo_view, name="demo"),
+    path("traffic/", fleet_traffic, name="traffic"),
     path("steps/dismiss/", dismiss_setup_steps, name="dismiss"),
 ]
 urls = (urlpatterns, "fleet")

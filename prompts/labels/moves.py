@@ -13,7 +13,8 @@ from personas.models import Event, Workspace
 from personas.tenancy.models import get_upsert_fields
 from prompts.hashed_rows import build_label_move_row
 from prompts.labels.approval import check_moves
-from prompts.models import AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion, Release
+from prompts.labels.change_recorder import get_change_recorder
+from prompts.models import PRODUCTION, AgentPrompt, LabelMove, MoveReason, PromptLabel, PromptVersion, Release
 from prompts.versions.selectors import list_heavy_columns
 
 
@@ -44,7 +45,8 @@ def move_labels(
     """Move the labels and append LabelMove rows. All moves of labels go through this function.
 
     Raise an error if a reviewed agent would get a version that was not approved, or if a version cannot be
-    served: see prompts.labels.approval. This sets `last_move` and `last_move_hash` of the prompts, but the
+    served: see prompts.labels.approval. Moves of production by a page are reviewed before the commit: see
+    prompts.review. This sets `last_move` and `last_move_hash` of the prompts, but the
     caller must save the prompts. With `batch`, rows are inserted when the batch is sent, and the caller
     records the events. `labels` are the
     current labels of the prompts, if they are loaded; the prompts must have been locked before.
@@ -55,6 +57,7 @@ def move_labels(
         labels = query_current_labels(workspace, {move.prompt.pk for move in moves})
     current = {(row.prompt_id, row.name): row for row in labels}
     check_moves(workspace, moves, current)
+    record_production_moves(moves, current)
     label_moves = [build_label_move(move, current.get((move.prompt.pk, move.label)), at) for move in moves]
     writes = batch or WriteBatch()
     LabelMove.objects.insert(label_moves, batch=writes)
@@ -82,6 +85,19 @@ def build_move_events(moves: Sequence[LabelMove]) -> list[Event]:
         )
         for move in moves
     ]
+
+
+def record_production_moves(
+    moves: Sequence[PlannedMove], current: dict[tuple[int, str], PromptLabel]
+) -> None:
+    """Report the moves of production to the review step of the current page request."""
+    recorder = get_change_recorder()
+    if recorder is None:
+        return
+    for move in moves:
+        if move.label == PRODUCTION:
+            label = current.get((move.prompt.pk, move.label))
+            recorder.record_move(move.prompt, label.version if label else None, move.version)
 
 
 @CompiledQuery

@@ -1,10 +1,14 @@
-"""Ledger queries: which prompts were served to whom."""
+"""Ledger queries: which prompts were served to whom, and how many a day."""
 
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
+from django.db.models.functions import TruncDate
+from django.utils import timezone
 
 from core.db.keyset_pagination import KeysetPage, get_keyset_page
 from personas.models import Workspace
@@ -72,3 +76,41 @@ def find_prompt_ids(workspace: Workspace | int, agent: str, channel: str) -> lis
     rows = rows.filter(agent__slug=agent) if agent else rows
     rows = rows.filter(channel__slug=channel) if channel else rows
     return list(rows.values_list("pk", flat=True))
+
+
+CHART_DAYS = 14
+
+
+@dataclass(frozen=True)
+class DailyFetches:
+    """The number of fetches on each of the last days, oldest first; the last day is today."""
+
+    days: Sequence[date]
+    counts: Sequence[int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def highest(self) -> int:
+        return max(self.counts, default=0)
+
+
+def count_daily_fetches(
+    workspace: Workspace | int, agents: Collection[int], *, now: datetime | None = None
+) -> dict[int, DailyFetches]:
+    """Count the fetches of each agent on the last CHART_DAYS days, in the current time zone, by agent id."""
+    today = timezone.localdate(now or timezone.now())
+    days = [today - timedelta(days=ago) for ago in reversed(range(CHART_DAYS))]
+    prompts = dict(
+        AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents).values_list("pk", "agent_id")
+    )
+    rows = LedgerEntry.objects.in_workspace(workspace).filter(
+        prompt__in=prompts, at__gte=timezone.make_aware(datetime.combine(days[0], datetime.min.time()))
+    )
+    counted = rows.annotate(day=TruncDate("at")).values_list("prompt_id", "day").annotate(count=Count("pk"))
+    counts: dict[int, dict[date, int]] = defaultdict(lambda: defaultdict(int))
+    for prompt, day, count in counted.order_by():
+        counts[prompts[prompt]][day] += count
+    return {agent: DailyFetches(days, [counts[agent][day] for day in days]) for agent in agents}

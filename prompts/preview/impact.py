@@ -50,6 +50,8 @@ class AffectedPrompt:
     # Tokens of the new text after these characters.
     rewritten_tokens: int
     over_budget: str = ""
+    # SHA-256 of the new text.
+    text_digest: str = ""
 
     @property
     def token_delta(self) -> int:
@@ -294,6 +296,7 @@ def build_affected_prompt(
         kept,
         count_tokens_from(counts, kept),
         over,
+        sha256_digest(prompt.text.encode()),
     )
 
 

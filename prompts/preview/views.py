@@ -1,5 +1,6 @@
 """Impact preview of a record form before it is saved."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -9,15 +10,18 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from personas.errors import InvalidInput
-from personas.models import Record
+from personas.models import Agent, Record
 from personas.records.forms import RecordForm
+from personas.records.views import RecordPages
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
 from prompts.inputs import DraftRecord
 from prompts.preview.drafts import build_form_draft, build_new_record, list_affected_agents
 from prompts.preview.impact import compute_impact
 from prompts.preview.record_views import get_record_pages
-from prompts.preview.review import build_impact_review, get_save_effect, list_approvers
+from prompts.provenance.usage import list_unused_layouts
+from prompts.review.change_review import build_impact_review, get_save_effect, list_approvers
+from prompts.review.services import preview_action
 from skills.record_scan import scan_record
 
 
@@ -34,7 +38,16 @@ def preview_impact(request: WorkspaceRequest, family: str, key: str = "") -> Htt
     subject = get_draft_subject(form, record)
     draft = get_form_draft(form, subject) if subject is not None else None
     if draft is not None and subject is not None:
-        context |= get_impact_context(request, subject, draft, is_new=record is None)
+        try:
+            context |= (
+                get_new_agent_context(request, pages, form, draft)
+                if record is None and isinstance(subject, Agent)
+                else get_impact_context(request, subject, draft, is_new=record is None)
+            )
+        except InvalidInput as error:
+            form.add_service_errors(error)
+            draft = None
+    if draft is not None:
         context["again"] = [
             (name, value)
             for name, values in request.POST.lists()
@@ -62,6 +75,20 @@ def get_form_draft(form: RecordForm, subject: Record) -> DraftRecord | None:
         return None
 
 
+def get_new_agent_context(
+    request: WorkspaceRequest, pages: RecordPages[Any], form: RecordForm, draft: DraftRecord
+) -> dict[str, Any]:
+    """Create the agent, show the prompts that this builds, and roll it back."""
+    action = preview_action(request.workspace, lambda: pages.create(request, form.values()))
+    return {
+        "action": action,
+        "effect": action.effect,
+        "review": replace(action.review, flags=scan_record(draft.record)),
+        "button": action.effect.format_button(_("Create")),
+        "approvers": list_approvers(request.workspace, request.user) if action.effect.waiting else [],
+    }
+
+
 def get_impact_context(
     request: WorkspaceRequest, subject: Record, draft: DraftRecord, *, is_new: bool
 ) -> dict[str, Any]:
@@ -73,6 +100,7 @@ def get_impact_context(
         "review": build_impact_review(impact, scan_record(draft.record)),
         "button": effect.format_button(_("Create") if is_new else _("Save")),
         "approvers": list_approvers(request.workspace, request.user) if effect.waiting else [],
+        "unused_layouts": list_unused_layouts(request.workspace, subject),
     }
 
 

@@ -23,8 +23,10 @@ class ReleaseForm(ActionForm):
         error_messages={"required": _("Select at least one prompt.")},
     )
 
-    def __init__(self, data: Any = None, *, rows: Sequence[AgentPrompt]) -> None:
-        super().__init__(data)
+    def __init__(
+        self, data: Any = None, *, rows: Sequence[AgentPrompt], initial: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(data, initial=initial)
         self.rows = rows
         boxes: Any = self.fields["prompts"]
         # The value includes the id of the latest version. After a newer build the submitted value is invalid.

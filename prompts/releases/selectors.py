@@ -5,9 +5,15 @@ from dataclasses import dataclass
 
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 
-from personas.models import ReleasePolicy, Workspace
+from personas.models import AuditEvent, ReleasePolicy, Workspace
 from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelRule, PromptLabel, Release, ReleaseItem
 from prompts.versions.timeline import HEAVY_COLUMNS, select_latest_version
+
+
+def list_release_events(release: Release) -> QuerySet[AuditEvent]:
+    """List what happened to a release, oldest first. Every approval stays in it, also if the release ends."""
+    rows = AuditEvent.objects.in_workspace(release.workspace_id).filter(kind="release", object_id=release.pk)
+    return rows.order_by("pk")
 
 
 def list_releases(workspace: Workspace | int) -> QuerySet[Release]:

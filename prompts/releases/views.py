@@ -8,17 +8,18 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
+from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from personas.errors import DomainError, InvalidInput
-from personas.records.views import get_query_param
+from personas.records.views import MAX_MESSAGE_LENGTH, get_query_param
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.responses import REVIEWED_FIELD, create_review_token
 from prompts.models import Release, ReleaseItem, ReleaseStatus
 from prompts.page_lookup import MAX_URL_NUMBER, get_release_or_404
-from prompts.preview.review import build_release_review, list_approvers
 from prompts.releases import action_views
 from prompts.releases.authors import list_authored_items
 from prompts.releases.changes import group_release_changes
@@ -26,11 +27,14 @@ from prompts.releases.forms import ReasonForm, ReleaseForm, get_checked_values, 
 from prompts.releases.selectors import (
     list_outdated_items,
     list_releasable_prompts,
+    list_release_events,
     list_release_items,
     list_releases,
     list_reviewed_agents,
 )
 from prompts.releases.services import request_release
+from prompts.review.change_review import build_release_review, list_approvers
+from prompts.review.services import hash_release_effect
 
 PAGE_SIZE = 25
 # Maximum number of prompts in the request form. Users filter by agent to see the others.
@@ -61,7 +65,9 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     narrowed = releasable.filter(pk__in=picked_ids) if picked_ids else releasable
     rows = list((narrowed.filter(agent__slug=agent) if agent else narrowed)[: MAX_CHOICES + 1])
     form = ReleaseForm(
-        get_submitted_data(request) if request.method == "POST" else None, rows=rows[:MAX_CHOICES]
+        get_submitted_data(request) if request.method == "POST" else None,
+        rows=rows[:MAX_CHOICES],
+        initial={"message": get_query_param(request, "message")[:MAX_MESSAGE_LENGTH]},
     )
     if request.method == "POST" and form.is_valid():
         release = submit_release(request, form)
@@ -149,10 +155,34 @@ def detail(request: WorkspaceRequest, number: int) -> HttpResponse:
         "reviewed": list_reviewed_agents(items),
         "reject_form": ReasonForm(auto_id="reject_%s"),
         "override_form": ReasonForm(auto_id="override_%s"),
+        "timeline": list(list_release_events(release)),
+        "is_split": get_query_param(request, "view") == "split",
+        "again_url": build_again_url(request, release, items),
+        "token_field": REVIEWED_FIELD,
+        "tokens": build_release_tokens(request, release, items),
     }
     return render(
         request, "prompts/releases/detail.html", context | get_release_context(request, release, items)
     )
+
+
+def build_again_url(request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]) -> str:
+    """Return the address of the form that requests the same prompts again, with the same message."""
+    ids = ",".join(str(item.prompt_id) for item in items[:MAX_CHOICES])
+    query = urlencode({"prompts": ids, "message": release.message})
+    return f"{reverse('releases:new', args=[request.workspace.slug])}?{query}"
+
+
+def build_release_tokens(
+    request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]
+) -> dict[str, str]:
+    """Return the tokens of the forms that publish the release: the page shows its review."""
+    effect = hash_release_effect(items)
+    args = [request.workspace.slug, release.number]
+    return {
+        name: create_review_token(request.user.pk, reverse(f"releases:{route}", args=args), effect)
+        for name, route in (("publish", "carry-out"), ("override", "override"))
+    }
 
 
 def get_release_context(

@@ -17,7 +17,14 @@ from personas.ui.display_names import get_display_name
 from prompts.assembly.segments import Segment
 from prompts.assembly.slots import fill_segments
 from prompts.call_contents.selectors import get_call_values
-from prompts.errors import FetchNotFound, LedgerRowExpired, NoPromptAtTime, PromptErased, ReplayMismatch
+from prompts.errors import (
+    FetchNotFound,
+    LedgerRowExpired,
+    NoPromptAtTime,
+    NoSuchLabelAtTime,
+    PromptErased,
+    ReplayMismatch,
+)
 from prompts.ledger.served_salts import get_served_salt
 from prompts.models import (
     LATEST,
@@ -233,6 +240,8 @@ def get_latest_version_at(prompt: AgentPrompt, at: datetime) -> PromptVersion:
 def get_label_version_at(prompt: AgentPrompt, label: str, at: datetime) -> tuple[LabelMove, PromptVersion]:
     rows = LabelMove.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt, label=label)
     move = rows.filter(at__lte=at).order_by("-at", "-sequence").select_related("version").first()
+    if move is None and not rows.exists():
+        raise NoSuchLabelAtTime(_("This prompt never had a label “%(label)s”.") % {"label": label})
     if move is None:
         raise NoPromptAtTime(
             _("“%(label)s” did not exist yet: %(beginning)s.")

@@ -20,7 +20,7 @@ from prompts.assembly.segments import Segment
 from prompts.assembly.slots import fill_segments
 from prompts.builds.compiler import count_tokens_cached
 from prompts.call_contents.selectors import get_call_values
-from prompts.errors import FetchNotFound, LedgerRowExpired
+from prompts.errors import FetchNotFound, LedgerRowExpired, NoSuchLabelAtTime
 from prompts.models import PromptVersion
 from prompts.page_lookup import get_prompt_or_404, get_version_or_404
 from prompts.proof.call_values import MissingCallValue
@@ -177,7 +177,7 @@ def search_by_time(request: WorkspaceRequest) -> HttpResponse:
     try:
         replay_prompt(prompt, values["at"], values["label"])
     except DomainError as error:
-        form.add_error("at", error.message)
+        form.add_error("label" if isinstance(error, NoSuchLabelAtTime) else "at", error.message)
         return render_replay_search(request, status=422, moment_form=form)
     url_args = [request.workspace.slug, prompt.pk, values["label"], format_timestamp(values["at"])]
     return redirect("time-machine:moment", *url_args)

@@ -8,20 +8,22 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from core.db.fields import FORBIDDEN_CHARACTERS, LINE_BREAKS
 from personas.drafts.services import DraftChanged, apply_draft
 from personas.errors import DomainError, EditConflict, InvalidInput
 from personas.models import Record
 from personas.records.conflict_views import describe_conflict
 from personas.records.services import edit_record
+from personas.records.views import get_change_message
 from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission
+from personas.ui.responses import REVIEWED_FIELD, create_review_token
 from personas.ui.toasts import add_toast
 from prompts.inputs import DraftRecord
 from prompts.models import PromptSettings
 from prompts.preview.drafts import list_affected_agents
 from prompts.preview.impact import compute_impact
-from prompts.preview.review import build_impact_review, get_save_effect, list_approvers
+from prompts.review.change_review import build_impact_review, get_save_effect, list_approvers
+from prompts.review.services import hash_impact
 from prompts.settings.services import put_settings
 from prompts.studio.draft_views import save_submitted_draft
 from prompts.studio.forms import StudioFields
@@ -36,8 +38,6 @@ from prompts.studio.open_part import (
 )
 from prompts.studio.workbench import StudioState
 from skills.record_scan import scan_record
-
-MAX_MESSAGE_LENGTH = 200
 
 
 @require_permission(Permission.EDIT)
@@ -120,6 +120,8 @@ def get_review_context(request: WorkspaceRequest, open_part: OpenPart, draft: Dr
         "button": effect.format_button(action),
         "approvers": list_approvers(request.workspace, request.user) if effect.waiting else [],
         "drafted": draft.record,
+        "token_field": REVIEWED_FIELD,
+        "token": create_review_token(request.user.pk, request.path, hash_impact(impact)),
     }
 
 
@@ -152,12 +154,6 @@ def apply_reviewed_draft(
     add_saved_message(request, open_part, saved)
     part = PartRef(open_part.part.family, str(getattr(saved, open_part.pages.key)))
     return redirect(location.with_changes(part=part).get_url())
-
-
-def get_change_message(request: WorkspaceRequest) -> str:
-    """Return the change message as one line without control characters, cut to the maximum length."""
-    line = LINE_BREAKS.sub(" ", request.POST.get("message", ""))
-    return FORBIDDEN_CHARACTERS.sub("", line).strip()[:MAX_MESSAGE_LENGTH]
 
 
 def save_draft_record(request: WorkspaceRequest, open_part: OpenPart, message: str) -> Record:

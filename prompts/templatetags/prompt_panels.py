@@ -4,15 +4,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import ngettext
 
-from personas.models import ApiKey, Memory, MemoryState, WorkspaceOwned
+from personas.models import Agent, ApiKey, Memory, MemoryState, Record, WorkspaceOwned
 from personas.templatetags.ui import format_count
 from prompts.builds.middleware import REBUILD_SESSION_KEY
 from prompts.builds.progress import get_build_progress, get_progress_context, parse_since
-from prompts.ledger.selectors import LedgerFilter, list_ledger_entries
+from prompts.ledger.selectors import (
+    CHART_DAYS,
+    DailyFetches,
+    LedgerFilter,
+    count_daily_fetches,
+    list_ledger_entries,
+)
 from prompts.provenance.origins import RECORD_KINDS
-from prompts.provenance.usage import MemoryUsage, MemoryUsageSummary, get_memory_usage, get_record_usage
+from prompts.provenance.usage import (
+    MemoryUsage,
+    MemoryUsageSummary,
+    find_production_revisions,
+    get_memory_usage,
+    get_record_usage,
+    is_used_by_layout,
+    list_unused_layouts,
+)
 
 register = template.Library()
 
@@ -25,8 +41,32 @@ def record_usage_panel(context: dict[str, Any], record: WorkspaceOwned) -> dict[
     kind = getattr(record, "kind", "context_file")
     if kind not in RECORD_KINDS or kind in EXCLUDED_KINDS:
         return {}
-    usage = get_record_usage(context["workspace"], kind, record.pk)
-    return {"workspace": context["workspace"], "kind": kind, "key": record.pk, "record_usage": usage}
+    workspace = context["workspace"]
+    usage = get_record_usage(workspace, kind, record.pk)
+    return {
+        "workspace": workspace,
+        "kind": kind,
+        "key": record.pk,
+        "record_usage": usage,
+        "revision": record.revision if isinstance(record, Record) else 0,
+        "production_revisions": find_production_revisions(workspace, kind, record.pk, usage.usages)
+        if isinstance(record, Record) and usage.usages
+        else {},
+        "unused_layouts": list_unused_layouts(workspace, record) if isinstance(record, Record) else [],
+    }
+
+
+@register.simple_tag
+def is_in_layout(kind: str, layout: str) -> bool:
+    """Whether prompts in this layout can contain records of this kind."""
+    return is_used_by_layout(kind, layout)
+
+
+@register.simple_tag
+def outdated_revision(revisions: dict[int, int], prompt_id: int, newest: int) -> int:
+    """Return the revision in production if it is not the newest one; 0 otherwise."""
+    revision = revisions.get(prompt_id, 0)
+    return revision if revision and revision < newest else 0
 
 
 @register.simple_tag(takes_context=True)
@@ -76,3 +116,70 @@ def rebuild_status(context: dict[str, Any], everything: bool = False) -> dict[st
     since = parse_since(context["request"].session.pop(REBUILD_SESSION_KEY, ""))
     workspace = context["workspace"]
     return get_progress_context(workspace, get_build_progress(workspace, since), everything=everything)
+
+
+SPARK_WIDTH, SPARK_HEIGHT = 84, 20
+BAR_WIDTH, BAR_GAP, BAR_HEIGHT = 16, 4, 72
+
+
+@register.filter
+def sparkline(fetches: DailyFetches) -> SafeString:
+    """Draw the fetches as a line. Without fetches it is flat."""
+    step, top = SPARK_WIDTH / (len(fetches.counts) - 1), fetches.highest or 1
+    points = " ".join(
+        f"{index * step:.1f},{SPARK_HEIGHT - 2 - (SPARK_HEIGHT - 4) * count / top:.1f}"
+        for index, count in enumerate(fetches.counts)
+    )
+    return format_html(
+        '<svg class="dr-spark" viewBox="0 0 {} {}" role="img" aria-label="{}"><title>{}</title>'
+        '<polyline points="{}"/></svg>',
+        SPARK_WIDTH,
+        SPARK_HEIGHT,
+        describe_fetches(fetches),
+        describe_fetches(fetches),
+        points,
+    )
+
+
+def describe_fetches(fetches: DailyFetches) -> str:
+    text = ngettext(
+        "%(count)s fetch in the last %(days)s days",
+        "%(count)s fetches in the last %(days)s days",
+        fetches.total,
+    )
+    return text % {"count": f"{fetches.total:,}", "days": CHART_DAYS}
+
+
+@register.filter
+def bar_chart(fetches: DailyFetches) -> SafeString:
+    """Draw the fetches as one bar per day. The page has the same numbers as a table."""
+    top, width = fetches.highest or 1, len(fetches.counts) * (BAR_WIDTH + BAR_GAP)
+    bars = [
+        (
+            index * (BAR_WIDTH + BAR_GAP),
+            f"{BAR_HEIGHT - max(height := BAR_HEIGHT * count / top, 1):.1f}",
+            BAR_WIDTH,
+            f"{max(height, 1):.1f}",
+            f"{day:%d %b}: {count:,}",
+        )
+        for index, (day, count) in enumerate(zip(fetches.days, fetches.counts, strict=True))
+    ]
+    drawn = format_html_join(
+        "", '<rect x="{}" y="{}" width="{}" height="{}" rx="2"><title>{}</title></rect>', bars
+    )
+    return format_html(
+        '<svg class="dr-bars" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>',
+        width,
+        BAR_HEIGHT,
+        describe_fetches(fetches),
+        drawn,
+    )
+
+
+@register.inclusion_tag("prompts/agents/_fetches.html", takes_context=True)
+def fetch_chart(context: dict[str, Any], agent: Agent) -> dict[str, Any]:
+    """Show the fetches of an agent as a chart, with a link to the ledger."""
+    workspace = context["workspace"]
+    fetches = count_daily_fetches(workspace, [agent.pk])[agent.pk]
+    rows = list(zip(fetches.days, fetches.counts, strict=True))
+    return {"workspace": workspace, "agent": agent, "fetches": fetches, "rows": rows}

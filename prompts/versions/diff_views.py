@@ -51,6 +51,7 @@ def version_diff(request: WorkspaceRequest, prompt: int, before: int, after: int
         "after": new,
         "diff": diff,
         "is_whole": is_whole,
+        "is_split": request.GET.get("view") == "split",
         "shown": list_full_sections(diff, segments[1]) if is_whole else diff.changed,
         "sides": [(version, labels_by_version.get(version.pk, [])) for version in (old, new)],
         "steps": get_neighbour_diffs(row, before, after),

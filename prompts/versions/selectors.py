@@ -1,7 +1,7 @@
 """Read prompts, versions and their contents; every query is limited to one workspace."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
@@ -129,6 +129,20 @@ def get_lockfile_parts(version: PromptVersion) -> dict[str, str]:
 
 def get_version_text(version: PromptVersion) -> str:
     return "".join([segment.text for segment in get_segments(version)])
+
+
+def load_version_texts(workspace: Workspace | int, version_ids: Sequence[int]) -> dict[int, str]:
+    """Return the texts of versions by id."""
+    if not version_ids:
+        return {}
+    rows = PromptVersion.objects.in_workspace(workspace).filter(pk__in=version_ids)
+    stored = list(rows.values_list("pk", "segments", "tools"))
+    digests = {digest for _pk, segments, tools in stored for digest in list_content_digests(segments, tools)}
+    contents = get_contents(workspace, digests)
+    return {
+        pk: "".join([segment.text for segment in unpack_segments(segments, contents)])
+        for pk, segments, _tools in stored
+    }
 
 
 def get_contents(workspace: Workspace | int, digests: Iterable[str]) -> dict[str, bytes | None]:

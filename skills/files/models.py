@@ -59,9 +59,11 @@ class ContextFile(WorkspaceOwned):
     mtime_ns = models.BigIntegerField(default=0)
     ctime_ns = models.BigIntegerField(default=0, db_default=0)
     inode = models.BigIntegerField(default=0)
-    # These three fields are used for skills only.
+    # Name, trusted digest and reach are used for skills only.
     name = models.CharField(max_length=200, blank=True)
     trusted_digest = models.CharField(max_length=64, blank=True)
+    # Digest of the newest content, if a user reverted it: prompts keep the approved revision.
+    rejected_digest = models.CharField(max_length=64, blank=True, default="", db_default="")
     reach = models.CharField(max_length=6, choices=Reach.choices, default=Reach.FOUND)
     first_seen_at = models.DateTimeField()
     changed_at = models.DateTimeField()

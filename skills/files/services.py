@@ -18,6 +18,7 @@ from personas.signals import agent_changed
 from skills.files.policy import policy_for
 from skills.files.selectors import list_untrusted_skills
 from skills.files.state_changes import apply_states, build_file_event, list_reader_ids, notify_readers
+from skills.files.states import is_same_content
 from skills.models import ContextFile, FileAgent, FileState, Reach, Source, Verdict, Waiver
 from skills.sources.locks import lock_source
 
@@ -52,7 +53,7 @@ def approve_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
         check_seen_digest(file, digest)
         if file.is_there:
             check_file_usable(file)
-            file.agreed = file.newest
+            file.agreed, file.rejected_digest = file.newest, ""
             if file.file_kind == "skill" and file.newest:
                 file.trusted_digest = file.newest.digest
         file.is_settled = True
@@ -61,6 +62,22 @@ def approve_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
     if approved.file_kind == "skill" and approved.is_there:
         record_events([build_file_event(approved, "skill.trusted")])
     return approved
+
+
+@transaction.atomic
+def revert_file(file: ContextFile, *, digest: str, by: Actor) -> ContextFile:
+    """Reject the current content of a file: prompts use the approved revision, or none if there is none.
+
+    The file itself is not changed. Its next content is reviewed again.
+    """
+
+    def revert(file: ContextFile) -> None:
+        check_seen_digest(file, digest)
+        if file.newest is None or file.state not in (FileState.NEW, FileState.CHANGED):
+            raise FileNotApprovable(_("There is no change to revert."))
+        file.rejected_digest, file.is_settled = file.newest.digest, True
+
+    return change_file(file, "reverted", revert, by=by)
 
 
 @transaction.atomic
@@ -80,7 +97,7 @@ def unignore_file(file: ContextFile, *, by: Actor) -> ContextFile:
     def unignore(file: ContextFile) -> None:
         file.is_ignored, file.is_settled = (
             False,
-            file.newest_id is not None and file.newest_id == file.agreed_id,
+            file.newest is not None and is_same_content(file.newest, file.agreed),
         )
 
     return change_file(file, "unignored", unignore, by=by)

@@ -26,7 +26,7 @@ SAVED_COLUMNS = [
         "in_force",
         "is_settled",
     ),
-    *("size", "mtime_ns", "ctime_ns", "inode", "name", "trusted_digest", "changed_at"),
+    *("size", "mtime_ns", "ctime_ns", "inode", "name", "trusted_digest", "rejected_digest", "changed_at"),
 ]
 
 
@@ -50,6 +50,9 @@ def apply_states(files: Collection[ContextFile], policy: FilePolicy, *, now: dat
         file.in_force, file.state = used, state
         events += [build_file_event(file, "context_file.changed")] if is_changed else []
         events += [build_file_event(file, "context_file.waiting")] if is_waiting else []
+        if state == FileState.CURRENT:
+            # Also if the approved content came back after other content.
+            file.is_settled = True
         # One UPDATE per row is faster than bulk_update, because Django needs long to build that statement.
         file.save(update_fields=SAVED_COLUMNS)
     record_events(events)

@@ -28,8 +28,19 @@ class FilePolicy:
         return not is_trust_needed or revision.digest == file.trusted_digest
 
     def is_usable(self, file: ContextFile, revision: FileRevision) -> bool:
-        is_approved = self.adoption == Adoption.AUTOMATIC or revision.pk == file.agreed_id
+        is_approved = self.adoption == Adoption.AUTOMATIC or is_same_content(revision, file.agreed)
         return is_approved and self.is_sound(file, revision) and self.is_trusted(file, revision)
+
+
+def is_same_content(one: FileRevision, other: FileRevision | None) -> bool:
+    """Whether two revisions have the same bytes, for example after a file was restored."""
+    return other is not None and (one.pk == other.pk or one.digest == other.digest)
+
+
+def is_live_without_review(file: ContextFile) -> bool:
+    """Whether prompts use content that nobody has approved, because its source approves automatically."""
+    is_pending = file.state in (FileState.NEW, FileState.CHANGED)
+    return is_pending and file.in_force_id is not None and file.in_force_id == file.newest_id
 
 
 def get_file_state(file: ContextFile, policy: FilePolicy) -> FileState:
@@ -43,7 +54,7 @@ def get_file_state(file: ContextFile, policy: FilePolicy) -> FileState:
         return FileState.INVALID
     if not policy.is_sound(file, newest):
         return FileState.QUARANTINED
-    if newest.pk == file.agreed_id:
+    if is_same_content(newest, file.agreed):
         return FileState.CURRENT
     return FileState.NEW if file.agreed_id is None else FileState.CHANGED
 
@@ -57,6 +68,9 @@ def get_effective_revision(file: ContextFile, policy: FilePolicy) -> FileRevisio
     if file.is_ignored or is_removed(file, policy):
         return None
     newest, used = file.newest, file.in_force
+    if newest is not None and newest.digest == file.rejected_digest:
+        # A user reverted this content: the approved revision, or nothing.
+        newest, used = None, file.agreed
     if newest is not None and not file.problem and policy.is_usable(file, newest):
         return newest
     if used is not None and policy.is_sound(file, used) and policy.is_trusted(file, used):

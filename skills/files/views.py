@@ -32,6 +32,7 @@ from skills.files.services import (
     assign_skill_file,
     end_waiver,
     ignore_file,
+    revert_file,
     unignore_file,
     waive_findings,
 )
@@ -78,6 +79,15 @@ def approve(request: WorkspaceRequest, key: int) -> HttpResponse:
     digest = request.POST.get("digest", "")
     return run_file_action(
         request, key, lambda file: approve_file(file, digest=digest, by=request.actor), _("Approved")
+    )
+
+
+@require_permission(EDIT)
+@require_POST
+def revert(request: WorkspaceRequest, key: int) -> HttpResponse:
+    digest = request.POST.get("digest", "")
+    return run_file_action(
+        request, key, lambda file: revert_file(file, digest=digest, by=request.actor), _("Reverted")
     )
 
 
@@ -224,6 +234,7 @@ urlpatterns: list[URLPattern] = [
     path("<int:key>/revisions/<int:number>/", revision_detail, name="revision"),
     path("<int:key>/revisions/<int:number>/raw/", download_revision, name="raw"),
     path("<int:key>/adopt/", approve, name="adopt"),
+    path("<int:key>/reject/", revert, name="reject"),
     path("<int:key>/ignore/", ignore, name="ignore"),
     path("<int:key>/heed/", unignore, name="heed"),
     path("<int:key>/waive/", waive, name="waive"),

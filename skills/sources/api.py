@@ -92,7 +92,7 @@ SOURCE_PROPERTIES: dict[str, Schema] = {
     "approval": enum_schema(
         APPROVALS,
         description="Whether valid revisions are used at once, or after someone approves them. If absent: "
-        "automatic for a folder, manual for pushed files.",
+        "manual.",
         title="SourceApproval",
     ),
     "refresh_minutes": nullable_schema(
@@ -217,7 +217,7 @@ class SourceResource(RecordResource[Source]):
         return source
 
     def replace(self, call: ApiRequest, key: Any) -> ApiResponse:
-        default = get_default_adoption(self.find_record(call, key).source_kind)
+        default = get_default_adoption()
         call.body = {"approval": APPROVAL_NAMES[default], **call.body}
         return super().replace(call, key)
 

@@ -8,12 +8,12 @@ from django.utils.translation import gettext_lazy as _
 
 from personas.records.forms import RecordForm
 from skills.discovery.harnesses import HARNESSES, DiscoveryCaps
-from skills.models import Adoption, Source, SourceGrant, SourceKind
+from skills.models import Source, SourceGrant, SourceKind
 from skills.rule_sets.descriptions import describe_harness_files
+from skills.sources.models import get_default_adoption
 from skills.sources.selectors import list_grants, list_lost_readers
 
 MAX_ZIP_BYTES = DiscoveryCaps().total_bytes
-DEFAULT_ADOPTION_LABEL = _("By kind: automatic for a folder, manual for pushed files")
 FOLDER_FIELDS = ("grant", "folder", "refresh_minutes", "allow_hard_links")
 
 
@@ -49,8 +49,8 @@ class SourceForm(RecordForm):
             "relative to the root."
         ),
         "adoption": _(
-            "Bots can push files, so changes of pushed files need approval unless you "
-            "choose otherwise. Files with findings go to quarantine in any case."
+            "With automatic approval, changes reach prompts before anyone has reviewed them; the inbox "
+            "shows them as live, not reviewed. Files with findings go to quarantine in any case."
         ),
         "allow_hard_links": _(
             "Such a file can be a second name of a file outside the folder. Leave this off unless you know "
@@ -104,8 +104,7 @@ class SourceForm(RecordForm):
         grant_field.required = self.data.get("source_kind") != SourceKind.PUSHED
         if self.record is None:
             adoption: Any = self.fields["adoption"]
-            adoption.required, adoption.initial = False, ""
-            adoption.choices = [("", DEFAULT_ADOPTION_LABEL), *Adoption.choices]
+            adoption.required, adoption.initial = False, get_default_adoption()
         if self.record is None and len(grants) == 1:
             self.initial.setdefault("grant", grants[0])
         if self.record is None and not grants:

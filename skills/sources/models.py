@@ -69,9 +69,9 @@ class Adoption(models.TextChoices):
     BY_HAND = "by_hand", _("Manual: review each change")
 
 
-def get_default_adoption(source_kind: str) -> Adoption:
-    """Return the adoption of new sources: by hand for pushed files, because bots can push them."""
-    return Adoption.BY_HAND if source_kind == SourceKind.PUSHED else Adoption.AUTOMATIC
+def get_default_adoption() -> Adoption:
+    """Return the adoption of new sources: nothing goes to prompts before a member has approved it."""
+    return Adoption.BY_HAND
 
 
 def every_harness() -> list[str]:
@@ -121,7 +121,7 @@ class Source(Named):
 
     def set_values(self, values: dict[str, Any]) -> None:
         if self._state.adding and "adoption" not in values:
-            self.adoption = get_default_adoption(self.source_kind)
+            self.adoption = get_default_adoption()
         super().set_values(values)
 
     def clean(self) -> None:

@@ -15,16 +15,19 @@ from skills.agent_context.effective import SKILL_RECORD_PATH
 from skills.agent_context.withheld import AgentFiles, get_agent_files
 from skills.files.prompt_usage import describe_usages
 from skills.files.reasons import KIND_LABELS, list_state_reasons
+from skills.files.states import is_live_without_review
 from skills.files.visible_text import VisibleText, build_glyph
 from skills.models import ContextFile, FileState
 from skills.scanning import mask_secrets
 from skills.templatetags.text_html import (
     LineBlock,
     RenderedLine,
+    SplitBlock,
     render_changed_lines,
     render_diff_lines,
     render_glyph,
     render_pieces,
+    render_split_lines,
     render_text_lines,
 )
 
@@ -47,6 +50,12 @@ EXCERPT_MARK_PATTERN = re.compile(r"⟦U\+([0-9A-F]{4,5}|10[0-9A-F]{4})⟧")
 def state_badge(state: str) -> SafeString:
     """Render a file's state as a badge."""
     return badge(FileState(state).label, STATE_TONES[state])
+
+
+@register.simple_tag
+def live_badge(file: ContextFile) -> SafeString | str:
+    """Render a badge if prompts use content of the file that nobody has approved."""
+    return badge(_("Live, not reviewed"), "warning") if is_live_without_review(file) else ""
 
 
 @register.filter
@@ -132,6 +141,12 @@ def text_lines(text: str, flagged: Collection[int] | None = None) -> list[LineBl
 def diff_parts(lines: Sequence[DiffLine], is_expanded: object = False) -> list[LineBlock]:
     """Return the lines of a diff. Long unchanged parts are folded unless `is_expanded` is set."""
     return render_diff_lines(lines, is_expanded=bool(is_expanded))
+
+
+@register.simple_tag
+def split_parts(lines: Sequence[DiffLine], is_expanded: object = False) -> list[SplitBlock]:
+    """Return the lines of a diff side by side. Long unchanged parts are folded as in `diff_parts`."""
+    return render_split_lines(lines, is_expanded=bool(is_expanded))
 
 
 @register.simple_tag

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from personas.actors import SYSTEM_ACTOR
 from personas.templatetags.ui import badge
 from skills.models import FileState, RefreshRun, RunStatus
+from skills.templatetags.context_files import STATE_TONES
 
 register = template.Library()
 
@@ -21,15 +22,6 @@ RUN_TONES = {
     RunStatus.HELD: "warning",
     RunStatus.FAILED: "error",
     RunStatus.LOST: "warning",
-}
-FILE_TONES = {
-    FileState.NEW: "info",
-    FileState.CURRENT: "success",
-    FileState.CHANGED: "accent",
-    FileState.MISSING: "warning",
-    FileState.INVALID: "error",
-    FileState.QUARANTINED: "error",
-    FileState.IGNORED: "neutral",
 }
 CAUSE_LABELS = {
     "created": _("First refresh"),
@@ -56,7 +48,7 @@ def run_badge(run: RefreshRun | None) -> SafeString:
 def file_badge(state: str, count: int | None = None) -> SafeString:
     """Render a file state as a badge. With `count`, the badge also shows how many files have this state."""
     label = FileState(state).label
-    return badge(label if count is None else f"{count:,} {label.lower()}", FILE_TONES[FileState(state)])
+    return badge(label if count is None else f"{count:,} {label.lower()}", STATE_TONES[state])
 
 
 @register.filter

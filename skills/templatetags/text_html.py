@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from core.text.diff import DiffLine, DiffSpan
+from core.text.diff import DiffLine, DiffSpan, pair_lines
 from skills.files.visible_text import Glyph, VisibleText, build_glyph
 from skills.scanning.excerpts import LINE_END_PATTERN
 
@@ -145,6 +145,37 @@ def render_diff_lines(lines: Sequence[DiffLine], *, is_expanded: bool = False) -
                 else []
             )
             blocks += [LineBlock("rest", left)] if left else []
+    return blocks
+
+
+@dataclass(frozen=True)
+class SplitBlock:
+    """Consecutive rows of a side-by-side diff: the older and the newer line, or None where there is none."""
+
+    kind: str
+    size: int
+    rows: Sequence[tuple[RenderedLine | None, RenderedLine | None]] = ()
+
+
+def render_split_lines(lines: Sequence[DiffLine], *, is_expanded: bool = False) -> list[SplitBlock]:
+    """Render a diff with both texts side by side, folded like `render_diff_lines`."""
+    renderer, blocks, remaining = DiffRenderer(lines), list[SplitBlock](), MAX_LINES
+
+    def render(span: Sequence[DiffLine]) -> list[tuple[RenderedLine | None, RenderedLine | None]]:
+        return [
+            (renderer.render_line(old) if old else None, renderer.render_line(new) if new else None)
+            for old, new in pair_lines(span)
+        ]
+
+    for is_foldable, span in group_lines(lines):
+        if is_foldable and not is_expanded:
+            is_gap = len(span) > MAX_FOLD_LINES
+            blocks.append(SplitBlock("gap" if is_gap else "fold", len(span), () if is_gap else render(span)))
+            continue
+        visible, left = span[:remaining], len(span[remaining:])
+        remaining -= len(visible)
+        blocks += [SplitBlock("lines", len(visible), render(visible))] if visible else []
+        blocks += [SplitBlock("rest", left)] if left else []
     return blocks
 
 

@@ -21,7 +21,7 @@ def test_the_second_editor_sees_the_other_text_and_decides_which_stays(alices, b
     alices.fill(Text="Alice says: hurry.")
     assert alices.press("Save") == 409
     notice = alices.page.get_by_role("alert")
-    expect(notice).to_contain_text("bob@example.com changed this just now, while you were editing")
+    expect(notice).to_contain_text("Bob changed this just now, while you were editing")
     alices.sees("Bob says: breathe.")
     assert value_of(field(alices.page, "Text")) == "Alice says: hurry."
     # Without a decision nothing is overwritten.

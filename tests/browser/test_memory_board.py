@@ -46,6 +46,7 @@ def test_memories_are_approved_one_by_one_and_in_bulk(ritas, facts):
     assert not axe_violations(page)
     card = page.locator(".dr-memo", has_text="Likes rain.")
     card.get_by_role("button", name="Approve").click()
+    page.get_by_role("dialog").get_by_role("button", name="Approve and deploy (2 prompts)").click()
     active = page.locator("#cards-active")
     expect(active.get_by_role("link", name="Likes rain.", exact=True)).to_be_visible()
     expect(page.locator("#count-proposed")).to_have_text("3")
@@ -66,6 +67,7 @@ def test_memories_are_approved_one_by_one_and_in_bulk(ritas, facts):
     assert not axe_violations(page)
     page.get_by_role("checkbox", name="Waves.").uncheck()
     bar.get_by_role("button", name="Approve").click()
+    page.get_by_role("button", name="Approve and deploy (2 prompts)").click()
     ritas.sees_message("Approved 2.")
     expect(page.locator("#count-proposed")).to_have_text("1")
     states = dict(Memory.objects.in_workspace(facts).values_list("text", "state"))
@@ -93,12 +95,13 @@ def test_no_card_is_lost_on_a_phone_or_with_a_slow_or_failing_server(ritas, page
     expect(card.locator(".htmx-request")).to_have_count(1)
     [route] = pending
     route.continue_()
+    page.unroute("**/memories/decide/")
+    page.get_by_role("dialog").get_by_role("button", name="Approve and deploy (2 prompts)").click()
     expect(page.locator("#cards-active").get_by_role("link", name="Likes rain.", exact=True)).to_be_visible()
 
     def fail(route: Route) -> None:
         route.fulfill(status=500, body="")
 
-    page.unroute("**/memories/decide/")
     page.route("**/memories/decide/", fail)
     page.locator(".dr-memo", has_text="Waves.").get_by_role("button", name="Reject").click()
     expect(page.get_by_role("status").filter(has_text="Something went wrong")).to_be_visible()

@@ -65,7 +65,8 @@ def test_a_source_is_created_and_its_files_appear_without_a_click(alices, folder
     alices.press("Refresh")
     refused = alices.page.get_by_role("table", name="Rejected files with reasons")
     expect(refused).to_contain_text("A folder stands where a file is expected.", timeout=PATIENCE)
-    expect(files).to_contain_text("r2")
+    # It waits for approval: new sources are not approved automatically.
+    expect(files).to_contain_text("New")
     expect(alices.page.get_by_role("table", name="Recent refreshes")).to_contain_text("alice@example.com")
 
 

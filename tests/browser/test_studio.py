@@ -156,12 +156,12 @@ def test_a_change_by_another_user_is_shown_before_saving(alices: Visit, soul: So
     poll = "htmx.ajax('GET', document.getElementById('studio-state').getAttribute('hx-get'), '#studio-state')"
     page.evaluate(poll)
     chip = page.locator("#studio-state")
-    expect(chip).to_contain_text("Changed by bob@example.com")
+    expect(chip).to_contain_text("Changed by Bob")
     expect(chip.get_by_role("link", name="Compare")).to_be_visible()
     assert value_of(editor(page)) == f"{OLD} Says Alice."
     assert not axe_violations(page)
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_role("alert")).to_contain_text("bob@example.com changed this")
+    expect(page.get_by_role("alert")).to_contain_text("Bob changed this")
     expect(page.get_by_role("button", name="Discard mine, keep theirs")).to_be_visible()
     assert Soul.objects.in_workspace(soul.workspace).get().text == "Be Bob."
 

@@ -27,11 +27,26 @@ class Visit:
         """Press a submit button, wait for the next page and return its status."""
         button = self.page.get_by_role("main").get_by_role("button", name=name, exact=True)
         asks = button.evaluate("one => Boolean(one.dataset.confirm || one.form?.dataset.confirm)")
+        reviews = button.evaluate("one => Boolean(one.form && 'review' in one.form.dataset)")
         with self.page.expect_navigation() as navigation:
+            self.page.evaluate("() => { window.isOldPage = true; }")
             button.click()
             if asks:
                 self.confirm()
+            elif reviews:
+                self.confirm_review()
+        if navigation.value.headers.get("dramatis-review") == "required":
+            with self.page.expect_navigation() as navigation:
+                self.page.locator(".dr-review-confirm button[type=submit]").click()
         return navigation.value.status
+
+    def confirm_review(self) -> None:
+        """Press the button of the review, if the server asks for one before the next page."""
+        self.page.wait_for_function(
+            "() => !window.isOldPage || Boolean(document.querySelector('#dr-review[open]'))"
+        )
+        if self.page.evaluate("() => Boolean(window.isOldPage)"):
+            self.page.locator("#dr-review .dr-review-confirm button[type=submit]").click()
 
     def confirm(self) -> None:
         """Press the button of the confirmation dialog, which repeats the label of the action."""

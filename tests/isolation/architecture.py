@@ -25,6 +25,7 @@ MAY_QUERY_UNSCOPED = {
     "personas/admin.py": "operators see all workspaces",
     "personas/api_keys/selectors.py": "a key is looked up by its digest and determines the workspace",
     "personas/webhooks/fan_out.py": "the workers find new events and due deliveries of all workspaces",
+    "personas/webhooks/stored_secrets.py": "a key rotation encrypts the secrets of all workspaces",
     "personas/webhooks/selectors.py": "old deliveries of all workspaces are deleted together",
     "personas/events/selectors.py": "old events of all workspaces are deleted together",
     "personas/drafts/services.py": "abandoned drafts of all workspaces are deleted together",

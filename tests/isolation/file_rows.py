@@ -58,6 +58,7 @@ FILES: dict[str, Page] = {
     "files:revision": Page(),
     "files:raw": Page(),
     "files:adopt": action(body=with_digest("plain")),
+    "files:reject": action(body=with_digest("plain")),
     "files:ignore": action(),
     "files:heed": action(variant="ignored"),
     "files:waive": action(APPROVE, variant="quarantined", body=waiver_form),

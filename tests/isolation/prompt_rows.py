@@ -42,6 +42,7 @@ PROMPTS: dict[str, Page] = {
     "fleet:bulk": action(body=lambda s, h: {"verb": "rebuild", "chosen": [s.row(h, "prompts").pk]}),
     # The workspace already has agents: rejected with a message.
     "fleet:demo": action(SOURCES, changes=False),
+    "fleet:traffic": Page(),
     "fleet:dismiss": action(READ, changes=False),
     "holdings:record": Page(objects={"key": ("souls", "pk")}, values={"kind": "soul"}),
     "time-machine:find": Page(),

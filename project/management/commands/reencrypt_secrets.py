@@ -5,22 +5,28 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from personas.accounts.second_factors import reencrypt_factors
+from personas.webhooks.stored_secrets import reencrypt_endpoints
 
 
 class Command(BaseCommand):
     help = (
-        "Encrypts all second factors with the first key of DRAMATIS_SECRETS_KEYS (or SECRET_KEY). Run it "
-        "after a rotation, before the old key is removed, also while the product serves."
+        "Encrypts all second factors and webhook secrets with the first key of DRAMATIS_SECRETS_KEYS (or "
+        "SECRET_KEY). Run it after a rotation, before the old key is removed, also while the product serves."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        counts = reencrypt_factors()
-        changed = counts.outdated + counts.in_clear
-        self.stdout.write(
-            f"Second factors encrypted with the first key: {counts.current + changed} ({changed} changed)."
-        )
-        if counts.unreadable:
+        unreadable = 0
+        for name, counts in (
+            ("Second factors", reencrypt_factors()),
+            ("Webhook endpoints", reencrypt_endpoints()),
+        ):
+            changed = counts.outdated + counts.in_clear
+            self.stdout.write(
+                f"{name} encrypted with the first key: {counts.current + changed} ({changed} changed)."
+            )
+            unreadable += counts.unreadable
+        if unreadable:
             raise CommandError(
-                f"{counts.unreadable} second factors cannot be decrypted with any configured key. "
+                f"{unreadable} secrets cannot be decrypted with any configured key. "
                 "Add the old key to DRAMATIS_SECRETS_KEYS or SECRET_KEY_FALLBACKS, and run the command again."
             )

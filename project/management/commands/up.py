@@ -51,12 +51,12 @@ class Command(BaseCommand):
     def print_welcome(self, host: str, port: int, demo_key: str) -> None:
         address = f"http://{'localhost' if host == '127.0.0.1' else host}:{port}/"
         self.stdout.write(self.style.SUCCESS(f"\n  Dramatis is running at {address}"))
-        if login := prepare_database.get_demo_login():
-            self.stdout.write(f"  Log in as {login[0]} with the password {login[1]}")
+        self.stdout.write("  Stop with Ctrl-C")
         if demo_key:
             self.stdout.write("  Fetch a prompt as a bot:")
             self.stdout.write(f'  curl -H "Authorization: Bearer {demo_key}" {address}{DEMO_PROMPT_PATH}')
-        self.stdout.write("  Stop with Ctrl-C\n")
+        if login := prepare_database.get_demo_login():
+            self.stdout.write(f"\n  Sign in as  {login[0]}\n  Password    {login[1]}\n")
         self.stdout.flush()
 
     def report_end(self, child: str | None) -> None:

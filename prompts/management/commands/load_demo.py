@@ -24,4 +24,4 @@ class Command(BaseCommand):
         self.stdout.write(f"{workspace.name}: {agents} agents, {memories} memories, {files} files.")
         if not files:
             self.stdout.write(f"Its files need {settings.DEMO_SOURCES} among DRAMATIS_SOURCE_ROOTS.")
-        self.stdout.write(f"Log in as {DEMO_EMAIL} with {DEMO_PASSWORD}")
+        self.stdout.write(f"Sign in as {DEMO_EMAIL} with {DEMO_PASSWORD}")

@@ -92,7 +92,7 @@ def test_a_lost_key_is_a_failure_with_advice_and_no_server_error(bob, settings):
     [finding] = check_second_factors()
     assert finding.state == FindingState.FAIL
     assert "DRAMATIS_SECRETS_KEYS" in finding.advice
-    with pytest.raises(CommandError, match="1 second factors cannot be decrypted"):
+    with pytest.raises(CommandError, match="1 secrets cannot be decrypted"):
         call_command("reencrypt_secrets")
     with pytest.raises(UnreadableFactor):
         totp.validate_code("000000")

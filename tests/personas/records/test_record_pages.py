@@ -92,7 +92,7 @@ def test_after_an_edit_conflict_the_user_sees_both_texts_and_may_overwrite(works
     answer = as_bob.post(url, data)
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "alice@example.com changed this" in page
+    assert '<bdi title="alice@example.com">Alice</bdi> changed this' in page
     assert "Two" in page
     assert "Three" in page
     assert Soul.objects.in_workspace(workspace).get().text == "Two"

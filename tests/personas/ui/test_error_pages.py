@@ -42,7 +42,7 @@ def test_an_expired_form_explains_how_to_keep_the_input(bob, workspace):
     client.force_login(bob)
     answer = client.post(f"/w/{workspace.slug}/souls/new/", {"label": "Calm"})
     assert answer.status_code == 403
-    assert "Go back with your browser" in page_text(answer)
+    assert "open the form again" in page_text(answer)
 
 
 def test_a_record_page_names_members_to_ask_for_changes(as_viewer, as_bob, workspace):

@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import time_machine
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
@@ -43,6 +45,7 @@ from personas.webhooks.services import (
     send_test_event,
     set_endpoint_status,
 )
+from personas.webhooks.stored_secrets import count_endpoint_secrets
 from tests.factories import make_agent, make_channel
 from tests.personas.webhooks.receivers import Answer, Received, receiving
 
@@ -413,3 +416,23 @@ def test_filters_must_name_what_exists(workspace, elsewhere):
     for name, value in (("types", "label.eaten"), ("agents", "stranger"), ("channels", "nowhere")):
         with receiving() as receiver, pytest.raises(InvalidInput):
             make_endpoint(workspace, receiver.url, "Desk", **{name: [value]})
+
+
+def test_secrets_are_encrypted_again_after_a_key_rotation(workspace, settings):
+    with receiving() as receiver:
+        endpoint, secret = make_endpoint(workspace, receiver.url)
+        rotate_secret(endpoint, by=Actor("alice"))
+        settings.DRAMATIS_SECRETS_KEYS = ["a new key of at least thirty-two characters"]
+        assert count_endpoint_secrets().outdated == 1
+        call_command("reencrypt_secrets", stdout=StringIO())
+        assert count_endpoint_secrets().current == 1
+        settings.SECRET_KEY = "another key of at least thirty-two characters"
+        move(workspace)
+        run()
+        assert verify_hmac(receiver.received[0], secret)
+        settings.DRAMATIS_SECRETS_KEYS = []
+        move(workspace)
+        run()
+    assert (count_endpoint_secrets().unreadable, len(receiver.received)) == (1, 1)
+    attempt = WebhookAttempt.objects.in_workspace(workspace).latest("pk")
+    assert attempt.error == "The secret cannot be decrypted. Create the endpoint again."

@@ -191,7 +191,10 @@ def test_an_empty_selection_and_an_unknown_action_are_rejected(as_alice, pilot):
     assert "Select at least one prompt." in get_messages_text(response)
     assert response.redirect_chain[-1][0] == "/w/harbour/?q=pilot"
     assert post_bulk_action(as_alice, "erase", get_prompt(pilot)).status_code == 404
-    assert as_alice.get(BULK).status_code == 405
+    # After a reload, a page says what to do.
+    reloaded = as_alice.get(BULK)
+    assert reloaded.status_code == 405
+    assert "Select the prompts again" in reloaded.content.decode()
 
 
 def test_each_action_requires_its_own_permission(as_bob, viewers, reviewers, pilot):

@@ -88,7 +88,8 @@ def test_the_confirmation_of_a_rollback_takes_few_queries(as_alice, workspace):
     assert labels.count() == 60
     with CaptureQueriesContext(connection) as captured:
         as_alice.post(BULK, {"verb": "roll-back", "chosen": [prompt.pk for prompt in prompts]})
-    assert len(captured) <= MOST_QUERIES
+    # More than the fleet: the page compares the versions.
+    assert len(captured) <= MOST_QUERIES + 12
 
 
 # --- the first run -------------------------------------------------------------------------------------

@@ -205,7 +205,7 @@ def test_a_time_before_the_first_version_is_rejected_with_its_date(history):
     for label in ("production", "latest"):
         with pytest.raises(NoPromptAtTime, match="the first version was built on"):
             get_number_at(history, history.times["beginning"] - SECOND, label)
-    with pytest.raises(NoPromptAtTime, match="did not exist yet"):
+    with pytest.raises(NoPromptAtTime, match="never had a label"):
         get_number_at(history, timezone.now(), "never-set")
 
 

@@ -89,6 +89,7 @@ NOWHERE = {
     "?agent=cook&channel=mast&label=production&at=2026-01-01T00:00": "was never on this channel",
     "?agent=pilot&channel=deck&label=Bad+Label&at=2026-01-01T00:00": "owercase letters",
     "?agent=pilot&channel=deck&label=production&at=2019-01-01T00:00": "did not exist yet",
+    "?agent=pilot&channel=deck&label=nope&at=2019-01-01T00:00": "This prompt never had a label “nope”.",
     "?agent=pilot&channel=deck&at=&request=": "This field is required",
 }
 

@@ -88,7 +88,7 @@ def test_a_source_of_a_granted_folder_lives_its_life(admin: TrueApi, grant: Sour
     changed = admin.patch("sources/shelf", {"harnesses": ["opal"], "approval": "manual"}, created["ETag"])
     assert (changed.json()["harnesses"], changed.json()["approval"]) == (["opal"], "manual")
     back = admin.call("POST", "sources/shelf/revisions/1:restore", If_Match=changed["ETag"])
-    assert back.json()["approval"] == "automatic"
+    assert back.json()["approval"] == "manual"
     assert admin.delete("sources/shelf", back["ETag"]).status_code == 204
     assert admin.post("sources/shelf:refresh").json()["code"] == "archived"
     assert admin.post("sources/shelf:restore").json()["is_archived"] is False

@@ -14,12 +14,16 @@ from prompts.builds.compiler import count_tokens_cached
 from prompts.preview.impact import AffectedPrompt, Impact, ImpactGroup, SectionChange
 from prompts.releases.changes import ReleaseChangeGroup, ReleaseChanges
 from prompts.versions.diff import CachePrefix, SectionDiff, SectionState
+from prompts.versions.selectors import load_version_texts
 from skills.record_scan import FieldFinding
 from skills.scanning import scan_text
 
 # Number of groups that are shown with a diff; further groups only list their prompts.
 MAX_DETAILED_DIFFS = 20
 MAX_APPROVERS = 6
+LAYOUT_TAG_RULE = "section-look-alike"
+# Prompts new in production whose text is shown.
+MAX_FIRST_TEXTS = 10
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class ReviewDiff:
     # No version was in production before, so there is nothing to compare with.
     is_first: bool = False
     is_detailed: bool = True
+    # The complete texts of the first of these prompts, if there is nothing to compare them with.
+    texts: Sequence[tuple[ReviewedPrompt, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -140,8 +146,10 @@ def build_change_diff(change: SectionChange) -> SectionDiff:
 # --- review of a release -------------------------------------------------------------------------------
 
 
-def build_release_review(workspace: Workspace, changes: ReleaseChanges) -> ChangeReview:
-    """Review a release.
+def build_release_review(
+    workspace: Workspace, changes: ReleaseChanges, *, is_stored: bool = True
+) -> ChangeReview:
+    """Review a release, or with `is_stored=False` versions that are rolled back and have no pages.
 
     Broken prefixes and rewritten tokens are computed for one prompt per group and multiplied by the number of
     prompts in the group.
@@ -156,7 +164,7 @@ def build_release_review(workspace: Workspace, changes: ReleaseChanges) -> Chang
         changes.token_delta,
         sum(len(group.items) for group in broken),
         sum(group.diff.prefix.rewritten_tokens * len(group.items) for group in broken if group.diff),
-        [build_release_diff(workspace, group) for group in changes.groups],
+        [build_release_diff(workspace, group, is_stored=is_stored) for group in changes.groups],
         list(scan_release_changes(groups)),
         bool(changes.uncompared) or len(groups) < len([one for one in changes.groups if not one.is_first]),
     )
@@ -167,7 +175,7 @@ def has_broken_prefix(group: ReleaseChangeGroup) -> bool:
     return prefix is not None and bool(prefix.section) and not prefix.is_beyond_cache
 
 
-def build_release_diff(workspace: Workspace, group: ReleaseChangeGroup) -> ReviewDiff:
+def build_release_diff(workspace: Workspace, group: ReleaseChangeGroup, *, is_stored: bool) -> ReviewDiff:
     prompts = []
     get_version_url = build_url_format("versions:detail", workspace.slug, count=2)
     get_diff_url = build_url_format("versions:diff", workspace.slug, count=3)
@@ -179,6 +187,9 @@ def build_release_diff(workspace: Workspace, group: ReleaseChangeGroup) -> Revie
         else:
             note = _("version %(number)d") % {"number": number}
             url = get_version_url(item.prompt_id, number)
+        if not is_stored:
+            note, url = format_delta(item.version.tokens - (before.tokens if before else 0)), ""
+            note = _("%(delta)s tokens") % {"delta": note}
         prompts.append(ReviewedPrompt(str(item.prompt.agent), str(item.prompt.channel), note, url))
     diff = group.diff
     return ReviewDiff(
@@ -187,7 +198,19 @@ def build_release_diff(workspace: Workspace, group: ReleaseChangeGroup) -> Revie
         diff.prefix if diff else None,
         group.is_first,
         diff is not None or group.is_first,
+        load_first_texts(workspace, group, prompts),
     )
+
+
+def load_first_texts(
+    workspace: Workspace, group: ReleaseChangeGroup, prompts: Sequence[ReviewedPrompt]
+) -> list[tuple[ReviewedPrompt, str]]:
+    """Return the texts of prompts that were not in production before, so that they can be read here."""
+    if not group.is_first:
+        return []
+    ids = [item.version_id for item in group.items[:MAX_FIRST_TEXTS]]
+    texts = load_version_texts(workspace, ids)
+    return [(prompt, texts[pk]) for prompt, pk in zip(prompts, ids, strict=False)]
 
 
 def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[FieldFinding]:
@@ -196,6 +219,9 @@ def scan_release_changes(groups: Iterable[ReleaseChangeGroup]) -> Iterable[Field
         for section in group.diff.all_changed if group.diff else ():
             added = [line.text for line in section.lines if line.kind == "added"]
             for finding in scan_text("\n".join(added), kind="typed") if added else ():
+                if finding.rule == LAYOUT_TAG_RULE:
+                    # The layouts use these tags themselves.
+                    continue
                 yield FieldFinding(section.name, get_display_name(section.name), finding)
 
 

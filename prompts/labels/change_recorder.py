@@ -1,0 +1,85 @@
+"""Record which prompts a page request changes, so that they can be reviewed before the commit.
+
+`move_labels` and `store_versions` report to the recorder of the current request. Outside of pages (API,
+workers, commands) there is none. A page that is registered as changing no prompts has a recorder that raises.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from prompts.models import AgentPrompt, PromptVersion
+
+
+class UnreviewedChange(Exception):
+    """A page without a review step would have changed production."""
+
+
+@dataclass
+class PromptChange:
+    """A prompt that changes. `after` is None if production is removed."""
+
+    prompt: AgentPrompt
+    # The version in production, or the latest one if production does not move.
+    before: PromptVersion | None
+    after: PromptVersion | None
+    # Whether production moves. Otherwise the new version waits for a release.
+    is_deployed: bool
+    # Whether the version is created by this request.
+    is_new_version: bool
+
+
+@dataclass
+class ChangeRecorder:
+    """The changes of one request, one for each prompt."""
+
+    # Whether the member has seen the review already, and the request is to be committed.
+    is_confirmed: bool = False
+    # Name of the view, if its page must not move production.
+    locked_view: str = ""
+    changes: dict[int, PromptChange] = field(default_factory=dict)
+    new_versions: list[PromptVersion] = field(default_factory=list)
+    # Prompts that workers build later.
+    pending: int = 0
+
+    def record_version(self, version: PromptVersion, previous: PromptVersion | None) -> None:
+        prompt = version.prompt
+        earlier = self.changes.get(prompt.pk)
+        before = earlier.before if earlier else previous
+        self.changes[prompt.pk] = PromptChange(prompt, before, version, False, True)
+        self.new_versions.append(version)
+
+    def record_move(
+        self, prompt: AgentPrompt, before: PromptVersion | None, after: PromptVersion | None
+    ) -> None:
+        if self.locked_view:
+            raise UnreviewedChange(f"{self.locked_view} moves production of {prompt} without a review step.")
+        earlier = self.changes.get(prompt.pk)
+        if earlier is not None and earlier.is_deployed:
+            before = earlier.before
+        self.changes[prompt.pk] = PromptChange(prompt, before, after, True, self.is_new_version(after))
+
+    def is_new_version(self, version: PromptVersion | None) -> bool:
+        """Whether this request creates the version; it may be another object of the same row."""
+        return version is not None and any(
+            one is version or one.pk == version.pk for one in self.new_versions
+        )
+
+
+_recorder: ContextVar[ChangeRecorder | None] = ContextVar("change_recorder", default=None)
+
+
+def get_change_recorder() -> ChangeRecorder | None:
+    """Return the recorder of the current page request, if there is one."""
+    return _recorder.get()
+
+
+@contextmanager
+def record_changes(recorder: ChangeRecorder) -> Iterator[ChangeRecorder]:
+    """Record the changes of the block."""
+    token = _recorder.set(recorder)
+    try:
+        yield recorder
+    finally:
+        _recorder.reset(token)

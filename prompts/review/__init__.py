@@ -1,0 +1,1 @@
+"""The review step before production changes: which prompts change, the diff, then the button."""
