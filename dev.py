@@ -255,6 +255,8 @@ def test(choice: argparse.Namespace, rest: list[str]) -> int:
         options = get_parallel_options()
         # The seed of the run chooses the quarter, and the header of the run shows it.
         options += [] if choice.hard or choice.full else ["--quarter-of-slow"]
+        # The longest tests decide how long this run takes.
+        options += ["--durations=40", "--durations-min=10"] if choice.hard else []
     else:
         # A few selected tests run faster in one process.
         options = []

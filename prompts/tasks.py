@@ -16,7 +16,8 @@ from django.utils import timezone
 from core.db.citus_nodes import list_lost_nodes
 from core.db.workspace_scope import workspace_scope
 from core.task_queue import enqueue_after_commit, enqueue_job
-from personas.models import Erasure, ErasureProgress
+from personas.api_keys.services import record_expiring_keys
+from personas.models import Erasure, ErasureProgress, Workspace
 from personas.tenancy.lost_nodes import list_from_workspaces
 from prompts.builds.queue import send_pending_builds
 from prompts.builds.services import rebuild_agents
@@ -33,6 +34,7 @@ from prompts.integrity.checkpoints import sign_checkpoint
 from prompts.integrity.lag import list_workspaces_to_sign
 from prompts.integrity.services import run_verification
 from prompts.ledger.blocks import list_workspaces_to_seal, seal_ledger
+from prompts.ledger.outdated_bots import record_outdated_bots
 from prompts.ledger.partitions import create_partitions, drop_empty_partitions
 from prompts.ledger.retention import expire_blocks, list_workspaces_to_expire
 from prompts.models import VerificationRun, VerificationState
@@ -128,6 +130,18 @@ def maintain_partitions_job() -> None:
         return
     create_partitions()
     drop_empty_partitions()
+
+
+@shared_task
+def record_hourly_events_job() -> None:
+    """Record events about keys that expire soon and bots that are outdated, in every workspace."""
+    workspace_ids = list(Workspace.objects.order_by("?").values_list("pk", flat=True))
+    run_for_each_workspace(workspace_ids, record_hourly_events)
+
+
+def record_hourly_events(workspace_id: int) -> None:
+    record_expiring_keys(workspace_id)
+    record_outdated_bots(workspace_id)
 
 
 @shared_task

@@ -9,6 +9,7 @@ from personas.actors import Actor
 from personas.api_keys.services import create_key
 from personas.models import Soul, User, Workspace
 from personas.records.services import edit_record
+from personas.webhooks.services import insert_endpoint, send_test_event
 from personas.workspaces.services import create_workspace
 from prompts.builds.services import rebuild_agents
 from prompts.releases.selectors import list_releasable_prompts
@@ -28,6 +29,7 @@ def add_sample_data(address: str) -> str:
         workspace, list_releasable_prompts(workspace), message="A warmer greeting at the hut", by=alice
     )
     fetch_prompts(workspace, alice, address)
+    add_webhook(workspace, alice)
     create_workspace("Quiet bay", EMPTY, owner=owner)
     return workspace.slug
 
@@ -37,6 +39,13 @@ def edit_soul(workspace: Workspace, by: Actor) -> None:
     text = f"{soul.text}\n\nGreet people by the name they gave, once, and get to the point."
     edit_record(soul, {"text": text}, expected=soul.revision, by=by, message="Greet by name")
     rebuild_agents(workspace, soul.agent_ids())
+
+
+def add_webhook(workspace: Workspace, by: Actor) -> None:
+    # Without the check of the URL, which needs a name server.
+    values = {"name": "Deploy bot", "url": "https://hooks.example.com/dramatis", "labels": ["production"]}
+    endpoint, _secret = insert_endpoint(workspace, values, by=by)
+    send_test_event(endpoint, by=by)
 
 
 def fetch_prompts(workspace: Workspace, by: Actor, address: str) -> None:

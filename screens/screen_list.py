@@ -43,6 +43,7 @@ FORMS = (
     "skills/import",
     "sources/new",
     "keys/new",
+    "webhooks/new",
 )
 
 
@@ -105,6 +106,7 @@ SCREENS: tuple[Screen, ...] = (
     *(Screen(screen_name(path), f"{path}/") for path in (*LISTS, *MORE)),
     *(Screen(f"{name}-empty", f"{name}/", slug=EMPTY) for name in ("inbox", "releases", "ledger")),
     *(Screen(screen_name(path), f"{path}/") for path in FORMS),
+    Screen("webhooks-one", first_link_on("webhooks/")),
     Screen("inbox-file", first_link_on("inbox/", "main a[href*='/files/']")),
     Screen("source-one", first_link_on("sources/")),
     Screen("history", f"{SOUL}history/"),

@@ -68,17 +68,22 @@ LEADING_GROUPS = (
     # One browser for the run: each start costs seconds, and its caches are empty.
     (
         *("tests/promises/test_many_edits.py", "tests/promises/test_backup_under_load.py"),
+        *("tests/promises/test_fairness.py", "tests/promises/test_erased_text.py"),
         *("tests/browser/test_tour.py", "tests/browser/"),
     ),
-    # Tests that start workers and other programs, and wait for them; one session's worker serves all.
+    # Tests that start workers and other programs, and wait for them; one session's worker serves all. The
+    # longest come first: tests at the end of the run keep one process busy while the others have none left.
     (
         *(
             "tests/project/supervisor/test_up.py::test_it_stops",
             "tests/personas/api/test_generated_requests.py",
         ),
-        *("tests/skills/refresh/test_workers.py", "tests/skills/refresh/test_watch.py"),
-        *("tests/prompts/builds/test_upgrades_by_workers.py", "tests/project/backup/"),
-        *("tests/project/docs/", "tests/personas/accounts/test_sign_in_limits.py", "tests/promises/"),
+        *("tests/skills/refresh/test_workers.py", "tests/promises/", "tests/personas/api/test_revocation.py"),
+        *("tests/project/database/test_pgbouncer_load.py", "tests/project/database/test_replica.py"),
+        *("tests/project/deployment/", "tests/clients/", "tests/project/api/test_openapi_tools.py"),
+        *("tests/skills/refresh/test_watch.py", "tests/prompts/builds/test_upgrades_by_workers.py"),
+        *("tests/project/backup/", "tests/project/docs/"),
+        "tests/personas/accounts/test_sign_in_limits.py",
     ),
 )
 SLOW_TESTS = frozenset((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())

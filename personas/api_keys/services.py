@@ -15,11 +15,13 @@ from personas.api_keys.scopes import BadScopes, normalise_scopes
 from personas.audit.services import write_audit_event
 from personas.errors import DomainError, InvalidInput
 from personas.events.services import record_event
-from personas.models import Agent, ApiKey, Channel, Membership, User, Workspace
+from personas.models import Agent, ApiKey, Channel, Event, Membership, User, Workspace
 from personas.records.services import convert_save_errors
 from personas.tenancy.lost_nodes import lock_workspace
 
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=180), timedelta(days=365)
+# How long before its end the event `key.expiring` is recorded.
+EXPIRY_NOTICE = timedelta(days=7)
 # How long a rotated key may stay valid beside its successor.
 MAX_OVERLAP = timedelta(days=7)
 # Minimum interval between two updates of a key's `last_used_at`.
@@ -311,6 +313,21 @@ def _audit_key(
     after: dict[str, Any] | None = None,
 ) -> None:
     write_audit_event(key.workspace_id, verb, "key", key.pk, key.name, by=by, before=before, after=after)
+
+
+def record_expiring_keys(workspace: Workspace | int) -> int:
+    """Record an event for each key that expires within EXPIRY_NOTICE, once per key. Return their number."""
+    now = timezone.now()
+    rows = ApiKey.objects.in_workspace(workspace).filter(
+        revoked_at=None, expires_at__gt=now, expires_at__lt=now + EXPIRY_NOTICE
+    )
+    events = Event.objects.in_workspace(workspace).filter(type="key.expiring")
+    known = set(events.values_list("data__key_id", flat=True))
+    # Keys that were created or rotated for a short time need no notice.
+    keys = [key for key in rows if key.pk not in known and key.expires_at - key.created_at > EXPIRY_NOTICE]
+    for key in keys:
+        _record_key_event(key, "key.expiring")
+    return len(keys)
 
 
 def _record_key_event(key: ApiKey, name: str, *, new_key_id: int | None = None) -> None:

@@ -99,6 +99,10 @@ FILE = EventData(
 BUILD = EventData("BuildEventData", PROMPT)
 KEY = EventData("KeyEventData", {"key_id": ID, "kind": WORD, "expires_at": TIME, "new_key_id": optional(ID)})
 CHECKPOINT = EventData("CheckpointEventData", {"sequence": ID, "digest": DIGEST})
+BOT = EventData(
+    "BotEventData",
+    PROMPT | {"label": LABEL, "key_id": ID, "number": ID, "current_number": optional(ID), "ledger_id": ID},
+)
 WEBHOOK = EventData("WebhookEventData", {"endpoint_id": ID, "status": WORD})
 VERIFICATION = EventData("VerificationEventData", {"verification_id": ID, "count": NUMBER})
 
@@ -137,8 +141,14 @@ EVENT_TYPES: dict[str, EventType] = index_types(
         EventType("context_file.waiting", "A context file waits in the inbox for a decision.", FILE),
         EventType("skill.trusted", "The content of a discovered skill was approved.", FILE),
         EventType("build.failed", "A prompt could not be built. It keeps its latest version.", BUILD),
+        EventType(
+            "bot.outdated",
+            "The last fetch of a bot is an hour old, and its label points to another version now.",
+            BOT,
+        ),
         EventType("key.created", "An API key was created.", KEY),
         EventType("key.rotated", "An API key was replaced by another one.", KEY),
+        EventType("key.expiring", "An API key expires within seven days.", KEY),
         EventType("key.revoked", "An API key was revoked.", KEY),
         EventType("checkpoint.signed", "A checkpoint was signed.", CHECKPOINT),
         EventType(

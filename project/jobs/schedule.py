@@ -27,6 +27,7 @@ JOB_SCHEDULE = {
     # Builds prompts whose build job was lost, and prompts with memories that become valid or expire.
     "sweep-prompts": run_every(30, "prompts.tasks.sweep_prompts_job", expires=25),
     "seal-ledger": run_every(60, "prompts.tasks.seal_ledger_job", expires=50),
+    "record-hourly-events": run_every(3_600, "prompts.tasks.record_hourly_events_job", expires=3_000),
     "delete-expired-ledger-blocks": run_every(3_600, "prompts.tasks.expire_ledger_job", expires=3_000),
     "maintain-ledger-partitions": run_every(3_600, "prompts.tasks.maintain_partitions_job", expires=3_000),
     # Signs the workspaces that changed and whose last checkpoint is an hour old (prompts/integrity/lag.py).

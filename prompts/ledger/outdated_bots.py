@@ -10,10 +10,15 @@ from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from core.db.compiled_query import CompiledQuery
-from personas.models import ApiKey, Workspace
+from personas.events.services import build_event, record_events
+from personas.models import ApiKey, Event, Workspace
 from prompts.models import LATEST, AgentPrompt, LabelMove, LedgerEntry, PromptLabel, PromptVersion
 from prompts.versions.selectors import HEAVY_COLUMNS
 
+# A bot that fetched less than this long ago may still get the new version by its next fetch.
+OUTDATED_GRACE = timedelta(hours=1)
+# The event is recorded for bots that have fetched within this time.
+EVENT_LOOKBACK = timedelta(days=2)
 # A bot that has fetched nothing for this long is considered unused and not listed.
 LOOKBACK = timedelta(days=30)
 
@@ -253,3 +258,40 @@ def find_label_departures(
         if version_id := follows.get((prompt, number)):
             departures[prompt, LATEST, version_id] = (at, False)
     return departures
+
+
+def record_outdated_bots(workspace: Workspace | int) -> int:
+    """Record an event for each bot that is outdated since OUTDATED_GRACE, once per last fetch.
+
+    Return the number of events.
+    """
+    limit = timezone.now() - OUTDATED_GRACE
+    details = [
+        one
+        for one in find_outdated_fetches(workspace, within=EVENT_LOOKBACK)
+        if one.since < limit and one.fetch.at < limit
+    ]
+    if not details:
+        return 0
+    events = Event.objects.in_workspace(workspace).filter(type="bot.outdated", at__gte=limit - EVENT_LOOKBACK)
+    known = set(events.values_list("data__ledger_id", flat=True))
+    bots = load_outdated_bots(workspace, [one for one in details if one.fetch.ledger_id not in known])
+    new = [
+        build_event(
+            bot.prompt.workspace_id,
+            "bot.outdated",
+            {
+                "agent": bot.prompt.agent.slug,
+                "channel": bot.prompt.channel.slug,
+                "label": bot.label,
+                "key_id": bot.key.pk,
+                "number": bot.fetched_version.number,
+                "current_number": bot.current_version.number if bot.current_version else None,
+                "ledger_id": bot.ledger_id,
+            },
+        )
+        for bot in bots
+    ]
+    if new:
+        record_events(new)
+    return len(new)

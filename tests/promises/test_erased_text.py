@@ -126,7 +126,8 @@ def test_a_missing_guard_is_found(fault, tmp_path):
     with open_installation("sqlite", tmp_path, fault) as erasure:
         erasure.run("serve")
         read = erasure.run("erase")
-        result = erasure.run("search")
-        left = erasure.list_files_with_text()
-    found = {"plain-digests": result["hits"] > 0, "call-data": left != [], "immutable": read["may_reuse"]}
-    assert found[fault]
+        if fault == "immutable":
+            assert read["may_reuse"]
+            return
+        hits, files = erasure.run("search")["hits"], erasure.list_files_with_text()
+    assert hits > 0 if fault == "plain-digests" else files != []
