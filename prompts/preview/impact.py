@@ -153,10 +153,12 @@ def list_live_prompts(workspace: int, agents: Sequence[int]) -> QuerySet[AgentPr
     """List live prompts, built or not. `is_waiting` tells whether a build of their agent is pending."""
     causes = BuildCause.objects.in_workspace(workspace).filter(agent=OuterRef("agent"))
     rows = AgentPrompt.objects.in_workspace(workspace).filter(agent__in=agents, is_live=True)
-    # Several prompts share an agent and a channel: their rows are loaded once.
-    rows = rows.select_related("latest").prefetch_related("agent", "channel")
+    # Several prompts share an agent, whose row is large: it is loaded once.
+    rows = rows.select_related("channel", "latest").prefetch_related("agent")
     rows = rows.annotate(is_waiting=Exists(causes)).only(
-        *("workspace_id", "agent_id", "channel_id", "is_held"),
+        *("workspace_id", "agent_id", "is_held"),
+        *[f"channel__{name}" for name in ("workspace_id", "slug", "name", "formatting", "revision")],
+        "channel__archived_at",
         *[f"latest__{name}" for name in ("workspace_id", "segments", "tools", "report", "tokens", "sizes")],
     )
     return rows.order_by("agent", "pk")
