@@ -21,6 +21,13 @@ from personas.erasure.models import Erasure, ErasureCounter, ErasureProgress
 from personas.events.models import Event, EventCounter
 from personas.members.models import Invitation, Membership
 from personas.memories.models import Memory, MemoryState
+from personas.notifications.models import (
+    Notification,
+    NotificationDelivery,
+    NotificationKind,
+    NotificationPreference,
+    NotificationQueue,
+)
 from personas.records.models import Named, Record, Revision
 from personas.tenancy.models import CrossWorkspaceLink, ScopedManager, UnscopedQuery, WorkspaceOwned
 from personas.tools.models import Tool
@@ -63,6 +70,11 @@ __all__ = [
     "Memory",
     "MemoryState",
     "Named",
+    "Notification",
+    "NotificationDelivery",
+    "NotificationKind",
+    "NotificationPreference",
+    "NotificationQueue",
     "Record",
     "ReleasePolicy",
     "Responsibility",

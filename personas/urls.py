@@ -13,6 +13,7 @@ from personas.events import views as events_views
 from personas.members import invitation_views
 from personas.members import views as members_views
 from personas.memories.views import MemoryPages
+from personas.notifications import views as notifications_views
 from personas.records.views import RecordPages
 from personas.tools.views import ToolPages
 from personas.user_profiles.views import UserProfilePages
@@ -36,6 +37,7 @@ workspace_urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/", workspaces_views.workspace_settings, name="workspace-settings"),
     path("audit/", include(audit_views.urlpatterns)),
     path("events/", include(events_views.urlpatterns)),
+    path("notifications/", include(notifications_views.urls)),
     path("webhooks/", include(webhooks_views.urls)),
     path("members/", include(members_views.urls)),
     path("keys/", include(api_keys_views.urls)),

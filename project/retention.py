@@ -17,6 +17,7 @@ from personas.accounts.services import delete_security_events_before
 from personas.drafts.services import delete_drafts_before
 from personas.events.selectors import delete_events_before
 from personas.models import Workspace
+from personas.notifications.services import delete_notifications_before
 from personas.tenancy.lost_nodes import list_unreachable_workspaces, query_workspaces
 from personas.webhooks.selectors import delete_deliveries_before
 from prompts.call_contents.retention import delete_old_counters, delete_unused_call_contents
@@ -27,6 +28,8 @@ from skills.refresh.runs import delete_runs_before
 
 log = structlog.get_logger(__name__)
 
+# Days that notifications are kept; shorter if events are.
+KEEP_NOTIFICATIONS_DAYS = 90
 # Days that the log of webhook deliveries is kept.
 KEEP_DELIVERIES_DAYS = 30
 # The database allows deleting reports only after this time: see prompts.migrations.0019_reports_expire.
@@ -56,6 +59,9 @@ def purge_security_events() -> int:
 def purge_events() -> int:
     months: int = settings.DRAMATIS_KEEP_EVENTS_MONTHS
     count = delete_everywhere(delete_deliveries_before, KEEP_DELIVERIES_DAYS)
+    # Before the events: a notification is deleted with its event, and the unread ones are counted here.
+    notification_days = min(KEEP_NOTIFICATIONS_DAYS, months * 31) if months else KEEP_NOTIFICATIONS_DAYS
+    count += delete_everywhere(delete_notifications_before, notification_days)
     return count + (delete_everywhere(delete_events_before, months * 31) if months else 0)
 
 

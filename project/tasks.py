@@ -1,10 +1,12 @@
-"""Celery jobs of the project: heartbeat, webhooks, retention and metrics."""
+"""Celery jobs of the project: heartbeat, notifications, webhooks, retention and metrics."""
 
 from celery import shared_task
 from django.core.cache import cache
 from django.utils import timezone
 
 from personas.api.idempotency import delete_expired_responses
+from personas.notifications.emails import send_notification_emails
+from personas.notifications.services import create_all_notifications
 from personas.tenancy.lost_nodes import query_workspaces
 from personas.webhooks.deliver import DeliveryLoop
 from project import retention
@@ -58,9 +60,21 @@ def deliver_webhooks_job() -> None:
     DeliveryLoop().run()
 
 
+@shared_task(acks_late=False, reject_on_worker_lost=False)
+def create_notifications_job() -> None:
+    """Create the notifications of new events."""
+    create_all_notifications()
+
+
+@shared_task(acks_late=False, reject_on_worker_lost=False)
+def send_notification_emails_job() -> None:
+    """Send members their unread notifications by email."""
+    send_notification_emails()
+
+
 @shared_task
 def purge_events_job() -> None:
-    """Delete old events."""
+    """Delete old notifications, deliveries of webhooks and events."""
     retention.purge_events()
 
 

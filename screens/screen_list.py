@@ -30,6 +30,8 @@ LISTS = (
     "keys",
     "audit",
     "events",
+    "notifications",
+    "notifications/preferences",
     "webhooks",
 )
 MORE = ("labels", "prompt-settings", "erasures", "settings", "rebuilding", "time-machine", "ledger/outdated")

@@ -262,6 +262,13 @@ WHERE_IS = [
     ("How are webhooks signed?", "webhooks", "personas/webhooks/signatures.py", "build_signature_headers"),
     ("When is a webhook tried again?", "retries", "personas/webhooks/retries.py", "RETRY_DELAYS"),
     ("Where are events recorded?", "events", "personas/events/services.py", "record_event"),
+    ("Who is notified of an event?", "rules", "personas/notifications/rules.py", "NOTIFICATION_RULES"),
+    (
+        "Where are notifications created?",
+        "notifications",
+        "personas/notifications/services.py",
+        "create_notifications",
+    ),
     ("What does the doctor check?", "doctor", "project/doctor/checks.py", "check_workers"),
 ]
 

@@ -1,5 +1,6 @@
 """Events of a workspace, and the number of its last one."""
 
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
@@ -20,6 +21,10 @@ class Event(WorkspaceOwned):
     type = models.CharField(max_length=40)
     data = models.JSONField()
     at = models.DateTimeField(default=timezone.now)
+    # The user who caused it, if notifications depend on it. The API and webhooks do not return it.
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [models.UniqueConstraint(fields=["workspace", "sequence"], name="event_sequence_once")]

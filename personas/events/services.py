@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from core.db.before_commit import before_commit, get_waiting_items
 from core.db.compiled_write import WriteBatch
+from personas.actors import Actor
 from personas.events.types import get_event_type
 from personas.models import Event, EventCounter, Workspace
 
@@ -16,25 +17,33 @@ from personas.models import Event, EventCounter, Workspace
 NUMBERING_BATCH = 400
 
 
-def build_event(workspace: Workspace | int, name: str, data: dict[str, Any]) -> Event:
-    """Return an unsaved event."""
+def build_event(
+    workspace: Workspace | int, name: str, data: dict[str, Any], *, by: Actor | None = None
+) -> Event:
+    """Return an unsaved event. The user of `by` gets no notification of it."""
     event_type = get_event_type(name)
     # In development and in tests, which run every flow.
     if not settings.PRODUCTION:
         event_type.check_data(data)
     workspace_id = workspace if isinstance(workspace, int) else workspace.pk
-    return Event(workspace_id=workspace_id, type=name, data=data, at=timezone.now())
+    user_id = by.user.pk if by and by.user else None
+    return Event(workspace_id=workspace_id, type=name, data=data, at=timezone.now(), actor_id=user_id)
 
 
 def record_event(
-    workspace: Workspace | int, name: str, data: dict[str, Any], *, batch: WriteBatch | None = None
+    workspace: Workspace | int,
+    name: str,
+    data: dict[str, Any],
+    *,
+    by: Actor | None = None,
+    batch: WriteBatch | None = None,
 ) -> None:
     """Record an event in the current transaction.
 
     It is inserted at the end of the transaction, together with the events of its builds. If the transaction
     has no hooks, it is inserted now, or with `batch`.
     """
-    event = build_event(workspace, name, data)
+    event = build_event(workspace, name, data, by=by)
     if not before_commit(insert_events, event, is_last=True):
         Event.objects.insert([event], batch=batch)
 

@@ -14,6 +14,8 @@ class Membership(WorkspaceOwned):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role.choices)
     joined_at = models.DateTimeField(auto_now_add=True)
+    # Number of unread notifications. Every page loads this row and shows the number.
+    unread_count = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     class Meta(WorkspaceOwned.Meta):
         constraints = [

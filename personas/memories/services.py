@@ -28,7 +28,7 @@ def create_memory(workspace: Workspace, values: FieldValues, *, by: Actor, messa
     authored = values | {"author": by.user, "author_label": by.label}
     memory = create_record(Memory, workspace, authored, by=by, message=message, verb=verb)
     if memory.state == MemoryState.PROPOSED:
-        record_memory_event(memory, "memory.proposed")
+        record_memory_event(memory, "memory.proposed", by=by)
     return memory
 
 
@@ -47,7 +47,7 @@ def approve_memory(memory: Memory, *, by: Actor) -> Memory:
             % {"state": memory.get_state_display().lower()}
         )
     memory = _change_state(memory, MemoryState.ACTIVE, by=by, verb="approved")
-    record_memory_event(memory, "memory.approved")
+    record_memory_event(memory, "memory.approved", by=by)
     return memory
 
 
@@ -65,7 +65,7 @@ def reject_memory(memory: Memory, *, by: Actor) -> Memory:
             % {"state": memory.get_state_display().lower()}
         )
     memory = revoke_memory(memory, by=by)
-    record_memory_event(memory, "memory.rejected")
+    record_memory_event(memory, "memory.rejected", by=by)
     return memory
 
 
@@ -109,8 +109,8 @@ def reinstate_memory(memory: Memory, *, by: Actor) -> Memory:
     return _change_state(memory, MemoryState.ACTIVE, by=by, verb="reinstated")
 
 
-def record_memory_event(memory: Memory, name: str) -> None:
-    record_event(memory.workspace_id, name, {"memory_id": memory.pk, "revision": memory.revision})
+def record_memory_event(memory: Memory, name: str, *, by: Actor) -> None:
+    record_event(memory.workspace_id, name, {"memory_id": memory.pk, "revision": memory.revision}, by=by)
 
 
 def _change_state(memory: Memory, state: MemoryState, *, by: Actor, verb: str) -> Memory:

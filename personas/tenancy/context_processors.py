@@ -37,6 +37,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
         "workspace": workspace,
         "role": workspace_request.membership.get_role_display(),
         "can": can,
+        "unread_count": workspace_request.membership.unread_count,
         "memberships": choices,
         "nav": cache(lambda: build_navigation(workspace, request.path, can)),
         "palette": cache(

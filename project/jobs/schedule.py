@@ -48,6 +48,9 @@ JOB_SCHEDULE = {
     "delete-expired-sessions": run_every(3_600, "project.tasks.purge_sessions_job", expires=3_000),
     "measure-metrics": run_every(60, "project.tasks.measure_metrics_job", expires=50),
     "record-heartbeat": run_every(30, "project.tasks.record_heartbeat_job", expires=25),
+    # Finds new events in the database: writers of events enqueue nothing.
+    "create-notifications": run_every(2, "project.tasks.create_notifications_job", expires=2),
+    "send-notification-emails": run_every(60, "project.tasks.send_notification_emails_job", expires=50),
     # Finds new events and due deliveries in the database: writers of events enqueue nothing.
     "deliver-webhooks": run_every(1, "project.tasks.deliver_webhooks_job", expires=2),
     # Starts refresh runs that are due, lost or stuck. It runs often, so that a killed worker delays a run by

@@ -69,6 +69,24 @@ def list_authored_items(release: Release, items: Sequence[ReleaseItem], user: Us
     return authored
 
 
+def list_release_authors(release: Release, items: Sequence[ReleaseItem]) -> set[int]:
+    """Return the ids of the users who made the changes of a release, for notifications.
+
+    These are the authors of the revisions that caused its builds. Unlike `list_authored_items`, it does not
+    look at revisions of builds that failed.
+    """
+    authors: set[int] = set()
+    for start in range(0, len(items), CHUNK_SIZE):
+        changes = load_changes(release, items[start : start + CHUNK_SIZE])
+        keys = {key for one in changes for cause in one.causes if (key := get_cause_revision(cause))}
+        rows = Revision.objects.in_workspace(release.workspace_id).filter(
+            author__isnull=False, object_id__in={key for _kind, key, _number in keys}
+        )
+        columns = rows.values_list("kind", "object_id", "number", "author_id")
+        authors |= {author for *key, author in columns if author and tuple(key) in keys}
+    return authors
+
+
 def load_changes(release: Release, items: Sequence[ReleaseItem]) -> list[ItemChanges]:
     earlier = find_released_versions(release, [item.prompt_id for item in items if item.before is None])
     changes = {

@@ -295,4 +295,4 @@ def log_release_event(release: Release, action: str, *, by: Actor) -> None:
         "label": release.label,
         "is_override": release.is_override,
     }
-    record_event(release.workspace_id, RELEASE_EVENTS[action], data)
+    record_event(release.workspace_id, RELEASE_EVENTS[action], data, by=by)

@@ -28,6 +28,7 @@ MAY_QUERY_UNSCOPED = {
     "personas/webhooks/stored_secrets.py": "a key rotation encrypts the secrets of all workspaces",
     "personas/webhooks/selectors.py": "old deliveries of all workspaces are deleted together",
     "personas/events/selectors.py": "old events of all workspaces are deleted together",
+    "personas/notifications/selectors.py": "the workers find new events and unsent emails of all workspaces",
     "personas/drafts/services.py": "abandoned drafts of all workspaces are deleted together",
     "project/metrics/gauges.py": "metrics of the installation, without names",
     "project/doctor/checks.py": "workspaces near their quota of call data, for the operator",

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from personas.roles import Permission, has_permission
+from personas.models import NotificationKind
+from personas.roles import Permission, Role, has_permission
 from tests.isolation.cast import Requester, Stage
 from tests.isolation.file_rows import FILES
 from tests.isolation.prompt_rows import PROMPTS, STUDIO
@@ -152,6 +153,16 @@ INSIDE: dict[str, Page] = {
     "audit-export": Page(),
     "events": Page(),
     "events-live": Page(),
+    # Members see their own notifications only; the seeded one is the owner's.
+    "notifications:list": Page(),
+    "notifications:live": Page(),
+    "notifications:bell": Page(),
+    "notifications:read-all": action(READ, changes=False),
+    "notifications:preferences": Page(
+        write=READ, body=lambda s, h: dict.fromkeys(NotificationKind.values, "none"), status=302
+    ),
+    "notifications:open": action(READ, is_personal=True, objects={"key": ("notifications", "pk")}),
+    "notifications:read": action(READ, is_personal=True, objects={"key": ("notifications", "pk")}),
     "workspace-settings": Page(read=OWNERS, write=OWNERS, body=lambda s, h: {"name": "Renamed"}),
     "members:list": Page(),
     "members:export": Page(),
@@ -283,4 +294,5 @@ def expected_inside(page: Page, requester: Requester, method: str, target: str) 
     if method in SAFE and page.read is None:
         return 405
     inside = page.status if method == "POST" else 200
-    return inside if target == "own" else 404
+    is_denied = page.is_personal and requester.role != Role.OWNER
+    return inside if target == "own" and not is_denied else 404

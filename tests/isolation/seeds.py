@@ -19,6 +19,10 @@ from personas.models import (
     EventCounter,
     KeptAnswer,
     KeptDraft,
+    Membership,
+    Notification,
+    NotificationPreference,
+    NotificationQueue,
     User,
     WebhookAttempt,
     WebhookDelivery,
@@ -293,6 +297,7 @@ class Seeder:
         self.create(EventCounter, last=1)
         event = self.create(Event, sequence=1, type="label.moved", data={"label": "production"}, at=self.now)
         self.webhooks(event)
+        self.notifications(event)
         self.create(KeptAnswer, body=self.word("KeptAnswer.body").encode(), at=self.now)
         block = self.create(
             LedgerBlock,
@@ -305,6 +310,14 @@ class Seeder:
             at=self.now,
         )
         self.create(LedgerRollOff, block=block, first_id=0, last_id=0, months=6, at=self.now)
+
+    def notifications(self, event: Event) -> None:
+        """Create an unread notification and a preference of the owner."""
+        member = Membership.objects.in_workspace(self.workspace).get(user=self.owner)
+        row = self.create(Notification, member=member, event=event, kind="file_waiting")
+        self.create(NotificationPreference, member=member, kind="build_failed", delivery="none")
+        self.create(NotificationQueue, position=1)
+        self.keep("notifications", "plain", row)
 
     def webhooks(self, event: Event) -> None:
         """Create a webhook endpoint with a delivery."""

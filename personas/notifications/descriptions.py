@@ -1,0 +1,147 @@
+"""Text and link of notifications, for the page and for emails."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from personas.models import ApiKey, Event, Notification, WebhookEndpoint, Workspace
+from personas.notifications.rules import DETAIL_SOURCES
+
+
+@dataclass(frozen=True)
+class NotificationText:
+    """A notification as members see it."""
+
+    pk: int
+    title: str
+    # A line about the subject, such as the message of a release.
+    detail: str
+    url: str
+    icon: str
+    at: datetime
+    is_unread: bool
+
+
+KIND_ICONS = {
+    "review_requested": "release",
+    "release_updated": "release",
+    "memory_proposed": "memory",
+    "file_waiting": "inbox",
+    "build_failed": "warning",
+    "key_expiring": "key",
+    "webhook_disabled": "link",
+    "chain_broken": "chain",
+}
+
+
+def describe_notifications(workspace: Workspace, rows: Sequence[Notification]) -> list[NotificationText]:
+    """Return texts and links of notifications. The events and their actors must be loaded."""
+    details = load_details(workspace.pk, [row.event for row in rows])
+    return [
+        NotificationText(
+            pk=row.pk,
+            title=build_title(row),
+            detail=details.get(row.event_id, "") if row.count == 1 else "",
+            url=build_target_url(row, workspace),
+            icon=KIND_ICONS.get(row.kind, "info"),
+            at=row.at,
+            is_unread=row.is_unread,
+        )
+        for row in rows
+    ]
+
+
+def load_details(workspace_id: int, events: Sequence[Event]) -> dict[int, str]:
+    by_subject = defaultdict[str, list[Event]](list)
+    for event in events:
+        by_subject[event.type.partition(".")[0]].append(event)
+    sources = {"key": list_key_names, "webhook": list_endpoint_names} | DETAIL_SOURCES
+    details: dict[int, str] = {}
+    for subject, group in by_subject.items():
+        if subject in sources:
+            details |= sources[subject](workspace_id, group)
+    return details
+
+
+def list_key_names(workspace_id: int, events: Sequence[Event]) -> dict[int, str]:
+    rows = ApiKey.objects.in_workspace(workspace_id).filter(pk__in=[one.data["key_id"] for one in events])
+    names = dict(rows.values_list("pk", "name"))
+    return {event.pk: names.get(event.data["key_id"], "") for event in events}
+
+
+def list_endpoint_names(workspace_id: int, events: Sequence[Event]) -> dict[int, str]:
+    ids = [event.data["endpoint_id"] for event in events]
+    rows = WebhookEndpoint.objects.in_workspace(workspace_id).filter(pk__in=ids)
+    names = dict(rows.values_list("pk", "name"))
+    return {event.pk: names.get(event.data["endpoint_id"], "") for event in events}
+
+
+# --- titles ----------------------------------------------------------------------------------------------
+
+
+def build_title(row: Notification) -> str:
+    event = row.event
+    if event.type.startswith("release."):
+        return build_release_title(event)
+    if event.type == "memory.proposed":
+        text = ngettext("%(count)s memory was proposed", "%(count)s memories were proposed", row.count)
+        return text % {"count": row.count}
+    if event.type == "context_file.waiting":
+        text = ngettext("%(count)s context file changed", "%(count)s context files changed", row.count)
+        return text % {"count": row.count}
+    if event.type == "build.failed":
+        if row.count > 1:
+            text = ngettext("%(count)s build failed", "%(count)s builds failed", row.count)
+            return text % {"count": row.count}
+        return _("The build of %(agent)s on %(channel)s failed") % event.data
+    titles = {
+        "key.expiring": _("An API key expires within seven days"),
+        "webhook.disabled": _("A webhook endpoint was disabled"),
+        "chain.broken": _("An integrity check failed"),
+    }
+    return titles.get(event.type, event.type)
+
+
+def build_release_title(event: Event) -> str:
+    titles: dict[str, str] = {
+        "release.requested": _("%(person)s requested a review of release %(number)s"),
+        "release.approved": _("%(person)s approved release %(number)s"),
+        "release.rejected": _("%(person)s rejected release %(number)s"),
+        "release.withdrawn": _("%(person)s withdrew release %(number)s"),
+        "release.voided": _("Release %(number)s is out of date"),
+        "release.released": _("%(person)s released release %(number)s to %(label)s"),
+    }
+    person = str(event.actor) if event.actor else "Dramatis"
+    return titles[event.type] % {**event.data, "person": person}
+
+
+# --- links -----------------------------------------------------------------------------------------------
+
+# Route of the page by kind, and the fields of the event's data that are its arguments.
+TARGET_ROUTES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "review_requested": ("releases:detail", ("number",)),
+    "release_updated": ("releases:detail", ("number",)),
+    "memory_proposed": ("memories:board", ()),
+    "file_waiting": ("inbox:list", ()),
+    "build_failed": ("versions:list", ("agent",)),
+    "key_expiring": ("keys:detail", ("key_id",)),
+    "webhook_disabled": ("webhooks:detail", ("endpoint_id",)),
+    "chain_broken": ("verify:show", ()),
+}
+
+
+def build_target_url(row: Notification, workspace: Workspace) -> str:
+    """Return the address of the page where the member can act."""
+    if row.kind == "build_failed" and row.count > 1:
+        return reverse("rebuilding:everything", args=[workspace.slug])
+    route, names = TARGET_ROUTES[row.kind]
+    url = reverse(route, args=[workspace.slug, *(row.event.data[name] for name in names)])
+    if row.kind == "build_failed":
+        url += "?" + urlencode({"channel": row.event.data["channel"]})
+    return url

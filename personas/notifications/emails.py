@@ -1,0 +1,108 @@
+"""Send notifications by email: one digest for each member with what is still unread."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from urllib.parse import urljoin
+
+import structlog
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import DatabaseError, transaction
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from core.db.workspace_scope import workspace_scope
+from personas.models import Membership, Notification
+from personas.notifications.descriptions import NotificationText, describe_notifications
+from personas.notifications.selectors import find_members_to_email, select_to_email
+from personas.tenancy.lost_nodes import list_from_workspaces
+
+log = structlog.get_logger(__name__)
+
+# What is read in the app within this time is not sent.
+EMAIL_DELAY = timedelta(minutes=5)
+# What could not be sent for so long is not sent any more.
+MAX_EMAIL_AGE = timedelta(days=1)
+MAX_LINES = 30
+
+
+def send_notification_emails() -> int:
+    """Send a digest to each member of each workspace who has one to get. Return how many were sent."""
+    now = timezone.now()
+    find = partial(find_members_to_email, now - MAX_EMAIL_AGE, now - EMAIL_DELAY)
+    sent = 0
+    for workspace_id, member_id in list_from_workspaces(find):
+        try:
+            with workspace_scope(workspace_id):
+                sent += send_digest(workspace_id, member_id)
+        except (OSError, DatabaseError):
+            # Errors of smtplib and of sockets are OSErrors. The next run tries again.
+            log.exception("notification_email_failed", workspace=workspace_id, member=member_id)
+    return sent
+
+
+def send_digest(workspace_id: int, member_id: int) -> bool:
+    """Send a member the unread notifications in one email; return whether there were any.
+
+    They are marked as sent before, so that no lock is held while the mail server answers, and no other worker
+    sends them too. If it does not accept the email, the next run tries again.
+    """
+    member, notifications = claim_notifications(workspace_id, member_id)
+    if member is None or not notifications:
+        return False
+    texts = describe_notifications(member.workspace, notifications)
+    try:
+        send_mail(build_subject(member, texts), build_digest(member, texts), None, [member.user.email])
+    except OSError:
+        rows = Notification.objects.in_workspace(workspace_id)
+        rows.filter(pk__in=[row.pk for row in notifications]).update(emailed_at=None)
+        raise
+    return True
+
+
+@transaction.atomic
+def claim_notifications(workspace_id: int, member_id: int) -> tuple[Membership | None, list[Notification]]:
+    """Mark the notifications of a member as sent, and return them with the member."""
+    members = Membership.objects.in_workspace(workspace_id).filter(pk=member_id, user__is_active=True)
+    locked = members.select_for_update(of=("self",), no_key=True, skip_locked=True)
+    member = locked.select_related("user", "workspace").first()
+    now = timezone.now()
+    rows = Notification.objects.in_workspace(workspace_id).filter(member=member_id)
+    # Those of the last minutes too: they need no email of their own.
+    rows = select_to_email(rows, after=now - MAX_EMAIL_AGE, until=now)
+    if member is None:
+        return None, []
+    notifications = list(rows.select_related("event__actor").order_by("-at", "-pk"))
+    rows.filter(pk__in=[row.pk for row in notifications]).update(emailed_at=now)
+    return member, notifications
+
+
+def build_subject(member: Membership, texts: Sequence[NotificationText]) -> str:
+    name = member.workspace.name
+    if len(texts) == 1:
+        subject = _("%(title)s (%(workspace)s)") % {"title": texts[0].title, "workspace": name}
+    else:
+        text = ngettext(
+            "%(count)s notification from %(workspace)s",
+            "%(count)s notifications from %(workspace)s",
+            len(texts),
+        )
+        subject = text % {"count": len(texts), "workspace": name}
+    # Collapse whitespace: a line break in a name could inject an email header.
+    return " ".join(subject.split())
+
+
+def build_digest(member: Membership, texts: Sequence[NotificationText]) -> str:
+    slug = member.workspace.slug
+    context = {
+        "workspace": member.workspace,
+        "lines": [(text, urljoin(settings.PUBLIC_URL, text.url)) for text in texts[:MAX_LINES]],
+        "more": max(0, len(texts) - MAX_LINES),
+        "list_url": urljoin(settings.PUBLIC_URL, reverse("notifications:list", args=[slug])),
+        "preferences_url": urljoin(settings.PUBLIC_URL, reverse("notifications:preferences", args=[slug])),
+    }
+    return render_to_string("personas/notifications/digest.txt", context)

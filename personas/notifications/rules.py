@@ -1,0 +1,72 @@
+"""Rules of notifications: which kind an event has, and which members get it.
+
+Apps add functions that find people by an event in `AppConfig.ready`, such as the authors of a release.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from personas.models import Event, NotificationDelivery, NotificationKind
+from personas.roles import Permission, has_permission
+
+
+@dataclass(frozen=True)
+class NotificationRule:
+    """Who is notified of an event: the members with a permission, and those of RECIPIENT_SOURCES."""
+
+    kind: NotificationKind
+    permission: Permission | None = None
+    # Count further events in the unread notification instead of creating one for each.
+    is_grouped: bool = False
+
+
+RELEASE_UPDATE = NotificationRule(NotificationKind.RELEASE_UPDATED)
+NOTIFICATION_RULES: dict[str, NotificationRule] = {
+    "release.requested": NotificationRule(NotificationKind.REVIEW_REQUESTED, Permission.APPROVE),
+    "release.approved": RELEASE_UPDATE,
+    "release.rejected": RELEASE_UPDATE,
+    "release.withdrawn": RELEASE_UPDATE,
+    "release.voided": RELEASE_UPDATE,
+    "release.released": RELEASE_UPDATE,
+    "memory.proposed": NotificationRule(
+        NotificationKind.MEMORY_PROPOSED, Permission.APPROVE, is_grouped=True
+    ),
+    "context_file.waiting": NotificationRule(NotificationKind.FILE_WAITING, Permission.EDIT, is_grouped=True),
+    "build.failed": NotificationRule(
+        NotificationKind.BUILD_FAILED, Permission.MANAGE_SOURCES, is_grouped=True
+    ),
+    "key.expiring": NotificationRule(NotificationKind.KEY_EXPIRING, Permission.MANAGE_KEYS),
+    "webhook.disabled": NotificationRule(NotificationKind.WEBHOOK_DISABLED, Permission.MANAGE_KEYS),
+    "chain.broken": NotificationRule(NotificationKind.CHAIN_BROKEN, Permission.MANAGE_KEYS),
+}
+GROUPED_KINDS = frozenset(rule.kind for rule in NOTIFICATION_RULES.values() if rule.is_grouped)
+
+# Functions that return the ids of the users whom an event concerns, by type of event.
+RECIPIENT_SOURCES: dict[str, Callable[[Event], set[int]]] = {}
+# Functions that return a line of text for each of these events by its id, by the first word of the type.
+DETAIL_SOURCES: dict[str, Callable[[int, Sequence[Event]], dict[int, str]]] = {}
+
+# Kinds that are sent by email unless the member chooses otherwise.
+EMAILED_KINDS = frozenset(
+    {
+        NotificationKind.REVIEW_REQUESTED,
+        NotificationKind.RELEASE_UPDATED,
+        NotificationKind.KEY_EXPIRING,
+        NotificationKind.WEBHOOK_DISABLED,
+        NotificationKind.CHAIN_BROKEN,
+    }
+)
+
+
+def get_default_delivery(kind: str) -> NotificationDelivery:
+    return NotificationDelivery.EMAIL if kind in EMAILED_KINDS else NotificationDelivery.APP
+
+
+def list_kinds_of_role(role: str) -> list[NotificationKind]:
+    """Return the kinds that a member with this role can get."""
+    kinds = {
+        rule.kind
+        for rule in NOTIFICATION_RULES.values()
+        if rule.permission is None or has_permission(role, rule.permission)
+    }
+    return [kind for kind in NotificationKind if kind in kinds]
