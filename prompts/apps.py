@@ -10,19 +10,24 @@ class PromptsConfig(AppConfig):
 
     def ready(self) -> None:
         from personas.api_keys.scopes import LABEL_SOURCES
-        from personas.notifications.rules import DETAIL_SOURCES, RECIPIENT_SOURCES
+        from personas.notifications.rules import DETAIL_SOURCES, EXCLUDED_SOURCES, RECIPIENT_SOURCES
         from personas.records.models import AGENT_ID_SOURCES
         from prompts import receivers  # noqa: F401  # connects the receivers
         from prompts.labels.selectors import list_label_names
         from prompts.ledger.partitions import create_partitions
         from prompts.provenance.usage import get_usage_fingerprint, list_file_revisions_in_use
-        from prompts.releases.recipients import RELEASE_RECIPIENTS, list_release_messages
+        from prompts.releases.recipients import (
+            RELEASE_RECIPIENTS,
+            list_release_details,
+            list_requested_reviewers,
+        )
         from prompts.settings.selectors import bind_agents_by_settings
         from skills.files.prompt_usage import PROMPT_USAGE_SOURCES, PromptUsageSource
 
         LABEL_SOURCES.append(list_label_names)
         RECIPIENT_SOURCES.update(RELEASE_RECIPIENTS)
-        DETAIL_SOURCES["release"] = list_release_messages
+        EXCLUDED_SOURCES["release.requested"] = list_requested_reviewers
+        DETAIL_SOURCES["release"] = list_release_details
         AGENT_ID_SOURCES.append(bind_agents_by_settings)
         PROMPT_USAGE_SOURCES.append(PromptUsageSource(list_file_revisions_in_use, get_usage_fingerprint))
         # The scheduler also creates partitions, but it may not run yet when the first prompts are served.

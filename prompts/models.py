@@ -5,7 +5,13 @@ from prompts.call_contents.models import CallContent, DailyCallStorage
 from prompts.integrity.models import Checkpoint, SigningKey, VerificationRun, VerificationState
 from prompts.labels.models import LATEST, PRODUCTION, LabelMove, LabelRule, MoveReason, PromptLabel
 from prompts.ledger.models import DigestReport, LedgerBlock, LedgerEntry, LedgerRollOff
-from prompts.releases.models import Release, ReleaseItem, ReleaseStatus
+from prompts.releases.models import (
+    Release,
+    ReleaseComment,
+    ReleaseItem,
+    ReleaseReviewer,
+    ReleaseStatus,
+)
 from prompts.settings.models import PromptSettings
 from prompts.versions.models import AgentPrompt, PromptVersion, VersionPart
 
@@ -28,7 +34,9 @@ __all__ = [
     "PromptSettings",
     "PromptVersion",
     "Release",
+    "ReleaseComment",
     "ReleaseItem",
+    "ReleaseReviewer",
     "ReleaseStatus",
     "SigningKey",
     "VerificationRun",

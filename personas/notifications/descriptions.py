@@ -31,6 +31,7 @@ class NotificationText:
 KIND_ICONS = {
     "review_requested": "release",
     "release_updated": "release",
+    "release_commented": "channel",
     "memory_proposed": "memory",
     "file_waiting": "inbox",
     "build_failed": "warning",
@@ -111,6 +112,9 @@ def build_title(row: Notification) -> str:
 def build_release_title(event: Event) -> str:
     titles: dict[str, str] = {
         "release.requested": _("%(person)s requested a review of release %(number)s"),
+        "release.review_requested": _("%(person)s requested your review of release %(number)s"),
+        "release.commented": _("%(person)s commented on release %(number)s"),
+        "release.changes_requested": _("%(person)s requested changes to release %(number)s"),
         "release.approved": _("%(person)s approved release %(number)s"),
         "release.rejected": _("%(person)s rejected release %(number)s"),
         "release.withdrawn": _("%(person)s withdrew release %(number)s"),
@@ -127,6 +131,7 @@ def build_release_title(event: Event) -> str:
 TARGET_ROUTES: dict[str, tuple[str, tuple[str, ...]]] = {
     "review_requested": ("releases:detail", ("number",)),
     "release_updated": ("releases:detail", ("number",)),
+    "release_commented": ("releases:detail", ("number",)),
     "memory_proposed": ("memories:board", ()),
     "file_waiting": ("inbox:list", ()),
     "build_failed": ("versions:list", ("agent",)),

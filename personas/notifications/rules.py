@@ -23,6 +23,9 @@ class NotificationRule:
 RELEASE_UPDATE = NotificationRule(NotificationKind.RELEASE_UPDATED)
 NOTIFICATION_RULES: dict[str, NotificationRule] = {
     "release.requested": NotificationRule(NotificationKind.REVIEW_REQUESTED, Permission.APPROVE),
+    "release.review_requested": NotificationRule(NotificationKind.REVIEW_REQUESTED),
+    "release.commented": NotificationRule(NotificationKind.RELEASE_COMMENTED),
+    "release.changes_requested": RELEASE_UPDATE,
     "release.approved": RELEASE_UPDATE,
     "release.rejected": RELEASE_UPDATE,
     "release.withdrawn": RELEASE_UPDATE,
@@ -43,6 +46,8 @@ GROUPED_KINDS = frozenset(rule.kind for rule in NOTIFICATION_RULES.values() if r
 
 # Functions that return the ids of the users whom an event concerns, by type of event.
 RECIPIENT_SOURCES: dict[str, Callable[[Event], set[int]]] = {}
+# Functions that return the ids of users who are not notified, because another event notifies them.
+EXCLUDED_SOURCES: dict[str, Callable[[Event], set[int]]] = {}
 # Functions that return a line of text for each of these events by its id, by the first word of the type.
 DETAIL_SOURCES: dict[str, Callable[[int, Sequence[Event]], dict[int, str]]] = {}
 
@@ -51,6 +56,7 @@ EMAILED_KINDS = frozenset(
     {
         NotificationKind.REVIEW_REQUESTED,
         NotificationKind.RELEASE_UPDATED,
+        NotificationKind.RELEASE_COMMENTED,
         NotificationKind.KEY_EXPIRING,
         NotificationKind.WEBHOOK_DISABLED,
         NotificationKind.CHAIN_BROKEN,

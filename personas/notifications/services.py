@@ -21,6 +21,7 @@ from personas.models import (
     NotificationQueue,
 )
 from personas.notifications.rules import (
+    EXCLUDED_SOURCES,
     GROUPED_KINDS,
     NOTIFICATION_RULES,
     RECIPIENT_SOURCES,
@@ -129,12 +130,15 @@ def list_recipients(
     event: Event, rule: NotificationRule, members: Iterable[Membership], preferences: Preferences
 ) -> list[Membership]:
     """Return the members who are notified of an event. The user who caused it is not among them."""
-    source = RECIPIENT_SOURCES.get(event.type)
-    user_ids = source(event) if source else set()
+    user_ids, excluded_ids = (
+        source(event) if (source := sources.get(event.type)) else set()
+        for sources in (RECIPIENT_SOURCES, EXCLUDED_SOURCES)
+    )
     return [
         member
         for member in members
         if member.user_id != event.actor_id
+        and member.user_id not in excluded_ids
         and (
             member.user_id in user_ids
             or (rule.permission is not None and has_permission(member.role, rule.permission))

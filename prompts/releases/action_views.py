@@ -1,4 +1,4 @@
-"""Form actions on a release: approve, run, reject, withdraw, override."""
+"""Form actions on a release: approve, run, reject, withdraw, override, comment, ask for a review."""
 
 from collections.abc import Callable
 
@@ -14,11 +14,14 @@ from personas.roles import Permission
 from personas.tenancy.middleware import WorkspaceRequest, require_permission, require_reauthentication
 from prompts.models import Release, ReleaseStatus
 from prompts.page_lookup import get_release_or_404
-from prompts.releases.forms import ReasonForm
+from prompts.releases.comments import comment_on_release, request_changes
+from prompts.releases.forms import CommentForm, ReasonForm, ReviewersForm
+from prompts.releases.selectors import list_possible_reviewers
 from prompts.releases.services import (
     approve_release,
     override_release,
     reject_release,
+    request_review,
     run_release,
     withdraw_release,
 )
@@ -57,6 +60,55 @@ def override_release_view(request: WorkspaceRequest, number: int) -> HttpRespons
     return run_action_with_reason(request, number, override_release)
 
 
+@require_permission(Permission.READ)
+@require_POST
+def comment_view(request: WorkspaceRequest, number: int) -> HttpResponse:
+    """Add a comment. Every member may comment."""
+    form = CommentForm(request.POST)
+    release = get_release_or_404(request, number)
+    try:
+        if form.is_valid():
+            comment_on_release(release, text=form.cleaned_data["text"], by=request.actor)
+        else:
+            messages.error(request, _("Enter a comment of at most 4,000 characters."))
+    except DomainError as error:
+        messages.error(request, error.message)
+    return redirect("releases:detail", request.workspace.slug, number)
+
+
+@require_permission(APPROVE)
+@require_POST
+def request_changes_view(request: WorkspaceRequest, number: int) -> HttpResponse:
+    form = CommentForm(request.POST)
+    release = get_release_or_404(request, number)
+    try:
+        if form.is_valid():
+            request_changes(release, reason=form.cleaned_data["text"], by=request.actor)
+            messages.success(request, _("Changes requested."))
+        else:
+            messages.error(request, _("Enter what must change, in at most 4,000 characters."))
+    except DomainError as error:
+        messages.error(request, error.message)
+    return redirect("releases:detail", request.workspace.slug, number)
+
+
+@require_permission(EDIT)
+@require_POST
+def request_review_view(request: WorkspaceRequest, number: int) -> HttpResponse:
+    release = get_release_or_404(request, number)
+    members = list_possible_reviewers(request.workspace, release.requested_by)
+    form = ReviewersForm(request.POST, members=members)
+    try:
+        if form.is_valid():
+            request_review(release, form.list_selected_members(), by=request.actor)
+            messages.success(request, _("Review requested."))
+        else:
+            messages.error(request, _("Select at least one member."))
+    except DomainError as error:
+        messages.error(request, error.message)
+    return redirect("releases:detail", request.workspace.slug, number)
+
+
 def run_action_with_reason(
     request: WorkspaceRequest, number: int, action: Callable[..., Release]
 ) -> HttpResponse:
@@ -93,5 +145,8 @@ urlpatterns: list[URLPattern] = [
     path("<int:number>/release/", run_release_view, name="carry-out"),
     path("<int:number>/reject/", reject_release_view, name="reject"),
     path("<int:number>/withdraw/", withdraw_release_view, name="withdraw"),
+    path("<int:number>/comment/", comment_view, name="comment"),
+    path("<int:number>/request-changes/", request_changes_view, name="request-changes"),
+    path("<int:number>/request-review/", request_review_view, name="request-review"),
     path("<int:number>/override/", override_release_view, name="override"),
 ]

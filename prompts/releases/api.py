@@ -1,4 +1,4 @@
-"""REST resource for releases: request, approve, reject, withdraw, run, override.
+"""REST resource for releases: request, review, approve, reject, withdraw, run, override, comment.
 
 A key acts for the user who created it, so a user cannot request with one key and approve with another.
 A key limited to some agents, channels or labels sees only releases of its labels whose prompts are all within
@@ -31,9 +31,11 @@ from personas.api.schema import (
     nullable_schema,
     object_schema,
     page_schema,
+    prose_schema,
     slug_schema,
 )
 from personas.api.views import endpoint
+from personas.models import Membership
 from personas.roles import Permission
 from prompts.api_lookup import (
     check_label_scope,
@@ -42,13 +44,29 @@ from prompts.api_lookup import (
     list_visible_prompt_ids,
     list_visible_prompts,
 )
-from prompts.models import PRODUCTION, AgentPrompt, Release, ReleaseItem, ReleaseStatus
-from prompts.releases.selectors import list_outdated_items, list_release_items, list_releases
+from prompts.models import (
+    PRODUCTION,
+    AgentPrompt,
+    Release,
+    ReleaseComment,
+    ReleaseItem,
+    ReleaseStatus,
+)
+from prompts.releases.comments import comment_on_release, request_changes
+from prompts.releases.selectors import (
+    list_comments,
+    list_outdated_items,
+    list_possible_reviewers,
+    list_release_items,
+    list_release_reviewers,
+    list_releases,
+)
 from prompts.releases.services import (
     approve_release,
     override_release,
     reject_release,
     request_release,
+    request_review,
     run_release,
     withdraw_release,
 )
@@ -80,9 +98,19 @@ RELEASE_ITEM_SCHEMA = object_schema(
     },
     title="ReleaseItem",
 )
+REVIEWERS_SCHEMA: Schema = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "Email addresses of the members who were asked by name to review it.",
+}
 RELEASE_SUMMARY_SCHEMA = object_schema(RELEASE_FIELDS, title="ReleaseSummary")
 RELEASE_SCHEMA = object_schema(
-    {**RELEASE_FIELDS, "items": {"type": "array", "items": RELEASE_ITEM_SCHEMA}}, title="Release"
+    {
+        **RELEASE_FIELDS,
+        "reviewers": REVIEWERS_SCHEMA,
+        "items": {"type": "array", "items": RELEASE_ITEM_SCHEMA},
+    },
+    title="Release",
 )
 REQUESTED_PROMPT_SCHEMA = object_schema(
     {
@@ -95,14 +123,37 @@ REQUESTED_PROMPT_SCHEMA = object_schema(
     required=["agent", "channel"],
     title="ReleasePrompt",
 )
+NEW_REVIEWERS_SCHEMA = array_schema(
+    line_schema(254, least=1),
+    most=20,
+    description="Email addresses of members who may approve releases. They are notified.",
+)
 NEW_RELEASE_SCHEMA = object_schema(
     {
         "message": line_schema(300, least=1, description="What changes for those whom these agents serve."),
         "label": slug_schema(maxLength=40, default=PRODUCTION),
         "prompts": array_schema(REQUESTED_PROMPT_SCHEMA, most=1_000, minItems=1),
+        "reviewers": NEW_REVIEWERS_SCHEMA,
     },
     required=["message", "prompts"],
     title="ReleaseInput",
+)
+REVIEW_REQUEST_SCHEMA = object_schema(
+    {"reviewers": {**NEW_REVIEWERS_SCHEMA, "minItems": 1}}, title="ReleaseReviewRequest"
+)
+COMMENT_SCHEMA = object_schema(
+    {
+        "id": integer_schema(1),
+        "author": TEXT_SCHEMA,
+        "text": TEXT_SCHEMA,
+        "is_change_request": boolean_schema(description="Whether the author requested changes."),
+        "created_at": datetime_schema(),
+    },
+    title="ReleaseComment",
+)
+NEW_COMMENT_SCHEMA = object_schema({"text": prose_schema(4_000, least=1)}, title="ReleaseCommentInput")
+CHANGES_SCHEMA = object_schema(
+    {"reason": prose_schema(4_000, least=1, description="What must change.")}, title="ReleaseChangeRequest"
 )
 REASON_SCHEMA = object_schema({"reason": line_schema(500, least=1)}, title="ReleaseReason")
 LIST_PARAMETERS: dict[str, Schema] = {
@@ -155,7 +206,10 @@ def create_release(call: ApiRequest) -> ApiResponse:
     label = body.get("label", PRODUCTION)
     check_label_scope(call, label)
     prompts = get_requested_prompts(call, body["prompts"])
-    release = request_release(call.workspace, prompts, message=body["message"], by=call.actor, label=label)
+    reviewers = get_requested_reviewers(call, body.get("reviewers", []))
+    release = request_release(
+        call.workspace, prompts, message=body["message"], by=call.actor, label=label, reviewers=reviewers
+    )
     check_seen_digests(release, body["prompts"])
     return json_response(release_json(release), 201, Location=f"/api/v1/releases/{release.number}")
 
@@ -173,6 +227,55 @@ def get_requested_prompts(call: ApiRequest, items: Sequence[Mapping[str, str]]) 
     if errors:
         raise ProblemError(validation_problem(errors))
     return [prompts[item["agent"], item["channel"]] for item in items]
+
+
+def get_requested_reviewers(call: ApiRequest, emails: Sequence[str]) -> list[Membership]:
+    """Return the members with these addresses who may approve releases; raise a problem if one is none."""
+    members = {
+        member.user.email: member for member in list_possible_reviewers(call.workspace, call.actor.user)
+    }
+    errors = [
+        FieldError(
+            "There is no other member with this address who may approve releases.",
+            json_pointer(["reviewers", index]),
+        )
+        for index, email in enumerate(emails)
+        if email.lower() not in members
+    ]
+    if errors:
+        raise ProblemError(validation_problem(errors))
+    return [members[email.lower()] for email in dict.fromkeys(emails)]
+
+
+def request_release_review(call: ApiRequest, number: int) -> ApiResponse:
+    release = get_visible_release(call, number)
+    reviewers = get_requested_reviewers(call, call.body["reviewers"])
+    return json_response(release_json(request_review(release, reviewers, by=call.actor)))
+
+
+# --- comments ------------------------------------------------------------------------------------------
+
+
+def index_comments(call: ApiRequest, number: int) -> ApiResponse:
+    rows = list_comments(get_visible_release(call, number))
+    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
+    return page_response(call, page, [comment_json(row) for row in page.rows])
+
+
+def create_comment(call: ApiRequest, number: int) -> ApiResponse:
+    release = get_visible_release(call, number)
+    comment = comment_on_release(release, text=call.body["text"], by=call.actor)
+    return json_response(comment_json(comment), 201)
+
+
+def comment_json(comment: ReleaseComment) -> dict[str, Any]:
+    return {
+        "id": comment.pk,
+        "author": comment.author_label,
+        "text": comment.text,
+        "is_change_request": comment.is_change_request,
+        "created_at": datetime_json(comment.at),
+    }
 
 
 def check_seen_digests(release: Release, items: Sequence[Mapping[str, str]]) -> None:
@@ -234,7 +337,8 @@ def release_json(release: Release) -> dict[str, Any]:
     items = list_release_items(release)
     outdated = {item.pk for item in list_outdated_items(items)} if release.status in OPEN_STATUSES else set()
     rows = [release_item_json(item, is_outdated=item.pk in outdated) for item in items]
-    return {**release_summary_json(release, len(items)), "items": rows}
+    reviewers = [reviewer.user.email for reviewer in list_release_reviewers(release)]
+    return {**release_summary_json(release, len(items)), "reviewers": reviewers, "items": rows}
 
 
 def release_summary_json(release: Release, count: int) -> dict[str, Any]:
@@ -265,6 +369,10 @@ def release_item_json(item: ReleaseItem, *, is_outdated: bool) -> dict[str, Any]
     }
 
 
+# Where the id of the operation is not the action and "Release".
+OPERATION_IDS = {"requestReview": "requestReleaseReview", "requestChanges": "requestReleaseChanges"}
+
+
 def build_action_endpoint(
     name: str,
     summary: str,
@@ -275,7 +383,7 @@ def build_action_endpoint(
     operation = Operation(
         run,
         summary,
-        operation_id=f"{name}Release",
+        operation_id=OPERATION_IDS.get(name, f"{name}Release"),
         permission=permission,
         touches=Touches.LABEL,
         body=body,
@@ -326,6 +434,41 @@ urlpatterns: list[URLPattern] = [
             answer=RELEASE_SCHEMA,
             tag="releases",
         ),
+    ),
+    endpoint(
+        "releases/<int:number>/comments",
+        "releases-comments",
+        get=Operation(
+            index_comments,
+            "List the comments on a release, oldest first",
+            operation_id="listReleaseComments",
+            touches=Touches.LABEL,
+            answer=page_schema(COMMENT_SCHEMA),
+            query=PAGINATION_PARAMS,
+            tag="releases",
+        ),
+        post=Operation(
+            create_comment,
+            "Comment on a release",
+            operation_id="createReleaseComment",
+            permission=EDIT,
+            touches=Touches.LABEL,
+            body=NEW_COMMENT_SCHEMA,
+            answer=COMMENT_SCHEMA,
+            status=201,
+            is_retryable=True,
+            tag="releases",
+        ),
+    ),
+    build_action_endpoint(
+        "requestReview", "Request a review of a release", EDIT, request_release_review, REVIEW_REQUEST_SCHEMA
+    ),
+    build_action_endpoint(
+        "requestChanges",
+        "Request changes to a release",
+        APPROVE,
+        make_reason_handler(request_changes),
+        CHANGES_SCHEMA,
     ),
     build_action_endpoint("approve", "Approve a release", APPROVE, make_decision_handler(approve_release)),
     build_action_endpoint(

@@ -7,6 +7,7 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from personas.models import Membership
 from personas.ui.action_form import ActionForm
 from prompts.models import AgentPrompt
 
@@ -23,11 +24,25 @@ class ReleaseForm(ActionForm):
         error_messages={"required": _("Select at least one prompt.")},
     )
 
+    reviewers = forms.MultipleChoiceField(
+        label=_("Reviewers"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("They are notified that you want their review. Other reviewers can approve it too."),
+    )
+
     def __init__(
-        self, data: Any = None, *, rows: Sequence[AgentPrompt], initial: dict[str, Any] | None = None
+        self,
+        data: Any = None,
+        *,
+        rows: Sequence[AgentPrompt],
+        members: Sequence[Membership] = (),
+        initial: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(data, initial=initial)
-        self.rows = rows
+        self.rows, self.members = rows, members
+        people: Any = self.fields["reviewers"]
+        people.choices = build_member_choices(members)
         boxes: Any = self.fields["prompts"]
         # The value includes the id of the latest version. After a newer build the submitted value is invalid.
         boxes.choices = [(get_choice_value(row), str(row)) for row in rows]
@@ -38,6 +53,13 @@ class ReleaseForm(ActionForm):
     def list_selected_prompts(self) -> list[AgentPrompt]:
         selected = set(self.cleaned_data["prompts"])
         return [row for row in self.rows if get_choice_value(row) in selected]
+
+    def list_selected_members(self) -> list[Membership]:
+        return [member for member in self.members if str(member.pk) in self.cleaned_data["reviewers"]]
+
+
+def build_member_choices(members: Sequence[Membership]) -> list[tuple[str, str]]:
+    return [(str(member.pk), str(member.user)) for member in members]
 
 
 def get_choice_value(prompt: AgentPrompt) -> str:
@@ -53,6 +75,31 @@ class ReasonForm(ActionForm):
     """Reason for a rejection or an override; all members see it."""
 
     reason = forms.CharField(label=_("Reason"), max_length=500)
+
+
+class CommentForm(ActionForm):
+    """A comment on a release, or the reason of a request for changes."""
+
+    text = forms.CharField(label=_("Comment"), max_length=4_000, widget=forms.Textarea(attrs={"rows": 3}))
+
+
+class ReviewersForm(ActionForm):
+    """Members to ask for a review of a release."""
+
+    reviewers = forms.MultipleChoiceField(
+        label=_("Reviewers"),
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": _("Select at least one member.")},
+    )
+
+    def __init__(self, data: Any = None, *, members: Sequence[Membership]) -> None:
+        super().__init__(data, auto_id="ask_%s")
+        self.members = members
+        people: Any = self.fields["reviewers"]
+        people.choices = build_member_choices(members)
+
+    def list_selected_members(self) -> list[Membership]:
+        return [member for member in self.members if str(member.pk) in self.cleaned_data["reviewers"]]
 
 
 class LabelProtectionForm(ActionForm):

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from core.db.fields import LineField
+from core.db.fields import LineField, ProseField
 from personas.models import WorkspaceOwned
 from personas.tenancy.fields import TenantForeignKey
 from prompts.versions.models import AgentPrompt, PromptVersion
@@ -75,3 +75,39 @@ class ReleaseItem(WorkspaceOwned):
 
     def __str__(self) -> str:
         return f"{self.release} {self.prompt}"
+
+
+class ReleaseReviewer(WorkspaceOwned):
+    """A member who was asked by name to review a release."""
+
+    release = TenantForeignKey(Release, on_delete=models.PROTECT, related_name="reviewers")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    requested_label = models.CharField(max_length=254)
+    requested_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "release", "user"], name="release_reviewer_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} reviews {self.release}"
+
+
+class ReleaseComment(WorkspaceOwned):
+    """A comment on a release, or a request for changes. Comments are not edited or deleted."""
+
+    release = TenantForeignKey(Release, on_delete=models.PROTECT, related_name="comments")
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    author_label = models.CharField(max_length=254)
+    text = ProseField(max_length=4_000)
+    is_change_request = models.BooleanField(default=False)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(WorkspaceOwned.Meta):
+        pass
+
+    def __str__(self) -> str:
+        return f"Comment {self.pk} on {self.release}"

@@ -3,10 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 
-from personas.models import AuditEvent, ReleasePolicy, Workspace
-from prompts.models import LATEST, PRODUCTION, AgentPrompt, LabelRule, PromptLabel, Release, ReleaseItem
+from personas.models import AuditEvent, Membership, ReleasePolicy, User, Workspace
+from personas.roles import ROLES_BY_PERMISSION, Permission
+from prompts.models import (
+    LATEST,
+    PRODUCTION,
+    AgentPrompt,
+    LabelRule,
+    PromptLabel,
+    Release,
+    ReleaseComment,
+    ReleaseItem,
+    ReleaseReviewer,
+)
 from prompts.versions.timeline import HEAVY_COLUMNS, select_latest_version
 
 
@@ -14,6 +25,54 @@ def list_release_events(release: Release) -> QuerySet[AuditEvent]:
     """List what happened to a release, oldest first. Every approval stays in it, also if the release ends."""
     rows = AuditEvent.objects.in_workspace(release.workspace_id).filter(kind="release", object_id=release.pk)
     return rows.order_by("pk")
+
+
+@dataclass(frozen=True)
+class TimelineEntry:
+    """An audit event of a release, with its comment if it has one."""
+
+    event: AuditEvent
+    comment: ReleaseComment | None = None
+
+
+def list_timeline(release: Release) -> list[TimelineEntry]:
+    """List what happened to a release with the comments on it, oldest first."""
+    comments = {row.pk: row for row in list_comments(release)}
+    return [
+        TimelineEntry(event, comments.get((event.after or {}).get("comment_id", 0)))
+        for event in list_release_events(release)
+    ]
+
+
+def list_comments(release: Release) -> QuerySet[ReleaseComment]:
+    rows = ReleaseComment.objects.in_workspace(release.workspace_id).filter(release=release)
+    return rows.order_by("pk")
+
+
+def list_release_reviewers(release: Release) -> list[ReleaseReviewer]:
+    """List the members who were asked by name to review a release."""
+    rows = ReleaseReviewer.objects.in_workspace(release.workspace_id).filter(release=release)
+    return list(rows.select_related("user").order_by("pk"))
+
+
+def list_possible_reviewers(workspace: Workspace | int, exclude: User | None) -> list[Membership]:
+    """List the members who may approve a release of another user, `exclude`."""
+    roles = list(ROLES_BY_PERMISSION[Permission.APPROVE])
+    rows = Membership.objects.in_workspace(workspace).filter(role__in=roles, user__is_active=True)
+    rows = rows.exclude(user=exclude) if exclude else rows
+    return list(rows.select_related("user").order_by("user__name", "user__email"))
+
+
+def get_release_mark(release: Release) -> str:
+    """Return a text that changes when the release or the latest version of one of its prompts changes."""
+    last = list_release_events(release).values_list("pk", flat=True).last() or 0
+    items = ReleaseItem.objects.in_workspace(release.workspace_id).filter(release=release)
+    latest = items.aggregate(newest=Max("prompt__latest_id"))["newest"] or 0
+    return format_release_mark(release, last, latest)
+
+
+def format_release_mark(release: Release, last_event: int, newest_version: int) -> str:
+    return f"{release.status}.{last_event}.{newest_version}"
 
 
 def list_releases(workspace: Workspace | int) -> QuerySet[Release]:

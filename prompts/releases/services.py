@@ -4,7 +4,8 @@ A release is bound to the digests of its versions. If a prompt is rebuilt with a
 release runs, the release is voided.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -16,8 +17,9 @@ from personas.actors import Actor
 from personas.audit.services import write_audit_event
 from personas.errors import InvalidInput
 from personas.events.services import record_event
-from personas.models import ReleasePolicy, User, Workspace
+from personas.models import Membership, ReleasePolicy, User, Workspace
 from personas.records.services import convert_save_errors
+from personas.roles import Permission, has_permission
 from personas.tenancy.lost_nodes import lock_workspace
 from prompts.errors import NotAllowed, NothingToRelease, ReleaseClosed, ReleaseVoided
 from prompts.labels.moves import PlannedMove, move_labels
@@ -29,6 +31,7 @@ from prompts.models import (
     PromptLabel,
     Release,
     ReleaseItem,
+    ReleaseReviewer,
     ReleaseStatus,
 )
 from prompts.releases.authors import list_authored_items
@@ -36,6 +39,9 @@ from prompts.releases.authors import list_authored_items
 # Types of events by the action in the audit log.
 RELEASE_EVENTS = {
     "requested": "release.requested",
+    "review requested": "release.review_requested",
+    "commented": "release.commented",
+    "changes requested": "release.changes_requested",
     "approved": "release.approved",
     "rejected": "release.rejected",
     "withdrawn": "release.withdrawn",
@@ -47,12 +53,58 @@ RELEASE_EVENTS = {
 
 @transaction.atomic
 def request_release(
-    workspace: Workspace, prompts: Iterable[AgentPrompt], *, message: str, by: Actor, label: str = PRODUCTION
+    workspace: Workspace,
+    prompts: Iterable[AgentPrompt],
+    *,
+    message: str,
+    by: Actor,
+    label: str = PRODUCTION,
+    reviewers: Sequence[Membership] = (),
 ) -> Release:
-    """Request a release that moves a label of these prompts to their latest versions."""
+    """Request a release that moves a label of these prompts to their latest versions.
+
+    `reviewers` are asked by name to review it. Other members may approve it too.
+    """
     validate_label_name(label)
     check_label_protection(workspace, [label], by=by)
-    return open_release(workspace, prompts, message=message, by=by, label=label)
+    release = open_release(workspace, prompts, message=message, by=by, label=label)
+    if reviewers:
+        add_reviewers(release, reviewers, by=by)
+    return release
+
+
+@transaction.atomic
+def request_review(release: Release, reviewers: Sequence[Membership], *, by: Actor) -> Release:
+    """Ask members by name to review an open release."""
+    release = lock_release(release, ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
+    add_reviewers(release, reviewers, by=by)
+    return release
+
+
+def add_reviewers(release: Release, reviewers: Sequence[Membership], *, by: Actor) -> None:
+    """Store who was asked to review a release. Who was asked before is not asked again."""
+    rows = ReleaseReviewer.objects.in_workspace(release.workspace_id).filter(release=release)
+    known = set(rows.values_list("user_id", flat=True))
+    new = [member for member in reviewers if member.user_id not in known]
+    for member in new:
+        check_reviewer(release, member)
+        ReleaseReviewer(
+            workspace_id=release.workspace_id,
+            release=release,
+            user_id=member.user_id,
+            requested_label=by.label,
+        ).save()
+    if new:
+        extra = {"member_ids": sorted(member.pk for member in new)}
+        log_release_event(release, "review requested", by=by, extra=extra)
+
+
+def check_reviewer(release: Release, member: Membership) -> None:
+    """Raise InvalidInput unless the member may approve the release."""
+    if not has_permission(member.role, Permission.APPROVE):
+        raise InvalidInput.on("reviewers", _("%(person)s cannot approve releases.") % {"person": member.user})
+    if member.user_id == release.requested_by_id:
+        raise InvalidInput.on("reviewers", _("%(person)s requested this release.") % {"person": member.user})
 
 
 @transaction.atomic
@@ -286,13 +338,18 @@ def get_next_release_number(workspace: Workspace) -> int:
     return (last or 0) + 1
 
 
-def log_release_event(release: Release, action: str, *, by: Actor) -> None:
-    after = {"label": release.label, "message": release.message, "reason": release.reason}
+def log_release_event(
+    release: Release, action: str, *, by: Actor, extra: Mapping[str, Any] | None = None
+) -> None:
+    """Write the audit event and the event of an action. `extra` are further ids for both."""
+    extra = extra or {}
+    after = {"label": release.label, "message": release.message, "reason": release.reason, **extra}
     write_audit_event(release.workspace_id, action, "release", release.pk, str(release), by=by, after=after)
     data = {
         "release_id": release.pk,
         "number": release.number,
         "label": release.label,
         "is_override": release.is_override,
+        **extra,
     }
     record_event(release.workspace_id, RELEASE_EVENTS[action], data, by=by)

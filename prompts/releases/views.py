@@ -23,14 +23,26 @@ from prompts.page_lookup import MAX_URL_NUMBER, get_release_or_404
 from prompts.releases import action_views
 from prompts.releases.authors import list_authored_items
 from prompts.releases.changes import group_release_changes
-from prompts.releases.forms import ReasonForm, ReleaseForm, get_checked_values, get_choice_value
+from prompts.releases.forms import (
+    CommentForm,
+    ReasonForm,
+    ReleaseForm,
+    ReviewersForm,
+    get_checked_values,
+    get_choice_value,
+)
 from prompts.releases.selectors import (
+    TimelineEntry,
+    format_release_mark,
+    get_release_mark,
     list_outdated_items,
+    list_possible_reviewers,
     list_releasable_prompts,
-    list_release_events,
     list_release_items,
+    list_release_reviewers,
     list_releases,
     list_reviewed_agents,
+    list_timeline,
 )
 from prompts.releases.services import request_release
 from prompts.review.change_review import build_release_review, list_approvers
@@ -40,6 +52,7 @@ PAGE_SIZE = 25
 # Maximum number of prompts in the request form. Users filter by agent to see the others.
 MAX_CHOICES = 400
 OPEN_STATUSES = (ReleaseStatus.REQUESTED, ReleaseStatus.APPROVED)
+DECISION_VERBS = ("approved", "rejected", "changes requested")
 STATUS_FILTERS = [("", _("All")), ("open", _("Open")), *ReleaseStatus.choices]
 
 
@@ -67,6 +80,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     form = ReleaseForm(
         get_submitted_data(request) if request.method == "POST" else None,
         rows=rows[:MAX_CHOICES],
+        members=list_possible_reviewers(request.workspace, request.user),
         initial={"message": get_query_param(request, "message")[:MAX_MESSAGE_LENGTH]},
     )
     if request.method == "POST" and form.is_valid():
@@ -110,6 +124,7 @@ def submit_release(request: WorkspaceRequest, form: ReleaseForm) -> Release | No
             form.list_selected_prompts(),
             message=form.cleaned_data["message"],
             by=request.actor,
+            reviewers=form.list_selected_members(),
         )
     except InvalidInput as error:
         form.add_service_errors(error)
@@ -148,22 +163,75 @@ def detail(request: WorkspaceRequest, number: int) -> HttpResponse:
     items = list_release_items(release)
     changes = group_release_changes(request.workspace, items)
     context = {
-        "release": release,
         "items": items,
         "review": build_release_review(request.workspace, changes),
         "changes": changes,
         "reviewed": list_reviewed_agents(items),
         "reject_form": ReasonForm(auto_id="reject_%s"),
         "override_form": ReasonForm(auto_id="override_%s"),
-        "timeline": list(list_release_events(release)),
+        "changes_form": CommentForm(auto_id="changes_%s"),
+        "comment_form": CommentForm(auto_id="comment_%s"),
         "is_split": get_query_param(request, "view") == "split",
+    }
+    return render(
+        request, "prompts/releases/detail.html", context | get_live_context(request, release, items)
+    )
+
+
+def live_release(request: WorkspaceRequest, number: int) -> HttpResponse:
+    """Return the parts of the page that change with the release, or 204 if none has changed.
+
+    Forms with typed text are not among them.
+    """
+    release = get_release_or_404(request, number)
+    if request.GET.get("seen") == get_release_mark(release):
+        return HttpResponse(status=204)
+    items = list_release_items(release)
+    context = {"is_live": True, "reviewed": list_reviewed_agents(items), "items": items}
+    return render(request, "prompts/releases/_live.html", context | get_live_context(request, release, items))
+
+
+def get_live_context(
+    request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]
+) -> dict[str, Any]:
+    """Return what the changing parts of the page show."""
+    reviewers = list_release_reviewers(release)
+    asked = {reviewer.user_id for reviewer in reviewers}
+    possible = list_possible_reviewers(request.workspace, release.requested_by)
+    others = [member for member in possible if member.user_id not in asked]
+    timeline = list_timeline(release)
+    return {
+        "release": release,
+        "mark": format_release_mark(
+            release,
+            timeline[-1].event.pk if timeline else 0,
+            max((item.prompt.latest_id or 0 for item in items), default=0),
+        ),
+        "timeline": timeline,
+        "change_request": find_change_request(timeline),
+        "reviewers": [(reviewer, find_review(timeline, reviewer.user_id)) for reviewer in reviewers],
+        "reviewers_form": ReviewersForm(members=others) if others else None,
         "again_url": build_again_url(request, release, items),
         "token_field": REVIEWED_FIELD,
         "tokens": build_release_tokens(request, release, items),
+        **get_release_context(request, release, items),
     }
-    return render(
-        request, "prompts/releases/detail.html", context | get_release_context(request, release, items)
-    )
+
+
+def find_change_request(timeline: Sequence[TimelineEntry]) -> TimelineEntry | None:
+    """Return the last request for changes, unless the release was approved after it."""
+    decisions = [entry for entry in timeline if entry.event.verb in DECISION_VERBS]
+    return decisions[-1] if decisions and decisions[-1].event.verb == "changes requested" else None
+
+
+def find_review(timeline: Sequence[TimelineEntry], user_id: int) -> str:
+    """Return the verb of the last decision of a reviewer; empty if there is none."""
+    verbs = [
+        entry.event.verb
+        for entry in timeline
+        if entry.event.actor_id == user_id and entry.event.verb in DECISION_VERBS
+    ]
+    return verbs[-1] if verbs else ""
 
 
 def build_again_url(request: WorkspaceRequest, release: Release, items: Sequence[ReleaseItem]) -> str:
@@ -212,6 +280,7 @@ urlpatterns: list[URLPattern] = [
     path("", index, name="list"),
     path("new/", new, name="new"),
     path("<int:number>/", detail, name="detail"),
+    path("<int:number>/live/", live_release, name="live"),
     *action_views.urlpatterns,
 ]
 urls = (urlpatterns, "releases")

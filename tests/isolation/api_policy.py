@@ -47,6 +47,7 @@ PERMISSIONS: dict[str, Permission] = {
     "POST labels-roll-back": APPROVE,
     "POST releases-approve": APPROVE,
     "POST releases-reject": APPROVE,
+    "POST releases-requestChanges": APPROVE,
     "POST releases-override": Permission.OVERRIDE,
     "POST erasures-list": KEYS,
     "POST labels-protect": MEMBERS,

@@ -286,6 +286,11 @@ def preview_body(stage: Stage, home: str) -> Any:
     return of_prompt(record=edited_soul(stage, home))(stage, home)
 
 
+def reviewer_body(stage: Stage, home: str) -> Any:
+    """A reviewer of the workspace who has not been asked yet."""
+    return {"reviewers": [stage.row(home, "reviewers").user.email]}
+
+
 # The requester of a release cannot approve it.
 ASKED = dict.fromkeys(("owner", "narrow owner", "owner of elsewhere", *LIMITED), 403)
 PROMPTS: dict[str, Row] = {
@@ -330,6 +335,10 @@ PROMPTS: dict[str, Row] = {
     "GET releases-one": Row(RELEASE),
     "POST releases-approve": Row(RELEASE, others=ASKED),
     "POST releases-reject": Row(RELEASE, body=constant({"reason": "No."})),
+    "GET releases-comments": Row(RELEASE),
+    "POST releases-comments": Row(RELEASE, body=constant({"text": "Why?"})),
+    "POST releases-requestReview": Row(RELEASE, body=reviewer_body),
+    "POST releases-requestChanges": Row(RELEASE, body=constant({"reason": "Softer."}), others=ASKED),
     "POST releases-withdraw": Row(RELEASE),
     "POST releases-publish": Row(RELEASE, others={}),
     "GET erasures-list": Row(narrow=403),

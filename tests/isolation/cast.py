@@ -150,6 +150,7 @@ def seed_workspace(stage: Stage, home: str) -> None:
     stage.workspaces[home] = workspace
     stage.rows[home, "members", "owner"] = Membership.unscoped.get(workspace=workspace)
     stage.rows[home, "members", "plain"] = join(workspace, make_person(stage, home), Role.VIEWER)
+    stage.rows[home, "reviewers", "plain"] = join(workspace, make_person(stage, home), Role.REVIEWER)
 
 
 def seed_records(stage: Stage, home: str) -> None:

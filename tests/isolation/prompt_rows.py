@@ -70,6 +70,15 @@ PROMPTS: dict[str, Page] = {
         body=lambda s, h: {"prompts": [get_choice_value(s.row(h, "prompts"))], "message": "Go"},
     ),
     "releases:detail": Page(objects=RELEASE),
+    "releases:live": Page(objects=RELEASE),
+    "releases:comment": action(READ, objects=RELEASE, body=lambda s, h: {"text": "Why?"}),
+    # The requester is the owner, who gets a message; other reviewers request changes.
+    "releases:request-changes": action(
+        APPROVE, objects=RELEASE, body=lambda s, h: {"text": "Softer."}, changes=False
+    ),
+    "releases:request-review": action(
+        objects=RELEASE, body=lambda s, h: {"reviewers": [s.row(h, "reviewers").pk]}
+    ),
     "releases:approve": action(APPROVE, objects=RELEASE, changes=False),
     "releases:carry-out": action(objects=RELEASE, changes=False),
     "releases:reject": action(APPROVE, objects=RELEASE, body=lambda s, h: {"reason": "No."}),

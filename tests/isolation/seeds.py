@@ -50,6 +50,8 @@ from prompts.models import (
     LedgerRollOff,
     PromptSettings,
     PromptVersion,
+    ReleaseComment,
+    ReleaseReviewer,
     SigningKey,
     VerificationRun,
 )
@@ -263,6 +265,8 @@ class Seeder:
         release.number += 100 * (self.home == "elsewhere")
         release.save()
         self.keep("releases", "plain", release)
+        self.create(ReleaseComment, release=release, author=self.owner)
+        self.create(ReleaseReviewer, release=release, user=self.owner)
 
     def ledger(self, prompt: AgentPrompt, version: PromptVersion) -> None:
         digest = sha256_digest(self.word("ApiKey.digest").encode())
