@@ -1,6 +1,7 @@
 """Create notifications from events, mark them as read, and save preferences."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import structlog
@@ -95,35 +96,54 @@ def notify_members(workspace_id: int, events: Sequence[Event]) -> None:
     if not events:
         return
     members = lock_members(workspace_id)
-    preferences = load_preferences(workspace_id)
-    groups = load_unread_groups(workspace_id)
-    new: list[Notification] = []
-    counted: dict[int, Notification] = {}
+    batch = NotificationBatch(workspace_id, load_preferences(workspace_id), load_unread_groups(workspace_id))
     for event in events:
         rule = NOTIFICATION_RULES[event.type]
-        for member in list_recipients(event, rule, members, preferences):
-            group = groups.get((member.pk, rule.kind)) if rule.is_grouped else None
-            if group is not None:
-                group.event, group.at, group.count = event, event.at, group.count + 1
-                if group.pk:
-                    counted[group.pk] = group
-                continue
-            is_email = get_delivery(member, rule.kind, preferences) == NotificationDelivery.EMAIL
-            notification = Notification(
-                workspace_id=workspace_id,
-                member=member,
-                event=event,
-                kind=rule.kind,
-                at=event.at,
-                is_email=is_email,
-            )
-            new.append(notification)
+        for member in list_recipients(event, rule, members, batch.preferences):
+            batch.add(event, rule, member)
+    batch.store()
+
+
+@dataclass
+class NotificationBatch:
+    """Collects the notifications of some events of a workspace, and stores them together."""
+
+    workspace_id: int
+    preferences: Preferences
+    # Unread notifications in which further events are counted, by member and kind.
+    groups: dict[tuple[int, str], Notification]
+    new: list[Notification] = field(default_factory=list)
+    counted: dict[int, Notification] = field(default_factory=dict)
+
+    def add(self, event: Event, rule: NotificationRule, member: Membership) -> None:
+        group = self.groups.get((member.pk, rule.kind)) if rule.is_grouped else None
+        if group is None:
+            self.new.append(notification := self.build_notification(event, rule, member))
             if rule.is_grouped:
-                groups[member.pk, rule.kind] = notification
-    for group in counted.values():
-        group.save(update_fields=["event", "at", "count"])
-    Notification.objects.insert(new)
-    count_unread(workspace_id, {notification.member_id for notification in new})
+                self.groups[member.pk, rule.kind] = notification
+            return
+        group.event, group.at, group.count = event, event.at, group.count + 1
+        if group.pk:
+            self.counted[group.pk] = group
+
+    def build_notification(self, event: Event, rule: NotificationRule, member: Membership) -> Notification:
+        delivery = get_delivery(member, rule.kind, self.preferences)
+        return Notification(
+            workspace_id=self.workspace_id,
+            member=member,
+            event=event,
+            kind=rule.kind,
+            at=event.at,
+            is_email=delivery == NotificationDelivery.EMAIL,
+        )
+
+    def store(self) -> None:
+        for group in self.counted.values():
+            group.save(update_fields=["event", "at", "count"])
+        if self.new:
+            # A repeated run must not fail: nobody is notified twice of an event.
+            Notification.objects.insert(self.new, ignore_conflicts=True)
+        count_unread(self.workspace_id, {notification.member_id for notification in self.new})
 
 
 def list_recipients(

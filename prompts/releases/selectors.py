@@ -28,18 +28,18 @@ def list_release_events(release: Release) -> QuerySet[AuditEvent]:
 
 
 @dataclass(frozen=True)
-class TimelineEntry:
+class ReleaseTimelineEntry:
     """An audit event of a release, with its comment if it has one."""
 
     event: AuditEvent
     comment: ReleaseComment | None = None
 
 
-def list_timeline(release: Release) -> list[TimelineEntry]:
+def list_timeline(release: Release) -> list[ReleaseTimelineEntry]:
     """List what happened to a release with the comments on it, oldest first."""
     comments = {row.pk: row for row in list_comments(release)}
     return [
-        TimelineEntry(event, comments.get((event.after or {}).get("comment_id", 0)))
+        ReleaseTimelineEntry(event, comments.get((event.after or {}).get("comment_id", 0)))
         for event in list_release_events(release)
     ]
 

@@ -32,7 +32,7 @@ from prompts.releases.forms import (
     get_choice_value,
 )
 from prompts.releases.selectors import (
-    TimelineEntry,
+    ReleaseTimelineEntry,
     format_release_mark,
     get_release_mark,
     list_outdated_items,
@@ -218,13 +218,13 @@ def get_live_context(
     }
 
 
-def find_change_request(timeline: Sequence[TimelineEntry]) -> TimelineEntry | None:
+def find_change_request(timeline: Sequence[ReleaseTimelineEntry]) -> ReleaseTimelineEntry | None:
     """Return the last request for changes, unless the release was approved after it."""
     decisions = [entry for entry in timeline if entry.event.verb in DECISION_VERBS]
     return decisions[-1] if decisions and decisions[-1].event.verb == "changes requested" else None
 
 
-def find_review(timeline: Sequence[TimelineEntry], user_id: int) -> str:
+def find_review(timeline: Sequence[ReleaseTimelineEntry], user_id: int) -> str:
     """Return the verb of the last decision of a reviewer; empty if there is none."""
     verbs = [
         entry.event.verb

@@ -114,21 +114,22 @@ def test_a_comment_needs_text_of_limited_length(release, ada, text):
 
 
 def test_a_request_for_changes_ends_an_approval_and_both_stay_in_the_timeline(
-    workspace, release, bob, ada, alice, as_bob
+    workspace, release, ada, by_alice, as_bob
 ):
-    approve_release(release, by=Actor.person(alice))
+    by_bob = Actor.person(release.requested_by)
+    approve_release(release, by=by_alice)
     request_changes(release, reason="Softer, please.", by=Actor.person(ada))
     release.refresh_from_db()
     assert release.status == ReleaseStatus.REQUESTED
     with pytest.raises(NotAllowed):
-        run_release(release, by=Actor.person(bob))
+        run_release(release, by=by_bob)
     page = as_bob.get(f"/w/harbour/releases/{release.number}/").content.decode()
     timeline = page.partition('id="timeline-title"')[2].partition("</section>")[0]
     assert timeline.index("Approved") < timeline.index("Requested changes")
     assert "Softer, please." in timeline
     assert "Ada" in page.partition('id="release-notes"')[2].partition("requested changes")[0]
     approve_release(release, by=Actor.person(ada))
-    run_release(release, by=Actor.person(bob))
+    run_release(release, by=by_bob)
     page = as_bob.get(f"/w/harbour/releases/{release.number}/").content.decode()
     assert "Softer, please." not in page.partition('id="release-notes"')[2].partition("<section")[0]
     assert ("Bob", "release.changes_requested") in list_titles(workspace)
