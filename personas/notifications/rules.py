@@ -44,6 +44,11 @@ NOTIFICATION_RULES: dict[str, NotificationRule] = {
 }
 GROUPED_KINDS = frozenset(rule.kind for rule in NOTIFICATION_RULES.values() if rule.is_grouped)
 
+# After one of these, nobody needs to review the release: unread requests for a review count as read.
+REVIEW_END_TYPES = frozenset(
+    {"release.approved", "release.rejected", "release.withdrawn", "release.voided", "release.released"}
+)
+
 # Functions that return the ids of the users whom an event concerns, by type of event.
 RECIPIENT_SOURCES: dict[str, Callable[[Event], set[int]]] = {}
 # Functions that return the ids of users who are not notified, because another event notifies them.

@@ -18,6 +18,7 @@ from personas.models import (
     Membership,
     Notification,
     NotificationDelivery,
+    NotificationKind,
     NotificationPreference,
     NotificationQueue,
 )
@@ -26,6 +27,7 @@ from personas.notifications.rules import (
     GROUPED_KINDS,
     NOTIFICATION_RULES,
     RECIPIENT_SOURCES,
+    REVIEW_END_TYPES,
     NotificationRule,
     get_default_delivery,
 )
@@ -102,6 +104,20 @@ def notify_members(workspace_id: int, events: Sequence[Event]) -> None:
         for member in list_recipients(event, rule, members, batch.preferences):
             batch.add(event, rule, member)
     batch.store()
+    end_review_requests(workspace_id, events)
+
+
+def end_review_requests(workspace_id: int, events: Sequence[Event]) -> None:
+    """Mark requests for a review as read if the release was decided or closed."""
+    release_ids = [event.data["release_id"] for event in events if event.type in REVIEW_END_TYPES]
+    if not release_ids:
+        return
+    rows = Notification.objects.in_workspace(workspace_id).filter(
+        kind=NotificationKind.REVIEW_REQUESTED, read_at=None
+    )
+    ended = dict(rows.filter(event__data__release_id__in=release_ids).values_list("pk", "member_id"))
+    rows.filter(pk__in=list(ended)).update(read_at=timezone.now())
+    count_unread(workspace_id, set(ended.values()))
 
 
 @dataclass

@@ -121,7 +121,7 @@ OPERATION_DESCRIPTIONS = {
     "createRelease": "Where approval is required, another member must approve it.",
     "getRelease": "With the prompts that it contains.",
     "listReleaseComments": "With the requests for changes.",
-    "createReleaseComment": "The requester, the authors, the reviewers and who commented before are notified.",
+    "createReleaseComment": "Requester, authors, reviewers and earlier commenters are notified.",
     "requestReleaseReview": "The members are notified. Others who may approve can still do so.",
     "requestReleaseChanges": "An approved release waits for approval again. The timeline keeps the approval.",
     "approveRelease": "Not by the member who requested it.",

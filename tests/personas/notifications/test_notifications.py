@@ -245,6 +245,16 @@ def test_old_notifications_are_deleted_and_no_longer_counted(workspace, people):
     assert get_unread(workspace, "Alice") == 0
 
 
+def test_a_decision_ends_the_unread_requests_for_a_review(workspace, people, prompts, alice, bob):
+    release = request_release(workspace, prompts, message="First words", by=Actor.person(bob))
+    create_all_notifications()
+    assert get_unread(workspace, "Reviewer") == 1
+    approve_release(release, by=Actor.person(alice))
+    create_all_notifications()
+    assert get_unread(workspace, "Reviewer") == 0
+    assert get_unread(workspace, "Bob") == 1
+
+
 # --- pages -----------------------------------------------------------------------------------------------
 
 
