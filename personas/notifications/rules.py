@@ -75,9 +75,12 @@ def get_default_delivery(kind: str) -> NotificationDelivery:
 
 def list_kinds_of_role(role: str) -> list[NotificationKind]:
     """Return the kinds that a member with this role can get."""
-    kinds = {
-        rule.kind
-        for rule in NOTIFICATION_RULES.values()
-        if rule.permission is None or has_permission(role, rule.permission)
+    return [kind for kind in NotificationKind if can_get_kind(role, kind)]
+
+
+def can_get_kind(role: str, kind: str) -> bool:
+    """Whether a role has a permission that a rule of the kind names; without such a rule, every role."""
+    permissions = {
+        rule.permission for rule in NOTIFICATION_RULES.values() if rule.kind == kind and rule.permission
     }
-    return [kind for kind in NotificationKind if kind in kinds]
+    return not permissions or any(has_permission(role, permission) for permission in permissions)

@@ -317,12 +317,18 @@ def test_a_kind_that_is_off_is_not_created(workspace, people):
 
 def test_the_form_offers_the_kinds_of_the_role_and_saves_them(workspace, people, as_bob):
     form = as_bob.get("/w/harbour/notifications/preferences/").context["form"]
-    assert list(form.fields) == ["release_updated", "file_waiting"]
-    values = {"release_updated": "app", "file_waiting": "email", "key_expiring": "email"}
+    assert list(form.fields) == ["release_updated", "release_commented", "file_waiting"]
+    values = {
+        "release_updated": "app",
+        "file_waiting": "email",
+        "release_commented": "none",
+        "key_expiring": "email",
+    }
     assert as_bob.post("/w/harbour/notifications/preferences/", values).status_code == 302
     form = as_bob.get("/w/harbour/notifications/preferences/").context["form"]
     assert {name: form[name].value() for name in form.fields} == {
         "release_updated": "app",
+        "release_commented": "none",
         "file_waiting": "email",
     }
     values["file_waiting"] = "pigeon"
