@@ -100,7 +100,8 @@ def build_title(row: Notification) -> str:
         if row.count > 1:
             text = ngettext("%(count)s build failed", "%(count)s builds failed", row.count)
             return text % {"count": row.count}
-        return _("The build of %(agent)s on %(channel)s failed") % event.data
+        agent, channel = event.data["agent"], event.data["channel"]
+        return _("The build of %(agent)s on %(channel)s failed") % {"agent": agent, "channel": channel}
     titles = {
         "key.expiring": _("An API key expires within seven days"),
         "webhook.disabled": _("A webhook endpoint was disabled"),

@@ -54,7 +54,7 @@ def get_list_context(request: WorkspaceRequest) -> dict[str, object]:
         "unread": request.membership.unread_count,
         "is_all": is_all,
         "is_further": is_further,
-        "older": urlencode({**filters, "before": page.next_cursor}) if page.next_cursor else "",
+        "older": urlencode({**filters, "before": str(page.next_cursor)}) if page.next_cursor else "",
         "newest_query": urlencode(filters),
         "mark": mark,
         "poll": urlencode({**filters, "seen": mark}),

@@ -42,6 +42,7 @@ RESOURCE_MODULES = (
     "prompts.ledger.reports_api",
     "prompts.labels.api",
     "prompts.releases.api",
+    "prompts.releases.comments_api",
     "prompts.erasure.api",
     "prompts.preview.api",
     "prompts.preview.impact_api",

@@ -48,13 +48,11 @@ from prompts.models import (
     PRODUCTION,
     AgentPrompt,
     Release,
-    ReleaseComment,
     ReleaseItem,
     ReleaseStatus,
 )
-from prompts.releases.comments import comment_on_release, request_changes
+from prompts.releases.comments import request_changes
 from prompts.releases.selectors import (
-    list_comments,
     list_outdated_items,
     list_possible_reviewers,
     list_release_items,
@@ -141,17 +139,6 @@ NEW_RELEASE_SCHEMA = object_schema(
 REVIEW_REQUEST_SCHEMA = object_schema(
     {"reviewers": {**NEW_REVIEWERS_SCHEMA, "minItems": 1}}, title="ReleaseReviewRequest"
 )
-COMMENT_SCHEMA = object_schema(
-    {
-        "id": integer_schema(1),
-        "author": TEXT_SCHEMA,
-        "text": TEXT_SCHEMA,
-        "is_change_request": boolean_schema(description="Whether the author requested changes."),
-        "created_at": datetime_schema(),
-    },
-    title="ReleaseComment",
-)
-NEW_COMMENT_SCHEMA = object_schema({"text": prose_schema(4_000, least=1)}, title="ReleaseCommentInput")
 CHANGES_SCHEMA = object_schema(
     {"reason": prose_schema(4_000, least=1, description="What must change.")}, title="ReleaseChangeRequest"
 )
@@ -251,31 +238,6 @@ def request_release_review(call: ApiRequest, number: int) -> ApiResponse:
     release = get_visible_release(call, number)
     reviewers = get_requested_reviewers(call, call.body["reviewers"])
     return json_response(release_json(request_review(release, reviewers, by=call.actor)))
-
-
-# --- comments ------------------------------------------------------------------------------------------
-
-
-def index_comments(call: ApiRequest, number: int) -> ApiResponse:
-    rows = list_comments(get_visible_release(call, number))
-    page = paginate_rows(rows, limit=call.query["limit"], cursor=call.query.get("cursor", ""))
-    return page_response(call, page, [comment_json(row) for row in page.rows])
-
-
-def create_comment(call: ApiRequest, number: int) -> ApiResponse:
-    release = get_visible_release(call, number)
-    comment = comment_on_release(release, text=call.body["text"], by=call.actor)
-    return json_response(comment_json(comment), 201)
-
-
-def comment_json(comment: ReleaseComment) -> dict[str, Any]:
-    return {
-        "id": comment.pk,
-        "author": comment.author_label,
-        "text": comment.text,
-        "is_change_request": comment.is_change_request,
-        "created_at": datetime_json(comment.at),
-    }
 
 
 def check_seen_digests(release: Release, items: Sequence[Mapping[str, str]]) -> None:
@@ -432,31 +394,6 @@ urlpatterns: list[URLPattern] = [
             bots=True,
             touches=Touches.LABEL,
             answer=RELEASE_SCHEMA,
-            tag="releases",
-        ),
-    ),
-    endpoint(
-        "releases/<int:number>/comments",
-        "releases-comments",
-        get=Operation(
-            index_comments,
-            "List the comments on a release, oldest first",
-            operation_id="listReleaseComments",
-            touches=Touches.LABEL,
-            answer=page_schema(COMMENT_SCHEMA),
-            query=PAGINATION_PARAMS,
-            tag="releases",
-        ),
-        post=Operation(
-            create_comment,
-            "Comment on a release",
-            operation_id="createReleaseComment",
-            permission=EDIT,
-            touches=Touches.LABEL,
-            body=NEW_COMMENT_SCHEMA,
-            answer=COMMENT_SCHEMA,
-            status=201,
-            is_retryable=True,
             tag="releases",
         ),
     ),

@@ -82,6 +82,7 @@ NOT_FOR_BOTS = {
     "GET invitations-one",
     "GET audit-list",
     "GET events-list",
+    "GET releases-comments",
     "GET webhooks-list",
     "GET webhooks-one",
     "GET webhooks-deliveries",

@@ -69,6 +69,7 @@ NAMES: dict[str, RowReference] = {
     "source": RowReference("sources"),
     "allowed_folder": RowReference("grants", "path", "path"),
     "superseded_by": RowReference("memories", "pk"),
+    "reviewers": RowReference("reviewers", "user.email"),
     "id": RowReference("files", "pk"),
     "version": VERSION,
     "expected": VERSION,

@@ -122,6 +122,7 @@ EXCUSED = {
     ("components/_field_notes.html", "marks text as safe"),
     # Plain text: escaping would put HTML entities into the email.
     ("personas/members/invitation.txt", "switches escaping off"),
+    ("personas/notifications/digest.txt", "switches escaping off"),
 }
 
 
