@@ -28,7 +28,6 @@ PROBLEM_TITLES = {
     "refused": "Refused",
     "precondition_failed": "Changed in the meantime",
     "precondition_required": "If-Match is missing",
-    "length_required": "Content-Length required",
     "body_too_large": "Body too large",
     "body_timeout": "The body took too long",
     "unsupported_media_type": "Content type not supported",

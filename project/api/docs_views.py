@@ -48,7 +48,6 @@ PROBLEM_ADVICE = {
         "The record changed in the meantime. Read it again, then send your change with the new ETag."
     ),
     "precondition_required": _("Send If-Match with the ETag of the state that you read."),
-    "length_required": _("Send the body with Content-Length, because text without it may be incomplete."),
     "body_too_large": _("The limit for a body is 1 MiB."),
     "body_timeout": _("The body did not arrive within 15 seconds. Send it again."),
     "unsupported_media_type": _("Send application/json."),

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.urls import URLPattern
 
-from personas.api.operations import JSON_TYPE, Operation
+from personas.api.operations import Operation
 from personas.api.problems import PROBLEM_CONTENT_TYPE, PROBLEM_SCHEMA, PROBLEM_TITLES
 from personas.api.schema import to_camel_case
 from project.api.components import NamedSchemas
@@ -51,7 +51,6 @@ def get_problem_codes(pattern: URLPattern, operation: Operation) -> dict[int, st
         codes |= VALUE_PROBLEMS
     if operation.body is not None:
         codes |= BODY_PROBLEMS | VALUE_PROBLEMS
-        codes |= {411: "length_required"} if operation.body_type != JSON_TYPE else {}
     if operation.is_retryable:
         codes = IDEMPOTENCY_PROBLEMS | codes
     if operation.permission.value != "read" or operation.body is not None:
