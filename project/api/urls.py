@@ -39,7 +39,7 @@ RESOURCE_MODULES = (
     "prompts.builds.api",
     "prompts.ledger.api",
     "prompts.replay.api",
-    "prompts.ledger.reports_api",
+    "prompts.drift.reports_api",
     "prompts.labels.api",
     "prompts.releases.api",
     "prompts.erasure.api",

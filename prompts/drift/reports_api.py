@@ -30,8 +30,8 @@ from personas.api.schema import (
 from personas.api.views import endpoint
 from personas.roles import Permission
 from prompts.api_lookup import can_see_label, is_scope_limited, list_visible_prompt_ids, list_visible_prompts
+from prompts.drift.reports import DigestReportResult, report_digest
 from prompts.ledger.api import KEY_SCHEMA
-from prompts.ledger.reports import DigestReportResult, report_digest
 from prompts.models import DigestReport
 from prompts.versions.serializers import TEXT_SCHEMA
 
