@@ -39,6 +39,7 @@ RESOURCE_MODULES = (
     "prompts.builds.api",
     "prompts.ledger.api",
     "prompts.replay.api",
+    "prompts.drift.api",
     "prompts.drift.reports_api",
     "prompts.labels.api",
     "prompts.releases.api",
