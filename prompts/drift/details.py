@@ -37,6 +37,12 @@ class LineChanges:
     def first_line(self) -> int:
         return self.blocks[0].line
 
+    @property
+    def is_one_line(self) -> bool:
+        """Whether one line was changed, added or removed."""
+        block = self.blocks[0]
+        return len(self.blocks) == 1 and max(block.count, block.served_count) == 1
+
 
 @dataclass(frozen=True)
 class ReportDetails:
