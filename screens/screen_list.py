@@ -32,7 +32,10 @@ LISTS = (
     "events",
     "webhooks",
 )
-MORE = ("labels", "prompt-settings", "erasures", "settings", "rebuilding", "time-machine", "ledger/outdated")
+MORE = (
+    *("labels", "prompt-settings", "erasures", "settings", "rebuilding", "time-machine"),
+    *("ledger/outdated", "bots"),
+)
 FORMS = (
     "agents/new",
     f"{SOUL}edit",
