@@ -65,7 +65,7 @@ def get_newest_report_id(workspace: Workspace) -> int:
     return rows.values_list("pk", flat=True).first() or 0
 
 
-def loaded_report(request: WorkspaceRequest, report: int) -> HttpResponse:
+def detail(request: WorkspaceRequest, report: int) -> HttpResponse:
     """Show a report, compared with the version that the label points to now."""
     rows = DigestReport.objects.in_workspace(request.workspace)
     rows = rows.select_related("key", "version", "prompt__agent", "prompt__channel", "prompt__latest")
@@ -115,6 +115,6 @@ def get_diff_lines(workspace: Workspace, report: DigestReport, changes: LineChan
 urlpatterns: list[URLPattern] = [
     path("", index, name="list"),
     path("live/", live_bots, name="live"),
-    path("reports/<int:report>/", loaded_report, name="report"),
+    path("reports/<int:report>/", detail, name="report"),
 ]
 urls = (urlpatterns, "bots")

@@ -27,9 +27,9 @@ def test_a_file_edited_by_hand_is_never_released_within_seconds(alices, stage, l
     page = alices.page
     status = page.get_by_role("row").filter(has_text="Reception")
     expect(status).to_contain_text("Unknown")
-    for content, words in ((text, "Same"), (text.replace("Be kind.", "Be rude."), "Never released")):
+    for content, expected in ((text, "Same"), (text.replace("Be kind.", "Be rude."), "Never released")):
         start_session(stage, live_server.url, file, content)
-        expect(status).to_contain_text(words, timeout=5_000)
+        expect(status).to_contain_text(expected, timeout=5_000)
     expect(status).to_contain_text(f"Line {line} differs")
     problems = axe_violations(page) + find_overflows(page)
 
