@@ -17,9 +17,9 @@ class ChangedBlock(NamedTuple):
     """
 
     line: int
-    count: int
+    line_count: int
     served_line: int
-    served_count: int
+    served_line_count: int
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LineChanges:
     def is_one_line(self) -> bool:
         """Whether one line was changed, added or removed."""
         block = self.blocks[0]
-        return len(self.blocks) == 1 and max(block.count, block.served_count) == 1
+        return len(self.blocks) == 1 and max(block.line_count, block.served_line_count) == 1
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,11 @@ def parse_report_details(stored: Mapping[str, Any] | None) -> ReportDetails:
         return ReportDetails()
     changes = stored.get("changes")
     return ReportDetails(
-        *(str(stored.get(name, "")) for name in ("path", "reason", "session", "status")),
-        parse_line_changes(changes) if changes else None,
+        path=str(stored.get("path", "")),
+        reason=str(stored.get("reason", "")),
+        session=str(stored.get("session", "")),
+        status=str(stored.get("status", "")),
+        changes=parse_line_changes(changes) if changes else None,
     )
 
 

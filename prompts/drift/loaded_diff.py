@@ -22,8 +22,8 @@ def iterate_diff_lines(served: list[str], changes: LineChanges) -> Iterator[Diff
     for block in changes.blocks:
         yield from iterate_same_lines(served, at, block.served_line, offset)
         yield from iterate_changed_lines(served, block)
-        at = block.served_line + block.served_count
-        offset = block.line + block.count - at
+        at = block.served_line + block.served_line_count
+        offset = block.line + block.line_count - at
     # With more blocks than are stored, the line numbers of the rest are unknown.
     if not changes.more:
         yield from iterate_same_lines(served, at, len(served) + 1, offset)
@@ -35,9 +35,9 @@ def iterate_same_lines(served: list[str], first: int, end: int, offset: int) -> 
 
 
 def iterate_changed_lines(served: list[str], block: ChangedBlock) -> Iterator[DiffLine]:
-    first, end = block.served_line, block.served_line + block.served_count
+    first, end = block.served_line, block.served_line + block.served_line_count
     for number, line in enumerate(served[first - 1 : end - 1], start=first):
         yield DiffLine("removed", (DiffSpan(line),), before=number)
     not_stored = DiffSpan(_("(The loaded text is not stored.)"))
-    for number in islice(range(block.line, block.line + block.count), MAX_SHOWN_LINES):
+    for number in islice(range(block.line, block.line + block.line_count), MAX_SHOWN_LINES):
         yield DiffLine("added", (not_stored,), after=number)

@@ -212,16 +212,19 @@ def find_reported_versions(
 ) -> ReportMatch:
     """Find the versions with this digest, the version of a served text with it, or one whose text has it.
 
-    Only the last fetches of the key are compared, besides the fetch that the report names, and only the
-    newest versions.
+    Only the last fetches of the key and of other keys are compared, besides the fetch that the report names,
+    and only the newest versions.
     """
     rows = PromptVersion.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
     versions = list(rows.filter(digest=digest).defer(*HEAVY_COLUMNS).order_by("-number"))
     if versions:
         return ReportMatch(versions, digest)
-    served = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(key=key, prompt=prompt)
-    entries = list(served.select_related("version").order_by("-at", "-pk")[:MAX_COMPARED_ROWS])
+    served = LedgerEntry.objects.in_workspace(prompt.workspace_id).filter(prompt=prompt)
+    served = served.select_related("version").order_by("-at", "-pk")
+    entries = list(served.filter(key=key)[:MAX_COMPARED_ROWS])
     entry = find_served_entry([reported, *entries] if reported else entries, digest)
+    # Another key may have written the file.
+    entry = entry or find_served_entry(list(served.exclude(key=key)[:MAX_COMPARED_ROWS]), digest)
     if entry:
         return ReportMatch([entry.version], entry.served_digest)
     version = find_version_of_text(prompt, digest)

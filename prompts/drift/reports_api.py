@@ -56,9 +56,9 @@ CHANGED_LINES_SCHEMA = object_schema(
             object_schema(
                 {
                     "line": integer_schema(1, description="First line of the loaded text that differs."),
-                    "count": integer_schema(description="How many lines; 0 if lines are missing here."),
+                    "line_count": integer_schema(description="How many lines; 0 if lines are missing here."),
                     "served_line": integer_schema(1),
-                    "served_count": integer_schema(description="How many lines they replace."),
+                    "served_line_count": integer_schema(description="How many lines they replace."),
                 },
                 title="ChangedLineBlock",
             )
@@ -150,7 +150,10 @@ def create_digest_report(call: ApiRequest) -> ApiResponse:
         ledger_id=body.get("ledger_id"),
         request_id=body.get("request_id", ""),
         loaded=LoadedFile(
-            *(body.get(name, "") for name in ("path", "reason", "session")), text=body.get("text")
+            path=body.get("path", ""),
+            reason=body.get("reason", ""),
+            session=body.get("session", ""),
+            text=body.get("text"),
         ),
     )
     return json_response(report_result_json(call.caller, result), 201)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from prompts.drift.details import parse_report_details
 from prompts.drift.selectors import list_bots
 from prompts.models import BotStatus, DigestReport
 from prompts.serving import ledger_writer
@@ -109,8 +110,8 @@ def test_only_the_file_with_the_prompt_is_reported_and_the_text_only_if_wanted(s
     rows = DigestReport.objects.in_workspace(stage.workspace)
     assert not rows.exists()
     assert run_hook("OTHER.md", DRAMATIS_FILE="OTHER.md", DRAMATIS_SEND_TEXT="0").stderr == ""
-    [row] = rows
-    assert (row.details["path"], row.details["changes"]) == ("OTHER.md", None)
+    details = parse_report_details(rows.get().details)
+    assert (details.path, details.changes) == ("OTHER.md", None)
 
 
 def test_failures_are_described_and_do_not_disturb_the_session(stage, run_hook, tmp_path):

@@ -40,7 +40,7 @@ def test_a_report_names_file_reason_and_session_and_the_changed_line(
     data = good(load(bot, f"{served.text}\nMore.", **facts), 201)
     assert (data["status"], data["changed_lines"]["ledger_id"]) == ("never_released", served.ledger_id)
     [block] = data["changed_lines"]["blocks"]
-    assert (block["count"], block["served_count"]) == (1, 0)
+    assert (block["line_count"], block["served_line_count"]) == (1, 0)
     [row] = good(admin.get("reports"))["items"]
     assert {name: row[name] for name in facts} == facts
     assert row["changed_lines"] == data["changed_lines"]
