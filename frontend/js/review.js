@@ -51,21 +51,26 @@ async function reviewAndSubmit(form, submitter) {
     form.dataset.reviewDone = "";
     form.requestSubmit(submitter ?? undefined);
   };
+  let html;
   form.setAttribute("aria-busy", "true");
   try {
-    const html = await askForReview(submitter?.hasAttribute("formaction") ? submitter.formAction : form.action, data);
-    if (html === null) return send();
+    html = await askForReview(submitter?.hasAttribute("formaction") ? submitter.formAction : form.action, data);
+  } catch (error) {
+    // The text stays in the form: neither the browser's error page nor the sign-in page replaces it.
+    if (error instanceof SignedOut) showSignedOut();
+    else toast({ tone: "error", text: message("offline"), key: "request" });
+    return;
+  } finally {
+    // Sending sets it again, for as long as the server needs.
+    form.removeAttribute("aria-busy");
+  }
+  if (html === null) send();
+  else {
     showReview(html, (confirmation) => {
       copyField(form, confirmation, "reviewed");
       copyField(form, confirmation, "change_message");
       send();
     }, () => submitter?.focus());
-  } catch (error) {
-    // The text stays in the form: neither the browser's error page nor the sign-in page replaces it.
-    if (error instanceof SignedOut) showSignedOut();
-    else toast({ tone: "error", text: message("offline"), key: "request" });
-  } finally {
-    form.removeAttribute("aria-busy");
   }
 }
 
@@ -79,7 +84,8 @@ function onReviewedSubmit(event) {
   }
   event.preventDefault();
   event.stopImmediatePropagation();
-  reviewAndSubmit(form, event.submitter);
+  // The server has been asked already.
+  if (form.getAttribute("aria-busy") !== "true") reviewAndSubmit(form, event.submitter);
 }
 
 // The server answered a request of htmx with a review. Its button sends the request again, with the token.

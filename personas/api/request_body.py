@@ -136,7 +136,7 @@ def parse_text_body(request: HttpRequest | Request, media_type: str, validator: 
     if not request.META.get("CONTENT_LENGTH"):
         detail = "Send the body with Content-Length."
         error = FieldError(detail, header="Content-Length")
-        raise ProblemError(Problem(411, "bad_request", detail, [error]))
+        raise ProblemError(Problem(400, "bad_request", detail, [error]))
     try:
         text: str = request.body.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -84,7 +84,7 @@ REQUEST_HEADERS: dict[str, dict[str, Any]] = {
     "If-None-Match": {
         "required": False,
         "description": "ETags of what you have. If one is current, the response is 304 without a body.",
-        "schema": {"type": "string", "minLength": 1},
+        "schema": {"type": "string"},
         "example": '"3"',
     },
     IDEMPOTENCY_HEADER: {

@@ -168,7 +168,7 @@ def bar_chart(fetches: DailyFetches) -> SafeString:
         "", '<rect x="{}" y="{}" width="{}" height="{}" rx="2"><title>{}</title></rect>', bars
     )
     return format_html(
-        '<svg class="dr-bars" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>',
+        '<svg class="dr-fetch-bars" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>',
         width,
         BAR_HEIGHT,
         describe_fetches(fetches),

@@ -186,12 +186,12 @@ def test_another_session_is_ended_and_the_profile_edited(stranger, alice_with_pa
     assert stranger.go("/w/harbour/") == 200
 
     stranger.go("/profile/")
-    stranger.fill(Name="Alice Harbour", Timezone="Asia/Tokyo")
+    stranger.fill(**{"Name": "Alice Harbour", "Time zone": "Asia/Tokyo"})
     stranger.press("Save")
     stranger.sees_message("Saved")
     alice_with_password.refresh_from_db()
     assert (alice_with_password.name, alice_with_password.timezone) == ("Alice Harbour", "Asia/Tokyo")
-    field(stranger.page, "Timezone").evaluate("element => element.options[0].value = 'Mars/Olympus'")
-    field(stranger.page, "Timezone").select_option("Mars/Olympus")
+    field(stranger.page, "Time zone").evaluate("element => element.options[0].value = 'Mars/Olympus'")
+    field(stranger.page, "Time zone").select_option("Mars/Olympus")
     assert stranger.press("Save") == 422
-    stranger.sees_field_error("Timezone", "Mars/Olympus")
+    stranger.sees_field_error("Time zone", "Mars/Olympus")

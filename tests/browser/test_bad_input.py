@@ -80,9 +80,9 @@ def test_values_that_no_field_offers_are_rejected(bobs, workspace, elsewhere):
     foreign = make_agent(elsewhere, "spy")
     bobs.go("user-profiles/new/")
     bobs.fill(Label="Guest")
-    choose(bobs, "Timezone", "Mars/Olympus")
+    choose(bobs, "Time zone", "Mars/Olympus")
     assert bobs.press("Create user profile") == 422
-    bobs.sees_field_error("Timezone", "not one of the available choices")
+    bobs.sees_field_error("Time zone", "not one of the available choices")
     expect(field(bobs.page, "Label")).to_have_value("Guest")
     assert not UserProfile.objects.in_workspace(workspace).exists()
     bobs.go("memories/new/")

@@ -53,8 +53,8 @@ def test_conflicts_show_names_and_steps_instead_of_ids(alices, bob, workspace):
     assert alices.press("Save") == 409
     sides = alices.page.locator(".dr-compare").all_inner_texts()
     assert [text.split("\n") for text in sides] == [
-        ["Saved version", "Pilot", "Yours", "Keeper"],
-        ["Saved version", "[ ] Sweep", "Yours", "[x] Dust"],
+        ["Saved version", "Pilot", "Your version", "Keeper"],
+        ["Saved version", "[ ] Sweep", "Your version", "[x] Dust"],
     ]
     alices.press("Overwrite with mine")
     alices.sees_message("saved")

@@ -115,6 +115,6 @@ def test_a_new_workspace_is_filled_with_the_demo(alices, workspace):
     expect(alices.page.get_by_role("status").filter(has_text="Demo loaded")).to_be_visible(timeout=30_000)
     alices.sees("Hut Support")
     problems += axe_violations(alices.page) + find_overflows(alices.page)
-    alices.press("Put away the first steps")
+    alices.press("Dismiss the first steps")
     expect(alices.page.get_by_role("heading", name="First steps")).to_have_count(0)
     assert not problems, "\n\n".join(problems)

@@ -30,7 +30,7 @@ KINDS = [
     Kind("identities", "identity", {"Label": "Fox", "Emoji": "🦊", "Name": "Mira"}, "Vibe", "Quick and kind"),
     Kind("souls", "soul", {"Label": "Calm"}, "Text", "Never hurry."),
     Kind(
-        "user-profiles", "user profile", {"Label": "Guest", "Timezone": "Europe/Rome"}, "Notes", "Likes tea."
+        "user-profiles", "user profile", {"Label": "Guest", "Time zone": "Europe/Rome"}, "Notes", "Likes tea."
     ),
     Kind(
         "responsibilities",

@@ -24,7 +24,7 @@ def test_an_invalid_name_is_reported_while_typing_and_fixed(bobs, tmp_path):
     bobs.go("skills/new/")
     page = bobs.page
     field(page, "Name").press_sequentially("Bad Name")
-    expect(live_error(page, "name")).to_contain_text("Use lowercase letters, digits and single hyphens")
+    expect(live_error(page, "name")).to_contain_text("Use lower-case letters, digits and single hyphens")
     expect(page.get_by_role("complementary")).to_contain_text("Required: Description, Instructions.")
     assert not axe_violations(page)
 

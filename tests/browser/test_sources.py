@@ -76,7 +76,7 @@ def test_an_uploaded_zip_is_scanned(alices, celery_worker):
     alices.go("sources/new/")
     alices.fill(Label="Pushed files")
     alices.page.get_by_label("Files pushed by upload or API").check()
-    expect(alices.page.get_by_label("Allowed folder")).to_be_hidden()
+    expect(alices.page.get_by_label("Allowed folder", exact=True)).to_be_hidden()
     alices.press("Create source")
     upload(alices, write_zip([("AGENTS.md", b"Be kind.\n"), (".agents/skills/tea/SKILL.md", SKILL)]))
     alices.sees_message("Pushed")

@@ -111,7 +111,7 @@ def test_text_links_to_its_origin_a_lockfile_opens_and_a_label_is_moved(bobs, cr
     bobs.press("Move label")
     bobs.sees_message("“canary” now points to version 1.")
     bobs.go("agents/quick/versions/")
-    bobs.press("Take off canary")
+    bobs.press("Remove label canary")
     bobs.sees_message("Label “canary” removed.")
 
 

@@ -152,7 +152,7 @@ def send_request(connection: http.client.HTTPConnection, request: LoadRequest) -
         response.status,
         headers.get("retry-after", ""),
         headers.get("x-request-id", ""),
-        headers.get("x-content-sha256", ""),
+        headers.get("dramatis-digest", ""),
         b"" if request.kind == "fetch" else body,
     )
 

@@ -132,7 +132,12 @@ def add_source(product: Product, name: str, location: str = "") -> None:
     """Create a source for a folder below the product's folder, and read its files."""
     product.grant(name)
     product.create(
-        "sources", name=name, slug=name, allowed_folder=str(product.folder / name), location=location
+        "sources",
+        approval="automatic",
+        name=name,
+        slug=name,
+        allowed_folder=str(product.folder / name),
+        location=location,
     )
     product.refresh(name)
 

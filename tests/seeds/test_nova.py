@@ -608,7 +608,11 @@ def test_skills_and_context_files_on_disk_are_not_in_the_text(product, full):
     product.grant("home")
     product.call("POST", "discovered-skills:trust", {"is_required": False})
     product.create(
-        "sources", name="Home", allowed_folder=str(product.folder / "home"), harnesses=["claude-code"]
+        "sources",
+        approval="automatic",
+        name="Home",
+        allowed_folder=str(product.folder / "home"),
+        harnesses=["claude-code"],
     )
     product.refresh("home")
     context = product.put("agents/nova/context", source="home", harness="claude-code")

@@ -143,7 +143,12 @@ def add_source(product: Product, files: dict[str, str], name: str = "home", **va
         product.write(f"{name}/{path}", text)
     values = {"location": "/home/user"} | values
     product.create(
-        "sources", slug=name, name=name.title(), allowed_folder=str(product.folder / name), **values
+        "sources",
+        approval="automatic",
+        slug=name,
+        name=name.title(),
+        allowed_folder=str(product.folder / name),
+        **values,
     )
 
 

@@ -109,7 +109,13 @@ def create_records(script: Product) -> None:
         script.grant(folder)
         slug, grant = Path(folder).name, str(script.folder / folder)
         script.create(
-            "sources", slug=slug, name=slug, allowed_folder=grant, location=location, harnesses=["pi"]
+            "sources",
+            approval="automatic",
+            slug=slug,
+            name=slug,
+            allowed_folder=grant,
+            location=location,
+            harnesses=["pi"],
         )
         script.refresh(slug)
     for name in BUILT_IN_TOOLS:

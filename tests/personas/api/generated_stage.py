@@ -12,9 +12,10 @@ from personas.api_keys.scopes import VERBS_BY_KIND
 from personas.api_keys.services import create_key
 from personas.members.services import invite_member
 from personas.memories.services import revoke_memory
-from personas.models import Agent, MemoryState, Soul, User, Workspace
+from personas.models import Agent, Event, MemoryState, Soul, User, WebhookDelivery, Workspace
 from personas.records.services import archive_record, edit_record
 from personas.roles import Role
+from personas.webhooks.services import insert_endpoint, send_test_event
 from prompts.builds.services import rebuild_agents
 from prompts.erasure.services import erase_record
 from prompts.integrity.services import request_verification
@@ -131,11 +132,28 @@ def personas(workspace: Workspace, by: Actor) -> Names:
         "DELETE /api/v1/tools/{name}": make_tool(workspace, name="free").name,
         **bulk_ids(workspace, agent),
         "rule-sets.harness": "plain",
-        "verifications.key": request_verification(workspace, by=by).pk,
+        "verifications.id": request_verification(workspace, by=by).pk,
+        **webhook_values(workspace, by),
         "/api/v1/workspaces slug": "fresh-workspace",
         "query of GET /api/v1/usages": {"kind": "soul", "id": soul.pk},
         "POST /api/v1/memories/{id}:restore": revoke_memory(make_memory(workspace), by=BY).pk,
         "POST /api/v1/agents/{slug}:restore": archive_record(make_agent(workspace, slug="gone"), by=BY).slug,
+    }
+
+
+def webhook_values(workspace: Workspace, by: Actor) -> Names:
+    """An endpoint at an address of this machine, which the settings of the tests allow, and a delivery."""
+    url = "http://127.0.0.1/hook"
+    endpoint, _ = insert_endpoint(workspace, {"name": "Hook", "url": url}, by=by)
+    send_test_event(endpoint, by=by)
+    event = Event.objects.in_workspace(workspace).filter(type="webhook.test").latest("pk")
+    delivery = WebhookDelivery(workspace=workspace, endpoint=endpoint, event=event, state="delivered")
+    delivery.save()
+    return {
+        "webhooks.id": endpoint.pk,
+        "delivery": delivery.pk,
+        "/api/v1/webhooks url": url,
+        "/api/v1/webhooks/{id} url": url,
     }
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,8 @@ PARTS = 4
 
 
 @pytest.fixture
-def stage(workspace: Workspace, alice: User, bob: User) -> Stage:
+def stage(workspace: Workspace, alice: User, bob: User, settings: Any) -> Stage:
+    settings.DRAMATIS_OUTGOING_ALLOWED = ["127.0.0.1/32"]
     return make_stage(workspace, alice, bob)
 
 

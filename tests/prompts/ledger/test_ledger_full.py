@@ -71,7 +71,7 @@ def test_a_server_with_a_full_ledger_refuses_every_fetch(stage, tmp_path, record
     server.start()
     try:
         headers = {"Authorization": f"Bearer {stage.secret}"}
-        with httpx.Client(base_url=server.url, headers=headers, params={"channel": "deck"}) as client:
+        with httpx.Client(base_url=server.url, headers=headers) as client:
             assert b"Be brave." in client.get(ADDRESS).content
             with full_ledger():
                 responses = [client.get(ADDRESS) for _ in range(HARD_TRIES)]

@@ -52,5 +52,5 @@ def test_the_fleet_loads_sparklines_of_its_own_agents_only(as_bob, workspace, el
 
 def test_the_agent_page_has_a_chart_and_its_numbers(as_bob, workspace, pilot):
     html = as_bob.get(f"/w/{workspace.slug}/agents/pilot/").content.decode()
-    assert 'class="dr-bars"' in html
+    assert 'class="dr-fetch-bars"' in html
     assert "Fetches by day" in html
